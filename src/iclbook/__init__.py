@@ -1,0 +1,1 @@
+"""Executable reproductions of five documents on how attention learns in context."""

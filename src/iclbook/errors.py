@@ -1,0 +1,19 @@
+"""The one kind of error a user is meant to read."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """A mistake or a missing thing that the user can mend.
+
+    The console command prints it as one line, ``error: <problem>. <mend>``, and exits with 2; nothing is left half-written.
+
+    Args:
+        problem: what is wrong, naming the file, key or option.
+        mend: what to do about it, as an instruction.
+    """
+
+    def __init__(self, problem: str, mend: str) -> None:
+        self.problem = problem.rstrip(".")
+        self.mend = mend
+        super().__init__(f"{self.problem}. {mend}")

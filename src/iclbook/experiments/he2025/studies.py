@@ -1,0 +1,116 @@
+"""Which runs each figure of he2025 needs, at each profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...models import Attention, ReducedAttention
+from ...profiles import check_profile
+from ...tasks import LinearRegression, MultiTaskRegression
+from ...training import Run
+from ..study import GroupSpec, Study
+from .measure import error_by_length, final_multitask_error
+
+#: Covariance of the non-isotropic experiment: the document states none, so a first-order autoregressive one, whose inverse is tridiagonal.
+AR_COEFFICIENT = 0.5
+COVARIANCE = tuple(tuple(AR_COEFFICIENT ** abs(i - j) for j in range(5)) for i in range(5))
+
+#: Heads of Figures 2.1-2.8, and one more.
+HEADS = (1, 2, 3, 4, 8)
+
+
+def _attention(name: str, d: int, n_heads: int, runs: tuple[Run, ...], **kwargs: Any) -> GroupSpec:
+    return GroupSpec(name, Attention, (("d", d), ("n_heads", n_heads), *sorted(kwargs.items())), runs)
+
+
+def _seeds(n: int) -> tuple[Run, ...]:
+    return tuple(Run(seed) for seed in range(n))
+
+
+def isotropic(steps: int, seeds: int, heads: tuple[int, ...]) -> Study:
+    """Figures 2.1-2.8, 4.1 and 4.2: all models on the isotropic task, on common data per seed.
+
+    ``h<H>`` are the models as printed, ``code_h<H>`` divide scores by sqrt(d+1) as the published code does, ``linear`` is one-head linear
+    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads, ``reduced_h<H>`` the (omega, mu) model on the true loss.
+    """
+    runs = _seeds(seeds)
+    groups = [_attention(f"h{h}", 5, h, runs) for h in heads]
+    groups += [_attention(f"code_h{h}", 5, h, runs, score_scale="code") for h in heads if h <= 4]
+    groups.append(_attention("linear", 5, 1, runs, activation="linear"))
+    groups += [_attention(name, 5, 2, runs, activation=name) for name in ("affine", "square", "tanh")]
+    small = tuple(Run(seed, init_scale=0.1) for seed in range(seeds))
+    groups += [GroupSpec(f"reduced_h{h}", ReducedAttention, (("n_heads", h),), small) for h in (1, 2, 4)]
+    return Study("he2025", "isotropic", LinearRegression(), tuple(groups), steps, measure=error_by_length)
+
+
+def nonisotropic(steps: int, seeds: int) -> Study:
+    """Figure 3.1: two softmax heads and one linear head on covariates with covariance :data:`COVARIANCE`."""
+    runs = _seeds(seeds)
+    groups = (_attention("h2", 5, 2, runs), _attention("linear", 5, 1, runs, activation="linear"))
+    return Study("he2025", "nonisotropic", LinearRegression(covariance=COVARIANCE), groups, steps)
+
+
+def multitask(setting: str, steps: int, seeds: int) -> Study:
+    """Figures 3.2-3.5, H = 1..4, in the ``text``'s setting (one shared beta, noise 0.1, L=40) or the published ``code``'s.
+
+    The code draws one beta ~ N(0, I) per task, has L=48, context noise 0.4 and no noise on the target, and scales its scores.
+    """
+    if setting == "text":
+        task, scale = MultiTaskRegression(), "none"
+    else:
+        task = MultiTaskRegression(L=48, noise_var=0.4, target_noise_var=0.0, shared_beta=False, beta_var=1.0)
+        scale = "code"
+    runs = _seeds(seeds)
+    groups = tuple(_attention(f"h{h}", 6, h, runs, n_tasks=2, score_scale=scale) for h in (1, 2, 3, 4))
+    return Study("he2025", f"multitask_{setting}", task, groups, steps, measure=final_multitask_error)
+
+
+def seeds(steps: int, n_seeds: int) -> Study:
+    """How often a run ends without a negative head or with a dummy head: the full model from many initialisations.
+
+    Runs share four data streams, so what varies between runs of one stream is the initialisation alone.
+    """
+    runs = tuple(Run(seed, stream=seed % 4) for seed in range(n_seeds))
+    groups = tuple(_attention(f"h{h}", 5, h, runs) for h in (2, 3, 4))
+    marks = tuple(
+        sorted(
+            {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)} | {1, 4, 16, 24}
+        )
+    )
+    return Study("he2025", "seeds", LinearRegression(), groups, steps, record=marks)
+
+
+def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
+    """Is gamma a minimiser or a noise level? Two heads at three learning rates, for one batch size."""
+    groups = tuple(
+        _attention(f"rate_{rate:g}", 5, 2, tuple(Run(seed, rate=rate) for seed in range(n_seeds)))
+        for rate in (3e-4, 1e-3, 3e-3)
+    )
+    return Study("he2025", f"noise_b{batch_size}", LinearRegression(), groups, steps, batch_size)
+
+
+def studies(profile: str) -> dict[str, Study]:
+    """All studies of the document at a profile, by name."""
+    if check_profile(profile) == "paper":
+        every = [
+            isotropic(500_000, 3, HEADS),
+            nonisotropic(500_000, 2),
+            multitask("text", 500_000, 2),
+            multitask("code", 500_000, 2),
+            seeds(20_000, 200),
+            noise(64, 200_000, 2),
+            noise(256, 200_000, 2),
+            noise(1024, 200_000, 2),
+        ]
+    else:
+        every = [
+            isotropic(1_500, 2, (1, 2, 3)),
+            nonisotropic(1_500, 2),
+            multitask("text", 800, 1),
+            multitask("code", 800, 1),
+            seeds(400, 8),
+            noise(64, 600, 2),
+            noise(256, 400, 1),
+            noise(1024, 120, 1),
+        ]
+    return {study.name: study for study in every}

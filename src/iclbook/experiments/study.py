@@ -1,0 +1,156 @@
+"""A study: runs that share a task, trained together, measured, and kept as one set of results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from .. import store
+from ..errors import UserError
+from ..project import find_root
+from ..training import Adam, Group, History, Run, Trainer
+from ..training.optimisers import Optimiser
+
+#: Replays compare this many steps; float32 sums taken in another order differ by far less over so few.
+REPLAY_STEPS = 24
+REPLAY_RTOL, REPLAY_ATOL = 2e-3, 2e-4
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """Runs of one architecture, described by plain values so that the description can be kept beside the results."""
+
+    name: str
+    model: type[nn.Module]
+    kwargs: tuple[tuple[str, Any], ...]
+    runs: tuple[Run, ...]
+    optimiser: Optimiser = field(default_factory=Adam)
+
+    def build(self) -> Group:
+        """The group itself."""
+        return Group(self.name, self.model(**dict(self.kwargs)), self.runs, self.optimiser)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that decides the numbers of a study.
+
+    Attributes:
+        paper, name: where the results are kept.
+        task: the data generator.
+        groups: the runs.
+        steps, batch_size: of the training.
+        record: recorded steps, or ``None`` for the trainer's own choice.
+        measure: ``measure(study, histories) -> {"group/name": array}`` on the trained runs, or ``None``.
+    """
+
+    paper: str
+    name: str
+    task: Any
+    groups: tuple[GroupSpec, ...]
+    steps: int
+    batch_size: int = 256
+    record: tuple[int, ...] | None = None
+    measure: Callable[[Study, dict[str, History]], dict[str, np.ndarray]] | None = None
+
+    def describe(self) -> str:
+        """The configuration as text; equal texts mean equal numbers."""
+        groups = [(g.name, g.model.__name__, g.kwargs, g.runs, g.optimiser) for g in self.groups]
+        measure = None if self.measure is None else self.measure.__name__
+        return repr(
+            (self.paper, self.name, self.task, groups, self.steps, self.batch_size, self.record, measure)
+        )
+
+    def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
+        """A trainer at step 0."""
+        groups = [g.build() for g in self.groups]
+        return Trainer(self.task, groups, self.steps, self.batch_size, self.record, device, compile, **kwargs)
+
+
+def pack(histories: dict[str, History]) -> dict[str, np.ndarray]:
+    """Histories as ``"group/name"`` arrays."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, history in histories.items():
+        arrays[f"{name}/steps"] = history.steps
+        arrays[f"{name}/loss"] = history.loss.astype(np.float32)
+        arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
+    return arrays
+
+
+def train_study(
+    study: Study, profile: str, device: str = "auto", fresh: bool = False, progress: bool = True
+) -> store.Results:
+    """Train a study (resuming an interrupted one), measure it and keep the results.
+
+    Raises:
+        UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
+    """
+    root = find_root()
+    path = root / ".cache" / "checkpoints" / f"{study.paper}-{profile}-{study.name}.pt"
+    if fresh:
+        path.unlink(missing_ok=True)
+    trainer = study.trainer(device)
+    source, start = (
+        store.source_digest(),
+        time.perf_counter(),
+    )  # of the code that runs, whatever is edited meanwhile
+    histories = trainer.train(path, progress=progress)
+    arrays = pack(histories)
+    if study.measure is not None:
+        arrays |= study.measure(study, histories)
+    threads = torch.get_num_threads()
+    about = store.provenance(
+        study.describe(),
+        time.perf_counter() - start,
+        trainer.device.type,
+        source=source,
+        compiled=trainer.compiled,
+        threads=threads,
+    )
+    store.save(study.paper, profile, study.name, arrays, about)
+    path.unlink(missing_ok=True)
+    return store.Results(arrays, about)
+
+
+def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
+    """Train the first steps again and return the largest deviation from the stored trajectory, in units of the tolerance.
+
+    Results made on another kind of device drew other random numbers, so of those only the initial circuits are compared.
+    """
+    same_device = results.provenance["device"] == device
+    trainer = study.trainer(device, compile=False)
+    until = min(REPLAY_STEPS, study.steps) if same_device else 0
+    again = pack(trainer.train(progress=False, until=until))
+    worst = 0.0
+    for spec in study.groups:
+        rows = len(again[f"{spec.name}/steps"])
+        for key in (
+            k for k in again if k.startswith(f"{spec.name}/") and not k.endswith(("/steps", "/loss"))
+        ):
+            stored = results[key][:rows]
+            allowed = REPLAY_ATOL + REPLAY_RTOL * np.abs(stored)
+            worst = max(worst, float((np.abs(again[key] - stored) / allowed).max()))
+    return worst
+
+
+def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
+    """Replay a stored study and, if it agrees, stamp it as made from today's source.
+
+    Raises:
+        UserError: the replay deviates.
+    """
+    results = store.load(study.paper, profile, study.name, study.describe(), check_source=False)
+    worst = replay(study, results, device)
+    if not worst <= 1:
+        raise UserError(
+            f"the replay of {study.name} deviates by {worst:.2g} tolerances",
+            "The training code has changed: train with --fresh.",
+        )
+    store.restamp(study.paper, profile, study.name)
+    return worst

@@ -1,0 +1,6 @@
+"""Plain modules, each written for ONE run in the document's notation; the trainer stacks them."""
+
+from .attention import ACTIVATIONS, Attention, attend
+from .reduced import ReducedAttention
+
+__all__ = ["ACTIVATIONS", "Attention", "ReducedAttention", "attend"]

@@ -1,0 +1,127 @@
+"""One-layer multi-head attention as he2025 trains it, and its linear and other-activation relatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserError
+
+
+def _normalise(f: Tensor) -> Tensor:
+    return f / f.sum(-2, keepdim=True)
+
+
+#: Activation of scores ``(..., L, B)`` along the keys. All but ``linear`` are normalised, ``f(s_i) / sum_j f(s_j)`` (he2025, "Ablation
+#: Study"; the document leaves the constant C open, here C = 1). ``linear`` is ``s_i / L`` (he2025, "Linear vs Softmax Attention").
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda s: torch.softmax(s, dim=-2),
+    "affine": lambda s: _normalise(1 + s),
+    "square": lambda s: _normalise((1 + s) ** 2),
+    "tanh": lambda s: _normalise(1 + torch.tanh(s)),
+    "linear": lambda s: s / s.shape[-2],
+}
+
+
+def dot(a: Tensor, b: Tensor, axis: int) -> Tensor:
+    """Sum of ``a * b`` over a short axis, written out term by term: the compiler fuses the terms into one pass along the batch."""
+    return sum(x * y for x, y in zip(a.unbind(axis), b.unbind(axis), strict=True))
+
+
+def attend(kq: Tensor, ov: Tensor, context: Tensor, query: Tensor, activation: str = "softmax") -> Tensor:
+    """Prediction from circuits: ``yhat = sum_h OV^(h) Z act(Z^T KQ^(h) z_q)`` (he2025, the closed form of ``yhat_q``).
+
+    K^T Q is folded into the query first and the values are read after folding O V, so keys and values of all tokens are never formed:
+    same parameters, same gradients, a fraction of the work. The query is not among the keys, as in the document's closed form.
+
+    Args:
+        kq: ``(H, D, D)`` key-query circuits, the score scale included.
+        ov: ``(H, N, D)`` rows of the output-value circuits that are read out.
+        context: ``(L, D, B)`` tokens.
+        query: ``(d, B)`` covariate of the query token, whose response is 0.
+        activation: a key of :data:`ACTIVATIONS`.
+
+    Returns:
+        ``(N, B)`` predictions.
+    """
+    d = query.shape[0]
+    folded = dot(kq[:, :, :d, None], query, axis=-2)  # (H, D, B)
+    scores = dot(folded[:, None], context, axis=-2)  # (H, L, B)
+    weights = ACTIVATIONS[activation](scores)  # (H, L, B)
+    outputs = []
+    for n in range(ov.shape[1]):
+        values = dot(ov[:, n, None, :, None], context, axis=-2)  # (H, L, B)
+        outputs.append((weights * values).sum((0, 1)))  # (B,)
+    return torch.stack(outputs)
+
+
+class Attention(nn.Module):
+    """Multi-head attention with separate Q, K, V, O matrices of size ``(d + N) x (d + N)`` per head (he2025, "Multi-Head Softmax Attention").
+
+    Args:
+        d: covariate dimension.
+        n_heads: number of heads H.
+        n_tasks: number of responses N.
+        activation: a key of :data:`ACTIVATIONS`.
+        score_scale: ``"none"`` as printed, or ``"code"``: scores divided by ``sqrt(d + N)``, as the published code does.
+        query_among_keys: let the query token ``(x_q, 0)`` be attended to as well, as the printed matrix form with a causal mask reads.
+
+    Raises:
+        UserError: no head, or an unknown activation or scale.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        n_heads: int,
+        n_tasks: int = 1,
+        activation: str = "softmax",
+        score_scale: str = "none",
+        query_among_keys: bool = False,
+    ) -> None:
+        super().__init__()
+        if n_heads < 1:
+            raise UserError(
+                f"n_heads={n_heads}: attention needs at least one head", "Set n_heads to 1 or more."
+            )
+        if activation not in ACTIVATIONS:
+            raise UserError(f"unknown activation {activation!r}", f"Choose one of: {', '.join(ACTIVATIONS)}.")
+        if score_scale not in ("none", "code"):
+            raise UserError(f"unknown score scale {score_scale!r}", "Choose 'none' or 'code'.")
+        self.width = d + n_tasks  # D
+        self.n_tasks = n_tasks
+        self.activation = activation
+        self.scale = 1.0 if score_scale == "none" else 1 / math.sqrt(self.width)
+        self.query_among_keys = query_among_keys
+        for name in ("query", "key", "value", "output"):
+            self.register_parameter(name, nn.Parameter(torch.zeros(n_heads, self.width, self.width)))
+
+    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
+        """PyTorch's default for linear layers, drawn from the run's own generator and multiplied by ``scale``.
+
+        Q, K, V are uniform within ``1/sqrt(D)``; O joins H heads of width D, so it is uniform within ``1/sqrt(H D)``.
+        """
+        n_heads = self.query.shape[0]
+        bounds = {"query": self.width, "key": self.width, "value": self.width, "output": n_heads * self.width}
+        with torch.no_grad():
+            for name, fan_in in bounds.items():
+                bound = scale / math.sqrt(fan_in)
+                getattr(self, name).uniform_(-bound, bound, generator=generator)
+
+    def circuits(self) -> dict[str, Tensor]:
+        """``kq``: ``(H, D, D)`` = K^T Q, without the score scale; ``ov``: ``(H, N, D)``, the read-out rows of O V."""
+        return {
+            "kq": self.key.transpose(-1, -2) @ self.query,
+            "ov": self.output[:, -self.n_tasks :, :] @ self.value,
+        }
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Predictions ``(N, B)`` for tokens ``(L, D, B)`` and query covariates ``(d, B)``."""
+        circuits = self.circuits()
+        if self.query_among_keys:
+            empty = torch.zeros_like(query[: self.n_tasks])
+            context = torch.cat([context, torch.cat([query, empty])[None]])
+        return attend(self.scale * circuits["kq"], circuits["ov"], context, query, self.activation)

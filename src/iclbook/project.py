@@ -1,0 +1,34 @@
+"""Where the book's own files are: the folder that holds ``_toc.yml``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .errors import UserError
+
+
+def find_root() -> Path:
+    """The book's root folder.
+
+    Looked for in this order: the environment variable ``ICLBOOK_ROOT``; the working directory and its parents (JupyterLab
+    starts a notebook in ``notebooks/``); the checkout that this package was installed from in editable mode.
+
+    Raises:
+        UserError: none of these holds a ``_toc.yml``.
+    """
+    named = os.environ.get("ICLBOOK_ROOT")
+    if named:
+        root = Path(named)
+        if not (root / "_toc.yml").is_file():
+            raise UserError(
+                f"ICLBOOK_ROOT={named} holds no _toc.yml", "Point it at a checkout of the book, or unset it."
+            )
+        return root.resolve()
+    here = Path.cwd()
+    for folder in (here, *here.parents, *Path(__file__).resolve().parents):
+        if (folder / "_toc.yml").is_file() and (folder / "claims").is_dir():
+            return folder
+    raise UserError(
+        f"{here} is not inside a checkout of the book", "Change into the checkout, or set ICLBOOK_ROOT to it."
+    )

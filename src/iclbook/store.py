@@ -1,0 +1,227 @@
+"""Committed results: small arrays with their provenance, refused when damaged or made from other source.
+
+``results/<paper>/<profile>/<study>/<group>.npz`` hold the arrays, ``results/<paper>/<profile>/<study>.json`` says where they come from and carries
+the checksum of every file.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from .errors import UserError
+from .profiles import check_profile
+from .project import find_root
+
+#: Packages whose code can change a trained number, relative to this package.
+SOURCES = ("tasks", "models", "training", "experiments/study.py")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Arrays of one study, ``"group/name" -> array``, and their provenance."""
+
+    arrays: Mapping[str, np.ndarray]
+    provenance: dict[str, Any]
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        try:
+            return self.arrays[key]
+        except KeyError:
+            raise UserError(
+                f"the results hold no array {key!r}", f"They hold: {', '.join(sorted(self.arrays))}."
+            ) from None
+
+    def group(self, name: str) -> dict[str, np.ndarray]:
+        """The arrays of one group, by their short names."""
+        return {k.split("/", 1)[1]: v for k, v in self.arrays.items() if k.startswith(name + "/")}
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def source_digest(package: Path | None = None) -> str:
+    """Digest of the code that can change a trained number; comments, docstrings and formatting do not count."""
+    package = Path(__file__).parent if package is None else package
+    digest = hashlib.sha256()
+    for source in SOURCES:
+        path = package / source
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            for node in ast.walk(tree):
+                body = getattr(node, "body", None)
+                if isinstance(body, list) and body and _is_docstring(body[0]):
+                    body[0] = ast.Pass()
+            digest.update(f"{file.relative_to(package).as_posix()}\n{ast.unparse(tree)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def folder(paper: str, profile: str, root: Path | None = None) -> Path:
+    """Where the results of a paper at a profile lie."""
+    return (find_root() if root is None else root) / "results" / paper / check_profile(profile)
+
+
+def provenance(config: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
+    """What a result file must say of itself."""
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parent,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "unknown"
+    return {
+        "config": config,
+        "seconds": round(seconds, 1),
+        "device": device,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "commit": commit,
+        "source": source_digest(),
+        **extra,
+    }
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise UserError(
+            f"cannot write {path} ({error.strerror})", "Free space there or make the folder writable."
+        ) from error
+
+
+def save(
+    paper: str,
+    profile: str,
+    study: str,
+    arrays: Mapping[str, np.ndarray],
+    about: dict,
+    root: Path | None = None,
+) -> Path:
+    """Write a study's arrays (keys ``"group/name"``) and provenance; each file appears whole or not at all.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    base = folder(paper, profile, root)
+    groups: dict[str, dict[str, np.ndarray]] = {}
+    for key, array in arrays.items():
+        group, name = key.split("/", 1)
+        groups.setdefault(group, {})[name] = np.asarray(array)
+    sums = {}
+    for group, members in groups.items():
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **members)
+        _write(base / study / f"{group}.npz", buffer.getvalue())
+        sums[group] = hashlib.sha256(buffer.getvalue()).hexdigest()
+    path = base / f"{study}.json"
+    _write(path, (json.dumps({**about, "files": sums}, indent=1) + "\n").encode())
+    return path
+
+
+def read_provenance(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, Any]:
+    """Provenance of a study.
+
+    Raises:
+        UserError: missing or unreadable.
+    """
+    path = folder(paper, profile, root) / f"{study}.json"
+    command = f"iclbook train {paper} --only {study} --profile {profile}"
+    if not path.exists():
+        raise UserError(f"no results at {path}", f"Make them with: {command}")
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        about["files"], about["config"], about["source"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged", f"Restore it from git, or: {command} --fresh") from error
+    return about
+
+
+def load(
+    paper: str,
+    profile: str,
+    study: str,
+    config: str | None = None,
+    root: Path | None = None,
+    check_source: bool = True,
+) -> Results:
+    """Read a study's results.
+
+    Args:
+        paper, profile, study: which results.
+        config: the configuration that the caller stands for; results of another one are refused.
+        root: the book's root folder, found when ``None``.
+        check_source: refuse results whose training code has changed since.
+
+    Raises:
+        UserError: missing, truncated or damaged file, pickled content, another configuration, other source.
+    """
+    about = read_provenance(paper, profile, study, root)
+    base = folder(paper, profile, root)
+    command = f"iclbook train {paper} --only {study} --profile {profile}"
+    if config is not None and about["config"] != config:
+        raise UserError(
+            f"the results of {study} were made from another configuration", f"Train again: {command} --fresh"
+        )
+    if check_source and about["source"] != source_digest():
+        raise UserError(
+            f"the results of {study} were made from other training code",
+            f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh.",
+        )
+    arrays = {}
+    for group, checksum in about["files"].items():
+        path = base / study / f"{group}.npz"
+        if not path.exists():
+            raise UserError(
+                f"the result file {path} is missing", f"Restore it from git, or: {command} --fresh"
+            )
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise UserError(
+                f"the result file {path} is truncated or damaged",
+                f"Restore it from git, or: {command} --fresh",
+            )
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as data:
+                arrays.update({f"{group}/{name}": data[name] for name in data.files})
+        except ValueError as error:
+            raise UserError(
+                f"the result file {path} holds pickled or unreadable arrays",
+                f"Make it anew: {command} --fresh",
+            ) from error
+    return Results(arrays, about)
+
+
+def restamp(paper: str, profile: str, study: str, root: Path | None = None) -> None:
+    """Mark a study's results as made from today's source, after its replay has passed."""
+    about = read_provenance(paper, profile, study, root)
+    about["source"] = source_digest()
+    _write(folder(paper, profile, root) / f"{study}.json", (json.dumps(about, indent=1) + "\n").encode())

@@ -1,0 +1,18 @@
+"""Many independent runs at once: stacked parameters, one data stream per seed, one optimiser step for all."""
+
+from .devices import pick_device
+from .groups import Group, Run
+from .optimisers import Adam, Momentum, Sgd
+from .trainer import History, Trainer, log_and_linear_steps
+
+__all__ = [
+    "Adam",
+    "Group",
+    "History",
+    "Momentum",
+    "Run",
+    "Sgd",
+    "Trainer",
+    "log_and_linear_steps",
+    "pick_device",
+]

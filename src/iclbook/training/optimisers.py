@@ -1,0 +1,89 @@
+"""Optimisers as pure functions of stacked parameters, so that every run can have its own rate.
+
+``params``, ``grads`` are dicts ``name -> (R, ...)``; ``rates`` is a dict ``name -> (R, 1, ...)`` of the same rank, so a rate can differ per
+run and per parameter group. State is a dict of such dicts. ``t`` counts steps from 1 (a 0-dim tensor, so compiled code is reused).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+Tensors = dict[str, Tensor]
+State = dict[str, Tensors]
+
+
+class Optimiser(Protocol):
+    """What the trainer needs of an optimiser."""
+
+    def init(self, params: Tensors) -> State:
+        """Fresh state."""
+        ...
+
+    def update(
+        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
+    ) -> tuple[Tensors, State]:
+        """New parameters and state; nothing is changed in place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """Plain gradient descent."""
+
+    def init(self, params: Tensors) -> State:
+        """No state."""
+        return {}
+
+    def update(
+        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
+    ) -> tuple[Tensors, State]:
+        """``p - rate * g``."""
+        return {k: p - rates[k] * grads[k] for k, p in params.items()}, state
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """Heavy-ball momentum as in torch.optim.SGD (no damping): ``v <- momentum v + g``, ``p <- p - rate v``."""
+
+    momentum: float = 0.9
+
+    def init(self, params: Tensors) -> State:
+        """Zero velocity."""
+        return {"velocity": {k: torch.zeros_like(p) for k, p in params.items()}}
+
+    def update(
+        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
+    ) -> tuple[Tensors, State]:
+        """One heavy-ball step."""
+        velocity = {k: self.momentum * v + grads[k] for k, v in state["velocity"].items()}
+        return {k: p - rates[k] * velocity[k] for k, p in params.items()}, {"velocity": velocity}
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam with torch.optim.Adam's defaults (Kingma and Ba 2015, Algorithm 1)."""
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+
+    def init(self, params: Tensors) -> State:
+        """Zero moments."""
+        return {m: {k: torch.zeros_like(p) for k, p in params.items()} for m in ("first", "second")}
+
+    def update(
+        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
+    ) -> tuple[Tensors, State]:
+        """One Adam step with bias correction."""
+        first = {k: torch.lerp(grads[k], m, self.beta1) for k, m in state["first"].items()}
+        second = {k: self.beta2 * v + (1 - self.beta2) * grads[k] ** 2 for k, v in state["second"].items()}
+        scale = torch.sqrt(1 - self.beta2**t)
+        new = {}
+        for k, p in params.items():
+            denominator = second[k].sqrt() / scale + self.eps
+            new[k] = p - rates[k] / (1 - self.beta1**t) * first[k] / denominator
+        return new, {"first": first, "second": second}

@@ -1,0 +1,303 @@
+"""The trainer: steps groups of runs together on shared data streams, records, checkpoints, resumes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from ..errors import UserError
+from ..tasks import Batch
+from . import checkpoint as checkpoints
+from .devices import can_compile, pick_device
+from .groups import DATA, Group, generator
+
+#: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
+COMPILE_FROM_STEPS = 20_000
+
+
+@dataclass
+class History:
+    """What a group left behind.
+
+    Attributes:
+        steps: ``(T,)`` recorded steps; 0 is the initial point.
+        loss: ``(T, R)`` mean batch loss over the steps since the previous record (NaN at step 0, where there are none).
+        circuits: ``name -> (T, R, ...)`` circuits at the recorded steps.
+    """
+
+    steps: np.ndarray
+    loss: np.ndarray
+    circuits: dict[str, np.ndarray]
+
+
+def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
+    """Recorded steps: 0, about ``n_log`` log-spaced ones for the early phase and ``n_linear`` evenly spaced ones, the last included."""
+    log = np.unique(np.geomspace(1, steps, n_log).round().astype(int))
+    linear = np.linspace(0, steps, min(n_linear, steps) + 1).round().astype(int)
+    return sorted({0, *log.tolist(), *linear.tolist()})
+
+
+class Trainer:
+    """Trains all runs of all groups, one optimiser step at a time for all of them.
+
+    Args:
+        task: has ``normals`` (standard normals per prompt) and ``batch(normals) -> Batch``.
+        groups: the groups; runs with equal data seeds see equal batches, which are drawn once.
+        steps: optimiser steps.
+        batch_size: prompts per step, B.
+        record: steps at which loss and circuits are kept; 0 and the last are always kept.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        compile: ``True``, ``False``, or ``None`` for "when it pays and a compiler is there".
+        dtype: of parameters and data.
+    """
+
+    #: Steps whose data are drawn at once and, on a GPU, captured in one graph. On a CPU one step's numbers stay in cache.
+    CUDA_BLOCK = 16
+
+    def __init__(
+        self,
+        task: Any,
+        groups: Sequence[Group],
+        steps: int,
+        batch_size: int = 256,
+        record: Sequence[int] | None = None,
+        device: str = "auto",
+        compile: bool | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        if steps < 1 or batch_size < 1:
+            raise UserError(f"steps={steps}, batch_size={batch_size}", "Both must be 1 or more.")
+        self.task, self.groups, self.steps, self.batch_size = task, list(groups), steps, batch_size
+        self.device, self.dtype = pick_device(device), dtype
+        record = log_and_linear_steps(steps) if record is None else record
+        self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
+        self.compiled = (
+            (steps >= COMPILE_FROM_STEPS and can_compile(self.device)) if compile is None else compile
+        )
+
+        self.streams = sorted({run.data_seed for group in groups for run in group.runs})
+        place = {seed: i for i, seed in enumerate(self.streams)}
+        every = list(range(len(self.streams)))
+        self._index: list[
+            Tensor | None
+        ] = []  # which stream each run reads; None when run r reads stream r, so nothing is copied
+        for group in self.groups:
+            index = [place[run.data_seed] for run in group.runs]
+            self._index.append(None if index == every else torch.tensor(index, device=self.device))
+        self._generators = [generator(seed, DATA, self.device) for seed in self.streams]
+        self._params = [g.initial(self.device, dtype) for g in self.groups]
+        self._states = [g.optimiser.init(p) for g, p in zip(self.groups, self._params, strict=True)]
+        self._rates = [g.rates(p) for g, p in zip(self.groups, self._params, strict=True)]
+        self._t = torch.zeros((), device=self.device, dtype=dtype)
+        self._loss_sums = [torch.zeros(len(g.runs), device=self.device, dtype=dtype) for g in self.groups]
+        block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
+        self._normals = torch.empty(
+            (len(self.streams), block, task.normals, batch_size), device=self.device, dtype=dtype
+        )
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._one_step = torch.compile(self._step_all, dynamic=False) if self.compiled else self._step_all
+        self.done = 0
+        self._losses: list[list[np.ndarray]] = [[] for _ in self.groups]
+        self._circuits: list[list[dict[str, np.ndarray]]] = [[] for _ in self.groups]
+
+    # -- one step -----------------------------------------------------------------------------------------------------
+
+    def _step_all(
+        self, normals: Tensor, params: list, states: list, rates: list, t: Tensor
+    ) -> tuple[list, list, list]:
+        batch = self.task.batch(normals)
+        new = []
+        for group, index, p, s, r in zip(self.groups, self._index, params, states, rates, strict=True):
+            seen = batch if index is None else Batch(*(part[index] for part in batch))
+            new.append(group.step(p, s, seen, r, t))
+        return tuple(map(list, zip(*new, strict=True)))
+
+    def _advance(self, k: int) -> None:
+        """One step on the k-th slice of the drawn normals; results are copied into the same storage, as a captured graph needs."""
+        self._t += 1
+        params, states, losses = self._one_step(
+            self._normals[:, k], self._params, self._states, self._rates, self._t
+        )
+        old, new = _leaves([self._params, self._states]), _leaves([params, states])
+        torch._foreach_copy_(old, new)
+        torch._foreach_add_(self._loss_sums, losses)
+
+    @torch.no_grad()
+    def _run(self, n: int) -> None:
+        """``n`` steps, at most one block; a full block on a GPU is one graph replay."""
+        for s, g in enumerate(self._generators):
+            self._normals[s].normal_(generator=g)
+        full = n == self._normals.shape[1]
+        if self.device.type == "cuda" and full:
+            if self._graph is None:
+                self._capture()
+            self._graph.replay()
+        else:
+            for k in range(n):
+                self._advance(k)
+        self.done += n
+
+    def _capture(self) -> None:
+        """Record one block of steps as a CUDA graph: in steady state no Python runs per step."""
+        kept = [x.clone() for x in _leaves([self._params, self._states, self._loss_sums, [self._t]])]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # warm-up: compile and allocate outside the capture
+            for k in range(3):
+                self._advance(k)
+        torch.cuda.current_stream().wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            for k in range(self._normals.shape[1]):
+                self._advance(k)
+        torch._foreach_copy_(_leaves([self._params, self._states, self._loss_sums, [self._t]]), kept)
+
+    # -- recording ----------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _keep(self, steps_since: int) -> None:
+        for i, group in enumerate(self.groups):
+            mean = (
+                self._loss_sums[i] / steps_since
+                if steps_since
+                else torch.full_like(self._loss_sums[i], torch.nan)
+            )
+            self._losses[i].append(mean.cpu().numpy())
+            self._loss_sums[i].zero_()
+            self._circuits[i].append({k: v.cpu().numpy() for k, v in group.circuits(self._params[i]).items()})
+
+    def history(self) -> dict[str, History]:
+        """Records so far, by group name."""
+        steps = np.array([s for s in self.record if s <= self.done])
+        out = {}
+        for i, group in enumerate(self.groups):
+            names = self._circuits[i][0]
+            circuits = {name: np.stack([c[name] for c in self._circuits[i]]) for name in names}
+            out[group.name] = History(steps, np.stack(self._losses[i]), circuits)
+        return out
+
+    def parameters(self) -> dict[str, dict[str, np.ndarray]]:
+        """Current parameters, by group and name, each ``(R, ...)``."""
+        return {
+            g.name: {k: v.cpu().numpy() for k, v in p.items()}
+            for g, p in zip(self.groups, self._params, strict=True)
+        }
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def _describe(self) -> str:
+        runs = [(g.name, g.optimiser, list(g.runs), sorted(g.rate_factors.items())) for g in self.groups]
+        return repr(
+            (self.task, runs, self.batch_size, self.steps, self.record, str(self.dtype), self.device.type)
+        )
+
+    def _save(self, path: Path) -> None:
+        checkpoints.save(
+            path,
+            {
+                "config": self._describe(),
+                "done": self.done,
+                "tensors": [
+                    x.cpu() for x in _leaves([self._params, self._states, self._loss_sums, [self._t]])
+                ],
+                "generators": [g.get_state() for g in self._generators],
+                "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
+                "circuits": [
+                    [{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in self._circuits
+                ],
+            },
+        )
+
+    def _restore(self, path: Path) -> bool:
+        content = checkpoints.load(path, self._describe())
+        if content is None:
+            return False
+        targets = _leaves([self._params, self._states, self._loss_sums, [self._t]])
+        with torch.no_grad():
+            for target, value in zip(targets, content["tensors"], strict=True):
+                target.copy_(value)
+        for g, state in zip(self._generators, content["generators"], strict=True):
+            g.set_state(state)
+        self._losses = [[x.numpy() for x in xs] for xs in content["losses"]]
+        self._circuits = [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in content["circuits"]]
+        self.done = content["done"]
+        return True
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+
+    def train(
+        self,
+        checkpoint: Path | None = None,
+        every_s: float = 60.0,
+        progress: bool = True,
+        until: int | None = None,
+    ) -> dict[str, History]:
+        """Train to the end (or to step ``until``), resuming from ``checkpoint`` when it exists.
+
+        Ctrl-C finishes the step under way, writes the checkpoint and raises KeyboardInterrupt; the next call goes on from there.
+
+        Raises:
+            UserError: damaged or foreign checkpoint, unwritable folder, or a loss that is no longer finite.
+        """
+        resumed = checkpoint is not None and self._restore(checkpoint)
+        if not resumed and not self._losses[0]:
+            self._keep(0)
+        end = self.steps if until is None else min(until, self.steps)
+        marks = [s for s in self.record if s > self.done]
+        last_mark, saved = max(s for s in self.record if s <= self.done), time.monotonic()
+        with (
+            _interruptible() as interrupted,
+            tqdm(
+                total=self.steps, initial=self.done, disable=not progress, unit="step", mininterval=1.0
+            ) as bar,
+        ):
+            while self.done < end:
+                n = min(self._normals.shape[1], marks[0] - self.done, end - self.done)
+                self._run(n)
+                bar.update(n)
+                if self.done == marks[0]:
+                    self._keep(self.done - last_mark)
+                    last_mark = marks.pop(0)
+                due = checkpoint is not None and time.monotonic() - saved > every_s
+                if interrupted.is_set() or due:
+                    if checkpoint is not None:
+                        self._save(checkpoint)
+                        saved = time.monotonic()
+                    if interrupted.is_set():
+                        raise KeyboardInterrupt
+        if checkpoint is not None and self.done < self.steps:
+            self._save(checkpoint)
+        return self.history()
+
+
+def _leaves(tree: Any) -> list[Tensor]:
+    """All tensors of nested lists and dicts, in a fixed order."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    items = tree.values() if isinstance(tree, dict) else tree
+    return [leaf for item in items for leaf in _leaves(item)]
+
+
+@contextmanager
+def _interruptible():
+    """Turns Ctrl-C into a flag that is read between steps, so a step is never cut in half. Outside the main thread: no change."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: flag.set())
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, before)

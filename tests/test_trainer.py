@@ -1,0 +1,257 @@
+"""The ensemble trainer against plain loops, alone against together, interrupted against not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from naive import code_scale, full_forward, train
+
+from iclbook.errors import UserError
+from iclbook.models import Attention, ReducedAttention
+from iclbook.tasks import LinearRegression, MultiTaskRegression
+from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer
+from iclbook.training.groups import DATA, generator
+
+TASK = LinearRegression(d=3, L=8)
+
+
+def trainer(
+    runs, steps=30, n_heads=2, task=TASK, compile=False, dtype=torch.float64, optimiser=None, **kwargs
+):
+    model = Attention(task.d, n_heads, n_tasks=task.n_tasks, **kwargs)
+    group = Group("g", model, runs, optimiser or Adam())
+    return Trainer(task, [group], steps, batch_size=32, device="cpu", compile=compile, dtype=dtype)
+
+
+def batches(task, seed, steps, dtype=torch.float64):
+    g = generator(seed, DATA)
+    normals = torch.empty(task.normals, 32, dtype=dtype)
+    for _ in range(steps):
+        yield task.batch(normals.normal_(generator=g))
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "plain"),
+    [
+        (Adam(), torch.optim.Adam),
+        (Sgd(), torch.optim.SGD),
+        (Momentum(0.9), lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9)),
+    ],
+    ids=["adam", "sgd", "momentum"],
+)
+@pytest.mark.parametrize("task", [TASK, MultiTaskRegression(L=8)], ids=["one task", "two tasks"])
+def test_stacked_runs_equal_a_plain_loop_with_torch_optim(task, optimiser, plain):
+    runs = [Run(3, rate=1e-2), Run(8, rate=3e-3)]
+    t = trainer(runs, task=task, optimiser=optimiser, score_scale="code")
+    start = {k: v.copy() for k, v in t.parameters()["g"].items()}
+    t.train(progress=False)
+    for r, run in enumerate(runs):
+        alone = train(
+            {k: torch.from_numpy(v[r]) for k, v in start.items()},
+            batches(task, run.seed, 30),
+            task.n_tasks,
+            run.rate,
+            plain,
+            code_scale(task.d + task.n_tasks),
+        )
+        for name, value in alone.items():
+            np.testing.assert_allclose(t.parameters()["g"][name][r], value.numpy(), rtol=1e-7, atol=1e-9)
+
+
+def test_gradients_equal_those_of_a_per_run_autograd_loop():
+    t = trainer([Run(s) for s in range(5)])
+    batch = TASK.batch(torch.randn(5, TASK.normals, 32, dtype=torch.float64, generator=generator(0, 9)))
+    grads, losses = t.groups[0].gradients(t._params[0], batch)
+    for r in range(5):
+        params = {k: v[r].clone().requires_grad_() for k, v in t._params[0].items()}
+        yhat = full_forward(params, batch.context[r].permute(2, 0, 1), batch.query[r].T)
+        loss = ((yhat - batch.target[r].T) ** 2).mean()
+        loss.backward()
+        assert losses[r].item() == pytest.approx(loss.item(), rel=1e-12)
+        for name, p in params.items():
+            torch.testing.assert_close(grads[name][r], p.grad, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_run_alone_equals_the_same_run_among_seven_different_ones(compile):
+    runs = [Run(s, rate=10.0 ** -(2 + s / 4), init_scale=0.5 + s / 3, stream=s % 3) for s in range(7)]
+    together = trainer(runs, steps=50, dtype=torch.float32, compile=compile).train(progress=False)["g"]
+    for r in (0, 4, 6):
+        alone = trainer([runs[r]], steps=50, dtype=torch.float32).train(progress=False)["g"]
+        np.testing.assert_allclose(
+            together.circuits["kq"][:, r], alone.circuits["kq"][:, 0], rtol=1e-3, atol=2e-5
+        )
+        np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
+
+
+def test_runs_with_one_stream_see_the_same_data_and_others_do_not():
+    t = trainer([Run(1, stream=5), Run(1, stream=5), Run(1, stream=6)], steps=5)
+    loss = t.train(progress=False)["g"].loss[1:]
+    assert np.array_equal(loss[:, 0], loss[:, 1])
+    assert not np.allclose(loss[:, 0], loss[:, 2])
+
+
+def test_a_rate_factor_of_zero_freezes_that_parameter_only():
+    group = Group("g", Attention(3, 2), [Run(0)], rate_factors={"query": 0.0})
+    t = Trainer(TASK, [group], 5, 32, device="cpu", compile=False)
+    before = t.parameters()["g"]
+    before = {k: v.copy() for k, v in before.items()}
+    t.train(progress=False)
+    moved = {k: not np.array_equal(v, before[k]) for k, v in t.parameters()["g"].items()}
+    assert moved == {"query": False, "key": True, "value": True, "output": True}
+    with pytest.raises(UserError, match="no parameter"):
+        Group("g", Attention(3, 2), [Run(0)], rate_factors={"keys": 0.0})
+
+
+def test_a_loss_without_data_trains_too():
+    group = Group(
+        "approx",
+        ReducedAttention(2),
+        [Run(0, 0.1)],
+        Sgd(),
+        loss=lambda m, _: ((m.omega - 1) ** 2).sum() + (m.mu**2).sum(),
+    )
+    t = Trainer(TASK, [group], 200, 1, device="cpu", compile=False)
+    t.train(progress=False)
+    np.testing.assert_allclose(t.parameters()["approx"]["omega"], 1, atol=1e-6)
+
+
+SCRIPT = """
+    import sys, time
+    from pathlib import Path
+    import numpy as np
+    import torch
+    from iclbook.models import Attention
+    from iclbook.tasks import LinearRegression
+    from iclbook.training import Group, Run, Trainer
+    group = Group("g", Attention(3, 2), [Run(0), Run(1)])
+    t = Trainer(LinearRegression(d=3, L=8), [group], 3000, 32, device="cpu", compile=False)
+    folder = Path(sys.argv[1])
+    every = float(sys.argv[2])
+    print("ready", flush=True)
+    h = t.train(folder / "run.pt", every_s=every, progress=False)["g"]
+    np.savez(folder / "out.npz", kq=h.circuits["kq"], loss=h.loss, steps=h.steps)
+"""
+
+
+def _launch(folder: Path, every: float) -> subprocess.Popen:
+    script = folder / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    return subprocess.Popen(
+        [sys.executable, str(script), str(folder), str(every)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def _reference():
+    t = Trainer(TASK, [Group("g", Attention(3, 2), [Run(0), Run(1)])], 3000, 32, device="cpu", compile=False)
+    return t.train(progress=False)["g"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "Ctrl-C"])
+def test_an_interrupted_run_resumes_to_the_same_numbers(tmp_path, how):
+    process = _launch(tmp_path, 0.02 if how == signal.SIGKILL else 1e9)
+    process.stdout.readline()
+    if how == signal.SIGKILL:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run.pt").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    else:
+        time.sleep(0.5)
+    os.kill(process.pid, how)
+    process.wait(timeout=60)
+    process.stdout.close()
+    assert process.returncode != 0
+    assert (tmp_path / "run.pt").exists(), "an interrupted run leaves a checkpoint"
+    assert not (tmp_path / "out.npz").exists(), "it was interrupted before its end"
+    second = _launch(tmp_path, 1e9)
+    second.communicate(timeout=120)
+    assert second.returncode == 0
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as out:
+        reference = _reference()
+        np.testing.assert_array_equal(out["steps"], reference.steps)
+        np.testing.assert_allclose(out["kq"], reference.circuits["kq"], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(out["loss"][1:], reference.loss[1:], rtol=1e-5)
+
+
+def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "run.pt"
+    t = trainer([Run(0)], steps=20)
+    t.train(path, progress=False, until=7)
+    with pytest.raises(UserError, match="another configuration"):
+        trainer([Run(1)], steps=20).train(path, progress=False)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(UserError, match="damaged"):
+        trainer([Run(0)], steps=20).train(path, progress=False)
+
+
+def test_an_unwritable_checkpoint_folder_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(UserError, match="cannot write the checkpoint"):
+        trainer([Run(0)], steps=20).train(tmp_path / "file" / "run.pt", progress=False, until=7)
+
+
+@pytest.mark.parametrize("make", [lambda: Attention(5, 0), lambda: ReducedAttention(0)])
+def test_no_heads_is_refused(make):
+    with pytest.raises(UserError, match="at least one head"):
+        make()
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{"d": 0}, {"L": 1}, {"L": 0}, {"noise_var": -1.0}, {"covariance": ((1.0,),)}]
+)
+def test_sizes_that_define_no_task_are_refused(kwargs):
+    with pytest.raises(UserError):
+        LinearRegression(**kwargs)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_cuda_without_a_gpu_is_one_line():
+    with pytest.raises(UserError, match="no CUDA device"):
+        Trainer(TASK, [Group("g", Attention(3, 1), [Run(0)])], 1, device="cuda")
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the CUDA path is not exercised")
+def test_cpu_and_cuda_agree_on_the_same_data():
+    runs = [Run(s) for s in range(4)]
+    group = Group("g", Attention(5, 2), runs)
+    batch = LinearRegression().batch(torch.randn(4, LinearRegression().normals, 256))
+    out = {}
+    for device in ("cpu", "cuda"):
+        params = group.initial(torch.device(device), torch.float32)
+        grads, losses = group.gradients(params, type(batch)(*(x.to(device) for x in batch)))
+        out[device] = ({k: g.cpu() for k, g in grads.items()}, losses.cpu())
+    torch.testing.assert_close(out["cuda"][1], out["cpu"][1], rtol=1e-5, atol=1e-6)
+    for name, g in out["cpu"][0].items():
+        torch.testing.assert_close(out["cuda"][0][name], g, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the CUDA path is not exercised")
+def test_a_captured_graph_gives_the_numbers_of_single_steps():
+    histories = []
+    for block in (16, 1):
+        t = Trainer(
+            LinearRegression(),
+            [Group("g", Attention(5, 2), [Run(0), Run(1)])],
+            64,
+            device="cuda",
+            compile=False,
+        )
+        if block == 1:
+            t._capture = lambda: pytest.fail("captured")
+            t._graph = None
+            t.device = torch.device("cpu")  # takes the eager branch; tensors stay where they are
+        histories.append(t.train(progress=False)["g"])
+    np.testing.assert_allclose(
+        histories[0].circuits["kq"][-1], histories[1].circuits["kq"][-1], rtol=1e-3, atol=1e-5
+    )
