@@ -48,7 +48,8 @@ def attend(kq: Tensor, ov: Tensor, context: Tensor, query: Tensor, activation: s
         ``(N, B)`` predictions.
     """
     d = query.shape[0]
-    folded = dot(kq[:, :, :d, None], query, axis=-2)  # (H, D, B)
+    # Matrix products here and in circuits(), sums term by term below: the compiler would recompute a fused sum for every key.
+    folded = (kq[:, :, :d].flatten(0, 1) @ query).unflatten(0, kq.shape[:2])  # (H, D, B)
     scores = dot(folded[:, None], context, axis=-2)  # (H, L, B)
     weights = ACTIVATIONS[activation](scores)  # (H, L, B)
     outputs = []
@@ -115,7 +116,7 @@ class Attention(nn.Module):
         """``kq``: ``(H, D, D)`` = K^T Q, without the score scale; ``ov``: ``(H, N, D)``, the read-out rows of O V."""
         return {
             "kq": self.key.transpose(-1, -2) @ self.query,
-            "ov": self.output[:, -self.n_tasks :, :] @ self.value,
+            "ov": (self.output @ self.value)[:, -self.n_tasks :],
         }
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
