@@ -1,0 +1,70 @@
+# Every target does its own set-up and reuses what is there. `make` alone lists them.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+# The environment is rebuilt when a pin changes: the stamp carries a checksum of the files that define it.
+PINS   := $(shell cat requirements.txt pyproject.toml | cksum | tr ' ' '-')
+STAMP  := $(VENV)/.set-up-$(PINS)
+ifeq ($(shell id -u),0)
+SUDO   :=
+else
+SUDO   := sudo
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book test check bench lab lint clean setup browser
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+book: $(STAMP)  ## run every chapter at the paper profile and build the pages
+	@$(BIN)/iclbook build --profile paper
+
+test: $(STAMP) browser lint  ## everything that is checked: style, tests, notebook regression, pages, sliders
+	@$(BIN)/python -m pytest
+
+check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare every recorded value
+	@$(BIN)/iclbook check --profile smoke
+
+bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+lab: $(STAMP)  ## open the chapters in JupyterLab
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"python": "Jupytext Notebook"}}}' \
+	  > $(VENV)/share/jupyter/lab/settings/overrides.json
+	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+
+lint: $(STAMP)  ## style only
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+setup: $(STAMP)  ## the environment only
+
+clean:  ## remove the pages and the executed notebooks; results, checkpoints and the environment stay
+	rm -rf _build executed .cache/ipython .pytest_cache .ruff_cache
+
+$(STAMP):
+	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11."; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
+	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11, or name one: make PYTHON=python3.11"; exit 2; }
+	@echo "setting up $(VENV) (once; several minutes and about 2 GB)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "error: no virtual environment could be made. Install the venv module (Debian: apt-get install python3-venv)."; exit 2; }
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt || \
+	  { echo "error: the packages could not be installed (see above). Check the network, then repeat the command."; exit 2; }
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	@rm -f $(VENV)/.set-up-*; touch $@
+
+# The page tests drive a real browser. Debian and its relatives install it by name; elsewhere say what is missing.
+browser:
+	@if command -v chromedriver >/dev/null && { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then :; \
+	elif ! command -v apt-get >/dev/null; then \
+	  echo "error: the page tests need chromium and chromedriver. Install both, or leave those tests out: $(BIN)/pytest -m 'not browser'"; exit 2; \
+	elif test -n "$(SUDO)" && ! command -v sudo >/dev/null; then \
+	  echo "error: the page tests need chromium and chromedriver, and installing them needs root. Run: apt-get install chromium chromium-driver"; exit 2; \
+	else echo "installing chromium and its driver for the page tests"; \
+	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null || \
+	  { echo "error: chromium could not be installed (see above). Install chromium and chromium-driver by hand, then repeat."; exit 2; }; \
+	fi

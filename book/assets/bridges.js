@@ -1,0 +1,46 @@
+/* Places where the page's own scripts and the widget manager's do not fit, or say what no reader needs. Loaded before both. */
+
+// 1. The widget manager typesets labels through MathJax 2's queue; the page carries MathJax 3.
+//    Give every object that becomes window.MathJax (first its configuration, then the library) that one function.
+(() => {
+  let current;
+  const hub = {
+    Queue: ([, , element]) => {
+      const typeset = () => current.typesetPromise && current.typesetPromise([element]);
+      if (current.startup?.promise) current.startup.promise.then(typeset);
+    },
+  };
+  Object.defineProperty(window, "MathJax", {
+    configurable: true,
+    get: () => current,
+    set: (value) => {
+      if (value && !value.Hub) value.Hub = hub;
+      current = value;
+    },
+  });
+})();
+
+// 2. Font Awesome exchanges <i> for <svg>; the buttons of Play look for their <i> afterwards. Nesting keeps both.
+//    (The theme has loaded it by now: its live settings are changed, before it looks at the page.)
+window.FontAwesomeConfig = Object.assign(window.FontAwesomeConfig ?? {}, { autoReplaceSvg: "nest" });
+
+// 3. The widget manager's schema checker complains about its own schema on every page; nothing of ours is meant.
+(() => {
+  const warn = console.warn;
+  console.warn = (...words) => {
+    if (!String(words[0]).startsWith("strict mode: use allowUnionTypes")) warn.apply(console, words);
+  };
+})();
+
+// 4. An icon of our own, inline: otherwise the browser asks the server for a favicon.ico that is not there.
+(() => {
+  const icon = document.createElement("link");
+  icon.rel = "icon";
+  icon.href =
+    "data:image/svg+xml," +
+    encodeURIComponent(
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="7" height="14" x="1" y="1" fill="#0072b2"/>' +
+        '<rect width="7" height="14" x="8" y="1" fill="#d55e00"/></svg>',
+    );
+  document.head.append(icon);
+})();

@@ -1,0 +1,81 @@
+"""Build the HTML book: run what is missing or stale, then Jupyter Book with warnings as errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ..errors import UserError
+from ..profiles import check_profile
+from ..project import find_root
+from .execute import run_notebook
+from .inputs import chapters, is_stale
+
+#: Where the pages are, below the book's folder.
+HTML = Path("_build") / "html"
+
+
+def build(profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True) -> Path:
+    """Bring the book up to date and say where it is.
+
+    Args:
+        profile: which executed copies the book shows.
+        device: for the chapters that must be run.
+        root: the book's folder; default: found from the working directory.
+        run: run missing and stale chapters first; otherwise they make the build fail.
+
+    Returns:
+        Path of the first page.
+
+    Raises:
+        NotebookError: a chapter did not run to its end.
+        UserError: Jupyter Book reported an error or a warning.
+    """
+    root = (root or find_root()).resolve()
+    check_profile(profile)
+    names = chapters(root)
+    for number, name in enumerate(names, start=1):
+        why = is_stale(name, profile, root)
+        if why and run:
+            say(f"[{number}/{len(names)}] running notebooks/{name}.py at profile {profile}: {why}")
+            run_notebook(name, profile, device, root=root)
+        elif not why:
+            say(f"[{number}/{len(names)}] notebooks/{name}.py is up to date")
+    say("building the pages")
+    _jupyter_book(root, profile)
+    page = root / HTML / "index.html"
+    say(f"\nThe book is at {_shown(page)}")
+    _say_counts(root, profile)
+    return page
+
+
+def _jupyter_book(root: Path, profile: str) -> None:
+    """Run Jupyter Book in its own process (it changes global state) and let its progress through."""
+    call = "from jupyter_book.cli.main import main; main()"
+    arguments = ["build", str(root), "-W", "-n", "--keep-going"]
+    env = os.environ | {"ICLBOOK_BOOK_PROFILE": profile, "ICLBOOK_ROOT": str(root), "PYTHONUNBUFFERED": "1"}
+    if subprocess.run([sys.executable, "-c", call, *arguments], env=env, cwd=root, check=False).returncode:
+        raise UserError(
+            "the book was not built: Jupyter Book warned (see above)",
+            "Mend what it names; warnings are errors.",
+        )
+
+
+def _say_counts(root: Path, profile: str) -> None:
+    """One line of verdict counts, from the ledgers and the executed copies."""
+    from ..claims import scoreboard
+
+    if (root / "claims").is_dir():
+        say(scoreboard.counts_line(profile=profile))
+
+
+def _shown(path: Path) -> Path:
+    """A path relative to the working directory when it is below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def say(line: str) -> None:
+    """Print now, even into a pipe: builds are long and are watched."""
+    print(line, flush=True)

@@ -1,0 +1,238 @@
+"""Run one chapter headless: jupytext source -> papermill -> executed copy, or a clear failure and no copy at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import jupytext
+import nbformat
+import papermill
+import yaml
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from ..errors import UserError
+from ..profiles import check_profile
+from ..project import find_root
+from .inputs import METADATA_KEY, chapters, executed_path, input_digests, is_stale, source_path
+
+__all__ = ["NotebookError", "chapters", "executed_path", "is_stale", "run_notebook"]
+
+#: Seconds that one cell may take unless the caller or ICLBOOK_CELL_TIMEOUT says otherwise.
+CELL_TIMEOUT = 1800
+
+
+class NotebookError(UserError):
+    """A chapter did not run to its end.
+
+    Attributes:
+        notebook: chapter name.
+        cell: first line of the cell that stopped, or the empty string.
+        cause: what stopped it, in one line.
+    """
+
+    def __init__(self, notebook: str, cell: str, cause: str, mend: str) -> None:
+        self.notebook, self.cell, self.cause = notebook, cell, cause
+        where = f" at the cell starting {cell!r}" if cell else ""
+        super().__init__(f"notebooks/{notebook}.py stopped{where}: {cause}", mend)
+
+
+def headless_kernel(root: Path, sockets: Path) -> type[AsyncKernelManager]:
+    """A kernel of the interpreter that runs us, in the environment of a headless run.
+
+    The specification is made here rather than looked up: a user's own ``python3`` kernel may belong to another environment.
+
+    Args:
+        root: the book's folder.
+        sockets: a short-lived folder for the connection; local sockets need no port and are nobody else's to read.
+    """
+    env = {
+        # Kernels run beside others on few cores, and the thread count changes the last digits.
+        "OMP_NUM_THREADS": "1",
+        "ICLBOOK_HEADLESS": "1",
+        "ICLBOOK_ROOT": str(root),
+        # Progress bars write to stderr, which the book build counts as a warning.
+        "TQDM_DISABLE": "1",
+        # No start-up files of the user, no history in the home folder.
+        "IPYTHONDIR": str(root / ".cache" / "ipython"),
+        # Figures go into the notebook; a window would hang.
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    }
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+
+    class HeadlessKernel(AsyncKernelManager):
+        def __init__(self, **kwargs: object) -> None:
+            super().__init__(**kwargs)
+            self.transport = "ipc"
+            self.connection_file = str(sockets / "kernel.json")
+
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(argv=argv, display_name="Python 3", language="python", env=env)
+
+    return HeadlessKernel
+
+
+def run_notebook(
+    name: str,
+    profile: str = "paper",
+    device: str = "auto",
+    timeout_s: float | None = None,
+    root: Path | None = None,
+) -> Path:
+    """Run ``notebooks/NAME.py`` and write ``executed/PROFILE/NAME.ipynb``.
+
+    The copy appears only when every cell has run; on a failure the cells so far stand in ``NAME.failed.ipynb`` and an
+    older good copy is left as it was. An interrupt leaves neither.
+
+    Args:
+        name: chapter name, without folder and suffix.
+        profile: ``smoke`` or ``paper``.
+        device: ``auto``, ``cpu`` or ``cuda``; handed to the notebook.
+        timeout_s: seconds that one cell may take; default ICLBOOK_CELL_TIMEOUT or 1800.
+        root: the book's folder; default: found from the working directory.
+
+    Returns:
+        Path of the executed copy.
+
+    Raises:
+        NotebookError: a cell failed or timed out, or the kernel died.
+        UserError: unknown chapter or profile, no `parameters` cell, folder not writable.
+    """
+    root = (root or find_root()).resolve()
+    check_profile(profile)
+    source = source_path(name, root)
+    inputs = input_digests(name, profile, root)  # before the run: what changes meanwhile makes the copy stale
+    try:
+        notebook = jupytext.read(source)
+    except (ValueError, nbformat.ValidationError, yaml.YAMLError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter."
+        ) from error
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
+        raise UserError(
+            f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device."
+        )
+
+    target = executed_path(name, profile, root)
+    partial = target.with_name(f".{name}.{os.getpid()}.ipynb")
+    failed = target.with_name(f"{name}.failed.ipynb")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (root / ".cache" / "ipython").mkdir(parents=True, exist_ok=True)
+        partial.touch()
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {target.parent} ({error.strerror})", "Free space or change its rights."
+        ) from error
+
+    current = {"cell": ""}
+    sockets = tempfile.TemporaryDirectory(prefix="iclbook-", ignore_cleanup_errors=True)
+    try:
+        executed = papermill.execute_notebook(
+            notebook,
+            str(partial),
+            parameters={"profile": profile, "device": device},
+            kernel_name="python3",
+            kernel_manager_class=headless_kernel(root, Path(sockets.name)),
+            on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
+            cwd=str(source.parent),
+            execution_timeout=_timeout(timeout_s),
+            progress_bar={"desc": f"{name} ({profile})", "mininterval": 0.1 if sys.stderr.isatty() else 5},
+        )
+        _raise_for_silent_errors(executed, name)
+        _finish(executed, inputs, profile, device)
+        nbformat.write(executed, partial)
+        os.replace(partial, target)
+        failed.unlink(missing_ok=True)
+    except (
+        papermill.PapermillExecutionError,
+        CellTimeoutError,
+        DeadKernelError,
+        RuntimeError,
+        NotebookError,
+    ) as error:
+        shown = failed.relative_to(root)
+        with suppress(OSError):
+            os.replace(partial, failed)
+        raise _explain(
+            error, name, current["cell"], f"The cells that ran are in {shown}.", _timeout(timeout_s)
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"cannot write {target.name} ({error.strerror})", "Free space or change its rights."
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+        sockets.cleanup()
+    return target
+
+
+def first_line(source: str) -> str:
+    """The first line of a cell that says something."""
+    lines = [line.strip() for line in source.splitlines() if line.strip()]
+    code = [line for line in lines if not line.startswith("#")]
+    return (code or lines or [""])[0]
+
+
+def _timeout(timeout_s: float | None) -> int:
+    """Whole seconds, at least one."""
+    if timeout_s is None:
+        text = os.environ.get("ICLBOOK_CELL_TIMEOUT", str(CELL_TIMEOUT))
+        try:
+            timeout_s = float(text)
+        except ValueError as error:
+            raise UserError(
+                f"ICLBOOK_CELL_TIMEOUT={text} is not a number of seconds", "Set it to one, or unset it."
+            ) from error
+    return max(1, round(timeout_s))
+
+
+def _raise_for_silent_errors(notebook: nbformat.NotebookNode, name: str) -> None:
+    """An exception inside a widget's callback is shown in an Output widget and stops nothing; find it there."""
+    widgets = (
+        notebook.metadata.get("widgets", {})
+        .get("application/vnd.jupyter.widget-state+json", {})
+        .get("state", {})
+    )
+    for widget in widgets.values():
+        for output in widget.get("state", {}).get("outputs", []):
+            if output.get("output_type") == "error":
+                cause = f"{output.get('ename')}: {output.get('evalue')} (inside a widget)"
+                raise NotebookError(name, "", cause, "")
+
+
+def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: str, device: str) -> None:
+    """Mark what the copy was made from and hide the cell that papermill put in."""
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if "injected-parameters" in tags:
+            cell.metadata["tags"] = [*tags, "remove-cell"]
+    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device}
+    # Paths of this machine are of no use to a reader.
+    for key in ("input_path", "output_path"):
+        notebook.metadata.get("papermill", {}).pop(key, None)
+
+
+def _explain(error: Exception, name: str, cell: str, mend: str, timeout: int) -> NotebookError:
+    """One line for each way in which a notebook can stop."""
+    if isinstance(error, NotebookError):
+        return NotebookError(name, error.cell, error.cause, mend)
+    if isinstance(error, papermill.PapermillExecutionError):
+        value = error.evalue.splitlines()[0] if error.evalue else ""
+        return NotebookError(name, first_line(error.source), f"{error.ename}: {value}".rstrip(": "), mend)
+    if isinstance(error, CellTimeoutError):
+        return NotebookError(
+            name, cell, f"timed out after {timeout} s", f"{mend} ICLBOOK_CELL_TIMEOUT sets the limit."
+        )
+    if isinstance(error, DeadKernelError):
+        return NotebookError(name, cell, "the kernel died (killed, or out of memory)", mend)
+    why = (str(error).splitlines() or [type(error).__name__])[0]
+    return NotebookError(name, cell, f"the kernel did not start or answer ({why})", mend)

@@ -1,0 +1,27 @@
+"""Claims: what a document says, the rule that decides it, what was measured, and the verdict that follows."""
+
+from .ledger import Claim, Ledger, Part, Tolerance, all_ledgers, ledger_keys, load_ledger, read_ledger
+from .recording import Recorder
+from .records import Record, read_records
+from .rules import Rule, parse_rule
+from .verdicts import WORDS, PartResult, Verdict, verdict
+
+__all__ = [
+    "WORDS",
+    "Claim",
+    "Ledger",
+    "Part",
+    "PartResult",
+    "Record",
+    "Recorder",
+    "Rule",
+    "Tolerance",
+    "Verdict",
+    "all_ledgers",
+    "ledger_keys",
+    "load_ledger",
+    "parse_rule",
+    "read_ledger",
+    "read_records",
+    "verdict",
+]

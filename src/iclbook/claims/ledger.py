@@ -1,0 +1,312 @@
+"""The claim ledger: what a document says, and the rule that decides each of its claims.
+
+``claims/<key>.yaml`` is read strictly: an unknown field, a missing reason or a malformed rule is an error that names the file,
+the line and the mend, so that a typing slip cannot turn into a verdict.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from ..profiles import PROFILES
+from ..project import find_root
+from .rules import GRAMMAR, Rule, Value, parse_rule
+from .yaml_lines import Located, read_yaml
+
+FAILS_AS = ("not reproduced", "inconsistent")
+_TOP = {"paper", "title", "chapter", "values", "claims"}
+_CLAIM = {
+    "id",
+    "where",
+    "says",
+    "paper",
+    "decides",
+    "scale",
+    "reduced",
+    "fails_as",
+    "parts",
+    "out_of_reach",
+    "inventory",
+}
+_PART = {"name", "key", "rule", "because", "reading", "tolerance"}
+_VALUE = {"says", "tolerance"}
+_KEY = re.compile(r"[A-Za-z0-9._+/-]+")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a recorded number may move before ``iclbook check`` reports it.
+
+    Attributes:
+        kind: ``exact``, ``abs``, ``rel`` or ``none`` (the value is not compared).
+        size: bound for ``abs`` (in the value's unit) and ``rel`` (a fraction of the reference).
+    """
+
+    kind: str = "rel"
+    size: float = 1e-6
+
+    def allows(self, measured: Value, reference: Value) -> bool:
+        """Whether ``measured`` agrees with ``reference``; lists element by element, texts and truth values exactly."""
+        if self.kind == "none":
+            return True
+        if isinstance(measured, list) or isinstance(reference, list):
+            if not (isinstance(measured, list) and isinstance(reference, list)) or len(measured) != len(
+                reference
+            ):
+                return False
+            return all(self.allows(a, b) for a, b in zip(measured, reference, strict=True))
+        texts = any(isinstance(item, bool | str) for item in (measured, reference))
+        if texts or self.kind == "exact":
+            return (
+                type(measured) is type(reference) and measured == reference
+                if texts
+                else measured == reference
+            )
+        bound = self.size if self.kind == "abs" else self.size * abs(reference)
+        return math.isfinite(measured) and abs(measured - reference) <= bound
+
+    def __str__(self) -> str:
+        return self.kind if self.kind in ("exact", "none") else f"{self.kind} {self.size:g}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One recorded key and the rule it must satisfy. ``because`` says where the bound comes from."""
+
+    name: str
+    key: str
+    rule: Rule
+    because: str
+    reading: str | None = None
+    tolerance: Tolerance | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that the document says, with the parts that decide it."""
+
+    id: str
+    where: str
+    says: str
+    paper: str | None = None
+    decides: str = "paper"
+    scale: str | None = None
+    reduced: str | None = None
+    fails_as: str = "not reproduced"
+    parts: tuple[Part, ...] = ()
+    out_of_reach: str | None = None
+    inventory: str | None = None
+
+    @property
+    def anchor(self) -> str:
+        """The name of the claim's place in an HTML page."""
+        return "claim-" + "".join(c if c.isalnum() else "-" for c in self.id)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All claims of one document."""
+
+    paper: str
+    title: str
+    chapter: str
+    claims: tuple[Claim, ...]
+    values: Mapping[str, str]
+    tolerances: Mapping[str, Tolerance]
+    path: Path
+
+    @property
+    def chapter_name(self) -> str:
+        """The chapter's name on the command line, e.g. ``linear_regression``."""
+        return Path(self.chapter).stem
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Every key that a notebook of this document may record."""
+        used = {part.key for claim in self.claims for part in claim.parts}
+        compared = {key for claim in self.claims for part in claim.parts for key in part.rule.references()}
+        return frozenset(used | compared | set(self.values))
+
+    def claim(self, claim_id: str) -> Claim:
+        """The claim of that id.
+
+        Raises:
+            UserError: no such claim.
+        """
+        for claim in self.claims:
+            if claim.id == claim_id:
+                return claim
+        raise UserError(
+            f"{self.path.name} has no claim {claim_id!r}",
+            _nearest(claim_id, [c.id for c in self.claims], "claims"),
+        )
+
+    def require_key(self, key: str) -> None:
+        """Refuse a key that the ledger does not know.
+
+        Raises:
+            UserError: the key belongs to no part and is not listed under ``values``.
+        """
+        if key not in self.keys:
+            hint = difflib.get_close_matches(key, self.keys, 1)
+            raise UserError(
+                f"key {key!r} was recorded, but no claim part of {self.path.name} uses it",
+                (f"Did you mean {hint[0]!r}? " if hint else "")
+                + "Name it in a part, or list it under values:.",
+            )
+
+    def tolerance(self, key: str) -> Tolerance:
+        """The tolerance for the regression check; 1e-6 relative where the ledger states none."""
+        return self.tolerances.get(key, Tolerance())
+
+
+def ledger_keys(root: Path | None = None) -> list[str]:
+    """The paper keys for which there is a ledger, sorted."""
+    return sorted(path.stem for path in ((root or find_root()) / "claims").glob("*.yaml"))
+
+
+def load_ledger(key: str, root: Path | None = None) -> Ledger:
+    """Read ``claims/<key>.yaml``.
+
+    Raises:
+        UserError: no such ledger, or a malformed one.
+    """
+    root = root or find_root()
+    known = ledger_keys(root)
+    if key not in known:
+        raise UserError(
+            f"unknown paper {key!r}", f"Choose one of: {', '.join(known) or '(no ledger found)'}."
+        )
+    return read_ledger(root / "claims" / f"{key}.yaml")
+
+
+def all_ledgers(root: Path | None = None) -> list[Ledger]:
+    """Every ledger, in the order of the paper keys, the one that the book began with first."""
+    keys = ledger_keys(root)
+    return [load_ledger(key, root) for key in sorted(keys, key=lambda k: (k != "he2025", k))]
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Read one ledger file strictly.
+
+    Raises:
+        UserError: names file, line, what is wrong and the mend.
+    """
+    top = read_yaml(path)
+    top.fields(_TOP, required={"paper", "title", "chapter", "claims"})
+    paper = top.text("paper")
+    if paper != path.stem:
+        raise top["paper"].error(f"paper is {paper!r}", f"It must be {path.stem!r}, the name of the file.")
+    values: dict[str, str] = {}
+    tolerances: dict[str, Tolerance] = {}
+    if "values" in top and top["values"].value is not None:
+        for key, entry in top["values"].items():
+            _require_key_form(entry, key)
+            entry.fields(_VALUE, required={"says"})
+            values[key] = entry.text("says")
+            if "tolerance" in entry:
+                tolerances[key] = _tolerance(entry["tolerance"])
+    claims: list[Claim] = []
+    for entry in top["claims"].items_of_list():
+        claim = _claim(entry, paper)
+        if any(claim.id == other.id for other in claims):
+            raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
+        claims.append(claim)
+        for part, located in zip(claim.parts, _parts(entry), strict=True):
+            if part.tolerance is None:
+                continue
+            if tolerances.setdefault(part.key, part.tolerance) != part.tolerance:
+                raise located["tolerance"].error(
+                    f"key {part.key!r} has two tolerances",
+                    "State its tolerance once, or the same everywhere.",
+                )
+    return Ledger(paper, top.text("title"), top.text("chapter"), tuple(claims), values, tolerances, path)
+
+
+def _parts(entry: Located) -> list[Located]:
+    return entry["parts"].items_of_list() if "parts" in entry and entry["parts"].value is not None else []
+
+
+def _claim(entry: Located, paper: str) -> Claim:
+    entry.fields(_CLAIM, required={"id", "where", "says"})
+    claim_id = entry.text("id")
+    prefix, _, item = claim_id.partition("/")
+    if prefix != paper or not item or any(c.isspace() for c in claim_id):
+        raise entry["id"].error(
+            f"id {claim_id!r} does not belong here", f"Write it as {paper}/ITEM, without spaces."
+        )
+    parts = []
+    for located in _parts(entry):
+        part = _part(located)
+        if any(part.name == other.name for other in parts):
+            raise located["name"].error(
+                f"{claim_id} has two parts named {part.name!r}", "Give each part its own name."
+            )
+        parts.append(part)
+    return Claim(
+        id=claim_id,
+        where=entry.text("where"),
+        says=entry.text("says"),
+        paper=entry.text("paper", None, numbers=True),
+        decides=entry.one_of("decides", PROFILES, "paper"),
+        scale=entry.text("scale", None),
+        reduced=entry.text("reduced", None),
+        fails_as=entry.one_of("fails_as", FAILS_AS, "not reproduced"),
+        parts=tuple(parts),
+        out_of_reach=entry.text("out_of_reach", None),
+        inventory=entry.text("inventory", None),
+    )
+
+
+def _part(entry: Located) -> Part:
+    entry.fields(_PART, required={"name", "key", "rule", "because"})
+    try:
+        rule = parse_rule(entry["rule"].value)
+    except ValueError as problem:
+        raise entry["rule"].error(f"bad rule: {problem}", GRAMMAR) from None
+    _require_key_form(entry["key"], entry.text("key"))
+    return Part(
+        name=entry.text("name"),
+        key=entry.text("key"),
+        rule=rule,
+        because=entry.text("because"),
+        reading=entry.text("reading", None),
+        tolerance=_tolerance(entry["tolerance"]) if "tolerance" in entry else None,
+    )
+
+
+def _require_key_form(entry: Located, key: str) -> None:
+    if not _KEY.fullmatch(key):
+        mend = "Use letters, digits and . _ + - / only; a colon would end the key in {glue:text}."
+        raise entry.error(f"key {key!r} has other characters", mend)
+
+
+def _tolerance(entry: Located) -> Tolerance:
+    value: Any = entry.value
+    if value in ("exact", "none"):
+        return Tolerance(value, 0.0)
+    if isinstance(value, dict) and len(value) == 1:
+        kind, size = next(iter(value.items()))
+        good = (
+            isinstance(size, int | float) and not isinstance(size, bool) and math.isfinite(size) and size >= 0
+        )
+        if kind in ("abs", "rel") and good:
+            return Tolerance(kind, float(size))
+    raise entry.error(f"bad tolerance {value!r}", "Write exact, none, {abs: x} or {rel: x} with x >= 0.")
+
+
+def _nearest(name: str, known: list[str], what: str) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    if len(known) > 12:
+        return f"`iclbook claims` lists all {len(known)} {what}."
+    return f"Known {what}: {', '.join(known) or 'none'}."

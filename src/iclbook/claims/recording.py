@@ -1,0 +1,120 @@
+"""The notebook's side of the ledger: record a number, show a verdict, end with the table."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..errors import UserError
+from ..profiles import check_profile
+from ..project import find_root
+from .ledger import Ledger, load_ledger
+from .records import Record
+from .render import table_html, table_text, verdict_html, verdict_text
+from .verdicts import Verdict, verdict
+
+
+class Recorder:
+    """Records what a chapter measures and shows the verdicts that follow from it.
+
+    Use::
+
+        record = Recorder("he2025", profile)
+        record("fig2.2/omega_pos", 0.131)        # shows nothing; prose reads it with {glue:text}`fig2.2/omega_pos`
+        record.verdict("he2025/fig2.2")          # a badge, computed from what was recorded so far
+        record.table()                           # the chapter's table of claims
+
+    Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
+
+    Args:
+        paper: the paper's key, the name of ``claims/<key>.yaml``.
+        profile: the profile that this notebook runs at.
+
+    Raises:
+        UserError: unknown paper or profile, malformed ledger.
+    """
+
+    def __init__(self, paper: str, profile: str) -> None:
+        self.profile = check_profile(profile)
+        self.ledger: Ledger = load_ledger(paper)
+        self.records: dict[str, Record] = {}
+        self._made_in: dict[str, Any] = {}
+        self._shown: set[str] = set()
+        self._styled = False
+
+    def __call__(self, key: str, value: Any, unit: str = "", fmt: str | None = None) -> None:
+        """Record ``value`` under ``key``.
+
+        Args:
+            key: unique in the notebook; named by a part of a claim or listed under ``values`` in the ledger.
+            value: bool, int, float, str or a flat list of up to 64 numbers (numpy and torch values are converted).
+            unit: follows the number in prose and tables.
+            fmt: how prose shows the number, such as ``.2f`` or ``.0%``; three significant digits otherwise.
+
+        Raises:
+            UserError: unknown or repeated key, a value that cannot be recorded.
+        """
+        self.ledger.require_key(key)
+        record = Record.make(key, value, unit, fmt)
+        shell = _shell()
+        # In a live session a cell may be run again; a headless run executes each cell once, so a repeat is a mistake.
+        cell = None if shell is None or _headless() else shell.execution_count
+        if key in self.records and (cell is None or self._made_in[key] == cell):
+            raise UserError(f"key {key!r} is recorded twice", "Give each recorded value its own key.")
+        self.records[key], self._made_in[key] = record, cell
+        if shell is not None:
+            _display(*record.output())
+
+    def verdict(self, claim_id: str) -> Verdict:
+        """Judge a claim by what was recorded so far and display its badge.
+
+        Returns:
+            The verdict, for use in code; Jupyter does not echo it.
+
+        Raises:
+            UserError: no such claim in the ledger.
+        """
+        claim = self.ledger.claim(claim_id)
+        result = verdict(claim, self.records, self.profile)
+        html = verdict_html(claim, result, anchor=claim_id not in self._shown)
+        self._shown.add(claim_id)
+        self._show(html, verdict_text(claim, result))
+        return result
+
+    def table(self) -> None:
+        """Display the chapter's table of all claims."""
+        rows = [(claim, verdict(claim, self.records, self.profile)) for claim in self.ledger.claims]
+        self._show(table_html(rows, self._shown), table_text(rows))
+
+    def _show(self, html: str, text: str) -> None:
+        if _shell() is None:
+            return
+        if not self._styled and not _headless():
+            html = f"<style>{_style_sheet()}</style>{html}"  # the built page links the sheet; a live notebook has no such link
+            self._styled = True
+        _display({"text/html": html, "text/plain": text}, {})
+
+
+def _headless() -> bool:
+    return os.environ.get("ICLBOOK_HEADLESS") == "1"
+
+
+def _shell() -> Any:
+    """The Jupyter kernel's shell, or None in a plain program or a terminal."""
+    try:
+        from IPython import get_ipython
+    except ImportError:  # a machine that only trains
+        return None
+    shell = get_ipython()
+    return shell if shell is not None and getattr(shell, "kernel", None) is not None else None
+
+
+def _display(data: dict[str, str], metadata: dict[str, Any]) -> None:
+    from IPython.display import display
+
+    display(data, raw=True, metadata=metadata)
+
+
+def _style_sheet() -> str:
+    sheet = find_root() / "book" / "assets" / "verdicts.css"
+    return sheet.read_text(encoding="utf-8") if sheet.is_file() else ""

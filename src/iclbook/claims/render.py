@@ -1,0 +1,173 @@
+"""Verdicts as badges and tables: HTML for pages, plain text for terminals, MyST for the scoreboard.
+
+A badge is a symbol and a word, so that it does not rely on colour; colours come from the book's style sheet
+(``book/assets/verdicts.css``), which has a light and a dark set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from . import verdicts as v
+from .ledger import Claim
+from .verdicts import PartResult, Verdict
+
+Row = tuple[Claim, Verdict]
+
+#: Symbol beside each word, and the CSS class of its colour.
+SYMBOLS = {
+    v.REPRODUCED: ("\u2714", "reproduced"),  # heavy check mark
+    v.REDUCED: ("\u2713", "reduced"),  # check mark
+    v.PARTLY: ("\u25d0", "partly"),  # half circle
+    v.NOT_REPRODUCED: ("\u2718", "not-reproduced"),  # heavy ballot x
+    v.INCONSISTENT: ("\u2260", "inconsistent"),  # not equal
+    v.OUT_OF_REACH: ("\u2298", "out-of-reach"),  # circled slash
+    v.NOT_YET_TESTED: ("\u2026", "untested"),  # ellipsis
+}
+
+
+def badge(word: str) -> str:
+    """Inline HTML of a verdict word."""
+    symbol, name = SYMBOLS[word]
+    return (
+        f'<span class="iclbook-badge iclbook-badge-{name}">'
+        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{escape(word)}</span>'
+    )
+
+
+def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
+    """One claim's badge line, with its parts folded beneath."""
+    place = f' id="{claim.anchor}"' if anchor else ""
+    paper = f' <span class="iclbook-paper">(document: {escape(claim.paper)})</span>' if claim.paper else ""
+    # The style sheet hides the sides while the parts, which say the same, are unfolded.
+    sides = f'<div class="iclbook-sides">{escape(verdict.sides)}</div>' if verdict.sides else ""
+    note = f'<div class="iclbook-note">{sides}{escape(verdict.remark)}</div>' if verdict.note else ""
+    head = f'{badge(verdict.word)} <span class="iclbook-where">{escape(claim.where)}</span>{paper}'
+    if not verdict.parts:
+        return f'<div class="iclbook-verdict"{place}>{head}{note}</div>'
+    items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
+    return (
+        f'<div class="iclbook-verdict"{place}><details><summary>{head}</summary>'
+        f'<p class="iclbook-says">{escape(claim.says)}</p><ul class="iclbook-parts">{items}</ul></details>{note}</div>'
+    )
+
+
+def _part_html(part: PartResult) -> str:
+    mark, word = ("\u2713", "holds") if part.holds else ("\u2717", "fails")
+    reading = f' <span class="iclbook-reading">[{escape(part.reading)}]</span>' if part.reading else ""
+    return (
+        f'<span class="iclbook-{word}">{mark} {word}</span> {escape(part.name)}{reading}: '
+        f"<strong>{escape(part.text)}</strong>, rule: {escape(part.rule)} "
+        f'<span class="iclbook-because">({escape(part.because)})</span>'
+    )
+
+
+def verdict_text(claim: Claim, verdict: Verdict) -> str:
+    """The same in plain text."""
+    lines = [f"{SYMBOLS[verdict.word][0]} {verdict.word}: {claim.id} ({claim.where})"]
+    if verdict.note:
+        lines.append(f"    {verdict.note}")
+    for part in verdict.parts:
+        reading = f" [{part.reading}]" if part.reading else ""
+        word = "holds" if part.holds else "fails"
+        lines.append(f"    {word} {part.name}{reading}: {part.text}, rule: {part.rule}")
+    return "\n".join(lines)
+
+
+def counts(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many of each word, every word present, in the scoreboard's order."""
+    found = Counter(verdict.word for verdict in verdicts)
+    return {word: found[word] for word in v.WORDS}
+
+
+def counts_line(numbers: dict[str, int]) -> str:
+    """``47 claims: 30 reproduced, 3 partly, ...``; words that do not occur are left out."""
+    total = sum(numbers.values())
+    shown = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+    return f"{total} claim{'' if total == 1 else 's'}" + (f": {shown}" if shown else "")
+
+
+def table_html(rows: Sequence[Row], anchored: Iterable[str] = ()) -> str:
+    """The chapter's table of claims.
+
+    Args:
+        rows: claims with their verdicts.
+        anchored: ids of claims whose badge stands elsewhere on the page; their rows link to it.
+    """
+    anchored = set(anchored)
+    body = []
+    for claim, verdict in rows:
+        where = escape(claim.where)
+        if claim.id in anchored:
+            where, place = f'<a href="#{claim.anchor}">{where}</a>', ""
+        else:
+            place = f' id="{claim.anchor}"'
+        paper = f'<div class="iclbook-paper">document: {escape(claim.paper)}</div>' if claim.paper else ""
+        measured = "".join(f"<li>{_measured_html(part)}</li>" for part in verdict.parts)
+        measured = f'<ul class="iclbook-parts">{measured}</ul>' if measured else ""
+        note = f'<div class="iclbook-note">{escape(verdict.remark)}</div>' if verdict.remark else ""
+        body.append(
+            f'<tr{place}><td>{where}<div class="iclbook-id">{escape(claim.id)}</div></td>'
+            f"<td>{escape(claim.says)}{paper}</td><td>{badge(verdict.word)}</td><td>{measured}{note}</td></tr>"
+        )
+    head = "".join(
+        f'<th scope="col">{name}</th>'
+        for name in ("Where", "What it says", "Verdict", "Measured against rule")
+    )
+    line = escape(counts_line(counts(verdict for _, verdict in rows)))
+    return (
+        f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p>'
+        f'<div class="iclbook-scroll" role="region" aria-label="Table of claims" tabindex="0"><table><thead><tr>{head}</tr>'
+        f"</thead><tbody>{''.join(body)}</tbody></table></div></div>"
+    )
+
+
+def _measured_html(part: PartResult) -> str:
+    mark, word = ("\u2713", "holds") if part.holds else ("\u2717", "fails")
+    reading = f" [{escape(part.reading)}]" if part.reading else ""
+    return (
+        f'<span class="iclbook-{word}">{mark} {word}</span> {escape(part.name)}{reading}: {escape(part.text)} '
+        f'<span class="iclbook-rule">({escape(part.rule)})</span>'
+    )
+
+
+def table_text(rows: Sequence[Row], width: int = 100) -> str:
+    """The table for a terminal: one line a claim, cut to ``width``, then the counts."""
+    longest_id = max((len(claim.id) for claim, _ in rows), default=0)
+    longest_word = max((len(verdict.word) for _, verdict in rows), default=0)
+    lines = []
+    for claim, verdict in rows:
+        symbol = SYMBOLS[verdict.word][0]
+        tail = verdict.note or "; ".join(f"{part.name} {part.text}" for part in verdict.parts) or claim.where
+        line = f"{symbol} {verdict.word:<{longest_word}}  {claim.id:<{longest_id}}  {tail}"
+        lines.append(line if len(line) <= width else line[: width - 1].rstrip() + "\u2026")
+    lines.append(counts_line(counts(verdict for _, verdict in rows)))
+    return "\n".join(lines)
+
+
+def table_myst(rows: Sequence[Row]) -> str:
+    """The table in MyST Markdown, whose text the page's search finds."""
+    lines = ["| Where | What it says | Verdict | Measured against rule |", "|---|---|---|---|"]
+    for claim, verdict in rows:
+        paper = f" (document: {plain_markdown(claim.paper)})" if claim.paper else ""
+        parts = "<br>".join(
+            f"{'holds' if part.holds else 'fails'}: {plain_markdown(part.name)}"
+            + (f" [{plain_markdown(part.reading)}]" if part.reading else "")
+            + f" {plain_markdown(part.text)} ({plain_markdown(part.rule)})"
+            for part in verdict.parts
+        )
+        note = plain_markdown(verdict.remark)
+        measured = "<br>".join(item for item in (parts, note) if item)
+        where = f"{plain_markdown(claim.where)}<br>`{claim.id}`"
+        lines.append(
+            f"| {where} | {plain_markdown(claim.says)}{paper} | {badge(verdict.word)} | {measured} |"
+        )
+    return "\n".join(lines)
+
+
+def plain_markdown(text: str) -> str:
+    """``text`` so that Markdown shows it as it is, in one line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|$~^&@])", r"\\\1", " ".join(text.split()))

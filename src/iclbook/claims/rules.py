@@ -1,0 +1,214 @@
+"""The rule that decides a part of a claim, written beside the claim before the run.
+
+Grammar (no expressions, nothing is evaluated):
+
+    true | false                 a truth value
+    > A   >= A   < A   <= A      an ordering
+    == A                         equality; A may also be a text in quotes
+    within T of A                abs(value - A) <= T; T may be a percentage of abs(A), as in ``within 5% of 0.13``
+    in [A, B]                    A <= value <= B
+
+``A``, ``B`` and ``T`` are numbers, or ``key:NAME`` for the value recorded under another key. A recorded list satisfies a rule
+only if every one of its elements does; against another recorded list of the same length the comparison is element by element.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Number = bool | int | float
+Value = bool | int | float | str | list
+
+GRAMMAR = (
+    'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
+    "where A, B and T are numbers or key:NAME."
+)
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_TERM = rf"(?:{_NUMBER}|key:[^\s,\[\]]+)"
+_ORDER = re.compile(rf"(>=|<=|==|>|<)\s*({_TERM})")
+_TEXT = re.compile(r"==\s*(?:\"([^\"]*)\"|'([^']*)')")
+_WITHIN = re.compile(rf"within\s+({_TERM})(\s*%)?\s+of\s+({_TERM})")
+_IN = re.compile(rf"in\s*\[\s*({_TERM})\s*,\s*({_TERM})\s*\]")
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+}
+_WORDS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "==": "equal to"}
+
+
+class MissingRecord(LookupError):
+    """A rule compares with a key that was not recorded; ``key`` names it."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(key)
+
+
+class RuleMismatch(TypeError):
+    """A rule cannot be applied to this kind of value, such as an ordering to a text."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number, or the key of another record."""
+
+    number: float | None = None
+    key: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Term:
+        if text.startswith("key:"):
+            return cls(key=text[4:])
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError(f"{text} is not a finite number")
+        return cls(number=number)
+
+    def value(self, records: Mapping[str, Value]) -> Value:
+        if self.key is None:
+            return self.number
+        if self.key not in records:
+            raise MissingRecord(self.key)
+        return records[self.key]
+
+    def __str__(self) -> str:
+        return (
+            self.key
+            if self.key is not None
+            else re.sub(r"e([+-])0*", r"e\1", f"{self.number:.12g}").replace("e+", "e")
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One parsed rule.
+
+    Attributes:
+        text: the rule as written in the ledger.
+        kind: ``order``, ``text``, ``within``, ``in`` or ``truth``.
+    """
+
+    text: str
+    kind: str
+    symbol: str = ""
+    terms: tuple[Term, ...] = ()
+    percent: bool = False
+    word: str = ""
+
+    def references(self) -> tuple[str, ...]:
+        """The other records that the rule compares with."""
+        return tuple(term.key for term in self.terms if term.key is not None)
+
+    def describe(self, records: Mapping[str, Value] | None = None) -> str:
+        """The rule in words; with ``records``, references are shown with their measured value."""
+        names = [self._name(term, records or {}) for term in self.terms]
+        if self.kind == "truth":
+            return "yes" if self.word == "true" else "no"
+        if self.kind == "text":
+            return f"equal to '{self.word}'"
+        if self.kind == "within":
+            return f"within {names[0]}{'%' if self.percent else ''} of {names[1]}"
+        if self.kind == "in":
+            return f"from {names[0]} to {names[1]}"
+        return f"{_WORDS[self.symbol]} {names[0]}"
+
+    @staticmethod
+    def _name(term: Term, records: Mapping[str, Value]) -> str:
+        if term.key is None or term.key not in records:
+            return str(term)
+        value = records[term.key]
+        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        return f"{shown} ({term.key})" if not isinstance(value, list) else term.key
+
+    def check(self, value: Value, records: Mapping[str, Value]) -> bool:
+        """Whether ``value`` satisfies the rule.
+
+        Args:
+            value: the measured value; a list must satisfy the rule in every element.
+            records: key to value, for rules that compare with another key.
+
+        Raises:
+            MissingRecord: the rule names a key that is not in ``records``.
+            RuleMismatch: an ordering of a text or truth value, lists of different length, an empty list.
+        """
+        if self.kind == "truth":
+            return all(_truth(item) == (self.word == "true") for item in _items(value))
+        if self.kind == "text":
+            return all(item == self.word for item in _items(value))
+        operands = [term.value(records) for term in self.terms]
+        return all(self._holds(*row) for row in _rows(value, operands))
+
+    def _holds(self, value: float, *terms: float) -> bool:
+        if self.kind == "order":
+            return _COMPARE[self.symbol](value, terms[0])
+        if self.kind == "in":
+            return terms[0] <= value <= terms[1]
+        width = terms[0] * abs(terms[1]) / 100 if self.percent else terms[0]
+        return abs(value - terms[1]) <= width
+
+
+def parse_rule(text: str | bool) -> Rule:
+    """Read a rule.
+
+    Args:
+        text: the rule; YAML's unquoted ``true`` and ``false`` arrive as truth values and are accepted.
+
+    Raises:
+        ValueError: not in the grammar.
+    """
+    if isinstance(text, bool):
+        text = str(text).lower()
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a rule")
+    text = text.strip()
+    if text in ("true", "false"):
+        return Rule(text, "truth", word=text)
+    if match := _TEXT.fullmatch(text):
+        return Rule(text, "text", word=match[1] if match[1] is not None else match[2])
+    if match := _ORDER.fullmatch(text):
+        return Rule(text, "order", symbol=match[1], terms=(Term.parse(match[2]),))
+    if match := _WITHIN.fullmatch(text):
+        width = Term.parse(match[1])
+        if width.number is not None and width.number < 0:
+            raise ValueError(f"{text!r} has a negative width")
+        return Rule(text, "within", terms=(width, Term.parse(match[3])), percent=bool(match[2]))
+    if match := _IN.fullmatch(text):
+        low, high = Term.parse(match[1]), Term.parse(match[2])
+        if low.number is not None and high.number is not None and low.number > high.number:
+            raise ValueError(f"{text!r} is an empty interval")
+        return Rule(text, "in", terms=(low, high))
+    raise ValueError(f"{text!r} is not a rule")
+
+
+def _items(value: Value) -> list:
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise RuleMismatch("an empty list satisfies nothing")
+    return items
+
+
+def _truth(item: Value) -> bool:
+    if not isinstance(item, bool):
+        raise RuleMismatch(f"a truth value is needed, not {item!r}")
+    return item
+
+
+def _rows(value: Value, operands: list[Value]) -> list[tuple[float, ...]]:
+    """Line up the value with the operands, element by element; single numbers meet every element."""
+    columns = [_items(column) for column in (value, *operands)]
+    length = max(len(column) for column in columns)
+    for column in columns:
+        if len(column) not in (1, length):
+            raise RuleMismatch(f"lists of {len(column)} and {length} numbers cannot be compared")
+        for item in column:
+            if isinstance(item, bool) or not isinstance(item, int | float):
+                raise RuleMismatch(f"a number is needed, not {item!r}")
+    return [tuple(column[i if len(column) > 1 else 0] for column in columns) for i in range(length)]

@@ -1,0 +1,146 @@
+"""YAML that remembers its lines, so that a mistake in a ledger is reported where it stands."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import UserError
+
+_REQUIRED = object()
+
+
+class Located:
+    """A YAML value with its file and line; mappings and lists give their members as ``Located`` too."""
+
+    def __init__(self, node: yaml.Node, path: Path, name: str = "the file") -> None:
+        self.node, self.path, self.name = node, path, name
+        self.line = node.start_mark.line + 1
+        self.members: dict[str, Located] = {}
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                label = str(key.value)
+                member = Located(value, path, label)
+                member.line = key.start_mark.line + 1  # a block value may begin on the line after its key
+                if label in self.members:
+                    raise member.error(f"{label!r} is written twice", "Keep one of the two.")
+                self.members[label] = member
+        self.value = _construct(node, path)
+
+    def error(self, problem: str, mend: str) -> UserError:
+        """An error that names file and line."""
+        return UserError(f"{self.path.name}, line {self.line}: {problem}", mend)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members
+
+    def __getitem__(self, name: str) -> Located:
+        return self.members[name]
+
+    def fields(self, known: Collection[str], required: Collection[str]) -> None:
+        """Insist on a mapping with no unknown and no missing field.
+
+        Raises:
+            UserError: names the field.
+        """
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.error(
+                f"{self.name} is not a mapping", f"Write it as fields: {', '.join(sorted(required))}, ..."
+            )
+        for name, member in self.members.items():
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                raise member.error(
+                    f"unknown field {name!r}",
+                    f"Did you mean {close[0]!r}?" if close else f"Known fields: {', '.join(sorted(known))}.",
+                )
+        for name in sorted(required):
+            if name not in self.members:
+                shown = self.value.get("id") or self.value.get("name") or self.value.get("key")
+                raise self.error(
+                    f"{f'{shown!r} lacks' if shown else 'missing'} field {name!r}", f"Add {name}: here."
+                )
+
+    def text(self, name: str, default: Any = _REQUIRED, numbers: bool = False) -> Any:
+        """A non-empty text field; with ``numbers``, a plain number is taken as its text."""
+        if name not in self.members and default is not _REQUIRED:
+            return default
+        value = self.members[name].value
+        if numbers and isinstance(value, int | float) and not isinstance(value, bool):
+            return self.members[name].node.value
+        if not isinstance(value, str) or not value.strip():
+            raise self.members[name].error(
+                f"{name} is {value!r}", "Write a text; put it in quotes if need be."
+            )
+        return value.strip()
+
+    def one_of(self, name: str, choices: Collection[str], default: str) -> str:
+        """A field that must be one of ``choices``."""
+        if name not in self.members:
+            return default
+        value = self.members[name].value
+        if value not in choices:
+            raise self.members[name].error(f"{name} is {value!r}", f"Choose one of: {', '.join(choices)}.")
+        return value
+
+    def items(self) -> list[tuple[str, Located]]:
+        """Members of a mapping."""
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.error(f"{self.name} is not a mapping", "Write it as KEY: {says: ...} lines.")
+        return list(self.members.items())
+
+    def items_of_list(self) -> list[Located]:
+        """Members of a list."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.error(f"{self.name} is not a list", "Begin each entry with a dash.")
+        return [Located(node, self.path, f"an entry of {self.name}") for node in self.node.value]
+
+
+def _construct(node: yaml.Node, path: Path) -> Any:
+    loader = yaml.SafeLoader("")
+    try:
+        return loader.construct_object(node, deep=True)
+    except yaml.MarkedYAMLError as problem:
+        raise _syntax(problem, path) from None
+    finally:
+        loader.dispose()
+
+
+def read_yaml(path: Path) -> Located:
+    """Parse a YAML file with the safe loader's rules.
+
+    Raises:
+        UserError: unreadable, not UTF-8, empty or not YAML; names file and line.
+    """
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as problem:
+        raise _syntax(problem, path) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as problem:
+        raise UserError(
+            f"{path.name} is not readable as YAML: {_flat(problem)}", "Save it as UTF-8 text."
+        ) from None
+    except OSError as problem:
+        raise UserError(
+            f"{path.name} cannot be read: {problem.strerror}", "Check that the file is there."
+        ) from None
+    if node is None:
+        raise UserError(f"{path.name}, line 1: the file is empty", "Restore it.")
+    return Located(node, path)
+
+
+def _syntax(problem: yaml.MarkedYAMLError, path: Path) -> UserError:
+    mark = problem.problem_mark or problem.context_mark
+    line = mark.line + 1 if mark else 1
+    return UserError(
+        f"{path.name}, line {line}: not valid YAML ({_flat(problem.problem or problem)})",
+        'Check the indentation, and put texts that begin with ">" or contain ": " in quotes.',
+    )
+
+
+def _flat(problem: object) -> str:
+    return " ".join(str(problem).split())

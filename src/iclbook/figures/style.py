@@ -1,0 +1,335 @@
+"""One look for every figure of the book: sizes, fonts, colours and the few shapes that all chapters share.
+
+Sizes. A figure is ``WIDTH`` inches wide and is drawn at 100 CSS pixels an inch, so it fills the 700 px text column and its
+10 pt text comes out a little smaller than the text around it. PNGs carry twice that resolution. Figures keep the size they
+were given (no tight bounding box): frames of one slider must not jump.
+
+Dark page. Figures are opaque: near-white ground, dark ink. The book's style sheet turns each into a card with rounded corners, so a
+figure reads the same on the light and on the dark page, and colours keep their contrast.
+
+Alt text. Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB passes on to the image::
+
+    # %% mystnb={"image": {"alt": "Error against context length: two heads overlap with gradient descent."}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+
+WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
+DPI = 100  # CSS pixels an inch
+SCALE = 2  # PNG pixels a CSS pixel
+GROUND = "#FBFBF9"  # ground of every figure: near white, less glaring than white on the dark page
+INK = "#1F2328"
+GRID = "#DDDDD8"
+
+#: Okabe and Ito's colour-blind-safe colours, ordered so that neighbours differ in lightness; yellow is left out (too light).
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
+
+#: What a colour means, the same in every chapter. Integers are head counts.
+COLOURS: dict[str | int, str] = {
+    "paper": "#A03070",  # the document's own number, always dashed
+    "theory": "#1F2328",  # a closed form
+    "measured": "#0072B2",
+    "positive": "#D55E00",  # heads by the sign of omega; the same hues as DIVERGING
+    "negative": "#0072B2",
+    "dummy": "#8C8C8C",
+    "gd": "#009E73",
+    "debiased": "#56B4E9",
+    "ridge": "#1F2328",
+    1: "#E69F00",
+    2: "#0072B2",
+    3: "#009E73",
+    4: "#D55E00",
+    8: "#CC79A7",
+}
+
+#: A second cue beside colour, for prints in grey and for colour-blind readers.
+MARKERS: dict[int, str] = {1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}
+
+#: Signed values: blue below zero, vermilion above, the ground's own light tone at zero. Lightness falls evenly on both sides.
+DIVERGING = LinearSegmentedColormap.from_list(
+    "iclbook_diverging", ["#053B66", "#0072B2", "#8CC0DF", "#F7F7F4", "#F3B48E", "#D55E00", "#7A2E00"]
+)
+
+_RC = {
+    "figure.dpi": DPI,
+    "figure.figsize": (WIDTH, 3.0),
+    "figure.facecolor": GROUND,
+    "figure.constrained_layout.use": True,
+    "figure.max_open_warning": 10,
+    "savefig.dpi": DPI * SCALE,
+    "savefig.facecolor": GROUND,
+    "savefig.bbox": None,
+    "axes.facecolor": GROUND,
+    "axes.edgecolor": "#6E7076",
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "normal",
+    "axes.labelsize": 10,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "legend.frameon": True,  # a borderless ground behind the text: curves that pass under a legend stay out of its words
+    "legend.facecolor": GROUND,
+    "legend.edgecolor": "none",
+    "legend.framealpha": 0.85,
+    "lines.linewidth": 1.7,
+    "lines.markersize": 4.5,
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same figure on every machine
+    "mathtext.fontset": "cm",
+    "font.size": 10,
+    "axes.prop_cycle": cycler(color=PALETTE),
+}
+
+
+def use() -> None:
+    """Set the book's style for matplotlib and seaborn, and for the notebook's inline figures if there is a notebook."""
+    sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
+    _use_inline()
+
+
+def _use_inline() -> None:
+    """Inline figures: twice the pixels, and the figure's own size (the default crops each to its content)."""
+    from IPython import get_ipython
+
+    if get_ipython() is None:
+        return
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("retina", bbox_inches=None)
+
+
+def figure(
+    ncols: int = 1,
+    nrows: int = 1,
+    *,
+    aspect: float = 0.62,
+    width: float = WIDTH,
+    height: float | None = None,
+    squeeze: bool = True,
+    **subplots,
+) -> tuple[Figure, Axes | np.ndarray]:
+    """A figure of a fixed size with a grid of axes.
+
+    Args:
+        ncols, nrows: panels across and down.
+        aspect: height over width of one panel's share of the figure; a single panel is drawn as if it had half as much more width.
+        width: inches; leave it so that all the figures of the book share their edges.
+        height: inches; overrides ``aspect``.
+        squeeze, subplots: as in ``plt.subplots`` (``sharey=True``, ``width_ratios=...``).
+
+    Returns:
+        The figure and its axes: one Axes, or an array of shape (ncols,), (nrows,) or (nrows, ncols).
+    """
+    if height is None:
+        columns = (
+            ncols if ncols > 1 else 1.5
+        )  # a single panel at full aspect would be taller than a reader's screen needs
+        height = round(aspect * width / columns * nrows + 0.3, 2)
+    return plt.subplots(
+        nrows, ncols, figsize=(width, height), layout="constrained", squeeze=squeeze, **subplots
+    )
+
+
+def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str = "y") -> Line2D:
+    """Draw the document's own number as a dashed line across ``ax`` (at y, or at x with ``axis="x"``).
+
+    Raises:
+        ValueError: ``axis`` is neither "x" nor "y".
+    """
+    if axis not in ("x", "y"):
+        raise ValueError(f"axis is 'x' or 'y', not {axis!r}")
+    draw = ax.axhline if axis == "y" else ax.axvline
+    return draw(value, color=COLOURS["paper"], linestyle=(0, (5, 3)), linewidth=1.2, label=label, zorder=1.5)
+
+
+def theory_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str | None = "theory") -> Line2D:
+    """Draw a closed form, ``y`` against ``x`` (same length), as a thin dark dotted line over the measured curves."""
+    (line,) = ax.plot(
+        x, y, color=COLOURS["theory"], linestyle=(0, (1, 1.6)), linewidth=1.5, label=label, zorder=3
+    )
+    return line
+
+
+def heatmap(
+    ax: Axes,
+    matrix: np.ndarray,
+    vmax: float | None = None,
+    *,
+    row_labels: Sequence[str] | None = None,
+    col_labels: Sequence[str] | None = None,
+    title: str | None = None,
+    bar: bool = False,
+    annotate: str | None = None,
+) -> AxesImage:
+    """Draw a signed matrix with zero at the light middle of the scale.
+
+    Args:
+        matrix: (rows, cols), finite.
+        vmax: the value of the darkest colour on both sides; by default the largest magnitude.
+        row_labels, col_labels: tick labels; none are drawn by default.
+        bar: draw a colour bar beside this panel.
+        annotate: a format such as ``".2f"`` to print every entry; for small matrices only.
+
+    Returns:
+        The image, for a colour bar shared by several panels.
+
+    Raises:
+        ValueError: ``matrix`` is not two-dimensional or not finite.
+    """
+    matrix = np.asarray(matrix, dtype=float)
+    if matrix.ndim != 2 or not np.isfinite(matrix).all():
+        raise ValueError(f"a heat map needs a finite matrix, got shape {matrix.shape}")
+    limit = _limit([matrix]) if vmax is None else float(vmax)
+    image = ax.imshow(matrix, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set(visible=True, color="#B9BABD", linewidth=0.8)
+    ax.set_xticks(range(len(col_labels)) if col_labels else [], col_labels or [])
+    ax.set_yticks(range(len(row_labels)) if row_labels else [], row_labels or [])
+    ax.tick_params(length=0, labelsize=8)
+    if title:
+        ax.set_title(title)
+    if annotate:
+        for (row, col), value in np.ndenumerate(matrix):
+            dark = abs(value) > 0.55 * limit
+            ax.text(
+                col,
+                row,
+                _entry(value, annotate),
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if dark else INK,
+            )
+    if bar:
+        _bar(ax.figure, image, [ax])
+    return image
+
+
+def heatmap_row(
+    matrices: Sequence[np.ndarray],
+    titles: Sequence[str],
+    vmax: float | None = None,
+    *,
+    axes: Sequence[Axes] | None = None,
+    label: str | None = None,
+    row_labels: Sequence[str] | None = None,
+    col_labels: Sequence[str] | None = None,
+    annotate: str | None = None,
+    width: float = WIDTH,
+    bar_axes: Sequence[Axes] | None = None,
+) -> tuple[Figure, np.ndarray]:
+    """Draw matrices side by side on one colour scale, with one colour bar at the end of the row.
+
+    Args:
+        matrices: each (rows, cols).
+        titles: one for each matrix.
+        vmax: as in ``heatmap``; by default the largest magnitude of them all.
+        axes: draw into these instead of a new figure.
+        label: named at the left of the row, such as ``"KQ"``.
+        bar_axes: the axes that the colour bar stands beside, if not ``axes``.
+
+    Returns:
+        The figure and its axes, shape (len(matrices),).
+
+    Raises:
+        ValueError: as many titles (or axes) as matrices are needed.
+    """
+    if len(titles) != len(matrices):
+        raise ValueError(f"{len(matrices)} matrices but {len(titles)} titles")
+    if axes is None:
+        count = len(matrices)
+        # a square panel of at most 2.1 in; the bar takes about 0.7 in
+        panel = min(2.1, (width - 0.7) / count)
+        _, axes = figure(count, width=width, height=panel + 0.35, squeeze=False)
+    panels = np.ravel(axes)
+    if len(panels) != len(matrices):
+        raise ValueError(f"{len(matrices)} matrices but {len(panels)} axes")
+    limit = _limit(matrices) if vmax is None else vmax
+    for number, (ax, matrix, title) in enumerate(zip(panels, matrices, titles, strict=True)):
+        image = heatmap(
+            ax,
+            matrix,
+            limit,
+            title=title,
+            row_labels=row_labels if number == 0 else None,
+            col_labels=col_labels,
+            annotate=annotate,
+        )
+    if label:
+        panels[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=11)
+    _bar(panels[0].figure, image, list(panels if bar_axes is None else bar_axes))
+    return panels[0].figure, panels
+
+
+def heatmap_grid(
+    rows: Mapping[str, Sequence[np.ndarray]],
+    titles: Sequence[str],
+    vmax: Mapping[str, float] | None = None,
+    *,
+    columns: int | None = None,
+    width: float = WIDTH,
+) -> tuple[Figure, np.ndarray]:
+    """Draw rows of matrices, each row on its own colour scale: the KQ and the OV circuits of all heads in one figure.
+
+    Args:
+        rows: label -> matrices, as many in each row as there are titles.
+        titles: of the columns.
+        vmax: label -> end of that row's scale; a row not named uses its largest magnitude.
+        columns: leave room for this many columns (frames of one slider that show different head counts keep their size).
+
+    Returns:
+        The figure and its axes, shape (len(rows), columns); the axes of unused columns are hidden.
+    """
+    columns = len(titles) if columns is None else columns
+    panel = min(2.1, (width - 0.9) / columns)
+    fig, axes = figure(
+        columns, len(rows), width=width, height=round(len(rows) * (panel + 0.2) + 0.2, 2), squeeze=False
+    )
+    for row, (label, matrices) in enumerate(rows.items()):
+        limit = (vmax or {}).get(label)
+        names = titles if row == 0 else [""] * len(matrices)
+        heatmap_row(matrices, names, limit, axes=axes[row, : len(matrices)], label=label, bar_axes=axes[row])
+        for ax in axes[row, len(matrices) :]:
+            ax.set_axis_off()
+    return fig, axes
+
+
+def _entry(value: float, spec: str) -> str:
+    text = format(value, spec)
+    return text.lstrip("-") if float(text) == 0 else text  # no "-0.00"
+
+
+def _limit(matrices: Sequence[np.ndarray]) -> float:
+    """The largest magnitude in ``matrices``; 1 if all are zero, so that the scale is never empty."""
+    return max(float(np.max(np.abs(matrix))) for matrix in matrices) or 1.0
+
+
+def _bar(fig: Figure, image: AxesImage, axes: list[Axes]) -> None:
+    bar = fig.colorbar(image, ax=axes, shrink=0.82, aspect=16, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.locator = plt.MaxNLocator(nbins=5, symmetric=True)
+    bar.update_ticks()

@@ -1,0 +1,99 @@
+"""Sliders over figures, in two modes from one definition.
+
+``static``: every frame is drawn when the notebook runs; the built page moves between them with no kernel.
+``live``: with a kernel, the figure is drawn anew for any value.
+
+Example:
+    >>> def frame(gamma):
+    ...     fig, ax = style.figure()
+    ...     ax.plot(...)
+    ...     return fig
+    >>> show(frame, [Slider("gamma", "scale γ", [0.05, 0.1, 0.2], live=(0.01, 0.5, 0.01))], title="...")
+
+Environment: ``ICLBOOK_HEADLESS=1`` makes "auto" mean static (``iclbook run`` sets it). ``ICLBOOK_EXERCISE_SLIDERS=1`` makes every
+``show`` also move all the sliders of both modes through their whole range, so that running a notebook tests them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from IPython.display import display
+from matplotlib.figure import Figure
+
+from ..errors import UserError
+from . import live, static
+from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
+from .exercising import exercise
+from .panel import Panel
+
+__all__ = ["MAX_BYTES", "MAX_FRAMES", "METADATA_KEY", "Panel", "Slider", "build", "exercise", "show"]
+
+METADATA_KEY = "iclbook_slider"  # in the metadata of the output that shows a static panel
+
+
+def build(
+    frame: Callable[..., Figure],
+    sliders: Sequence[Slider],
+    mode: str = "auto",
+    start: dict[str, Any] | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    alt: Callable[..., str] | None = None,
+    play: str | None = None,
+) -> Panel:
+    """Make the widget without showing it; arguments and errors as for ``show``."""
+    check(frame, sliders, start, mode)
+    if play is not None and play not in [slider.name for slider in sliders]:
+        raise UserError(
+            f"play names no slider: {play!r}", f"The sliders are: {', '.join(s.name for s in sliders)}."
+        )
+    make = static.build if resolve(mode) == "static" else live.build
+    return make(frame, sliders, start, title, description, alt, play)
+
+
+def show(
+    frame: Callable[..., Figure],
+    sliders: Sequence[Slider],
+    mode: str = "auto",
+    start: dict[str, Any] | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    alt: Callable[..., str] | None = None,
+    play: str | None = None,
+) -> None:
+    """Show a figure under one or two sliders.
+
+    Args:
+        frame: takes the sliders' values by name and returns a matplotlib Figure, always of the same size.
+        sliders: one or two.
+        mode: "static", "live", or "auto": static when the notebook runs headless, live otherwise.
+        start: slider name -> value at which it begins; by default its first value.
+        title: plain text over the controls.
+        description: plain text under the figure.
+        alt: takes what ``frame`` takes and returns the picture's text for readers who do not see it; by default title and values.
+        play: name of the slider that also gets a play button.
+
+    Raises:
+        UserError: a definition that cannot work, or more frames or bytes than a page may hold.
+        Exception: whatever ``frame`` raises.
+    """
+    arguments = (start, title, description, alt, play)
+    panel = build(frame, sliders, mode, *arguments)
+    if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":
+        other = live if isinstance(panel, static.StaticPanel) else static
+        exercise(panel)
+        exercise(other.build(frame, sliders, *arguments))
+    if isinstance(panel, static.StaticPanel):
+        display(panel, metadata={METADATA_KEY: static.metadata(panel, sliders)})
+    else:
+        display(panel)
+
+
+def resolve(mode: str) -> str:
+    """What ``mode`` means here: "static" or "live"."""
+    if mode != "auto":
+        return mode
+    return "static" if os.environ.get("ICLBOOK_HEADLESS") == "1" else "live"

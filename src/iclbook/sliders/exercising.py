@@ -1,0 +1,55 @@
+"""Move every slider through its whole range, as a test: a slider nobody moved may hide an error until a reader moves it."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import product
+
+from .definition import MAX_FRAMES
+from .panel import Panel
+from .static import StaticPanel
+
+
+def exercise(panel: Panel) -> int:
+    """Move the sliders of ``panel`` through all combinations; beyond 60 of them, each slider through its range while the other
+    stands at its first, its start and its last position. The sliders end where they began.
+
+    Returns:
+        How many different frames were seen.
+
+    Raises:
+        Exception: the first error of a callback.
+        RuntimeError: a static slider shows another frame than the one drawn for its position.
+    """
+    began = [getattr(control, trait) for control, trait, _ in panel.moves]
+    seen = set()
+    try:
+        for place in _places([positions for _, _, positions in panel.moves], began):
+            _move(panel, place)
+            sha = hashlib.sha256(panel.visible()).hexdigest()
+            if isinstance(panel, StaticPanel) and sha != panel.expected[panel.indices()]:
+                raise RuntimeError(f"{panel!r} shows the wrong frame with its sliders at {panel.indices()}")
+            seen.add(sha)
+    finally:
+        _move(panel, began)
+    return len(seen)
+
+
+def _move(panel: Panel, place: tuple | list) -> None:
+    for (control, trait, _), position in zip(panel.moves, place, strict=True):
+        setattr(control, trait, position)
+    panel.follow()
+
+
+def _places(ranges: list[list], began: list) -> list[tuple]:
+    every = list(product(*ranges))
+    if len(every) <= MAX_FRAMES:
+        return every
+    places = []
+    for moved, positions in enumerate(ranges):
+        others = [
+            [r[0], at, r[-1]] if i != moved else positions
+            for i, (r, at) in enumerate(zip(ranges, began, strict=True))
+        ]
+        places += product(*others)
+    return list(dict.fromkeys(places))

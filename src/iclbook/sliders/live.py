@@ -1,0 +1,141 @@
+"""Live sliders: a kernel draws the frame for any value.
+
+An error while drawing is shown under the figure and raised again: what went wrong is never hidden from the reader nor from a test.
+"""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets as w
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..errors import UserError
+from .definition import Slider, start_indices
+from .panel import Panel, control_look, describe, lay_out, picture, picture_html, png_of, selection
+from .rendering import draw
+
+POINTS = 11  # where a test stops on a continuous slider, both ends included
+
+
+class LivePanel(Panel):
+    """A panel that redraws its figure whenever a control changes.
+
+    Attributes:
+        picture: the figure.
+        output: below it, what went wrong in the last redraw; empty after one that succeeded.
+    """
+
+    picture: w.HTML
+    output: w.Output
+
+    def visible(self) -> bytes:
+        return png_of(self.picture)
+
+
+def build(
+    frame: Callable[..., Figure],
+    sliders: Sequence[Slider],
+    start: dict[str, Any] | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    alt: Callable[..., str] | None = None,
+    play: str | None = None,
+) -> LivePanel:
+    """Draw the start frame and observe the sliders. Arguments as in ``iclbook.sliders.show``.
+
+    Raises:
+        UserError: a start outside a slider's range.
+        Exception: whatever ``frame`` raises at the start values.
+    """
+    controls = [_control(slider, start) for slider in sliders]
+
+    def values() -> dict[str, Any]:
+        return {slider.name: control.value for slider, control in zip(sliders, controls, strict=True)}
+
+    def words() -> str:
+        if alt:
+            return alt(**values())
+        shown = [c.label if isinstance(c, w.SelectionSlider) else f"{c.value:.3g}" for c in controls]
+        return describe(sliders, shown, title)
+
+    first = draw(frame, values(), colours=None)
+    panel = LivePanel()
+    panel.title = title
+    panel.picture = picture(first, words())
+    panel.output = w.Output()
+
+    def redraw(_change: object) -> None:
+        try:
+            panel.picture.value = picture_html(draw(frame, values(), colours=None), words())
+        except Exception:
+            # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
+            panel.output.outputs = (
+                {"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},
+            )
+            raise
+        panel.output.outputs = ()
+
+    for control in controls:
+        control.observe(redraw, names="value")
+    panel.moves = [(control, *_positions(control)) for control in controls]
+    shown = [
+        _with_play(control) if slider.name == play and isinstance(control, w.SelectionSlider) else control
+        for control, slider in zip(controls, sliders, strict=True)
+    ]
+    panel.children = lay_out(shown, [panel.picture, panel.output], title, description)
+    panel.add_class("iclbook-sliders")
+    return panel
+
+
+def _control(slider: Slider, start: dict[str, Any] | None) -> w.Widget:
+    if slider.live is None:
+        (index,) = start_indices(
+            [slider], {slider.name: start[slider.name]} if slider.name in (start or {}) else None
+        )
+        return selection(slider, index, continuous_update=False)
+    low, high, step = slider.live
+    value = (start or {}).get(slider.name, slider.values[0])
+    if not low <= value <= high:
+        raise UserError(
+            f"slider {slider.name!r} cannot start at {value!r}", f"Choose a value from {low} to {high}."
+        )
+    # One redraw when the reader lets go: a kernel that redraws at every pixel falls behind.
+    options = {**control_look(slider), "continuous_update": False}
+    if slider.log:
+        return w.FloatLogSlider(
+            value,
+            base=10,
+            min=math.log10(low),
+            max=math.log10(high),
+            step=step,
+            readout_format=".3g",
+            **options,
+        )
+    if all(isinstance(number, int) for number in slider.live):
+        return w.IntSlider(value, min=low, max=high, step=step, **options)
+    return w.FloatSlider(value, min=low, max=high, step=step, readout_format=".3g", **options)
+
+
+def _positions(control: w.Widget) -> tuple[str, list]:
+    """The trait by which a test moves ``control``, and its positions from end to end."""
+    if isinstance(control, w.SelectionSlider):
+        return "index", list(range(len(control.options)))
+    if isinstance(control, w.IntSlider):
+        every = list(range(control.min, control.max + 1, control.step))
+        picked = np.unique(np.linspace(0, len(every) - 1, POINTS).round().astype(int))
+        return "value", [every[i] for i in picked]
+    ends = np.linspace(control.min, control.max, POINTS)
+    return "value", [float(v) for v in (10.0**ends if isinstance(control, w.FloatLogSlider) else ends)]
+
+
+def _with_play(control: w.SelectionSlider) -> w.HBox:
+    play = w.Play(min=0, max=len(control.options) - 1, value=control.index, interval=900, show_repeat=False)
+    w.jslink((play, "value"), (control, "index"))
+    row = w.HBox([play, control])
+    row.add_class("iclbook-play")
+    return row

@@ -1,0 +1,179 @@
+"""Static sliders: every frame drawn beforehand; the page moves between them without a kernel.
+
+A control's ``index`` is linked in the front end (``jslink``) to the ``selected_index`` of a Stack of images. For two sliders the
+outer Stack holds one inner Stack for each value of the first slider, and the second slider is linked to every inner Stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets as w
+from matplotlib.figure import Figure
+
+from ..errors import UserError
+from .definition import MAX_BYTES, MAX_FRAMES, Slider, combinations, start_indices, values_at
+from .panel import Panel, describe, lay_out, picture, picture_html, png_of, selection
+from .rendering import Frame, draw
+
+
+class StaticPanel(Panel):
+    """A panel of precomputed frames.
+
+    Attributes:
+        links: the front end's links, as (source, target) widgets with trait names.
+        expected: slider indices -> sha256 of the frame that must then be visible.
+        size: bytes of all distinct frames as they stand in the page.
+    """
+
+    stack: w.Stack
+    links: list[w.Widget]
+    expected: dict[tuple[int, ...], str]
+    size: int
+
+    def follow(self) -> None:
+        """Apply the links as the front end would."""
+        for link in self.links:
+            (source, trait), (target, target_trait) = link.source, link.target
+            setattr(target, target_trait, getattr(source, trait))
+
+    def visible(self) -> bytes:
+        shown = self.stack
+        while isinstance(shown, w.Stack):
+            shown = shown.children[shown.selected_index]
+        return png_of(shown)
+
+    def indices(self) -> tuple[int, ...]:
+        """Where the sliders stand."""
+        return tuple(control.index for control, _, _ in self.moves)
+
+
+# What this kernel's page holds so far: figure -> (frames, bytes). One kernel runs one notebook, which becomes one page; a cell
+# that is run again replaces its own entry.
+_page: dict[tuple, tuple[int, int]] = {}
+
+
+def build(
+    frame: Callable[..., Figure],
+    sliders: Sequence[Slider],
+    start: dict[str, Any] | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    alt: Callable[..., str] | None = None,
+    play: str | None = None,
+) -> StaticPanel:
+    """Draw every frame and link the sliders to them. Arguments as in ``iclbook.sliders.show``.
+
+    Raises:
+        UserError: too many frames or bytes for one page; frames of different sizes; a bad start.
+    """
+    began = start_indices(sliders, start)
+    places = combinations(sliders)
+    key = (getattr(frame, "__qualname__", repr(frame)), title, tuple(slider.name for slider in sliders))
+    others = [entry for name, entry in _page.items() if name != key]
+    before = sum(frames for frames, _ in others)
+    if before + len(places) > MAX_FRAMES:
+        raise UserError(
+            f"{len(places)} slider frames{f' after {before} others' if before else ''} on one page, where {MAX_FRAMES} are allowed",
+            f"Give slider {max(sliders, key=lambda s: len(s.values)).name!r} fewer values.",
+        )
+
+    drawn = {place: draw(frame, values_at(sliders, place)) for place in places}
+    _check_size(drawn, sliders)
+    alts = {place: _alt(sliders, place, title, alt) for place in places}
+    # Equal frames with equal words share one widget, so count the distinct ones, as they stand in the page.
+    size = sum(
+        len(picture_html(image, words)) for image, words in {(drawn[place], alts[place]) for place in places}
+    )
+    if size + sum(held for _, held in others) > MAX_BYTES:
+        raise UserError(
+            f"slider frames of {(size + sum(held for _, held in others)) / 1e6:.1f} MB on one page, where "
+            f"{MAX_BYTES / 1e6:.0f} MB are allowed",
+            "Give the sliders fewer values, or draw a smaller or plainer figure.",
+        )
+    _page[key] = (len(places), size)
+
+    pictures: dict[tuple[Frame, str], w.HTML] = {}
+
+    def show(place: tuple[int, ...]) -> w.HTML:
+        content = (drawn[place], alts[place])
+        if content not in pictures:
+            pictures[content] = picture(*content)
+        return pictures[content]
+
+    panel = StaticPanel()
+    panel.title = title
+    controls = [selection(slider, index) for slider, index in zip(sliders, began, strict=True)]
+    panel.links = []
+    panel.stack = _stack(show, controls, began, (), panel.links)
+    panel.expected = {place: image.sha256 for place, image in drawn.items()}
+    panel.size = size
+    panel.moves = [
+        (control, "index", list(range(len(s.values)))) for control, s in zip(controls, sliders, strict=True)
+    ]
+    shown = [
+        _with_play(control, slider) if slider.name == play else control
+        for control, slider in zip(controls, sliders, strict=True)
+    ]
+    panel.children = lay_out(shown, [panel.stack], title, description)
+    panel.add_class("iclbook-sliders")
+    return panel
+
+
+def metadata(panel: StaticPanel, sliders: Sequence[Slider]) -> dict[str, Any]:
+    """What the browser test needs to know, for the output's metadata: which frame belongs to which slider indices."""
+    return {
+        "title": panel.title,
+        "sliders": [{"name": s.name, "label": s.label, "labels": list(s.labels)} for s in sliders],
+        "start": list(panel.indices()),
+        "frames": {",".join(map(str, place)): sha for place, sha in panel.expected.items()},
+        "bytes": panel.size,
+    }
+
+
+def reset_page() -> None:
+    """Forget what the page holds so far (for tests)."""
+    _page.clear()
+
+
+def _stack(
+    show: Callable, controls: list, began: tuple[int, ...], place: tuple[int, ...], links: list
+) -> w.Stack:
+    """The Stack of the slider number ``len(place)``, whose earlier sliders stand at ``place``."""
+    level = len(place)
+    control = controls[level]
+    inner = [(*place, index) for index in range(len(control.options))]
+    last = level == len(controls) - 1
+    children = [show(p) if last else _stack(show, controls, began, p, links) for p in inner]
+    stack = w.Stack(children, selected_index=began[level])
+    links.append(w.jslink((control, "index"), (stack, "selected_index")))
+    return stack
+
+
+def _alt(
+    sliders: Sequence[Slider], place: tuple[int, ...], title: str | None, alt: Callable[..., str] | None
+) -> str:
+    if alt:
+        return alt(**values_at(sliders, place))
+    return describe(
+        sliders, [slider.labels[index] for slider, index in zip(sliders, place, strict=True)], title
+    )
+
+
+def _with_play(control: w.SelectionSlider, slider: Slider) -> w.HBox:
+    play = w.Play(min=0, max=len(slider.values) - 1, value=control.index, interval=600, show_repeat=False)
+    w.jslink((play, "value"), (control, "index"))
+    row = w.HBox([play, control])
+    row.add_class("iclbook-play")
+    return row
+
+
+def _check_size(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider]) -> None:
+    sizes = {(image.width, image.height): values_at(sliders, place) for place, image in drawn.items()}
+    if len(sizes) > 1:
+        (first, at), (second, then) = list(sizes.items())[:2]
+        raise UserError(
+            f"slider frames of different sizes: {first} px at {at}, {second} px at {then}",
+            "Draw every frame with iclbook.figures.style.figure at one size.",
+        )

@@ -1,0 +1,127 @@
+"""He et al. 2025, "Training Dynamics": gradient descent and gradient flow of the approximate loss, many runs at once.
+
+All in float64. Arrays carry the runs on their first axis: omega and mu are (R, H), trajectories (T, R, H).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import solve_ivp
+
+from .he2025_loss import Array, approx_gradients, approx_loss, coupling, heads
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Recorded runs: ``steps`` (T,), ``omega`` and ``mu`` (T, R, H), ``loss`` (T, R). A run that diverged is NaN from then on."""
+
+    steps: Array
+    omega: Array
+    mu: Array
+    loss: Array
+
+    @property
+    def diverged(self) -> Array:
+        """Which runs did not stay finite, (R,)."""
+        return ~np.isfinite(self.loss[-1])
+
+
+def log_steps(last: int, count: int = 200) -> Array:
+    """Recording steps 0, 1, ..., ``last``: whole numbers, evenly spaced in the logarithm, at most ``count + 1`` of them."""
+    return np.unique(np.concatenate([[0], np.rint(np.geomspace(1, last, count)).astype(np.int64)]))
+
+
+def draw_initial(runs: int, n_heads: int, scale: ArrayLike, seed: int) -> tuple[Array, Array]:
+    """Initial omega and mu (R, H), independent N(0, scale^2); ``scale`` is a number or one per run (R,).
+
+    Run r of a seed is the same whatever ``runs`` is, and scales share the same normals.
+    """
+    normals = np.stack([np.random.default_rng([seed, r]).standard_normal((2, n_heads)) for r in range(runs)])
+    scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), (runs,))[:, None]
+    return scale * normals[:, 0], scale * normals[:, 1]
+
+
+def simulate(
+    omega0: ArrayLike,
+    mu0: ArrayLike,
+    lr: ArrayLike,
+    steps: int,
+    record_steps: Sequence[int] | Array | None = None,
+    *,
+    d: int,
+    L: int,
+    noise_var: float,
+    progress: Callable[[int], None] | None = None,
+) -> Trajectory:
+    """Plain gradient descent on the approximate loss, all runs in step ("Training Dynamics, Emerged Patterns").
+
+    Args:
+        omega0, mu0: starting points (R, H).
+        lr: learning rate eta, a number or one per run (R,).
+        steps: number of updates.
+        record_steps: steps at which to record, 0 = the starting point; `log_steps` by default.
+        progress: called with the number of steps done at every recorded step.
+    """
+    omega, mu = (a.copy() for a in heads(omega0, mu0))
+    if omega.ndim != 2:
+        raise ValueError(f"omega0 and mu0 must be (runs, heads), got {omega.shape}")
+    rate = np.broadcast_to(np.asarray(lr, dtype=np.float64), (omega.shape[0],))[:, None]
+    c = coupling(d, L, noise_var)
+    wanted = np.unique(log_steps(steps) if record_steps is None else np.asarray(record_steps, dtype=np.int64))
+    if wanted[0] < 0 or wanted[-1] > steps:
+        raise ValueError(f"record_steps must lie in [0, {steps}]")
+    kept_omega = np.empty((wanted.size, *omega.shape))
+    kept_mu = np.empty_like(kept_omega)
+    done = 0
+    with np.errstate(all="ignore"):  # diverging runs overflow to inf and NaN, which `diverged` reports
+        for i, step in enumerate(wanted):
+            for _ in range(done, step):
+                kernel = np.exp(d * omega[:, :, None] * omega[:, None, :])  # (R, H, H)
+                product = mu * omega
+                rest = 1.0 - product.sum(axis=1, keepdims=True)
+                sums = kernel @ np.stack([mu, product], axis=2)  # (R, H, 2)
+                step_mu = rest * omega - c * sums[:, :, 0]
+                step_omega = mu * (rest - c * d * sums[:, :, 1])
+                mu += 2.0 * rate * step_mu
+                omega += 2.0 * rate * step_omega
+            done = int(step)
+            kept_omega[i], kept_mu[i] = omega, mu
+            if progress is not None:
+                progress(done)
+        loss = approx_loss(kept_omega, kept_mu, d, L, noise_var)
+    bad = ~np.isfinite(loss)
+    kept_omega[bad], kept_mu[bad], loss[bad] = np.nan, np.nan, np.nan
+    return Trajectory(wanted, kept_omega, kept_mu, loss)
+
+
+def flow(omega0: ArrayLike, mu0: ArrayLike, times: ArrayLike, d: int, L: int, noise_var: float) -> Trajectory:
+    """Gradient flow (learning rate -> 0) of one run (H,), for times far beyond what plain steps reach.
+
+    ``times`` (T,) increasing from 0, in units of learning rate x steps; they are the trajectory's ``steps``. Implicit, rtol 1e-9.
+    """
+    omega0, mu0 = heads(omega0, mu0)
+    times = np.asarray(times, dtype=np.float64)
+    n = omega0.shape[0]
+
+    def velocity(_: float, state: Array) -> Array:
+        in_omega, in_mu = approx_gradients(state[:n], state[n:], d, L, noise_var)
+        return -np.concatenate([in_omega, in_mu])
+
+    found = solve_ivp(
+        velocity, (0.0, times[-1]), np.concatenate([omega0, mu0]), "LSODA", times, rtol=1e-9, atol=1e-12
+    )
+    if not found.success:
+        raise RuntimeError(found.message)
+    omega, mu = found.y[:n].T[:, None, :], found.y[n:].T[:, None, :]  # (T, 1, H)
+    return Trajectory(times, omega, mu, approx_loss(omega, mu, d, L, noise_var))
+
+
+def power_law(times: ArrayLike, values: ArrayLike, start: float) -> float:
+    """Least-squares slope of log(values) against log(times) over times >= ``start``."""
+    times, values = np.asarray(times, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    late = times >= start
+    return float(np.polyfit(np.log(times[late]), np.log(values[late]), 1)[0])

@@ -1,0 +1,281 @@
+"""Drive a headless Chromium over a built book and see what a reader would see.
+
+Needs the commands ``chromium`` and ``chromedriver`` (Debian packages chromium, chromium-driver); nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+VIEW = 'script[type="application/vnd.jupyter.widget-view+json"]'
+WIDE, NARROW = 1400, 390
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+
+
+def missing() -> str | None:
+    """Why no browser can be driven here, or None."""
+    lacking = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    return (
+        f"not installed: {', '.join(lacking)} (Debian: apt-get install chromium chromium-driver)"
+        if lacking
+        else None
+    )
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Serve ``folder`` on this machine only; gives the address, ending in a slash."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Browser:
+    """A headless Chromium with a fresh profile that remembers each page's console and network traffic."""
+
+    def __init__(self) -> None:
+        self._profile = tempfile.mkdtemp(prefix="iclbook-chromium-")
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for flag in (*FLAGS, f"--user-data-dir={self._profile}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        service = webdriver.ChromeService(shutil.which("chromedriver"))
+        self.driver = webdriver.Chrome(options, service)
+        self.driver.set_script_timeout(30)
+        self.driver.set_page_load_timeout(60)
+        self.requests: list[str] = []
+        self.failures: list[str] = []
+        self.console: list[str] = []
+        self._addresses: dict[str, str] = {}
+        self.driver.get("about:blank")  # leave the browser's own start page, and its failing requests, behind
+        time.sleep(0.5)
+
+    def close(self) -> None:
+        self.driver.quit()
+        shutil.rmtree(self._profile, ignore_errors=True)
+
+    def open(self, address: str, *, width: int = WIDE, theme: str = "light") -> None:
+        """Open a page, as wide as given, and wait until formulas and widgets are drawn."""
+        self._collect()
+        self.requests, self.failures, self.console = [], [], []
+        self.resize(width)
+        self.driver.get(address)
+        self._wait("document.readyState === 'complete'")
+        # The theme keeps the reader's choice; set it as its button does.
+        self.theme(theme)
+        self._wait(
+            "[...document.querySelectorAll(arguments[0])].every(view =>"
+            " view.previousElementSibling?.matches('.widget-subarea') &&"
+            " view.previousElementSibling.childElementCount > 0)",
+            VIEW,
+        )
+        self._wait("[...document.images].every(image => image.complete)")
+        self.driver.execute_async_script(
+            "const done = arguments[0];"
+            "Promise.resolve(window.MathJax?.startup?.promise).then(() => setTimeout(done, 50), done);"
+        )
+        self._collect()
+
+    def resize(self, width: int, height: int = 1000) -> None:
+        """Lay the page out for a window of ``width`` CSS pixels, narrower than a desktop window can be if asked."""
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+
+    def theme(self, name: str) -> None:
+        """Show the "light" or the "dark" page, by the page's own button where it has one."""
+        for _ in range(4):
+            if self._run("return document.documentElement.dataset.theme") == name:
+                return
+            self._run("document.querySelector('.theme-switch-button')?.click()")
+        self._run(
+            "document.documentElement.dataset.theme = document.documentElement.dataset.mode = arguments[0]",
+            name,
+        )
+
+    def screenshot(self, path: Path, *, whole: bool = True) -> None:
+        """Save what the reader sees; with ``whole``, the page down to its end."""
+        size = {"captureBeyondViewport": True}
+        if whole:
+            box = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+            size["clip"] = {
+                "x": 0,
+                "y": 0,
+                "width": box["width"],
+                "height": min(box["height"], 12_000),
+                "scale": 1,
+            }
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", **size})
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def problems(self) -> list[str]:
+        """What went wrong since the page was opened: console errors, failed requests, requests to other machines."""
+        self._collect()
+        strangers = [f"request to {url[:200]}" for url in self.requests if not is_local(url)]
+        return [*self.console, *self.failures, *strangers]
+
+    def scrolls_sideways(self) -> bool:
+        """Whether the page as a whole is wider than the window."""
+        return self._run(
+            "const d = document.documentElement;"
+            "return Math.max(d.scrollWidth, document.body.scrollWidth) > window.innerWidth + 1"
+        )
+
+    def panels(self) -> list[PagePanel]:
+        """The page's slider figures, in order."""
+        return [PagePanel(self, view) for view in self.driver.find_elements(By.CSS_SELECTOR, VIEW)]
+
+    def _run(self, script: str, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def _wait(self, condition: str, *arguments, seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while not self._run(f"return {condition}", *arguments):
+            if time.monotonic() > end:
+                raise TimeoutError(
+                    f"{self.driver.current_url}: still not so after {seconds} s: {condition}; {self.problems()}"
+                )
+            time.sleep(0.05)
+
+    def _collect(self) -> None:
+        for entry in self.driver.get_log("browser"):
+            if entry["level"] == "SEVERE":
+                self.console.append(f"console: {entry['message']}")
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            about = message["params"]
+            if message["method"] == "Network.requestWillBeSent":
+                self._addresses[about["requestId"]] = about["request"]["url"]
+                self.requests.append(about["request"]["url"])
+            elif message["method"] == "Network.responseReceived" and about["response"]["status"] >= 400:
+                self.failures.append(f"{about['response']['status']} for {about['response']['url']}")
+            elif message["method"] == "Network.loadingFailed" and not about.get("canceled"):
+                address = self._addresses.get(about["requestId"], "an unknown address")
+                self.failures.append(f"loading failed: {address} ({about.get('errorText')})")
+
+
+class PagePanel:
+    """One slider figure of an open page."""
+
+    def __init__(self, browser: Browser, view: WebElement) -> None:
+        self.browser = browser
+        self.model_id: str = json.loads(view.get_attribute("textContent"))["model_id"]
+        self.area: WebElement = browser._run("return arguments[0].previousElementSibling", view)
+
+    def handles(self) -> list[WebElement]:
+        """The sliders' handles, from top to bottom."""
+        return self.area.find_elements(By.CSS_SELECTOR, ".noUi-handle")
+
+    def readouts(self) -> list[str]:
+        """The values shown beside the sliders."""
+        return [e.text for e in self.area.find_elements(By.CSS_SELECTOR, ".widget-readout")]
+
+    def press(self, slider: int, key: str, times: int = 1) -> None:
+        """Press a key on a slider's handle, as a reader without a mouse does."""
+        handle = self.handles()[slider]
+        self.browser._run("arguments[0].focus()", handle)
+        for _ in range(times):
+            handle.send_keys(key)
+
+    def move(self, slider: int, position: int) -> None:
+        """Bring a slider to ``position`` (0 is its left end) by the arrow keys."""
+        now = round(float(self.handles()[slider].get_attribute("aria-valuenow")))
+        self.press(slider, Keys.ARROW_RIGHT if position > now else Keys.ARROW_LEFT, abs(position - now))
+
+    def position(self, slider: int) -> int:
+        """Where a slider stands."""
+        return round(float(self.handles()[slider].get_attribute("aria-valuenow")))
+
+    def frames(self) -> list[dict[str, str]]:
+        """The pictures that are visible now, as {"src", "alt"}; a reader must see exactly one."""
+        # one call: a playing slider may exchange the picture between two
+        return self.browser._run(
+            "return [...arguments[0].querySelectorAll('.iclbook-frame img')].filter(i => i.checkVisibility() && i.width)"
+            ".map(i => ({src: i.src, alt: i.alt}))",
+            self.area,
+        )
+
+    def visible_hash(self) -> str | None:
+        """sha256 of the visible picture's PNG; None while there is not exactly one."""
+        shown = self.frames()
+        if len(shown) != 1:
+            return None
+        kind, _, data = shown[0]["src"].partition(",")
+        if kind != "data:image/png;base64":
+            raise RuntimeError(f"the visible picture is no frame: {kind[:80]}")
+        return hashlib.sha256(base64.b64decode(data)).hexdigest()
+
+    def waits_for(self, sha256: str, seconds: float = 3) -> bool:
+        """Whether the visible image becomes the one with this hash."""
+        end = time.monotonic() + seconds
+        while self.visible_hash() != sha256:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.03)
+        return True
+
+
+def is_local(url: str) -> bool:
+    """Whether a request for ``url`` stays on this machine."""
+    parts = urlsplit(url)
+    if parts.scheme in ("data", "blob", "about", "chrome"):
+        return True
+    return (parts.scheme == "file" and not parts.netloc) or parts.hostname == "127.0.0.1"
+
+
+def expected_frames(executed: Path) -> dict[str, dict]:
+    """What every slider figure of the executed notebooks under ``executed`` must show: widget model id -> output metadata."""
+    found = {}
+    for path in executed.rglob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                if "iclbook_slider" in output.get("metadata", {}):
+                    view = output["data"]["application/vnd.jupyter.widget-view+json"]
+                    found[view["model_id"]] = output["metadata"]["iclbook_slider"]
+    return found
+
+
+def pages(html: Path) -> list[Path]:
+    """The book's pages under ``html``."""
+    return sorted(p for p in html.rglob("*.html") if "_static" not in p.relative_to(html).parts)

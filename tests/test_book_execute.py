@@ -1,0 +1,176 @@
+"""Chapters run headless: what runs leaves a copy, what fails, hangs, dies or goes stale is caught."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from iclbook.book.execute import NotebookError, first_line, run_notebook
+from iclbook.book.inputs import chapters, executed_path, input_digests, is_stale
+from iclbook.errors import UserError
+
+HEADER = '# %% tags=["parameters"]\nprofile = "paper"\ndevice = "auto"\n'
+
+
+def rewrite(root: Path, *cells: str) -> None:
+    """Put a notebook of the given code cells in place of the tiny chapter."""
+    (root / "notebooks" / "tiny.py").write_text(HEADER + "".join(f"\n# %%\n{cell}\n" for cell in cells))
+
+
+def left_behind(root: Path, profile: str = "smoke") -> list[str]:
+    """Names in the folder of executed copies."""
+    return sorted(p.name for p in (root / "executed" / profile).iterdir())
+
+
+def test_a_run_leaves_a_fresh_copy(minibook: Path) -> None:
+    assert is_stale("tiny", "smoke") == "it was never run"
+    path = run_notebook("tiny", "smoke", device="cpu")
+    assert path == executed_path("tiny", "smoke")
+    assert is_stale("tiny", "smoke") == ""
+    assert left_behind(minibook) == ["tiny.ipynb"]
+    copy = nbformat.read(path, as_version=4)
+    streams = "".join(o.text for c in copy.cells for o in c.get("outputs", []) if o.output_type == "stream")
+    assert "profile smoke device cpu threads 1" in streams
+    assert all(c.metadata.papermill.duration is not None for c in copy.cells if c.cell_type == "code")
+    assert str(minibook) not in path.read_text(), "a path of this machine in the copy"
+
+
+def test_failing_cell(minibook: Path) -> None:
+    run_notebook("tiny", "smoke")
+    before = executed_path("tiny", "smoke").read_bytes()
+    rewrite(minibook, "x = 1", "# why\n1 / 0", "x = 2")
+    with pytest.raises(
+        NotebookError, match=r"notebooks/tiny\.py stopped at .*'1 / 0'.* ZeroDivisionError: division by zero"
+    ):
+        run_notebook("tiny", "smoke")
+    assert executed_path("tiny", "smoke").read_bytes() == before, (
+        "a failure must leave the older copy as it was"
+    )
+    assert left_behind(minibook) == ["tiny.failed.ipynb", "tiny.ipynb"]
+    assert "notebook" in is_stale("tiny", "smoke")
+
+
+def test_timed_out_cell(minibook: Path) -> None:
+    rewrite(minibook, "import time\ntime.sleep(60)")
+    with pytest.raises(NotebookError, match=r"'import time'.*: timed out after 1 s"):
+        run_notebook("tiny", "smoke", timeout_s=1)
+    assert left_behind(minibook) == ["tiny.failed.ipynb"]
+
+
+def test_killed_kernel(minibook: Path) -> None:
+    rewrite(minibook, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(NotebookError, match=r"'import os, signal'.*: the kernel died"):
+        run_notebook("tiny", "smoke", timeout_s=30)
+    assert left_behind(minibook) == ["tiny.failed.ipynb"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import ipywidgets\n@ipywidgets.interact(k=(0, 3))\ndef f(k):\n    raise ValueError('hidden')",
+        "import ipywidgets\nout = ipywidgets.Output()\nwith out:\n    raise ValueError('hidden')\nout",
+    ],
+    ids=["interact", "output"],
+)
+def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
+    rewrite(minibook, cell)
+    with pytest.raises(NotebookError, match="ValueError: hidden"):
+        run_notebook("tiny", "smoke")
+    assert left_behind(minibook) == ["tiny.failed.ipynb"]
+
+
+def test_interrupt_leaves_nothing(minibook: Path) -> None:
+    started = minibook / "notebooks" / "started"
+    rewrite(
+        minibook,
+        "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'started')\ntime.sleep(60)",
+    )
+    call = "from iclbook.book.execute import run_notebook; run_notebook('tiny', 'smoke')"
+    process = subprocess.Popen(
+        [sys.executable, "-c", call], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    limit = time.monotonic() + 60
+    while not started.exists() and time.monotonic() < limit and process.poll() is None:
+        time.sleep(0.05)
+    kernel = int(started.read_text())
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=30) != 0
+    assert left_behind(minibook) == []
+    with pytest.raises(ProcessLookupError):  # no kernel goes on computing
+        os.kill(kernel, 0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ("notebooks/tiny.py", "notebook"),
+        ("claims/tiny.yaml", "ledger"),
+        ("results/tiny/paper/run.npz", "results"),
+        ("requirements.txt", "pins"),
+    ],
+)
+def test_stale(minibook: Path, changed: str, what: str) -> None:
+    path = executed_path("tiny", "paper")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"metadata": {"iclbook": {"inputs": input_digests("tiny", "paper")}}}))
+    assert is_stale("tiny", "paper") == ""
+    (minibook / changed).parent.mkdir(parents=True, exist_ok=True)
+    with (minibook / changed).open("a") as file:
+        file.write("\n# another line\n")
+    assert is_stale("tiny", "paper") == f"changed since: {what}"
+
+
+def test_a_change_elsewhere_is_not_stale(minibook: Path) -> None:
+    before = input_digests("tiny", "paper")
+    (minibook / "claims" / "other.yaml").write_text("paper: other\nchapter: notebooks/other.py\n")
+    (minibook / "results" / "other").mkdir(parents=True)
+    (minibook / "results" / "other" / "a.npz").write_bytes(b"x")
+    assert input_digests("tiny", "paper") == before
+
+
+def test_truncated_copy_is_stale(minibook: Path) -> None:
+    path = executed_path("tiny", "paper")
+    path.parent.mkdir(parents=True)
+    path.write_text('{"metadata": {"iclb')
+    assert "cannot be read" in is_stale("tiny", "paper")
+
+
+def test_bad_input(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="no chapter 'nope'.*tiny"):
+        run_notebook("nope", "smoke")
+    with pytest.raises(UserError, match="unknown profile 'large'"):
+        run_notebook("tiny", "large")
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="ICLBOOK_CELL_TIMEOUT=soon"):
+        patch.setenv("ICLBOOK_CELL_TIMEOUT", "soon")
+        run_notebook("tiny", "smoke")
+    (minibook / "notebooks" / "tiny.py").write_text("# %%\n1\n")
+    with pytest.raises(UserError, match="no cell tagged `parameters`"):
+        run_notebook("tiny", "smoke")
+    (minibook / "notebooks" / "tiny.py").write_text(
+        "# ---\n# jupyter:\n#   kernelspec:\n#     name: x\n# ---\n# %%\n1\n"
+    )
+    with pytest.raises(UserError, match="is no notebook .'display_name' is a required"):
+        run_notebook("tiny", "smoke")
+    (minibook / "_toc.yml").write_text("root: [")
+    with pytest.raises(UserError, match="_toc.yml cannot be read"):
+        chapters()
+
+
+def test_unwritable_folder(minibook: Path) -> None:
+    (minibook / "executed").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match="cannot write to"):
+        run_notebook("tiny", "smoke")
+
+
+def test_first_line() -> None:
+    assert first_line("\n# a comment\n  x = 1\ny = 2") == "x = 1"
+    assert first_line("# only a comment") == "# only a comment"
+    assert first_line("") == ""

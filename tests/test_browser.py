@@ -1,0 +1,192 @@
+"""What a reader of the built book sees: every slider shows the right frame, nothing is fetched from elsewhere, nothing complains.
+
+Without chromium or without a built book these tests are skipped, unless ``CI`` or ``ICLBOOK_REQUIRE_BROWSER=1`` is set.
+``ICLBOOK_SCREENSHOTS=FOLDER`` keeps a picture of every page, wide and narrow, light and dark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pytest
+from browser import harness, tiny_book
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A built book: its pages, its address, and what its sliders must show."""
+
+    name: str
+    html: Path
+    address: str
+    expected: dict[str, dict]
+
+
+def unavailable(reason: str) -> None:
+    """Skip, or fail where the browser test is part of the proof."""
+    if os.environ.get("CI") or os.environ.get("ICLBOOK_REQUIRE_BROWSER") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[harness.Browser]:
+    reason = harness.missing()
+    if reason:
+        unavailable(reason)
+    driven = harness.Browser()
+    yield driven
+    driven.close()
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory, browser) -> tuple[Path, Path]:
+    return tiny_book.build(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module", params=["tiny", "book"])
+def built(request, browser) -> tuple[str, Path, dict]:
+    """A built book: (name, folder of its pages, what its sliders must show)."""
+    if request.param == "tiny":
+        html, executed = request.getfixturevalue("tiny")
+    else:
+        html, executed = ROOT / "_build" / "html", ROOT / "executed"
+        if not (html / "index.html").is_file():
+            unavailable("the book is not built: run `make book` first")
+    return request.param, html, harness.expected_frames(executed)
+
+
+@pytest.fixture(scope="module", params=["file", "http"])
+def site(request, built) -> Iterator[Site]:
+    name, html, expected = built
+    if request.param == "file":
+        yield Site(name, html, html.resolve().as_uri() + "/", expected)
+        return
+    with harness.serve(html) as address:
+        yield Site(name, html, address, expected)
+
+
+def addresses(site: Site, *, with_widgets: bool = False) -> list[str]:
+    paths = harness.pages(site.html)
+    assert paths, f"no pages under {site.html}"
+    return [
+        path.relative_to(site.html).as_posix()
+        for path in paths
+        if not with_widgets or "application/vnd.jupyter.widget-view+json" in path.read_text(encoding="utf-8")
+    ]
+
+
+def test_every_slider_shows_the_right_frame_through_its_range(site, browser):
+    """Every position of one slider or, for two, of both while the other stands at first, start and last."""
+    checked = 0
+    for page in addresses(site, with_widgets=True):
+        browser.open(site.address + page)
+        for panel in browser.panels():
+            info = site.expected.get(panel.model_id)
+            assert info, (
+                f"{page}: a widget that no executed notebook describes; is the book older than its notebooks?"
+            )
+            checked += 1
+            where = f"{page}, {info['title']}"
+            assert panel.waits_for(frame_at(info, info["start"])), f"{where}: wrong frame at the start"
+            for place in route(info):
+                for slider, position in enumerate(place):
+                    panel.move(slider, position)
+                assert [panel.position(i) for i in range(len(place))] == list(place), where
+                assert panel.waits_for(frame_at(info, place)), f"{where}: wrong frame at {place}"
+                shown = [s["labels"][i] for s, i in zip(info["sliders"], place, strict=True)]
+                assert panel.readouts() == shown, where
+                assert panel.frames()[0]["alt"], f"{where}: no alt text at {place}"
+            labels = [handle.get_attribute("aria-label") for handle in panel.handles()]
+            assert labels == [s["label"] for s in info["sliders"]], where
+        assert browser.problems() == [], page
+    if site.name == "tiny":
+        assert checked == 2
+
+
+def frame_at(info: dict, place) -> str:
+    return info["frames"][",".join(map(str, place))]
+
+
+def route(info: dict) -> list[tuple[int, ...]]:
+    sizes = [len(slider["labels"]) for slider in info["sliders"]]
+    places = []
+    for moved in range(len(sizes)):
+        stops = [
+            range(size) if i == moved else dict.fromkeys((0, info["start"][i], size - 1))
+            for i, size in enumerate(sizes)
+        ]
+        places += product(*stops)
+    return list(dict.fromkeys(places))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])
+def test_every_page_is_whole_quiet_and_alone(site, browser, width, theme):
+    """No console error, no failed request, none to another machine, no sideways scrolling, no squeezed picture."""
+    for page in addresses(site):
+        browser.open(site.address + page, width=width, theme=theme)
+        keep_screenshot(browser, site, page, width, theme)
+        assert browser.problems() == [], page
+        assert not browser.scrolls_sideways(), page
+        assert browser.driver.execute_script("return document.documentElement.dataset.theme") == theme
+        squeezed = browser.driver.execute_script(
+            "return [...document.querySelectorAll('.bd-article img')].filter(i => i.naturalWidth && i.width &&"
+            " Math.abs(i.width / i.height / (i.naturalWidth / i.naturalHeight) - 1) > 0.03).map(i => i.src.slice(0, 100))"
+        )
+        assert squeezed == [], page
+
+
+def keep_screenshot(browser, site, page, width, theme) -> None:
+    folder = os.environ.get("ICLBOOK_SCREENSHOTS")
+    if folder and site.address.startswith("file"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        browser.screenshot(Path(folder) / f"{site.name}-{page.replace('/', '-')}-{width}-{theme}.png")
+
+
+def test_slider_obeys_home_and_end_keys(browser, built):
+    name, html, expected = built
+    if name != "tiny":
+        pytest.skip("keys are the same on every page")
+    browser.open((html / "notebooks" / "waves.html").resolve().as_uri())
+    panel = browser.panels()[0]
+    info = expected[panel.model_id]
+    for key, position in ((harness.Keys.END, 4), (harness.Keys.HOME, 0)):
+        panel.press(0, key)
+        assert panel.waits_for(frame_at(info, [position]))
+
+
+def test_play_runs_through_the_frames(browser, built):
+    name, html, expected = built
+    if name != "tiny":
+        pytest.skip("play is the same on every page")
+    browser.open((html / "notebooks" / "waves.html").resolve().as_uri())
+    panel = browser.panels()[0]
+    info = expected[panel.model_id]
+    panel.area.find_element("css selector", ".widget-play button").click()
+    for position in (3, 4):
+        assert panel.waits_for(frame_at(info, [position]), seconds=5)
+    assert browser.problems() == []
+
+
+def test_harness_notices_what_it_is_there_to_notice(browser, tmp_path):
+    """A page with an outside request, a missing file, a console error and a wide box."""
+    (tmp_path / "bad.html").write_text(
+        "<html><body><div style='width: 3000px'>wide</div><img src='https://example.invalid/a.png'><img src='gone.png'>"
+        "<script>console.error('spoken')</script></body></html>",
+        encoding="utf-8",
+    )
+    with harness.serve(tmp_path) as address:
+        browser.open(address + "bad.html")
+        problems = "\n".join(browser.problems())
+    assert "request to https://example.invalid/a.png" in problems
+    assert "404 for" in problems
+    assert "spoken" in problems
+    assert browser.scrolls_sideways()

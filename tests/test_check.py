@@ -1,0 +1,176 @@
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from claims_kit import make_root, write_notebook
+
+from iclbook import check as regression
+from iclbook.errors import UserError
+
+VALUES = {"omega": 0.13, "gap": 0.0, "seeds": 8, "seconds": 1.5}
+
+
+class Book:
+    """A book whose chapter records what a test says, with a reference made from ``VALUES``."""
+
+    def __init__(self, root):
+        self.root = root
+        self.values = dict(VALUES)
+        self.runs = []
+
+    def runner(self, name, profile, device):
+        self.runs.append((name, profile, device))
+        return write_notebook(self.root / "executed" / profile / f"{name}.ipynb", **self.values)
+
+    def check(self, *names, **options):
+        return regression.check(names, root=self.root, runner=options.pop("runner", self.runner), **options)
+
+
+@pytest.fixture
+def book(tmp_path):
+    book = Book(make_root(tmp_path / "book"))
+    book.check(update=True)
+    book.runs.clear()
+    return book
+
+
+def kinds(result):
+    return {(item.kind, item.name) for item in result.differences}
+
+
+def test_the_same_values_agree(book):
+    (result,) = book.check(device="cpu")
+    assert result.ok
+    assert result.compared == 4
+    assert book.runs == [("demo", "smoke", "cpu")]
+    assert "ok, 4 values agree" in regression.table([result])
+
+
+def test_a_reference_is_made_per_profile(book):
+    assert (book.root / "references" / "smoke" / "demo.json").is_file()
+    with pytest.raises(UserError, match=r"references/paper/demo\.json is not there.*--update"):
+        book.check(profile="paper")
+    assert not book.runs, "said before minutes of running"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "moved"),
+    [
+        ("omega", 0.139, False),  # abs 0.01, stated by the part
+        ("omega", 0.141, True),
+        ("gap", 1e-300, True),  # 1e-6 relative by default: next to zero nothing else is allowed
+        ("seeds", 9, True),  # exact
+        ("seconds", 99.0, False),  # none
+    ],
+)
+def test_a_value_that_moved(book, key, value, moved):
+    book.values[key] = value
+    (result,) = book.check()
+    assert (("moved", key) in kinds(result)) is moved
+    assert result.ok is not moved
+    assert (key in regression.table([result])) is moved
+
+
+def test_missing_and_new_keys_count(book):
+    del book.values["seconds"]
+    book.values["extra"] = 1
+    (result,) = book.check()
+    assert kinds(result) == {("missing", "seconds"), ("new", "extra")}
+    assert not result.ok
+
+
+def test_a_verdict_that_changed_is_reported_beside_the_value(book):
+    book.values["gap"] = 1.0
+    (result,) = book.check()
+    assert kinds(result) == {("moved", "gap"), ("verdict", "demo/exact")}
+    (change,) = [item for item in result.differences if item.kind == "verdict"]
+    assert (change.reference, change.measured) == ("reproduced", "not reproduced")
+
+
+def test_a_rule_that_changed_moves_the_verdict_although_no_value_did(book):
+    ledger = book.root / "claims" / "demo.yaml"
+    ledger.write_text(ledger.read_text().replace('"<= 1e-9"', '"< 0"'))
+    (result,) = book.check()
+    assert kinds(result) == {("verdict", "demo/exact")}
+
+
+def test_update_accepts_what_moved(book):
+    book.values["omega"] = 0.5
+    (result,) = book.check(update=True)
+    assert result.ok
+    assert ("moved", "omega") in kinds(result), "shown once more before it is gone"
+    assert book.check()[0].ok
+
+
+def test_references_hold_every_value_exactly(book):
+    book.values["omega"] = 0.1 + 0.2
+    book.check(update=True)
+    stored = json.loads((book.root / "references" / "smoke" / "demo.json").read_text())
+    assert stored["records"]["omega"] == 0.1 + 0.2
+    assert stored["verdicts"]["demo/later"] == "not yet tested"
+
+
+def test_a_chapter_that_fails_is_reported_and_keeps_its_reference(book):
+    before = (book.root / "references" / "smoke" / "demo.json").read_text()
+
+    def fails(name, profile, device):
+        raise UserError("notebooks/demo.py stopped: boom", "Mend it.")
+
+    for update in (False, True):
+        (result,) = book.check(runner=fails, update=update)
+        assert not result.ok
+        assert "FAILED. notebooks/demo.py stopped: boom" in regression.table([result])
+    assert (book.root / "references" / "smoke" / "demo.json").read_text() == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"records": 1, "verdicts": {}}', '{"records": {}}'])
+def test_a_damaged_reference_is_an_error(book, text):
+    (book.root / "references" / "smoke" / "demo.json").write_text(text)
+    with pytest.raises(UserError, match=r"demo\.json cannot be read.*--update"):
+        book.check()
+    assert not book.runs
+    assert book.check(update=True)[0].ok, "the mend that the message names works"
+    assert book.check()[0].ok
+
+
+def test_unknown_names(book):
+    with pytest.raises(UserError, match=r"unknown chapter 'dmo'\. Choose one of: demo"):
+        book.check("dmo")
+    with pytest.raises(UserError, match="unknown profile"):
+        book.check(profile="large")
+
+
+def test_an_unwritable_folder_is_one_line_and_leaves_nothing(book):
+    folder = book.root / "references" / "smoke"
+    (folder / "demo.json").unlink()
+    folder.rmdir()
+    folder.write_text("a file where a folder should be")
+    with pytest.raises(UserError, match="cannot write"):
+        book.check(update=True)
+    assert folder.read_text() == "a file where a folder should be"
+
+
+def test_the_reports_parse(book, tmp_path):
+    book.values |= {"omega": 0.5, "extra": "<&> \x1b[31m"}
+    results = book.check()
+    regression.write_json(tmp_path / "deep" / "report.json", results)
+    report = json.loads((tmp_path / "deep" / "report.json").read_text())
+    assert report["ok"] is False
+    names = {item["name"] for item in report["chapters"][0]["differences"]}
+    assert names == {"omega", "extra", "demo/both"}
+
+    regression.write_junit(tmp_path / "report.xml", results)
+    suite = ET.parse(tmp_path / "report.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "3", "0")
+    assert len(suite.findall("testcase")) == 4
+    assert len(suite.findall("testcase/failure")) == 3
+
+
+def test_a_failed_run_is_an_error_in_the_report(book, tmp_path):
+    def fails(name, profile, device):
+        raise UserError("\x1b[31mboom\x1b[0m", "Mend it.")
+
+    regression.write_junit(tmp_path / "report.xml", book.check(runner=fails))
+    suite = ET.parse(tmp_path / "report.xml").getroot().find("testsuite")
+    assert suite.get("errors") == "1"
+    assert "boom" in suite.find("testcase/error").get("message")

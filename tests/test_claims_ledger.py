@@ -1,0 +1,160 @@
+import re
+from pathlib import Path
+
+import pytest
+from claims_kit import LEDGER, make_root
+
+from iclbook.claims import all_ledgers, load_ledger, read_ledger
+from iclbook.claims.ledger import Tolerance
+from iclbook.errors import UserError
+
+REPOSITORY = Path(__file__).parents[1]
+PART = '      - name: positive\n        key: omega\n        rule: "> 0"\n        because: a sign\n'
+
+
+def line_of(text: str, needle: str) -> int:
+    return text[: text.index(needle)].count("\n") + 1
+
+
+def changed(old: str, new: str) -> str:
+    assert LEDGER.count(old) >= 1
+    return LEDGER.replace(old, new, 1)
+
+
+MALFORMED = {
+    "unknown field of a claim": (changed("    paper: 0.13", "    papr: 0.13"), "papr:", "unknown field 'papr'"),
+    "unknown field of a part": (changed("because: a sign", "because: a sign\n        note: x"), "note:", "'note'"),
+    "unknown top field": (LEDGER + "extra: 1\n", "extra:", "unknown field 'extra'"),
+    "no because": (changed(PART, PART.replace("        because: a sign\n", "")), "- name: positive", "'because'"),
+    "empty because": (changed("because: a sign", "because: ''"), "because: ''", "because is ''"),
+    "bad rule": (changed('rule: "> 0"', 'rule: "more than 0"'), 'rule: "more', "bad rule"),
+    "unquoted rule": (changed('rule: "> 0"', "rule: > 0"), "rule: > 0", "not valid YAML"),
+    "duplicate id": (changed("id: demo/exact", "id: demo/both # again"), "id: demo/both # again", "listed twice"),
+    "duplicate field": (changed("    says: two", "    where: twice\n    says: two"), "where: twice", "written twice"),
+    "duplicate part name": (changed("name: size", "name: positive # 2"), "name: positive # 2", "two parts named"),
+    "wrong paper": (changed("paper: demo", "paper: other"), "paper: other", "paper is 'other'"),
+    "wrong prefix": (changed("id: demo/exact", "id: other/exact"), "id: other", "does not belong here"),
+    "id without item": (changed("id: demo/exact", "id: demo"), "id: demo\n    where: Theorem", "does not belong here"),
+    "parts no list": (changed("    parts:\n      - name: gap", "    parts:\n        name: gap"), "parts:\n        name", "not a list"),
+    "claims no list": (LEDGER.split("claims:")[0] + "claims: 3\n", "claims:", "not a list"),
+    "claim no mapping": (LEDGER + "  - demo/text\n", "- demo/text", "not a mapping"),
+    "unknown decides": (changed("decides: smoke", "decides: large"), "decides:", "decides is 'large'"),
+    "unknown fails_as": (changed("decides: smoke", "fails_as: wrong"), "fails_as:", "fails_as is 'wrong'"),
+    "bad tolerance": (changed("{abs: 0.01}", "{abs: -1}"), "tolerance: {abs", "bad tolerance"),
+    "two tolerances": (changed(PART, PART + "        tolerance: exact\n"), "tolerance: {abs", "two tolerances"),
+    "values entry": (changed("{says: wall time, tolerance: none}", "wall time"), "seconds:", "not a mapping"),
+    "key with a colon": (changed("key: gap", 'key: "a:b"'), 'key: "a:b"', "other characters"),
+    "text that is a truth value": (changed("says: the optimum is exact", "says: yes"), "says: yes", "says is True"),
+    "broken yaml": (changed("claims:\n", "claims: [\n"), None, "not valid YAML"),
+    "tab": (changed("    where: Figure 9", "\twhere: Figure 9"), "\twhere", "not valid YAML"),
+    "python tag": (changed("says: the", "says: !!python/object/apply:os.getcwd [] # the"), "says: !!python", "not valid YAML"),
+    "empty file": ("", None, "empty"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_ledger_names_file_line_and_mend(name, tmp_path):
+    text, needle, words = MALFORMED[name]
+    path = tmp_path / "demo.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        read_ledger(path)
+    message = str(error.value)
+    found = re.match(r"demo\.yaml, line (\d+): ", message)
+    assert found, message
+    assert words in message
+    assert "\n" not in message
+    assert error.value.mend
+    if needle is not None:
+        assert int(found[1]) == line_of(text, needle), message
+
+
+def test_the_ledger_as_written(tmp_path):
+    ledger = load_ledger("demo", make_root(tmp_path / "book"))
+    assert [claim.id for claim in ledger.claims] == ["demo/both", "demo/exact", "demo/later"]
+    both = ledger.claim("demo/both")
+    assert (both.paper, both.decides, both.fails_as) == ("0.13", "paper", "not reproduced")
+    assert ledger.keys == {"omega", "gap", "seeds", "seconds"}
+    assert ledger.tolerance("omega") == Tolerance("abs", 0.01)
+    assert ledger.tolerance("gap") == Tolerance("rel", 1e-6)
+    assert ledger.chapter_name == "demo"
+
+
+def test_a_key_that_another_rule_compares_with_may_be_recorded(tmp_path):
+    text = changed('rule: "<= 1e-9"', 'rule: "< key:exact/floor"')
+    assert "exact/floor" in load_ledger("demo", make_root(tmp_path / "book", text)).keys
+
+
+@pytest.mark.parametrize("key", ["dem", "", "../demo", "/etc/passwd"])
+def test_an_unknown_paper_is_refused_with_the_known_ones(key, tmp_path):
+    with pytest.raises(UserError, match=r"unknown paper .* Choose one of: demo"):
+        load_ledger(key, make_root(tmp_path / "book"))
+
+
+def test_an_unknown_claim_or_key_hints_at_the_nearest(tmp_path):
+    ledger = load_ledger("demo", make_root(tmp_path / "book"))
+    with pytest.raises(UserError, match=r"no claim 'demo/boht'. Did you mean 'demo/both'"):
+        ledger.claim("demo/boht")
+    with pytest.raises(UserError, match=r"key 'omgea' was recorded.*Did you mean 'omega'"):
+        ledger.require_key("omgea")
+
+
+def test_unreadable_files_are_user_errors(tmp_path):
+    path = tmp_path / "demo.yaml"
+    path.write_bytes(b"paper: \xff\xfe")
+    with pytest.raises(UserError, match=r"demo\.yaml"):
+        read_ledger(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_ledger(tmp_path / "absent.yaml")
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "measured", "reference", "agrees"),
+    [
+        (Tolerance("exact"), 1, 1, True),
+        (Tolerance("exact"), 1.0, 1.0000001, False),
+        (Tolerance("abs", 0.1), 1.09, 1.0, True),
+        (Tolerance("abs", 0.1), 1.11, 1.0, False),
+        (Tolerance("rel", 0.1), -10.9, -10.0, True),
+        (Tolerance("rel", 0.1), -11.1, -10.0, False),
+        (Tolerance("rel", 0.1), [1.0, 2.1], [1.0, 2.0], True),
+        (Tolerance("rel", 0.1), [1.0, 2.3], [1.0, 2.0], False),
+        (Tolerance("rel", 0.1), [1.0], [1.0, 2.0], False),
+        (Tolerance("rel", 0.1), 1.0, [1.0], False),
+        (Tolerance("rel", 0.1), True, 1, False),
+        (Tolerance("rel", 0.1), "a", "b", False),
+        (Tolerance("rel", 0.1), float("nan"), 1.0, False),
+        (Tolerance("none"), 5.0, 1.0, True),
+    ],
+)
+def test_tolerances(tolerance, measured, reference, agrees):
+    assert tolerance.allows(measured, reference) is agrees
+
+
+# ---------------------------------------------------------------------------------- the book's own ledgers
+
+
+def test_every_item_of_the_inventory_is_in_a_ledger():
+    listed = (Path(__file__).parent / "data" / "inventory_ids.txt").read_text().split()
+    assert len(listed) == len(set(listed)) > 90
+    known = set()
+    for ledger in all_ledgers(REPOSITORY):
+        for claim in ledger.claims:
+            known.add(claim.id)
+            known |= {item.strip() for item in (claim.inventory or "").split(",")}
+    # The first token of a compact row such as "A1-A7, B1-B7" stands in `inventory` of each claim that covers it.
+    assert [item for item in listed if item not in known] == []
+
+
+def test_the_committed_ledgers_load_and_stand_under_their_own_chapter():
+    ledgers = all_ledgers(REPOSITORY)
+    assert {ledger.paper for ledger in ledgers} == {
+        "he2025",
+        "agarwal2025",
+        "recall2025",
+        "wang2025",
+        "nagy2026",
+    }
+    assert len({ledger.chapter for ledger in ledgers}) == len(ledgers)
+    for ledger in ledgers:
+        assert any("/q-" in claim.id for claim in ledger.claims), "its open questions are claims too"

@@ -1,0 +1,242 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from claims_kit import make_root, write_notebook
+
+from iclbook.claims import Record, Recorder, read_records
+from iclbook.claims.records import PREFIX, significant
+from iclbook.errors import UserError
+
+NOTEBOOK = """\
+# %% [markdown]
+# The positive head ends at {glue:text}`omega`.
+
+# %% tags=["parameters"]
+profile = "paper"
+device = "auto"
+
+# %%
+from iclbook.claims import Recorder
+
+record = Recorder("demo", profile)
+
+# %%
+record("omega", 0.1300000000000001)
+record("seeds", 8)
+
+# %%
+record.verdict("demo/both")
+
+# %%
+record.table()
+"""
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    root = make_root(tmp_path / "book")
+    monkeypatch.setenv("ICLBOOK_ROOT", str(root))
+    return root
+
+
+@pytest.fixture
+def record(book):
+    return Recorder("demo", "paper")
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (True, True),
+        (np.bool_(True), True),
+        (3, 3),
+        (np.int64(3), 3),
+        (0.1, 0.1),
+        (np.float32(0.5), 0.5),
+        (np.array(0.25), 0.25),
+        ("softmax", "softmax"),
+        ([1, 2.5], [1, 2.5]),
+        ((1, 2), [1, 2]),
+        (np.arange(3.0), [0.0, 1.0, 2.0]),
+        ([np.float64(1.5)], [1.5]),
+    ],
+)
+def test_what_can_be_recorded(record, value, stored):
+    record("omega", value)
+    assert record.records["omega"].value == stored
+    assert type(record.records["omega"].value) is type(stored)
+
+
+@pytest.mark.parametrize(
+    "value", [None, {}, object(), [], [[1, 2]], ["a"], np.zeros((2, 2)), np.zeros(65), 1 + 2j, [1, None]]
+)
+def test_what_cannot_be_recorded(record, value):
+    with pytest.raises(UserError, match="omega"):
+        record("omega", value)
+    assert not record.records
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float64("nan"), [1.0, math.nan]])
+def test_a_non_finite_number_is_an_error(record, value):
+    with pytest.raises(UserError, match="not a finite number"):
+        record("omega", value)
+
+
+def test_an_unknown_key_is_refused_by_name(record):
+    with pytest.raises(UserError, match=r"key 'omgea' was recorded, but no claim part of demo\.yaml uses it"):
+        record("omgea", 1.0)
+
+
+def test_a_key_is_recorded_once(record):
+    record("omega", 1.0)
+    with pytest.raises(UserError, match="recorded twice"):
+        record("omega", 2.0)
+    assert record.records["omega"].value == 1.0
+
+
+@pytest.mark.parametrize(("paper", "profile"), [("dmo", "paper"), ("demo", "large")])
+def test_an_unknown_paper_or_profile(book, paper, profile):
+    with pytest.raises(UserError, match="unknown"):
+        Recorder(paper, profile)
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "text"),
+    [
+        (0.13, {}, "0.130"),
+        (3.4567, {}, "3.46"),
+        (12345.6, {}, "12300"),
+        (99.96, {}, "100"),
+        (0.00012, {}, "1.20e-4"),
+        (2.5e7, {}, "2.50e7"),
+        (0.0, {}, "0"),
+        (-0.04, {}, "-0.0400"),
+        (7, {}, "7"),
+        (True, {}, "yes"),
+        ([0.5, 2.0], {}, "0.500, 2.00"),
+        (0.256, {"fmt": ".0%"}, "26%"),
+        (0.256, {"fmt": ".1f", "unit": "nats"}, "0.3 nats"),
+    ],
+)
+def test_the_text_of_a_number(value, options, text):
+    assert Record.make("key", value, **options).text == text
+
+
+def test_significant_digits_do_not_lose_the_number():
+    rng = np.random.default_rng(0)
+    for value in 10 ** rng.uniform(-9, 9, 500) * rng.choice([-1, 1], 500):
+        assert float(significant(value)) == pytest.approx(value, rel=5.01e-3)
+
+
+def test_a_bad_format_is_an_error(record):
+    with pytest.raises(UserError, match="format"):
+        record("omega", 0.5, fmt="q")
+
+
+def test_the_verdict_follows_from_what_was_recorded(record):
+    assert record.verdict("demo/both").word == "not yet tested"
+    record("omega", 0.13)
+    assert record.verdict("demo/both").word == "reproduced"
+    with pytest.raises(UserError, match="no claim"):
+        record.verdict("demo/none")
+
+
+def test_nothing_is_printed_outside_a_notebook(record, capsys):
+    record("omega", 0.13)
+    record.verdict("demo/both")
+    record.table()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_records_come_back_exactly(tmp_path):
+    values = {"a": 0.1 + 0.2, "b": [1, 2.5e-300], "c": True, "d": "text \u03c9", "e": 10**20}
+    found = read_records(write_notebook(tmp_path / "x.ipynb", **values))
+    assert {key: item.value for key, item in found.items()} == values
+    assert found["b"].text == "1, 2.50e-300"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cells": 3}', "null"])
+def test_a_damaged_notebook_is_a_user_error(tmp_path, text):
+    path = tmp_path / "x.ipynb"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"x\.ipynb"):
+        read_records(path)
+
+
+def test_a_damaged_record_and_a_missing_notebook(tmp_path):
+    path = write_notebook(tmp_path / "x.ipynb", a=1)
+    path.write_text(path.read_text().replace(r"\"value\": 1", r"\"value\": "))
+    with pytest.raises(UserError, match="damaged record"):
+        read_records(path)
+    with pytest.raises(UserError, match="iclbook run y"):
+        read_records(tmp_path / "y.ipynb")
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """The notebook above, run by papermill in a real kernel."""
+    from iclbook.book.execute import run_notebook
+
+    root = make_root(tmp_path_factory.mktemp("recording") / "book")
+    (root / "notebooks" / "demo.py").write_text(NOTEBOOK)
+    return run_notebook("demo", "paper", "cpu", timeout_s=120, root=root)
+
+
+def test_records_travel_through_a_kernel(executed):
+    records = read_records(executed)
+    assert {key: item.value for key, item in records.items()} == {"omega": 0.1300000000000001, "seeds": 8}
+
+
+def test_prose_reads_the_records_and_the_page_does_not_show_them(executed):
+    import nbformat
+    from myst_nb.ext.glue import extract_glue_data
+
+    notebook = nbformat.read(executed, as_version=4)
+    nbformat.validate(notebook)
+    glued = extract_glue_data(notebook, [0] * len(notebook.cells), None)
+    assert glued["omega"]["data"]["text/plain"] == "0.130"
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code" and "seeds" in cell.source]
+    assert outputs == [[]], "MyST-NB takes the records out of the cell and nothing is left to show"
+
+
+def test_a_verdict_is_one_badge_and_is_not_echoed(executed):
+    cells = json.loads(executed.read_text())["cells"]
+    (cell,) = [c for c in cells if "record.verdict" in "".join(c["source"])]
+    (output,) = cell["outputs"]
+    html = "".join(output["data"]["text/html"])
+    assert output["output_type"] == "display_data"
+    assert "iclbook-badge-reproduced" in html
+    assert "\u2714" in html
+    assert "<style>" not in html, "a headless copy is shown in the book, which links the sheet"
+    assert PREFIX not in json.dumps(output)
+
+
+def test_the_table_holds_every_claim_and_escapes_texts(executed):
+    cells = json.loads(executed.read_text())["cells"]
+    (cell,) = [c for c in cells if "record.table" in "".join(c["source"])]
+    html = "".join(cell["outputs"][0]["data"]["text/html"])
+    assert html.count("<tr") == 1 + 3
+    assert 'href="#claim-demo-both"' in html
+    assert 'class="iclbook-scroll"' in html
+    assert "3 claims: 1 reproduced, 2 not yet tested" in html
+    text = "".join(cell["outputs"][0]["data"]["text/plain"])
+    assert "demo/later" in text
+
+
+def test_html_in_the_ledger_is_shown_as_text(tmp_path, monkeypatch):
+    from claims_kit import LEDGER
+
+    from iclbook.claims.render import table_html, verdict_html
+
+    root = make_root(tmp_path / "book", LEDGER.replace("the optimum is exact", "a < b & <script>x</script>"))
+    monkeypatch.setenv("ICLBOOK_ROOT", str(root))
+    record = Recorder("demo", "paper")
+    record("gap", 0.0)
+    claim = record.ledger.claim("demo/exact")
+    html = verdict_html(claim, record.verdict("demo/exact")) + table_html(
+        [(claim, record.verdict("demo/exact"))]
+    )
+    assert "<script" not in html
+    assert "a &lt; b &amp; &lt;script&gt;" in html

@@ -1,0 +1,71 @@
+import pytest
+from claims_kit import LEDGER, make_root, write_notebook
+
+from iclbook.claims import WORDS, scoreboard
+from iclbook.claims.render import SYMBOLS, badge, counts_line
+from iclbook.errors import UserError
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = make_root(tmp_path / "book")
+    other = LEDGER.replace("demo", "other").replace("A demonstration", "Another one")
+    (root / "claims" / "other.yaml").write_text(other)
+    write_notebook(root / "executed" / "paper" / "demo.ipynb", omega=0.2, gap=0.0)
+    return root
+
+
+def test_counts_come_from_the_executed_copies(root):
+    assert scoreboard.counts("paper", root) == dict.fromkeys(WORDS, 0) | {
+        "reproduced": 1,
+        "partly": 1,
+        "not yet tested": 4,
+    }
+    assert scoreboard.counts_line("paper", root) == "6 claims: 1 reproduced, 1 partly, 4 not yet tested"
+
+
+def test_a_chapter_that_was_not_run_leaves_its_claims_untested(root):
+    assert scoreboard.counts("smoke", root)["not yet tested"] == 6
+
+
+def test_a_damaged_copy_is_an_error_and_no_verdict(root):
+    (root / "executed" / "paper" / "demo.ipynb").write_text("{")
+    with pytest.raises(UserError, match=r"demo\.ipynb"):
+        scoreboard.counts("paper", root)
+
+
+def test_the_page(root):
+    page = scoreboard.markdown("paper", root)
+    assert "## A demonstration" in page
+    assert "{doc}`The chapter </notebooks/demo>`" in page
+    assert "</notebooks/other>" not in page, "a chapter that the book does not list cannot be linked"
+    rows = [line for line in page.splitlines() if line.startswith("| ") and "Where" not in line]
+    assert len(rows) == 6
+    (row,) = [line for line in rows if "`demo/both`" in line]
+    assert badge("partly") in row
+    assert "fails: size 0.200 (within 0.02 of 0.13)" in row
+    assert r"two heads \| opposite \*signs\*" in row, (
+        "a bar or star of the text must not end the cell or turn italic"
+    )
+
+
+def test_every_word_has_its_own_symbol_and_class():
+    assert set(SYMBOLS) == set(WORDS)
+    assert len({symbol for symbol, _ in SYMBOLS.values()}) == len(WORDS)
+    assert len({name for _, name in SYMBOLS.values()}) == len(WORDS)
+    for word in WORDS:
+        assert word in badge(word)
+
+
+def test_the_style_sheet_knows_every_class():
+    from pathlib import Path
+
+    sheet = (Path(__file__).parents[1] / "book" / "assets" / "verdicts.css").read_text()
+    for _, name in SYMBOLS.values():
+        assert f".iclbook-badge-{name}" in sheet
+        assert sheet.count(f"--iclbook-{name}:") == 2, "one colour for the light page, one for the dark"
+
+
+def test_the_counts_line_leaves_out_zeros():
+    assert counts_line(dict.fromkeys(WORDS, 0)) == "0 claims"
+    assert counts_line(dict.fromkeys(WORDS, 0) | {"partly": 1}) == "1 claim: 1 partly"

@@ -1,0 +1,146 @@
+import pytest
+from claims_kit import LEDGER, make_root, records_of
+
+from iclbook.claims import WORDS, load_ledger, verdict
+from iclbook.errors import UserError
+
+
+@pytest.fixture
+def claim(tmp_path):
+    def make(claim_id="demo/both", **changes):
+        text = LEDGER
+        for old, new in changes.pop("replace", {}).items():
+            assert old in text
+            text = text.replace(old, new, 1)
+        return load_ledger("demo", make_root(tmp_path / "book", text)).claim(claim_id)
+
+    return make
+
+
+READINGS = {
+    "        because: 2.8 sigma of the seed spread\n": (
+        "        because: 2.8 sigma of the seed spread\n        reading: as printed\n"
+    ),
+    "  - id: demo/exact\n": (
+        "      - name: scaled size\n        key: scaled\n        rule: within 0.02 of 0.13\n"
+        "        because: 2.8 sigma\n        reading: with the code's scale\n  - id: demo/exact\n"
+    ),
+}
+
+
+def test_all_parts_hold(claim):
+    found = verdict(claim(), records_of(omega=0.13), "paper")
+    assert found.word == "reproduced"
+    assert [part.holds for part in found.parts] == [True, True]
+    assert found.note == ""
+
+
+def test_a_smaller_profile_gives_the_reduced_verdict(claim):
+    found = verdict(claim(), records_of(omega=0.13), "smoke")
+    assert found.word == "reproduced (reduced)"
+    assert "paper profile decides" in found.note
+
+
+def test_a_claim_that_smoke_decides_is_reproduced_at_either_profile(claim):
+    exact = claim("demo/exact")
+    assert {verdict(exact, records_of(gap=0.0), profile).word for profile in ("smoke", "paper")} == {
+        "reproduced"
+    }
+
+
+def test_a_reduced_scale_is_said_even_at_the_paper_profile(claim):
+    found = verdict(
+        claim(replace={"    paper: 0.13": "    reduced: 10 of 500 seeds"}), records_of(omega=0.13), "paper"
+    )
+    assert (found.word, found.note) == ("reproduced (reduced)", "10 of 500 seeds")
+
+
+def test_some_parts_fail(claim):
+    found = verdict(claim(), records_of(omega=0.2), "paper")
+    assert found.word == "partly"
+    assert found.note == "holds: positive; fails: size (0.200, rule: within 0.02 of 0.13)"
+
+
+def test_no_part_holds(claim):
+    found = verdict(claim(), records_of(omega=-0.2), "paper")
+    assert found.word == "not reproduced"
+    assert "holds" not in found.note
+
+
+@pytest.mark.parametrize("omega", [0.2, -0.2])
+def test_a_failure_below_the_deciding_profile_decides_nothing(claim, omega):
+    found = verdict(claim(), records_of(omega=omega), "smoke")
+    assert found.word == "not yet tested"
+    assert "fails at the smoke profile" in found.note
+
+
+@pytest.mark.parametrize("omega", [0.2, -0.2])
+def test_a_document_at_odds_with_itself(claim, omega):
+    odd = claim(replace={"    paper: 0.13": "    fails_as: inconsistent"})
+    found = verdict(odd, records_of(omega=omega), "paper")
+    assert found.word == "inconsistent"
+    assert "within 0.02 of 0.13" in found.note  # both sides: the bound and the measured value
+    assert f"{omega:.3f}" in found.note
+
+
+def test_out_of_reach_shows_the_stand_in(claim):
+    far = claim(replace={"    paper: 0.13": "    out_of_reach: needs GPT-2; run x"})
+    assert verdict(far, {}, "paper").note == "needs GPT-2; run x"
+    found = verdict(far, records_of(omega=0.13), "paper")
+    assert found.word == "out of reach"
+    assert "stand-in: holds: positive, size" in found.note
+
+
+def test_not_yet_tested_without_parts_and_with_a_missing_key(claim):
+    assert verdict(claim("demo/later"), {}, "paper").word == "not yet tested"
+    found = verdict(claim(), {}, "paper")
+    assert (found.word, found.note) == ("not yet tested", "not recorded: omega")
+
+
+def test_a_key_that_only_a_rule_names_must_be_recorded_too(claim):
+    compared = claim("demo/exact", replace={'"<= 1e-9"': '"< key:floor"'})
+    assert verdict(compared, records_of(gap=0.1), "paper").note == "not recorded: floor"
+    assert verdict(compared, records_of(gap=0.1, floor=0.2), "paper").word == "reproduced"
+    assert verdict(compared, records_of(gap=0.3, floor=0.2), "paper").word == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("omega", "scaled", "word", "reading"),
+    [
+        (0.13, 0.05, "reproduced", "as printed"),
+        (0.05, 0.13, "reproduced", "with the code's scale"),
+        (0.05, 0.05, "partly", None),
+        (-0.05, 0.05, "not reproduced", None),
+        (-0.05, 0.13, "partly", None),  # the common part fails: no reading can save it
+    ],
+)
+def test_a_claim_holds_under_any_one_reading(claim, omega, scaled, word, reading):
+    found = verdict(claim(replace=READINGS), records_of(omega=omega, scaled=scaled), "paper")
+    assert (found.word, found.reading) == (word, reading)
+    assert (reading or "readings tried: as printed, with the code's scale") in found.note
+
+
+def test_a_reading_cannot_win_by_being_the_only_one_measured(claim):
+    assert verdict(claim(replace=READINGS), records_of(omega=0.13), "paper").word == "not yet tested"
+
+
+def test_the_vocabulary():
+    assert WORDS == (
+        "reproduced",
+        "reproduced (reduced)",
+        "partly",
+        "not reproduced",
+        "inconsistent",
+        "out of reach",
+        "not yet tested",
+    )
+
+
+def test_a_rule_that_does_not_fit_the_value_names_claim_part_and_key(claim):
+    with pytest.raises(UserError, match=r"demo/both, part 'positive'.*'omega'"):
+        verdict(claim(), records_of(omega="a text"), "paper")
+
+
+def test_an_unknown_profile(claim):
+    with pytest.raises(UserError, match="unknown profile"):
+        verdict(claim(), {}, "large")

@@ -1,0 +1,292 @@
+"""Sliders: both modes move through their whole range, and bad definitions say how to mend them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+import ipywidgets as w
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pytest
+from nbclient import NotebookClient
+from PIL import Image
+
+from iclbook import sliders
+from iclbook.errors import UserError
+from iclbook.figures import style
+from iclbook.sliders import Slider, build, definition, exercise, live, rendering, static
+from iclbook.sliders import panel as parts
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch):
+    static.reset_page()
+    for name in ("ICLBOOK_HEADLESS", "ICLBOOK_EXERCISE_SLIDERS"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    w.Widget.close_all()
+
+
+def bars(a, b=0):
+    """A small figure that differs for every (a, b)."""
+    fig = plt.figure(figsize=(2, 1))
+    fig.add_axes([0, 0, 1, 1]).bar([0, 1], [a + 1, b + 1])
+    fig.axes[0].set_ylim(0, 12)
+    fig.text(0.1, 0.5, f"{a:.4g}, {b:.4g}")
+    return fig
+
+
+ONE = Slider("a", "heads", [1, 2, 4], live=(1, 8, 1))
+TWO = Slider("b", "scale", [0.5, 1.0], live=(0.5, 9.0, 0.1))
+
+
+@pytest.mark.parametrize("mode", ["static", "live"])
+@pytest.mark.parametrize("given", [[ONE], [ONE, TWO]])
+def test_every_position_shows_its_own_frame(mode, given):
+    panel = build(bars, given, mode)
+    count = exercise(panel)
+    expected = 1
+    for slider in given:
+        stops = {"a": 8, "b": live.POINTS}[slider.name]
+        expected *= len(slider.values) if mode == "static" else stops
+    # beyond 60 combinations the other slider stands at first, start and last only, and start may be an end
+    assert count == expected if expected <= 60 else count >= max(8, live.POINTS)
+    assert not plt.get_fignums()
+
+
+def test_static_frames_are_what_the_function_draws():
+    panel = build(bars, [ONE, TWO], "static", start={"a": 2, "b": 1.0})
+    assert panel.indices() == (1, 1)
+    for i, a in enumerate(ONE.values):
+        for j, b in enumerate(TWO.values):
+            png = rendering.draw(bars, {"a": a, "b": b}).png
+            assert panel.expected[i, j] == hashlib.sha256(png).hexdigest()
+    assert panel.visible() == rendering.draw(bars, {"a": 2, "b": 1.0}).png
+
+
+def test_exercise_notices_a_slider_that_shows_the_wrong_frame():
+    panel = build(bars, [ONE], "static")
+    panel.stack.children = panel.stack.children[::-1]
+    with pytest.raises(RuntimeError, match="wrong frame"):
+        exercise(panel)
+
+
+def test_exercise_notices_a_slider_that_is_not_linked():
+    panel = build(bars, [ONE, TWO], "static")
+    panel.links.pop()
+    with pytest.raises(RuntimeError, match="wrong frame"):
+        exercise(panel)
+
+
+def test_exercise_puts_the_sliders_back():
+    panel = build(bars, [ONE, TWO], "live", start={"a": 5, "b": 2.0})
+    before = panel.visible()
+    exercise(panel)
+    assert panel.visible() == before
+
+
+def test_equal_frames_are_stored_once():
+    panel = build(lambda a: bars(0), [Slider("a", "a", range(5))], "static", alt=lambda a: "always the same")
+    assert len(set(panel.stack.children)) == 1
+    assert exercise(panel) == 1
+
+
+def test_frames_are_small_and_of_fixed_size():
+    frame = rendering.draw(lambda: style.figure()[0], {})
+    assert (frame.width, frame.height) == (700, round(style.figure()[0].get_figheight() * 100))
+    plt.close("all")
+    assert len(frame.png) < 20_000
+
+
+def test_small_palette_keeps_the_colours_of_a_heat_map():
+    def panels():
+        matrix = np.linspace(-1, 1, 36).reshape(6, 6)
+        return style.heatmap_grid({"KQ": [matrix, -matrix], "OV": [matrix.T, 9 * matrix]}, ["one", "two"])[0]
+
+    few, many = (
+        np.asarray(
+            Image.open(io.BytesIO(rendering.draw(panels, {}, colours=n).png)).convert("RGB"), dtype=int
+        )
+        for n in (rendering.COLOURS, None)
+    )
+    assert len(np.unique(few.reshape(-1, 3), axis=0)) <= rendering.COLOURS
+    off = np.abs(few - many).max(axis=-1)  # of 255, for every pixel
+    assert off.max() < 40  # edges of letters
+    colours, which, pixels = np.unique(many.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
+    cells = (pixels > 1000)[which.reshape(off.shape)]
+    assert cells.mean() > 0.9
+    assert len(colours[pixels > 1000]) > 36
+    assert off[cells].max() <= 2
+    assert (few[2, 2] == many[2, 2]).all(), "the ground must not change from frame to frame"
+
+
+@pytest.mark.parametrize("mode", ["static", "live"])
+def test_error_in_a_frame_names_the_values_and_leaves_no_figure(mode):
+    def broken(a):
+        plt.figure()
+        raise ZeroDivisionError("bad a")
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        build(broken, [ONE], mode)
+    assert "{'a': 1}" in caught.value.__notes__[0]
+    assert not plt.get_fignums()
+
+
+def test_live_error_is_raised_and_shown_and_cleared():
+    def fails_at_three(a):
+        if a == 3:
+            raise ZeroDivisionError("bad a")
+        return bars(a)
+
+    panel = build(fails_at_three, [ONE], "live")
+    with pytest.raises(ZeroDivisionError):
+        exercise(panel)
+    (control, _, _) = panel.moves[0]
+    with pytest.raises(ZeroDivisionError):
+        control.value = 3
+    assert "bad a" in panel.output.outputs[0]["text"]
+    control.value = 4
+    assert panel.output.outputs == ()
+
+
+@pytest.mark.parametrize(
+    ("slider", "kind"),
+    [
+        (Slider("a", "a", [1, 2]), w.SelectionSlider),
+        (Slider("a", "a", [1, 2], live=(0, 9, 1)), w.IntSlider),
+        (Slider("a", "a", [1, 2], live=(0.0, 9, 0.5)), w.FloatSlider),
+        (Slider("a", "a", [1, 2], live=(0.01, 10, 0.1), log=True), w.FloatLogSlider),
+    ],
+)
+def test_live_control_fits_the_range(slider, kind):
+    panel = build(bars, [slider], "live")
+    (control, _, stops) = panel.moves[0]
+    assert type(control) is kind
+    if slider.live:
+        assert stops[0] == pytest.approx(slider.live[0])
+        assert stops[-1] == pytest.approx(slider.live[1])
+    assert exercise(panel) == len(stops)
+
+
+def test_alt_text_follows_the_slider():
+    fixed = build(bars, [ONE], "static", title="Bars")
+    assert [parts.alt_of(p) for p in fixed.stack.children] == [
+        "Bars: heads 1",
+        "Bars: heads 2",
+        "Bars: heads 4",
+    ]
+    moving = build(bars, [ONE], "live", alt=lambda a: f'{a} "bars" > 0')
+    moving.moves[0][0].value = 7
+    assert parts.alt_of(moving.picture) == '7 "bars" > 0'
+
+
+def test_titles_are_text_not_markup():
+    panel = build(bars, [ONE], "static", title="a < b & c", description="<script>")
+    texts = [child.value for child in panel.children if isinstance(child, w.HTML)]
+    assert texts == ["a &lt; b &amp; c", "&lt;script&gt;"]
+
+
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_auto_mode_follows_the_environment(monkeypatch, value):
+    monkeypatch.setenv("ICLBOOK_HEADLESS", value)
+    assert isinstance(build(bars, [ONE]), static.StaticPanel if value == "1" else live.LivePanel)
+
+
+def test_numpy_values_become_plain_numbers():
+    slider = Slider("a", "a", np.array([0.5, 1.0]))
+    assert slider.values == (0.5, 1.0)
+    assert slider.labels == ("0.5", "1")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Slider("a", "a", []), "no values"),
+        (lambda: Slider("a b", "a", [1]), "not a keyword"),
+        (lambda: Slider("a", "a", [1, 1]), "same value twice"),
+        (lambda: Slider("a", "a", [1, 2], ["one"]), "2 values but 1 labels"),
+        (lambda: Slider("a", "a", [0.12345, 0.12346]), "same label"),
+        (lambda: Slider("a", "a", [1], live=(2, 1, 1)), "live range"),
+        (lambda: Slider("a", "a", [1], live=(0, 1, 1), log=True), "live range"),
+        (lambda: build(bars, [ONE], "fast"), "unknown slider mode"),
+        (lambda: build(bars, []), "0 sliders"),
+        (lambda: build(bars, [ONE, ONE]), "two sliders named"),
+        (lambda: build(bars, [Slider("c", "c", [1])]), "cannot be called with c="),
+        (lambda: build(bars, [ONE], start={"z": 1}), "start names no slider"),
+        (lambda: build(bars, [ONE], play="z"), "play names no slider"),
+        (lambda: build(bars, [ONE], "static", start={"a": 3}), "cannot start at 3"),
+        (lambda: build(bars, [ONE], "live", start={"a": 99}), "cannot start at 99"),
+        (lambda: build(lambda a: "no figure", [ONE], "static"), "returned str"),
+        (lambda: build(lambda a: plt.figure(figsize=(a, 1)), [ONE], "static"), "different sizes"),
+        (lambda: build(bars, [Slider("a", "a", range(61))], "static"), "61 slider frames"),
+    ],
+)
+def test_bad_definitions_are_refused_with_a_mend(make, says):
+    with pytest.raises(UserError, match=says) as caught:
+        make()
+    assert caught.value.mend
+    assert not plt.get_fignums()
+
+
+def test_frames_of_a_page_are_counted_together():
+    build(bars, [Slider("a", "a", range(40))], "static", title="first")
+    build(bars, [Slider("a", "a", range(40))], "static", title="first")  # the same cell run again
+    with pytest.raises(UserError, match="30 slider frames after 40 others"):
+        build(bars, [Slider("a", "a", range(30))], "static", title="second")
+
+
+def test_bytes_of_a_page_are_limited(monkeypatch):
+    monkeypatch.setattr(static, "MAX_BYTES", 500)
+    with pytest.raises(UserError, match="MB on one page"):
+        build(bars, [ONE], "static")
+
+
+def test_budget_is_the_designs():
+    assert (definition.MAX_FRAMES, definition.MAX_BYTES) == (60, 3_000_000)
+
+
+CELL = """
+import matplotlib
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+from iclbook.sliders import Slider, show
+def frame(a):
+    if a == {bad}:
+        raise ValueError("cannot draw")
+    fig = plt.figure(figsize=(2, 1))
+    fig.add_axes([0, 0, 1, 1]).plot([0, a])
+    return fig
+show(frame, [Slider("a", "a", [1, 2], live=(0, 5, 1))], title="Line")
+"""
+
+
+def run(cell: str) -> nbformat.NotebookNode:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    return NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
+
+
+@pytest.fixture
+def _headless(monkeypatch):
+    monkeypatch.setenv("ICLBOOK_HEADLESS", "1")
+    monkeypatch.setenv("ICLBOOK_EXERCISE_SLIDERS", "1")
+
+
+@pytest.mark.usefixtures("_headless")
+def test_executed_notebook_carries_frames_and_their_hashes():
+    notebook = run(CELL.format(bad=99))
+    (output,) = [o for o in notebook.cells[0].outputs if o.output_type == "display_data"]
+    info = output.metadata[sliders.METADATA_KEY]
+    assert info["title"] == "Line"
+    assert set(info["frames"]) == {"0", "1"}
+    assert output.data["text/plain"] == "[slider figure: Line]"
+    state = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    assert output.data["application/vnd.jupyter.widget-view+json"]["model_id"] in state
+    nbformat.validate(notebook)
+
+
+@pytest.mark.usefixtures("_headless")
+def test_error_at_a_live_value_fails_the_notebook():
+    with pytest.raises(Exception, match="cannot draw"):
+        run(CELL.format(bad=4))  # 4 is a live value only: no static frame shows it

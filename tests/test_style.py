@@ -1,0 +1,134 @@
+"""The figure style: fixed sizes, colours that can be told apart, scales that mean what they show."""
+
+from __future__ import annotations
+
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from iclbook.figures import style
+
+
+@pytest.fixture(autouse=True)
+def _styled():
+    with plt.rc_context():
+        style.use()
+        yield
+        plt.close("all")
+
+
+def lightness(colour) -> float:
+    """CIE L* of a colour, 0 (black) to 100 (white)."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    y = linear @ [0.2126, 0.7152, 0.0722]
+    return 116 * np.cbrt(y) - 16 if y > 0.008856 else 903.3 * y
+
+
+def seen_by(colour, matrix) -> np.ndarray:
+    """A colour as a dichromat sees it: linear RGB through Machado et al.'s matrix (severity 1)."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return np.clip(np.array(matrix) @ linear, 0, 1) ** (1 / 2.2)
+
+
+DICHROMATS = {
+    "deuteranope": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "protanope": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+}
+
+
+@pytest.mark.parametrize("reader", DICHROMATS)
+def test_palette_is_told_apart_by_colour_blind_readers(reader):
+    for one, two in itertools.combinations(style.PALETTE, 2):
+        distance = np.linalg.norm(seen_by(one, DICHROMATS[reader]) - seen_by(two, DICHROMATS[reader]))
+        assert distance > 0.1, (one, two)
+
+
+def test_every_role_is_readable_on_the_ground():
+    for role, colour in style.COLOURS.items():
+        assert lightness(style.GROUND) - lightness(colour) > 25, role
+
+
+def test_head_counts_have_colour_and_marker_of_their_own():
+    counts = [role for role in style.COLOURS if isinstance(role, int)]
+    assert set(counts) == set(style.MARKERS) == {1, 2, 3, 4, 8}
+    assert len({style.COLOURS[h] for h in counts}) == len({style.MARKERS[h] for h in counts}) == len(counts)
+
+
+def test_diverging_scale_darkens_evenly_from_a_light_middle():
+    tones = np.array([lightness(style.DIVERGING(x)[:3]) for x in np.linspace(0, 1, 41)])
+    assert tones.argmax() == 20
+    assert tones[20] > 93
+    assert (np.diff(tones[:21]) > 0).all()
+    assert (np.diff(tones[20:]) < 0).all()
+    assert np.abs(tones - tones[::-1]).max() < 12
+
+
+@pytest.mark.parametrize(("ncols", "nrows"), [(1, 1), (2, 1), (3, 2)])
+def test_figures_fill_the_column_and_keep_their_size_when_saved(tmp_path, ncols, nrows):
+    fig, _ = style.figure(ncols, nrows)
+    assert fig.get_figwidth() * style.DPI == 700
+    fig.savefig(tmp_path / "f.png")
+    height, width, _ = plt.imread(tmp_path / "f.png").shape
+    assert width == 700 * style.SCALE
+    assert height == round(fig.get_figheight() * style.DPI * style.SCALE)
+
+
+def test_paper_line_is_dashed_and_labelled():
+    _, ax = style.figure()
+    line = style.paper_line(ax, 0.13, "paper: 0.13")
+    assert line.get_label() == "paper: 0.13"
+    assert line.is_dashed()
+    assert list(line.get_ydata()) == [0.13, 0.13]
+    assert list(style.paper_line(ax, 3.5, axis="x").get_xdata()) == [3.5, 3.5]
+    with pytest.raises(ValueError, match="axis"):
+        style.paper_line(ax, 1.0, axis="z")
+
+
+def test_heatmap_shows_zero_in_the_middle_of_the_scale():
+    _, ax = style.figure()
+    image = style.heatmap(ax, np.array([[0.1, -0.4], [0.0, 0.2]]), row_labels=["a", "b"], annotate=".1f")
+    assert image.get_clim() == (-0.4, 0.4)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
+    assert "0.0" in {t.get_text() for t in ax.texts}
+    assert style.heatmap(ax, np.zeros((2, 2))).get_clim() == (-1, 1)
+    with pytest.raises(ValueError, match="finite"):
+        style.heatmap(ax, np.array([[np.nan]]))
+
+
+def test_heatmap_annotation_has_no_negative_zero():
+    _, ax = style.figure()
+    style.heatmap(ax, np.array([[-0.001, 1.0]]), annotate=".2f")
+    assert {t.get_text() for t in ax.texts} == {"0.00", "1.00"}
+
+
+def test_heatmap_row_shares_one_scale():
+    _, axes = style.heatmap_row([np.eye(2), -3 * np.eye(2)], ["one", "two"], label="KQ")
+    assert {ax.images[0].get_clim() for ax in axes} == {(-3.0, 3.0)}
+    assert [ax.get_title() for ax in axes] == ["one", "two"]
+    with pytest.raises(ValueError, match="titles"):
+        style.heatmap_row([np.eye(2)], ["one", "two"])
+
+
+def test_heatmap_grid_keeps_its_size_for_fewer_heads():
+    matrix = np.eye(3)
+    full, _ = style.heatmap_grid({"KQ": [matrix] * 4, "OV": [2 * matrix] * 4}, list("abcd"))
+    part, axes = style.heatmap_grid({"KQ": [matrix], "OV": [2 * matrix]}, ["a"], columns=4, vmax={"OV": 5.0})
+    assert (full.get_size_inches() == part.get_size_inches()).all()
+    assert axes[0, 0].images[0].get_clim() == (-1, 1)
+    assert axes[1, 0].images[0].get_clim() == (-5, 5)
+    full.draw_without_rendering()
+    part.draw_without_rendering()
+    assert not axes[0, 1].axison

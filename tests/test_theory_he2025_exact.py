@@ -1,0 +1,129 @@
+"""The true loss of He et al. 2025's reduced model: quadrature against simulation, sampling and autograd; its minimisers."""
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.theory import he2025 as he
+
+
+def z_score(prediction, prompts, expected):
+    mean, error = he.squared_error(prediction, prompts)
+    return (mean - expected) / error
+
+
+@pytest.mark.parametrize("query_key", [False, True])
+@pytest.mark.parametrize(
+    ("omega", "mu", "d", "L", "s2"),
+    [
+        ([0.45], [1.6], 5, 40, 0.1),
+        ([0.13, -0.13], [3.4, -3.4], 5, 40, 0.1),
+        ([0.3, -0.2, 0.3], [1.0, -2.0, 0.4], 3, 7, 0.3),
+        ([0.9, 0.0], [1.0, -0.5], 1, 2, 0.0),
+        ([0.5], [1.3], 2, 1, 0.2),
+    ],
+)
+def test_quadrature_equals_simulation_of_the_model(omega, mu, d, L, s2, query_key):
+    prompts = he.draw_prompts(60_000, d, L, s2, seed=7)
+    predicted = he.softmax_predictor(omega, mu, prompts.x, prompts.y, prompts.x_q, query_key)
+    exact = float(he.exact_loss(omega, mu, d, L, s2, query_key))
+    assert abs(z_score(predicted, prompts, exact)) < 5
+
+
+def test_query_among_the_keys_is_told_apart():
+    """The check above can fail: the two readings differ by many standard errors."""
+    prompts = he.draw_prompts(60_000, 5, 40, 0.1, seed=7)
+    predicted = he.softmax_predictor([0.45], [1.6], prompts.x, prompts.y, prompts.x_q, query_key=True)
+    assert abs(z_score(predicted, prompts, float(he.exact_loss([0.45], [1.6], 5, 40, 0.1)))) > 10
+
+
+def test_quadrature_has_converged():
+    for omega, mu in (([0.13, -0.13], [3.4, -3.4]), ([0.6, -0.3], [1.0, -0.7])):
+        coarse, fine = (float(he.exact_loss(omega, mu, 5, 40, 0.1, nodes=n)) for n in (40, 80))
+        assert coarse == pytest.approx(fine, abs=1e-10)
+
+
+def test_sampled_loss_and_its_gradient():
+    omega, mu = np.array([0.4, -0.25, 0.1]), np.array([1.0, -1.5, 0.3])
+    sample = he.SampledLoss(5, 40, 0.1, draws=20_000, seed=3)
+    mean, error = sample.value(omega, mu)
+    assert abs(mean - float(he.exact_loss(omega, mu, 5, 40, 0.1))) < 5 * error
+    o, m = (torch.tensor(v, requires_grad=True) for v in (omega, mu))
+    radius, g = torch.tensor(sample.radius), torch.tensor(sample.g)
+    attention = torch.softmax(o[:, None, None] * radius[:, None] * g, dim=-1)
+    weights = (m[:, None, None] * attention).sum(0)
+    residual = radius - (weights * g).sum(-1)
+    loss = (0.1 + residual**2 / 5 + (4 / 5 + 0.1) * (weights**2).sum(-1)).mean()
+    loss.backward()
+    in_omega, in_mu = sample.gradients(omega, mu)
+    assert mean == pytest.approx(loss.item(), rel=1e-12)
+    np.testing.assert_allclose(in_omega, o.grad, atol=1e-10)
+    np.testing.assert_allclose(in_mu, m.grad, atol=1e-10)
+
+
+def test_sampled_gradient_agrees_with_the_quadrature():
+    omega, mu, step = np.array([0.4, -0.25]), np.array([1.0, -1.5]), 1e-4
+    parts = [he.SampledLoss(5, 10, 0.1, draws=5_000, seed=s).gradients(omega, mu) for s in range(8)]
+    for axis in range(2):
+        moved = [he.exact_loss(omega + sign * step * np.eye(2)[axis], mu, 5, 10, 0.1) for sign in (1, -1)]
+        numeric = float(moved[0] - moved[1]) / (2 * step)
+        values = np.array([p[0][axis] for p in parts])
+        assert abs(values.mean() - numeric) < 5 * values.std(ddof=1) / np.sqrt(values.size)
+
+
+def test_best_mu_is_stationary():
+    form = he.exact_quadratic([0.3, -0.2], 5, 40, 0.1)
+    best = form.best_mu()
+    for direction in np.eye(2):
+        assert form.loss(best) < form.loss(best + 1e-2 * direction)
+        assert form.loss(best) < form.loss(best - 1e-2 * direction)
+
+
+def test_pair_tends_to_debiased_gd():
+    d, L, s2 = 5, 40, 0.1
+    eta = float(he.debiased_gd_best_eta(d, L, s2))
+    limit = float(he.debiased_gd_error(eta, d, L, s2))
+    near = he.pair_exact(2e-3, d, L, s2)
+    assert near.loss == pytest.approx(limit, abs=1e-6)
+    assert 2 * near.omega * near.mu == pytest.approx(eta, rel=1e-4)
+    shortfall = float(he.approximation_shortfall(d, L, s2))
+    assert limit - float(he.manifold_loss(0.0, d, L, s2)) == pytest.approx(shortfall, rel=1e-12)
+    far = he.length_for_accuracy(0.01, d, s2)
+    assert he.approximation_shortfall(d, far, s2) == pytest.approx(
+        0.01 * float(he.debiased_gd_error(he.debiased_gd_best_eta(d, far, s2), d, far, s2)), rel=1e-9
+    )
+
+
+def test_pair_helpers_agree_with_the_general_form():
+    pair = he.pair_exact(0.3, 5, 40, 0.1)
+    form = he.exact_quadratic([0.3, -0.3], 5, 40, 0.1)
+    np.testing.assert_allclose(form.best_mu(), [pair.mu, -pair.mu], rtol=1e-8)
+    assert he.pair_loss_exact(0.3, pair.mu, 5, 40, 0.1) == pytest.approx(pair.loss, abs=1e-12)
+    assert he.pair_loss_exact(0.3, 1.05 * pair.mu, 5, 40, 0.1) > pair.loss
+
+
+def test_true_optimum_of_the_pair_lies_inside():
+    """At finite L the true loss is least at gamma > 0, unlike the approximate loss."""
+    best = he.pair_optimum_exact(5, 40, 0.1)
+    for gamma in (0.5 * best.omega, 2.0 * best.omega):
+        assert he.pair_exact(gamma, 5, 40, 0.1).loss > best.loss
+    eta = float(he.debiased_gd_best_eta(5, 40, 0.1))
+    assert best.loss < float(he.debiased_gd_error(eta, 5, 40, 0.1))
+    assert he.pair_optimum_exact(5, 40, 0.1, query_key=True).omega != pytest.approx(best.omega, rel=0.05)
+
+
+def test_single_head_optimum_of_the_true_loss():
+    d, s2 = 5, 0.1
+    best = he.single_head_exact(d, 40, s2)
+    sample = he.SampledLoss(d, 40, s2, draws=40_000, seed=5)
+    for factor in (0.8, 1.25):
+        gap, error = sample.difference(
+            ([factor * best.omega], [he.single_head_profile(factor * best.omega, d, 40, s2).mu]),
+            ([best.omega], [best.mu]),
+        )
+        assert gap > 3 * error
+    # many examples: the limit is approached, and it is not 1/sqrt(d)
+    far = [he.single_head_exact(d, L, s2).omega for L in (10**4, 10**6)]
+    limit = he.single_head_many_examples(d, s2)
+    assert abs(far[1] - limit) < abs(far[0] - limit) < 0.01 * limit
+    assert he.single_head_many_examples(10_000, s2) * 100 == pytest.approx(1.0, rel=1e-3)
