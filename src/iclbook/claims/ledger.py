@@ -246,7 +246,7 @@ def _claim(entry: Located, paper: str) -> Claim:
     parts = []
     for located in _parts(entry):
         part = _part(located)
-        if any(part.name == other.name for other in parts):
+        if any((part.name, part.reading) == (other.name, other.reading) for other in parts):
             raise located["name"].error(
                 f"{claim_id} has two parts named {part.name!r}", "Give each part its own name."
             )
