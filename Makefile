@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 # The environment is rebuilt when a pin changes: the stamp carries a checksum of the files that define it.
-PINS   := $(shell cat requirements.txt pyproject.toml | cksum | tr ' ' '-')
+PINS   := $(shell cat requirements.txt constraints.txt pyproject.toml | cksum | tr ' ' '-')
 STAMP  := $(VENV)/.set-up-$(PINS)
 ifeq ($(shell id -u),0)
 SUDO   :=
@@ -11,9 +11,13 @@ else
 SUDO   := sudo
 endif
 
+# Within the environment, not in the user's home: open .py chapters as notebooks, fetch no news.
+LAB_SETTINGS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"python": "Jupytext Notebook"}}, \
+  "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test check bench lab lint clean setup browser
+.PHONY: help book test check bench lab lint clean setup pins browser
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +36,7 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
-	@echo '{"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"python": "Jupytext Notebook"}}}' \
-	  > $(VENV)/share/jupyter/lab/settings/overrides.json
+	@echo '$(LAB_SETTINGS)' > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
 
 lint: $(STAMP)  ## style only
@@ -41,6 +44,11 @@ lint: $(STAMP)  ## style only
 	@$(BIN)/ruff format --check .
 
 setup: $(STAMP)  ## the environment only
+	@echo "the environment is ready: . $(BIN)/activate"
+
+pins: $(STAMP)
+	@{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | grep '==' | grep -v '+' \
+	  | grep -v -i -x -F -f requirements.txt; } > constraints.new && mv constraints.new constraints.txt
 
 clean:  ## remove the pages and the executed notebooks; results, checkpoints and the environment stay
 	rm -rf _build executed .cache/ipython .pytest_cache .ruff_cache
@@ -52,14 +60,14 @@ $(STAMP):
 	@echo "setting up $(VENV) (once; several minutes and about 2 GB)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "error: no virtual environment could be made. Install the venv module (Debian: apt-get install python3-venv)."; exit 2; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt || \
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt -c constraints.txt || \
 	  { echo "error: the packages could not be installed (see above). Check the network, then repeat the command."; exit 2; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
 	@rm -f $(VENV)/.set-up-*; touch $@
 
 # The page tests drive a real browser. Debian and its relatives install it by name; elsewhere say what is missing.
 browser:
-	@if command -v chromedriver >/dev/null && { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then :; \
+	@if command -v chromedriver >/dev/null && command -v chromium >/dev/null; then :; \
 	elif ! command -v apt-get >/dev/null; then \
 	  echo "error: the page tests need chromium and chromedriver. Install both, or leave those tests out: $(BIN)/pytest -m 'not browser'"; exit 2; \
 	elif test -n "$(SUDO)" && ! command -v sudo >/dev/null; then \

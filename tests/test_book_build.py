@@ -16,6 +16,7 @@ from iclbook.errors import UserError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.slow
+COUNTS = "2 claims: 1 reproduced, 1 not yet tested"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,12 @@ def test_pages_show_the_executed_chapter_and_the_counts(built: Path) -> None:
     assert "injected" not in page, "the cell that papermill puts in must not show"
     intro = (built / "_build" / "html" / "book" / "intro.html").read_text()
     assert "verdict counts" not in intro
-    assert re.search(r"1 claim.*not yet tested", intro)
+    assert COUNTS in intro
+    assert re.search(r'We measured <span class="pasted-text">1\.0', page), "numbers in prose are injected"
+    scoreboard = (built / "_build" / "html" / "book" / "scoreboard.html").read_text()
+    assert "scoreboard --" not in scoreboard
+    assert "tiny/one" in scoreboard
+    assert "tiny/two" in scoreboard
 
 
 def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -54,14 +60,20 @@ def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixtur
     assert "notebooks/tiny.py is up to date" in out
     assert out.rstrip().splitlines()[-2:] == [
         "The book is at _build/html/index.html",
-        "1 claim: 1 not yet tested",
+        COUNTS,
     ]
 
 
 def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source, copy = built / "notebooks" / "tiny.py", executed_path("tiny", "smoke")
-    text, good = source.read_text(), copy.read_bytes()
+    ledger = built / "claims" / "tiny.yaml"
+    text, good, rules = source.read_text(), copy.read_bytes(), ledger.read_text()
     try:
+        ledger.write_text(rules + "# no page's own file has changed\n")
+        with pytest.raises(UserError, match="the book was not built"):
+            build("smoke", run=False)
+        assert "changed since: ledger" in capfd.readouterr().err
+        ledger.write_text(rules)
         source.write_text(text + "\n# %%\n1 + 1\n")
         with pytest.raises(UserError, match="the book was not built"):
             build("smoke", run=False)
@@ -74,6 +86,7 @@ def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.Capture
     finally:
         source.write_text(text)
         copy.write_bytes(good)
+        ledger.write_text(rules)
 
 
 def test_warnings_are_errors(built: Path, capfd: pytest.CaptureFixture[str]) -> None:

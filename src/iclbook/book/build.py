@@ -68,7 +68,7 @@ def _say_counts(root: Path, profile: str) -> None:
     from ..claims import scoreboard
 
     if (root / "claims").is_dir():
-        say(scoreboard.counts_line(profile=profile))
+        say(scoreboard.counts_line(profile, root))
 
 
 def _shown(path: Path) -> Path:

@@ -81,7 +81,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
     Returns:
         ``notebook``: its source. ``library``: this package without the files around it. ``ledger``: its claims.
-        ``results``: the committed results it loads (paper profile only). ``pins``: requirements.txt.
+        ``results``: the committed results it loads (paper profile only). ``pins``: requirements.txt and constraints.txt.
     """
     root = root or find_root()
     around = [LIBRARY / part for part in AROUND]
@@ -97,7 +97,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         "library": _digest(code, LIBRARY),
         "ledger": _digest(ledgers, root),
         "results": _digest(results, root),
-        "pins": _digest([root / "requirements.txt"], root),
+        "pins": _digest([root / "requirements.txt", root / "constraints.txt"], root),
     }
 
 

@@ -36,7 +36,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     # With `env`, changing the profile re-reads every page.
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
     app.connect("source-read", replace_source)
-    app.connect("env-get-outdated", computed_pages)
+    app.connect("env-get-outdated", outdated_pages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -46,9 +46,9 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
     if folder == "notebooks" and app.env.doc2path(docname).endswith(".py"):
         source[0] = executed_text(app, docname, name, source[0])
     elif docname == SCOREBOARD[0]:
-        source[0] = source[0].replace(SCOREBOARD[1], _scoreboard("markdown", docname))
+        source[0] = source[0].replace(SCOREBOARD[1], _scoreboard(app, "markdown", docname))
     elif docname == COUNTS[0]:
-        source[0] = source[0].replace(COUNTS[1], _scoreboard("counts_line", docname))
+        source[0] = source[0].replace(COUNTS[1], _scoreboard(app, "counts_line", docname))
 
 
 def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
@@ -80,19 +80,28 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
         return jupytext.reads(text, fmt="py:percent")
 
 
-def computed_pages(
+def outdated_pages(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Read the computed pages again on every build: they depend on every ledger and every executed copy."""
-    return [page for page in (SCOREBOARD[0], COUNTS[0]) if page in env.found_docs]
+    """Pages to read again though their files are unchanged.
+
+    The computed pages depend on every ledger and every executed copy; a chapter whose library, ledger or results have moved
+    on must warn again on every build.
+    """
+    pages = [page for page in (SCOREBOARD[0], COUNTS[0]) if page in env.found_docs]
+    for page in env.found_docs:
+        folder, _, name = page.rpartition("/")
+        if folder == "notebooks" and is_stale(name, app.config.iclbook_profile, Path(app.srcdir)):
+            pages.append(page)
+    return pages
 
 
-def _scoreboard(what: str, docname: str) -> str:
-    """Call the ledger for a piece of a page; a book without ledgers (none yet) says so instead of failing."""
+def _scoreboard(app: Sphinx, what: str, docname: str) -> str:
+    """A piece of a page from the ledgers; what is wrong with one becomes a warning on that page."""
     from ..claims import scoreboard
 
     try:
-        return getattr(scoreboard, what)(profile=book_profile())
+        return getattr(scoreboard, what)(app.config.iclbook_profile, Path(app.srcdir))
     except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
         logger.warning("%s", error, location=docname)
         return ""

@@ -1,0 +1,132 @@
+"""From trained circuits to the two numbers per head, and how far the circuits are from that form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...theory import he2025 as theory
+
+#: Share of training, at its end, over which settled values are averaged: Adam's single iterates fluctuate.
+SETTLED = 0.1
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What single-task circuits say of each head.
+
+    Attributes:
+        steps: ``(T,)`` recorded steps.
+        omega: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included: the omega of the softmax.
+        mu: ``(T, R, H)`` last entry of OV.
+        kq_deviation: ``(T, R, H)`` Frobenius norm of the effective columns of KQ minus (omega I; 0), over that of (omega I; 0).
+        ov_deviation: ``(T, R, H)`` norm of OV's row without its last entry, over abs(mu).
+    """
+
+    steps: np.ndarray
+    omega: np.ndarray
+    mu: np.ndarray
+    kq_deviation: np.ndarray
+    ov_deviation: np.ndarray
+
+    @property
+    def active(self) -> np.ndarray:
+        """``(T, R, H)`` heads that are not dummies."""
+        return theory.active_heads(self.omega, self.mu)
+
+    def settled(self, values: np.ndarray) -> np.ndarray:
+        """Mean of ``values`` ``(T, ...)`` over the end of training."""
+        return settled(self.steps, values)
+
+    @property
+    def gamma(self) -> np.ndarray:
+        """``(T, R)`` the common abs(omega): mean over the heads, weighted by abs(mu)."""
+        return theory.effective_pair(self.omega, self.mu)[0]
+
+    @property
+    def positive_mu(self) -> np.ndarray:
+        """``(T, R)`` sum of mu over the positive heads."""
+        return np.where(self.omega > 0, self.mu, 0.0).sum(-1)
+
+    def patterned(self, bound: float) -> np.ndarray:
+        """``(T, R)`` whether both deviations of all active heads are below ``bound``."""
+        worst = np.maximum(self.kq_deviation, self.ov_deviation)
+        return np.where(self.active, worst, 0.0).max(-1) < bound
+
+    def worst(self, values: np.ndarray) -> np.ndarray:
+        """``(T, R)`` largest of ``values`` over the active heads."""
+        return np.where(self.active, values, -np.inf).max(-1)
+
+
+def settled(steps: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Mean of ``values`` ``(T, ...)`` over the last :data:`SETTLED` of the training, at evenly spaced records."""
+    late = steps >= (1 - SETTLED) * steps[-1]
+    return np.asarray(values)[late].mean(0)
+
+
+def read_heads(group: Mapping[str, np.ndarray], scale: float = 1.0) -> Heads:
+    """Heads of a single-task group.
+
+    Args:
+        group: ``steps`` ``(T,)`` with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, 1, D)``, or with ``omega`` and ``mu`` ``(T, R, H)``
+            of a reduced model.
+        scale: the model's factor on its scores.
+    """
+    steps = group["steps"]
+    if "omega" in group:
+        omega, mu = group["omega"].astype(float), group["mu"].astype(float)
+        return Heads(steps, omega, mu, np.zeros_like(omega), np.zeros_like(mu))
+    kq, row = scale * group["kq"].astype(float), group["ov"].astype(float)[..., 0, :]
+    d = kq.shape[-1] - 1
+    omega = np.trace(kq[..., :d, :d], axis1=-2, axis2=-1) / d
+    residual = kq[..., :d] - omega[..., None, None] * np.eye(
+        d + 1, d
+    )  # the last column meets the query's zero
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kq_deviation = np.linalg.norm(residual, axis=(-2, -1)) / (np.abs(omega) * math.sqrt(d))
+        ov_deviation = np.linalg.norm(row[..., :d], axis=-1) / np.abs(row[..., d])
+    return Heads(steps, omega, row[..., d], kq_deviation, ov_deviation)
+
+
+def code_scale(d: int, n_tasks: int = 1) -> float:
+    """The published code's factor on scores."""
+    return 1 / math.sqrt(d + n_tasks)
+
+
+@dataclass(frozen=True)
+class MultiHeads:
+    """What two-task circuits say of each head at the end of training.
+
+    Attributes:
+        omega: ``(R, H, d)`` diagonal of KQ's top block, the score scale included.
+        mu: ``(R, H, N)`` diagonal of OV's response block.
+        groups: feature indices of each group: own to task 1, shared, own to task 2.
+    """
+
+    omega: np.ndarray
+    mu: np.ndarray
+    groups: tuple[tuple[int, ...], ...]
+
+    def by_group(self) -> np.ndarray:
+        """``(R, H, 3)`` mean omega of each feature group."""
+        return np.stack([self.omega[..., list(g)].mean(-1) for g in self.groups], -1)
+
+    def transfer(self) -> np.ndarray:
+        """``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S."""
+        return np.einsum("rhn,rhs->rns", self.mu, self.by_group())
+
+
+def read_multi_heads(
+    group: Mapping[str, np.ndarray], supports: tuple[tuple[int, ...], ...], scale: float
+) -> MultiHeads:
+    """Settled heads of a two-task group with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, N, D)``."""
+    kq, ov = settled(group["steps"], group["kq"]), settled(group["steps"], group["ov"])
+    d, n = kq.shape[-1] - ov.shape[-2], ov.shape[-2]
+    first, second = map(set, supports)
+    groups = tuple(tuple(sorted(s)) for s in (first - second, first & second, second - first))
+    omega = scale * np.diagonal(kq[..., :d, :d], axis1=-2, axis2=-1)
+    mu = np.diagonal(ov[..., :, d : d + n], axis1=-2, axis2=-1)
+    return MultiHeads(omega, mu, groups)
