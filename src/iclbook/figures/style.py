@@ -25,6 +25,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
 DPI = 100  # CSS pixels an inch
@@ -172,6 +173,17 @@ def theory_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str | N
     return line
 
 
+def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:
+    """A logarithmic axis with these ticks only, written as plain numbers (for less than about two decades)."""
+    if axis not in ("x", "y"):
+        raise ValueError(f"axis is 'x' or 'y', not {axis!r}")
+    line = ax.xaxis if axis == "x" else ax.yaxis
+    (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
+    line.set_major_locator(FixedLocator(ticks))
+    line.set_major_formatter(FixedFormatter([f"{t:g}" for t in ticks]))
+    line.set_minor_formatter(NullFormatter())
+
+
 def heatmap(
     ax: Axes,
     matrix: np.ndarray,
@@ -305,8 +317,15 @@ def heatmap_grid(
     """
     columns = len(titles) if columns is None else columns
     panel = min(2.1, (width - 0.9) / columns)
+    # rows as tall as their matrices are at this panel width, but never so flat that the colour bar cannot be read
+    tall = [max(panel * m[0].shape[0] / m[0].shape[1], 0.45) for m in rows.values()]
     fig, axes = figure(
-        columns, len(rows), width=width, height=round(len(rows) * (panel + 0.2) + 0.2, 2), squeeze=False
+        columns,
+        len(rows),
+        width=width,
+        height=round(sum(tall) + 0.2 * len(rows) + 0.2, 2),
+        squeeze=False,
+        height_ratios=tall,
     )
     for row, (label, matrices) in enumerate(rows.items()):
         limit = (vmax or {}).get(label)

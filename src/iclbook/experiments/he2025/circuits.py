@@ -61,6 +61,11 @@ class Heads:
         return np.where(self.active, values, -np.inf).max(-1)
 
 
+def spread(values: np.ndarray) -> np.ndarray:
+    """(max - min) / max along the last axis."""
+    return (values.max(-1) - values.min(-1)) / values.max(-1)
+
+
 def settled(steps: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Mean of ``values`` ``(T, ...)`` over the last :data:`SETTLED` of the training, at evenly spaced records."""
     late = steps >= (1 - SETTLED) * steps[-1]

@@ -23,25 +23,29 @@ def _attention(name: str, d: int, n_heads: int, runs: tuple[Run, ...], **kwargs:
     return GroupSpec(name, Attention, (("d", d), ("n_heads", n_heads), *sorted(kwargs.items())), runs)
 
 
-def _seeds(n: int) -> tuple[Run, ...]:
-    return tuple(Run(seed) for seed in range(n))
+def _seeds(n: int, rate: float = 1e-3) -> tuple[Run, ...]:
+    return tuple(Run(seed, rate=rate) for seed in range(n))
 
 
-def isotropic(steps: int, seeds: int, heads: tuple[int, ...]) -> Study:
+def isotropic(
+    steps: int, seeds: int, heads: tuple[int, ...], batch_size: int = 256, rate: float = 1e-3
+) -> Study:
     """Figures 2.1-2.8, 4.1 and 4.2: all models on the isotropic task, on common data per seed.
 
     ``h<H>`` are the models as printed, ``code_h<H>`` divide scores by sqrt(d+1) as the published code does, ``linear`` is one-head linear
     attention, ``affine``, ``square``, ``tanh`` the other activations with two heads, ``reduced_h<H>`` the (omega, mu) model on the true loss.
     Eight heads, which the document does not show, are an extra with one seed.
     """
-    runs = _seeds(seeds)
+    runs = _seeds(seeds, rate)
     groups = [_attention(f"h{h}", 5, h, runs if h < 8 else runs[:1]) for h in heads]
     groups += [_attention(f"code_h{h}", 5, h, runs, score_scale="code") for h in (1, 2)]
     groups.append(_attention("linear", 5, 1, runs, activation="linear"))
     groups += [_attention(name, 5, 2, runs, activation=name) for name in ("affine", "square", "tanh")]
-    small = tuple(Run(seed, init_scale=0.1) for seed in range(seeds))
+    small = tuple(Run(seed, rate=rate, init_scale=0.1) for seed in range(seeds))
     groups += [GroupSpec(f"reduced_h{h}", ReducedAttention, (("n_heads", h),), small) for h in (1, 2, 4)]
-    return Study("he2025", "isotropic", LinearRegression(), tuple(groups), steps, measure=error_by_length)
+    return Study(
+        "he2025", "isotropic", LinearRegression(), tuple(groups), steps, batch_size, measure=error_by_length
+    )
 
 
 def nonisotropic(steps: int, seeds: int) -> Study:
@@ -106,13 +110,13 @@ def studies(profile: str) -> dict[str, Study]:
         ]
     else:
         every = [
-            isotropic(1_500, 2, (1, 2, 3)),
-            nonisotropic(1_500, 2),
-            multitask("text", 800, 1),
-            multitask("code", 800, 1),
+            isotropic(600, 2, HEADS[:4], batch_size=64, rate=5e-3),
+            nonisotropic(600, 2),
+            multitask("text", 400, 1),
+            multitask("code", 400, 1),
             seeds(400, 8, 64),
-            noise(64, 600, 2),
-            noise(256, 400, 1),
-            noise(1024, 120, 1),
+            noise(64, 300, 2),
+            noise(256, 200, 1),
+            noise(1024, 60, 1),
         ]
     return {study.name: study for study in every}

@@ -1,0 +1,82 @@
+"""Every rung of the ladder as one function: ``steps(n)`` takes n optimiser steps of all runs and returns when they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from iclbook.models import Attention
+from iclbook.tasks import LinearRegression
+from iclbook.training import Group, Run, Trainer
+
+from .plain_loop import PlainLoop
+from .work import BATCH, CONTEXT, D_COVARIATE, NOISE_VAR, RATE, SCALE, STEPS, Case
+
+TASK = LinearRegression(D_COVARIATE, CONTEXT, NOISE_VAR)
+
+
+class StepByStep(Trainer):
+    """The trainer without graph replay: on a GPU every operation is launched from Python."""
+
+    @torch.no_grad()
+    def _run(self, n: int) -> None:
+        for stream, source in enumerate(self._generators):
+            self._normals[stream].normal_(generator=source)
+        for k in range(n):
+            self._advance(k)
+        self.done += n
+
+
+def trainer(case: Case, kind: type[Trainer] = Trainer) -> Trainer:
+    """The trainer for ``case``; each run has a data stream of its own, unless the contender is ``shared``."""
+    stream = 0 if case.contender == "shared" else None
+    group = Group(
+        "runs",
+        Attention(D_COVARIATE, case.n_heads, score_scale="code"),
+        [Run(seed, RATE, stream=stream) for seed in range(case.runs)],
+    )
+    compiled = case.contender in ("compiled", "shared", "graph compiled")
+    return kind(TASK, [group], STEPS, BATCH, record=(), device=case.device, compile=compiled)
+
+
+def plain_loops(case: Case) -> list[PlainLoop]:
+    """One plain loop per run."""
+    model = Attention(D_COVARIATE, case.n_heads, score_scale="code")
+    loops = []
+    for seed in range(case.runs):
+        generator = torch.Generator(device=case.device).manual_seed(seed)
+        model.initialise(torch.Generator().manual_seed(seed))
+        params = {name: p.detach() for name, p in model.named_parameters()}
+        loops.append(PlainLoop(TASK, params, BATCH, generator, RATE, SCALE))
+    if case.contender == "plain compiled":
+        compiled = torch.compile(loops[0].loss)
+        loops[0].loss = compiled  # one run is enough: the others would run the same code
+        loops = loops[:1] * case.runs
+    return loops
+
+
+def build(case: Case) -> tuple[Callable[[int], None], int]:
+    """``steps(n)`` and the unit that ``n`` must be a multiple of."""
+    if case.contender.startswith("jax"):
+        from . import jax_peer  # optional: only where jax is installed
+
+        return jax_peer.build(case)
+    wait = torch.cuda.synchronize if case.device == "cuda" else lambda: None
+    if case.contender.startswith("plain"):
+        loops = plain_loops(case)
+
+        def one_at_a_time(n: int) -> None:
+            for loop in loops:
+                for _ in range(n):
+                    loop.step()
+            wait()
+
+        return one_at_a_time, 1
+    ours = trainer(case, StepByStep if case.contender == "eager" else Trainer)
+
+    def together(n: int) -> None:
+        ours.train(progress=False, until=ours.done + n)
+        wait()
+
+    return together, Trainer.CUDA_BLOCK if case.device == "cuda" else 1

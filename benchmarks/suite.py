@@ -1,0 +1,198 @@
+"""The deciding side: which configurations are measured, each in a process of its own, and what is kept of them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from iclbook.errors import UserError
+
+from .work import BATCH, CONTEXT, D_COVARIATE, HEADS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
+
+ROOT = Path(__file__).resolve().parents[1]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured.
+
+    Attributes:
+        rounds, seconds: of the paired comparison; every contender runs for about ``seconds`` in each round.
+        ladder_rounds, ladder_seconds: of each rung of the ladder.
+    """
+
+    heads: tuple[int, ...] = HEADS
+    runs: tuple[int, ...] = RUNS
+    threads: tuple[int, ...] = (1, 2)
+    paired: tuple[str, ...] = PAIRED
+    paired_runs: int = 8
+    ladder: tuple[str, ...] = LADDER
+    rounds: int = 9
+    seconds: float = 0.6
+    ladder_rounds: int = 5
+    ladder_seconds: float = 0.4
+
+
+#: Seconds instead of minutes; says little about speed, but goes through the same code.
+QUICK = Plan((2,), (8,), (1,), ("plain", "eager", "compiled"), 8, ("plain", "eager"), 3, 0.1, 2, 0.1)
+
+
+def measured(job: dict) -> dict:
+    """Run one job in a fresh process and return its answer.
+
+    Raises:
+        UserError: the process failed; its last line is shown.
+    """
+    threads = job["threads"]
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(threads),
+            "TORCHINDUCTOR_CACHE_DIR": cache,  # an empty cache: compile times are those of a first call
+            "JAX_PLATFORMS": "cpu",
+        }
+        if threads == 1:
+            environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+        command = [sys.executable, "-m", "benchmarks.measure", json.dumps(job)]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UserError(f"a measurement failed: {last}", f"Repeat it alone: python -m {' '.join(command[2:])}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Median, least and largest, four significant digits."""
+    return {
+        name: float(f"{f(values):.4g}")
+        for name, f in [("median", statistics.median), ("min", min), ("max", max)]
+    }
+
+
+def machine(device: str) -> dict:
+    """What the numbers depend on. No names of hosts, users or folders."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as info:
+            cpu = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), cpu)
+    except OSError:
+        pass
+
+    def version(package: str) -> str | None:
+        try:
+            return importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    return {
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "gpu": _gpu() if device == "cuda" else None,
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "jax": version("jax"),
+        "date": time.strftime("%Y-%m-%d"),
+        "load_before": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+    }
+
+
+def _gpu() -> str:
+    import torch
+
+    return torch.cuda.get_device_name()
+
+
+def _paired(plan: Plan, n_heads: int, device: str, say: Say) -> dict:
+    """All contenders in turn in one process on one core; ratios to the plain loop of the same round."""
+    names = [name for name in plan.paired if not missing(name, device)]
+    say(f"paired: H={n_heads}, {plan.paired_runs} runs, {len(names)} contenders in turn")
+    cases = [asdict(Case(name, n_heads, plan.paired_runs, 1, device)) for name in names]
+    answer = measured({"cases": cases, "threads": 1, "rounds": plan.rounds, "seconds": plan.seconds})
+    rates = {case["contender"]: case["rates"] for case in answer["cases"]}
+    rows = {
+        name: {
+            "rate": spread(values),
+            "ratio": spread([a / b for a, b in zip(values, rates["plain"], strict=True)]),
+        }
+        for name, values in rates.items()
+    }
+    ours = OURS[device]
+    for name in rates:  # the other way round, for contenders that are not ours
+        if name.startswith("jax") and ours in rates:
+            pairs = zip(rates[ours], rates[name], strict=True)
+            rows[name]["ours_over_it"] = spread([a / b for a, b in pairs])
+    return {"n_heads": n_heads, "runs": plan.paired_runs, "pinned": answer["pinned"], "rows": rows}
+
+
+def _ladder(plan: Plan, threads: int, device: str, say: Say) -> list[dict]:
+    """Every contender alone in a process of its own, over head counts and ensemble sizes."""
+    rows = []
+    for n_heads in plan.heads:
+        for name in plan.ladder:
+            if missing(name, device):
+                continue
+            # One plain run after another: their number changes nothing.
+            for runs in (1,) if name.startswith("plain") else plan.runs:
+                say(f"ladder: H={n_heads}, {name}, {runs} runs, {threads} thread{'s' * (threads > 1)}")
+                case = Case(name, n_heads, runs, threads, device)
+                answer = measured(
+                    {
+                        "cases": [asdict(case)],
+                        "threads": threads,
+                        "rounds": plan.ladder_rounds,
+                        "seconds": plan.ladder_seconds,
+                    }
+                )
+                row = asdict(case) | {
+                    "rate": spread(answer["cases"][0]["rates"]),
+                    "first_s": round(answer["cases"][0]["first_s"], 2),
+                    "peak_mb": round(answer["peak_mb"]),
+                }
+                if "peak_gpu_mb" in answer:
+                    row["peak_gpu_mb"] = round(answer["peak_gpu_mb"], 1)
+                rows.append(row)
+    return rows
+
+
+def run(plan: Plan, device: str, say: Say) -> dict:
+    """Measure everything in ``plan``; the results as they are stored."""
+    from iclbook.training.trainer import COMPILE_FROM_STEPS
+
+    start = time.monotonic()
+    described = machine(device)
+    cores = described["cores"] or 1
+    threads = [t for t in plan.threads if t <= cores] if device == "cpu" else [1]
+    say("imports and random numbers")
+    drawn = measured({"threads": 1, "floor": True, "seconds": plan.seconds})["floor"]
+    imports = {"torch": measured({"threads": 1, "imports": "torch"})["peak_mb"]}
+    if not missing("jax vmap", device):
+        imports["jax"] = measured({"threads": 1, "imports": "jax"})["peak_mb"]
+    names = dict.fromkeys((*plan.paired, *plan.ladder))
+    return {
+        "machine": described,
+        "device": device,
+        "work": {"d": D_COVARIATE, "L": CONTEXT, "batch": BATCH, "rate": RATE},
+        "compile_from_steps": COMPILE_FROM_STEPS,
+        "floor": {
+            "seconds_per_normal": float(f"{drawn['seconds_per_normal']:.4g}"),
+            "normals_per_step": drawn["normals_per_step"],
+        },
+        "imports_mb": {name: round(mb) for name, mb in imports.items()},
+        "missing": {name: why for name in names if (why := missing(name, device))},
+        "paired": [_paired(plan, n_heads, device, say) for n_heads in plan.heads],
+        "ladder": [row for t in threads for row in _ladder(plan, t, device, say)],
+        "threads_missing": [t for t in plan.threads if t > cores],
+        "minutes": round((time.monotonic() - start) / 60, 1),
+    }

@@ -1,0 +1,66 @@
+"""The work that every contender does, and who the contenders are. Free of torch and JAX, so that each process imports only what it measures."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import shutil
+from dataclasses import dataclass
+
+#: he2025's size: covariate dimension, context length, prompts per step, Adam's rate, noise variance.
+D_COVARIATE, CONTEXT, BATCH, RATE, NOISE_VAR = 5, 40, 256, 1e-3, 0.1
+WIDTH = D_COVARIATE + 1
+#: The published code's factor on scores.
+SCALE = 1 / math.sqrt(WIDTH)
+#: Standard normals one run consumes per step: x_1..x_L, x_q, beta and a noise for each y.
+NORMALS = ((CONTEXT + 1) * WIDTH + D_COVARIATE) * BATCH
+
+HEADS = (2, 8)
+RUNS = (1, 8, 64, 256)
+#: More steps than any measurement takes, so that no run ends and nothing is recorded on the way.
+STEPS = 10**9
+
+LABELS = {
+    "plain": "plain loop, one run at a time",
+    "plain compiled": "plain loop, loss compiled",
+    "eager": "trainer, stacked eager",
+    "compiled": "trainer, stacked compiled",
+    "shared": "trainer, compiled, all runs on one data stream",
+    "graph": "trainer, CUDA graph",
+    "graph compiled": "trainer, CUDA graph, compiled",
+    "jax vmap": "JAX, vmap + scan",
+    "jax map": "JAX, lax.map + scan",
+}
+#: The rung that the headline ratios are about, by device: the trainer as it runs a long training.
+OURS = {"cpu": "compiled", "cuda": "graph compiled"}
+#: Rungs of the paired comparison, and of the ladder over ensemble sizes.
+PAIRED = tuple(LABELS)
+LADDER = ("plain", "eager", "compiled", "graph", "graph compiled", "jax vmap", "jax map")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One configuration: ``runs`` independent runs with ``n_heads`` heads each."""
+
+    contender: str
+    n_heads: int
+    runs: int
+    threads: int = 1
+    device: str = "cpu"
+
+
+def missing(contender: str, device: str) -> str | None:
+    """Why ``contender`` cannot be measured here, in words; ``None`` when it can."""
+    if contender.startswith("graph"):
+        return None if device == "cuda" else "no GPU"
+    if contender.startswith("jax"):
+        if device == "cuda":
+            return "the peer is measured on the CPU"
+        return None if importlib.util.find_spec("jax") else "jax is not installed"
+    if device == "cuda" and contender in ("compiled", "plain compiled", "shared"):
+        return "on a GPU the trainer's steps are graphs"
+    compiler = any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c)
+    if contender in ("compiled", "plain compiled", "shared") and not compiler:
+        return "no C++ compiler"
+    return None

@@ -1,0 +1,48 @@
+"""Figures of the chapter on he2025; each function draws one and shows what its caption in the chapter says."""
+
+from .circuits import activations, circuit_rows, circuits, circuits_at, multitask, preconditioners
+from .closed_forms import (
+    approximation,
+    bayes_ratio,
+    flow,
+    pair,
+    single_head,
+    stage_times,
+    stages,
+    theorem_one,
+)
+from .runs import (
+    activation_dynamics,
+    census,
+    dynamics,
+    error_by_length,
+    estimators,
+    limits,
+    linear_attention,
+    noise_level,
+)
+
+__all__ = [
+    "activation_dynamics",
+    "activations",
+    "approximation",
+    "bayes_ratio",
+    "census",
+    "circuit_rows",
+    "circuits",
+    "circuits_at",
+    "dynamics",
+    "error_by_length",
+    "estimators",
+    "flow",
+    "limits",
+    "linear_attention",
+    "multitask",
+    "noise_level",
+    "pair",
+    "preconditioners",
+    "single_head",
+    "stage_times",
+    "stages",
+    "theorem_one",
+]

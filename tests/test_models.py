@@ -1,0 +1,313 @@
+"""The models against the printed matrices, and the reduced model against the closed-form loss."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from naive import code_scale, full_forward
+from torch import Tensor
+
+from iclbook.errors import UserError
+from iclbook.models import ACTIVATIONS, Attention, ReducedAttention, attend
+from iclbook.tasks import LinearRegression
+from iclbook.theory import he2025 as theory
+
+B = 16  # prompts
+NORMALISED = [name for name in ACTIVATIONS if name != "linear"]
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def attention(n_heads: int = 2, n_tasks: int = 1, d: int = 4, seed: int = 0, **kwargs) -> Attention:
+    """A float64 model with parameters large enough for the softmax to be far from uniform."""
+    model = Attention(d, n_heads, n_tasks, **kwargs).double()
+    model.initialise(generator(seed), scale=2.0)
+    return model.requires_grad_(False)
+
+
+def prompts(model: Attention, L: int = 7, seed: int = 1) -> tuple[Tensor, Tensor]:
+    """Context ``(L, D, B)`` and query ``(d, B)``."""
+    g = generator(seed)
+    d = model.width - model.n_tasks
+    draw = {"dtype": torch.float64, "generator": g}
+    return torch.randn(L, model.width, B, **draw), torch.randn(d, B, **draw)
+
+
+def parameters(model: Attention) -> dict[str, Tensor]:
+    return dict(model.named_parameters())
+
+
+# -- against the printed definition -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("score_scale", ["none", "code"])
+@pytest.mark.parametrize("n_tasks", [1, 2])
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_attention_is_the_printed_transformer(n_heads, n_tasks, score_scale):
+    model = attention(n_heads, n_tasks, score_scale=score_scale)
+    context, query = prompts(model)
+    scale = code_scale(4 + n_tasks) if score_scale == "code" else 1.0
+    expected = full_forward(parameters(model), context.permute(2, 0, 1), query.T, n_tasks, scale)
+    torch.testing.assert_close(model(context, query), expected.T, rtol=0, atol=1e-12)
+    other = full_forward(parameters(model), context.permute(2, 0, 1), query.T, n_tasks, scale * 1.01)
+    assert (model(context, query) - other.T).abs().max() > 1e-4, "the comparison must see the scale"
+
+
+def test_linear_attention_is_the_matrix_formula():
+    """(1/L) sum_h OV^(h) Z Z^T KQ^(h) z_q, every matrix written out."""
+    for n_tasks in (1, 2):
+        model = attention(3, n_tasks, activation="linear")
+        context, query = prompts(model, L=7)
+        z = context.permute(2, 1, 0)  # (B, D, L)
+        zq = torch.cat([query, torch.zeros(n_tasks, B, dtype=torch.float64)]).T[..., None]  # (B, D, 1)
+        total = torch.zeros_like(zq)
+        for q, k, v, o in zip(model.query, model.key, model.value, model.output, strict=True):
+            total += (o @ v) @ z @ z.transpose(1, 2) @ (k.T @ q) @ zq / 7
+        torch.testing.assert_close(model(context, query), total[:, -n_tasks:, 0].T, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+def test_other_activations_are_normalised_functions_of_the_score(name):
+    f = {
+        "softmax": np.exp,
+        "affine": lambda s: 1 + s,
+        "square": lambda s: (1 + s) ** 2,
+        "tanh": lambda s: 1 + np.tanh(s),
+    }[name]
+    scores = 0.4 * torch.randn(3, 7, B, dtype=torch.float64, generator=generator())
+    weights = ACTIVATIONS[name](scores)
+    torch.testing.assert_close(weights.sum(-2), torch.ones(3, B, dtype=torch.float64), rtol=0, atol=1e-12)
+    values = f(scores.numpy())
+    np.testing.assert_allclose(weights, values / values.sum(-2, keepdims=True), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+def test_with_equal_responses_a_normalised_head_returns_mu(name):
+    kq = 0.05 * torch.randn(1, 5, 5, dtype=torch.float64, generator=generator())
+    ov = torch.tensor([[[0.0, 0.0, 0.0, 0.0, 2.5]]], dtype=torch.float64)
+    context, query = prompts(attention())
+    context[:, -1] = 1.0
+    torch.testing.assert_close(
+        attend(kq, ov, context, query, name), torch.full((1, B), 2.5, dtype=torch.float64), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", list(ACTIVATIONS))
+def test_the_order_of_the_context_does_not_matter(name):
+    model = attention(activation=name, n_tasks=2)
+    model.key *= 0.1  # 1 + x must not come near a sum of zero, where rounding is amplified
+    context, query = prompts(model)
+    order = torch.randperm(7, generator=generator(2))
+    assert not torch.equal(order, torch.arange(7))
+    torch.testing.assert_close(model(context[order], query), model(context, query), rtol=1e-12, atol=1e-13)
+
+
+def test_prompts_do_not_mix():
+    model = attention()
+    context, query = prompts(model)
+    together = model(context, query)
+    for b in (0, B - 1):
+        alone = model(context[..., b : b + 1], query[:, b : b + 1])
+        torch.testing.assert_close(alone[:, 0], together[:, b], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["softmax", "linear", "tanh"])
+@pytest.mark.parametrize("n_tasks", [1, 2])
+def test_query_among_keys_is_one_more_token(name, n_tasks):
+    """The extra token is (x_q, 0); linear attention then divides by L + 1."""
+    inside = attention(n_tasks=n_tasks, activation=name, query_among_keys=True)
+    outside = attention(n_tasks=n_tasks, activation=name)
+    context, query = prompts(inside)
+    token = torch.cat([query, torch.zeros(n_tasks, B, dtype=torch.float64)])[None]
+    torch.testing.assert_close(
+        inside(context, query), outside(torch.cat([context, token]), query), rtol=0, atol=1e-12
+    )
+    assert (inside(context, query) - outside(context, query)).abs().max() > 1e-3
+    if name == "softmax":
+        extended = torch.cat([context, token]).permute(2, 0, 1)
+        expected = full_forward(parameters(inside), extended, query.T, n_tasks)
+        torch.testing.assert_close(inside(context, query), expected.T, rtol=0, atol=1e-12)
+
+
+# -- circuits ---------------------------------------------------------------------------------------------------------
+
+
+def test_circuits_are_the_products_without_the_score_scale():
+    model = attention(2, 2, score_scale="code")
+    for h in range(2):
+        torch.testing.assert_close(
+            model.circuits()["kq"][h], model.key[h].T @ model.query[h], rtol=0, atol=1e-14
+        )
+        torch.testing.assert_close(
+            model.circuits()["ov"][h], (model.output[h] @ model.value[h])[-2:], rtol=0, atol=1e-14
+        )
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2])
+def test_ineffective_entries_change_nothing(n_tasks):
+    """Figure 1: the last columns of KQ meet the query's zeros, and only the last rows of OV are read."""
+    model = attention(3, n_tasks)
+    context, query = prompts(model)
+    before = model(context, query)
+    g = generator(5)
+    model.query[:, :, -n_tasks:] = torch.randn(3, model.width, n_tasks, generator=g).double()
+    model.output[:, :-n_tasks] = torch.randn(3, 4, model.width, generator=g).double()
+    torch.testing.assert_close(model(context, query), before, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [("query", (0, 2, 3)), ("key", (1, 0, 4)), ("value", (0, 4, 4)), ("output", (1, 4, 0))],
+)
+def test_effective_entries_change_something(name, index):
+    model = attention()
+    context, query = prompts(model)
+    before = model(context, query)
+    getattr(model, name)[index] += 0.1
+    assert (model(context, query) - before).abs().max() > 1e-4
+
+
+# -- the reduced model ------------------------------------------------------------------------------------------------
+
+
+def reduced(omega, mu) -> ReducedAttention:
+    model = ReducedAttention(len(omega)).double()
+    model.load_state_dict({"omega": torch.tensor(omega).double(), "mu": torch.tensor(mu).double()})
+    return model.requires_grad_(False)
+
+
+@pytest.mark.parametrize("score_scale", ["none", "code"])
+def test_the_reduced_model_is_attention_with_the_documents_circuits(score_scale):
+    omega, mu, d = (0.45, 0.13, -0.3, 0.0), (2.0, 3.5, -2.2, 1.0), 4
+    full = Attention(d, 4, score_scale=score_scale).double().requires_grad_(False)
+    for h in range(4):
+        full.key[h] = torch.eye(d + 1)
+        full.query[h, :d, :d] = omega[h] / full.scale * torch.eye(d)
+        full.value[h] = torch.eye(d + 1)
+        full.output[h, d, d] = mu[h]
+    context, query = prompts(full)
+    small = reduced(omega, mu)
+    torch.testing.assert_close(small(context, query), full(context, query), rtol=0, atol=1e-12)
+    by_hand = theory.softmax_predictor(
+        omega, mu, context[:, :d].permute(2, 0, 1).numpy(), context[:, d].T.numpy(), query.T.numpy()
+    )
+    np.testing.assert_allclose(small(context, query)[0], by_hand, rtol=0, atol=1e-12)
+    assert small.circuits().keys() == {"omega", "mu"}
+
+
+def losses(model, task: LinearRegression, n: int = 20_000) -> tuple[float, float]:
+    """Monte-Carlo loss and its standard error."""
+    normals = torch.randn(task.normals, n, dtype=torch.float64, generator=generator(7))
+    context, query, target = task.batch(normals)
+    errors = (model(context, query) - target)[0] ** 2
+    return errors.mean().item(), errors.std().item() / math.sqrt(n)
+
+
+CASES = [
+    ((0.45,), (1.5,)),
+    ((0.13, -0.13), (3.4, -3.4)),
+    ((0.5, -0.2, 0.1), (1.0, -2.0, 0.3)),
+]
+
+
+@pytest.mark.parametrize(("omega", "mu"), CASES)
+@pytest.mark.parametrize(("d", "L", "s2"), [(5, 40, 0.1), (2, 6, 0.5)])
+def test_monte_carlo_loss_of_the_reduced_model_is_the_exact_one(omega, mu, d, L, s2):
+    mean, error = losses(reduced(omega, mu), LinearRegression(d=d, L=L, noise_var=s2))
+    exact = float(theory.exact_loss(omega, mu, d, L, s2))
+    assert abs(mean - exact) < 5 * error
+    assert error < 0.02 * exact, "the check must be sharp"
+
+
+def test_monte_carlo_loss_with_the_query_among_the_keys_is_the_exact_one():
+    omega, mu, d, L, s2 = 0.5, 1.5, 3, 8, 0.1
+    losses_of = {}
+    for inside in (False, True):
+        model = Attention(d, 1, query_among_keys=inside).double().requires_grad_(False)
+        model.key[0], model.value[0] = torch.eye(d + 1), torch.eye(d + 1)
+        model.query[0, :d, :d] = omega * torch.eye(d)
+        model.output[0, d, d] = mu
+        mean, error = losses(model, LinearRegression(d=d, L=L, noise_var=s2))
+        exact = float(theory.exact_loss([omega], [mu], d, L, s2, query_key=inside))
+        assert abs(mean - exact) < 5 * error
+        losses_of[inside] = exact
+    assert abs(losses_of[True] - losses_of[False]) > 10 * error, "the two readings must differ by more than noise"
+
+
+# -- initial parameters -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_initial_parameters_follow_pytorchs_default(scale):
+    d, n_heads = 5, 400
+    model = Attention(d, n_heads)
+    model.initialise(generator(3), scale)
+    width = d + 1
+    fan_in = {"query": width, "key": width, "value": width, "output": n_heads * width}
+    for name, p in model.named_parameters():
+        p = p.detach().double().flatten()
+        bound = scale / math.sqrt(fan_in[name])
+        assert p.abs().max() <= bound * (1 + 1e-6)
+        assert p.abs().max() > 0.99 * bound
+        # uniform: mean 0, second moment bound^2/3, fourth bound^4/5
+        for power, expected in ((1, 0.0), (2, bound**2 / 3), (4, bound**4 / 5)):
+            sample = p**power
+            z = (sample.mean() - expected) / (sample.std() / math.sqrt(len(p)))
+            assert abs(z) < 5, (name, power)
+
+
+def test_the_bounds_are_those_of_torch_nn_linear():
+    """Q, K, V are Linear(D, D) and O is Linear(H D, D), whose rows our O holds head by head."""
+    torch.manual_seed(0)  # nn.Linear draws from the global generator
+    for fan_in in (6, 24):
+        drawn = torch.nn.Linear(fan_in, 3000).weight.abs().max().item()
+        assert 0.99 / math.sqrt(fan_in) < drawn <= 1 / math.sqrt(fan_in)
+    model = Attention(5, 4)
+    model.initialise(generator(0))
+    assert model.output.abs().max() <= 1 / math.sqrt(24) < model.query.abs().max() <= 1 / math.sqrt(6)
+
+
+def test_initial_parameters_of_the_reduced_model_are_normal():
+    model = ReducedAttention(5000)
+    model.initialise(generator(1), 0.1)
+    for p in (model.omega.detach().double(), model.mu.detach().double()):
+        for power, expected in ((1, 0.0), (2, 1e-2), (4, 3e-4)):
+            sample = p**power
+            assert abs(sample.mean() - expected) < 5 * sample.std() / math.sqrt(5000)
+    assert abs(torch.corrcoef(torch.stack([model.omega, model.mu]))[0, 1]) < 5 / math.sqrt(5000)
+
+
+@pytest.mark.parametrize("model", [Attention(3, 2), ReducedAttention(2)], ids=["attention", "reduced"])
+def test_initial_parameters_depend_on_the_runs_generator_alone(model):
+    def drawn(seed: int) -> Tensor:
+        model.initialise(generator(seed))
+        return torch.cat([p.detach().flatten().clone() for p in model.parameters()])
+
+    state = torch.get_rng_state()
+    first = drawn(0)
+    assert torch.equal(first, drawn(0))
+    assert not torch.equal(first, drawn(1))
+    assert torch.equal(torch.get_rng_state(), state), "the global generator must not be touched"
+
+
+# -- bad arguments ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"n_heads": 0}, "at least one head"),
+        ({"n_heads": -1}, "at least one head"),
+        ({"n_heads": 1, "activation": "relu"}, "unknown activation 'relu'"),
+        ({"n_heads": 1, "score_scale": "sqrt"}, "unknown score scale 'sqrt'"),
+    ],
+)
+def test_bad_arguments_are_one_line(kwargs, match):
+    with pytest.raises(UserError, match=match) as caught:
+        Attention(5, **kwargs)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,350 @@
+"""The results store: what it writes it reads back, and everything else is refused in one line with nothing lost or half-written."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import iclbook
+from iclbook import store
+from iclbook.errors import UserError
+
+ARRAYS = {
+    "h2/kq": np.linspace(-1, 1, 24).reshape(2, 3, 4).astype(np.float32),
+    "h2/steps": np.array([0, 1, 10]),
+    "rate_0.001/mu": np.array([3.5, -3.5]),
+}
+CONFIG = "as configured"
+
+#: Findings of these tests that the store does not meet yet; strict, so a mend asks for the mark's removal.
+UNCAUGHT = pytest.mark.xfail(strict=True, reason="store.load lets another exception than UserError through")
+NOT_A_SET = pytest.mark.xfail(strict=True, reason="store.save puts each file in place before the next is written")
+
+
+def save(root: Path, arrays=ARRAYS, study: str = "tiny", **about) -> Path:
+    about = {"config": CONFIG, "source": store.source_digest(), **about}
+    return store.save("demo", "smoke", study, arrays, about, root)
+
+
+def load(root: Path, **kwargs) -> store.Results:
+    return store.load("demo", "smoke", "tiny", root=root, **kwargs)
+
+
+def same(results: store.Results, arrays=ARRAYS) -> bool:
+    return results.arrays.keys() == arrays.keys() and all(
+        np.array_equal(results[k], v) and results[k].dtype == v.dtype for k, v in arrays.items()
+    )
+
+
+def refused(call, match: str) -> str:
+    """The error of ``call``, after checking that it is one line that says what is wrong and what to do."""
+    with pytest.raises(UserError, match=match) as caught:
+        call()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert caught.value.mend.strip()
+    assert text.startswith(caught.value.problem)
+    return text
+
+
+def group_file(root: Path, group: str = "h2") -> Path:
+    return store.folder("demo", "smoke", root) / "tiny" / f"{group}.npz"
+
+
+def about_file(root: Path) -> Path:
+    return store.folder("demo", "smoke", root) / "tiny.json"
+
+
+def replace_group(root: Path, content: bytes) -> None:
+    """Put ``content`` in place of a group's file and make its checksum fit."""
+    group_file(root).write_bytes(content)
+    about = json.loads(about_file(root).read_text())
+    about["files"]["h2"] = hashlib.sha256(content).hexdigest()
+    about_file(root).write_text(json.dumps(about))
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    return {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def no_parts(root: Path) -> bool:
+    return not list(root.rglob("*.part"))
+
+
+# -- reading back -----------------------------------------------------------------------------------------------------
+
+
+def test_round_trip(tmp_path):
+    path = save(tmp_path, seconds=1.5)
+    assert path == about_file(tmp_path)
+    results = load(tmp_path, config=CONFIG)
+    assert same(results)
+    assert results.provenance["seconds"] == 1.5
+    assert set(results.group("h2")) == {"kq", "steps"}
+    assert results.group("h") == {}
+    assert no_parts(tmp_path)
+
+
+def test_saving_again_replaces(tmp_path):
+    save(tmp_path)
+    other = {k: v + 1 for k, v in ARRAYS.items()}
+    save(tmp_path, other)
+    assert same(load(tmp_path), other)
+
+
+def test_an_array_that_is_not_there_is_named_with_those_that_are(tmp_path):
+    save(tmp_path)
+    text = refused(lambda: load(tmp_path)["h3/kq"], "no array 'h3/kq'")
+    assert "h2/kq" in text
+
+
+def test_provenance_says_where_results_come_from():
+    about = store.provenance(CONFIG, 12.34, "cpu", threads=1)
+    assert about["config"] == CONFIG
+    assert about["seconds"] == 12.3
+    assert about["source"] == store.source_digest()
+    assert {"device", "python", "torch", "numpy", "commit", "threads"} <= about.keys()
+    assert store.provenance(CONFIG, 0, "cpu", source="other")["source"] == "other"
+
+
+def test_an_unknown_profile_is_refused(tmp_path):
+    refused(lambda: store.load("demo", "huge", "tiny", root=tmp_path), "unknown profile 'huge'")
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_missing_results_name_the_command(tmp_path):
+    text = refused(lambda: load(tmp_path), "no results at")
+    assert "iclbook train demo --only tiny --profile smoke" in text
+
+
+def test_a_missing_group_file_is_named(tmp_path):
+    save(tmp_path)
+    group_file(tmp_path).unlink()
+    assert str(group_file(tmp_path)) in refused(lambda: load(tmp_path), "is missing")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda b: b[: len(b) // 2],
+        lambda b: b"",
+        lambda b: b + b"\0",
+        lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:],
+    ],
+    ids=["truncated", "empty", "longer", "one bit"],
+)
+def test_a_damaged_group_file_is_refused(tmp_path, damage):
+    save(tmp_path)
+    group_file(tmp_path).write_bytes(damage(group_file(tmp_path).read_bytes()))
+    assert str(group_file(tmp_path)) in refused(lambda: load(tmp_path), "truncated or damaged")
+
+
+class Bomb:
+    """Unpickling it would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.path),)
+
+
+def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(tmp_path):
+    save(tmp_path)
+    buffer, trace = io.BytesIO(), tmp_path / "exploded"
+    np.savez(buffer, kq=np.array([Bomb(trace)], dtype=object))
+    replace_group(tmp_path, buffer.getvalue())
+    refused(lambda: load(tmp_path), "pickled or unreadable")
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not an archive",
+        pytest.param(b"", id="empty", marks=UNCAUGHT),
+        pytest.param(b"PK\x03\x04" + bytes(60), id="broken zip", marks=UNCAUGHT),
+    ],
+)
+def test_unreadable_content_with_a_fitting_checksum_is_refused(tmp_path, content):
+    save(tmp_path)
+    replace_group(tmp_path, content)
+    refused(lambda: load(tmp_path), "unreadable")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"config": "as conf',
+        b"",
+        b"[]",
+        b"null",
+        b'{"config": "as configured", "source": "x"}',
+        b"\xff\xfe\x00",
+        pytest.param(b'{"config": "as configured", "source": "x", "files": ["h2"]}', marks=UNCAUGHT),
+    ],
+    ids=["truncated", "empty", "list", "null", "no files", "binary", "files is a list"],
+)
+def test_a_damaged_json_is_refused(tmp_path, text):
+    save(tmp_path)
+    about_file(tmp_path).write_bytes(text)
+    assert "tiny.json" in refused(lambda: load(tmp_path, check_source=False), "damaged")
+
+
+def test_another_configuration_is_refused(tmp_path):
+    save(tmp_path)
+    assert "--fresh" in refused(lambda: load(tmp_path, config="another"), "another configuration")
+
+
+def test_other_source_is_refused_unless_told_not_to_look(tmp_path):
+    save(tmp_path, source="0" * 16)
+    assert "--verify" in refused(lambda: load(tmp_path), "other training code")
+    assert same(load(tmp_path, check_source=False))
+
+
+# -- what cannot be written -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "obstacle", ["results", "results/demo", "results/demo/smoke", "results/demo/smoke/tiny"]
+)
+def test_a_file_in_place_of_a_folder_is_one_line(tmp_path, obstacle):
+    path = tmp_path / obstacle
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("in the way")
+    refused(lambda: save(tmp_path), "cannot write")
+    assert snapshot(tmp_path) == {obstacle: b"in the way"}
+
+
+def fill_disk(monkeypatch, after: int) -> None:
+    """Every write of a file after the first ``after`` ones stops half-way: no space left on the device."""
+    write, done = Path.write_bytes, []
+
+    def full(path: Path, content: bytes) -> int:
+        if len(done) >= after:
+            write(path, content[: len(content) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        done.append(path)
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2], ids=["first group", "second group", "provenance"])
+def test_a_full_disk_leaves_nothing_that_reads_as_results(tmp_path, monkeypatch, after):
+    fill_disk(monkeypatch, after)
+    refused(lambda: save(tmp_path), "No space left on device")
+    assert no_parts(tmp_path)
+    refused(lambda: load(tmp_path), "no results at")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [0, pytest.param(1, marks=NOT_A_SET), pytest.param(2, marks=NOT_A_SET)],
+    ids=["first group", "second group", "provenance"],
+)
+def test_a_full_disk_keeps_the_results_that_were_there(tmp_path, monkeypatch, after):
+    save(tmp_path)
+    before = snapshot(tmp_path)
+    fill_disk(monkeypatch, after)
+    refused(lambda: save(tmp_path, {k: v + 1 for k, v in ARRAYS.items()}), "No space left on device")
+    monkeypatch.undo()
+    assert no_parts(tmp_path)
+    assert snapshot(tmp_path) == before
+    assert same(load(tmp_path))
+
+
+def test_a_file_that_cannot_be_put_in_place_leaves_no_part(tmp_path, monkeypatch):
+    save(tmp_path)
+    before = snapshot(tmp_path)
+
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(store.os, "replace", refuse)
+    refused(lambda: save(tmp_path, {"h2/kq": np.zeros(2)}), "Permission denied")
+    assert snapshot(tmp_path) == before
+
+
+def test_restamping_changes_the_source_and_nothing_else(tmp_path, monkeypatch):
+    save(tmp_path, source="0" * 16, seconds=3.0)
+    old = json.loads(about_file(tmp_path).read_text())
+    store.restamp("demo", "smoke", "tiny", tmp_path)
+    new = json.loads(about_file(tmp_path).read_text())
+    assert new == old | {"source": store.source_digest()}
+    assert same(load(tmp_path, config=CONFIG))
+    before = snapshot(tmp_path)
+    fill_disk(monkeypatch, 0)
+    refused(lambda: store.restamp("demo", "smoke", "tiny", tmp_path), "No space left")
+    monkeypatch.undo()
+    assert snapshot(tmp_path) == before
+
+
+# -- the digest of the source -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path) -> Path:
+    """A copy of the package's sources."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(Path(iclbook.__file__).parent, tmp_path / "iclbook", ignore=ignore))
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text, f"{path.name} no longer holds {old!r}"
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_the_digest_of_a_copy_is_the_same(package):
+    assert store.source_digest(package) == store.source_digest()
+
+
+def test_comments_docstrings_and_formatting_do_not_count(package):
+    before = store.source_digest(package)
+    file = package / "models" / "attention.py"
+    edit(file, '"""One-layer multi-head attention', '"""Quite another description')  # of the module
+    edit(file, '"""Prediction from circuits', '"""Something else')  # of a function
+    edit(file, '"""Multi-head attention with', '"""A class')  # of a class
+    edit(file, "    d = query.shape[0]\n", "\n    # a remark\n    d = (  query.shape[ 0 ]  )  # another\n\n")
+    assert store.source_digest(package) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("tasks/linear_regression.py", "/ math.sqrt(self.d)", "* math.sqrt(self.d)"),
+        ("tasks/multitask.py", "beta_var: float = 1 / 6", "beta_var: float = 1 / 5"),
+        ("models/attention.py", "1 / math.sqrt(self.width)", "2 / math.sqrt(self.width)"),
+        ("models/reduced.py", "0.0, scale", "0.0, 2 * scale"),
+        ("training/optimisers.py", "beta2: float = 0.999", "beta2: float = 0.99"),
+        ("training/groups.py", "state >> 1", "state >> 2"),
+        ("training/trainer.py", "self._t += 1", "self._t += 2"),
+        ("experiments/study.py", "batch_size: int = 256", "batch_size: int = 128"),
+    ],
+)
+def test_code_counts(package, file, old, new):
+    before = store.source_digest(package)
+    edit(package / file, old, new)
+    assert store.source_digest(package) != before
+
+
+def test_a_new_or_renamed_file_counts_and_other_packages_do_not(package):
+    before = store.source_digest(package)
+    (package / "cli.py").write_text("x = 1\n")
+    assert store.source_digest(package) == before
+    (package / "models" / "more.py").write_text("x = 1\n")
+    added = store.source_digest(package)
+    assert added != before
+    (package / "models" / "more.py").rename(package / "models" / "less.py")
+    assert store.source_digest(package) not in (before, added)
