@@ -106,7 +106,7 @@ def main(text: str) -> None:
         import torch
 
         torch.set_num_threads(threads)
-        import benchmarks.contenders  # noqa: F401
+        import benchmarks.contenders
     if job.get("imports") == "jax":
         import benchmarks.jax_peer  # noqa: F401
     if job.get("floor"):

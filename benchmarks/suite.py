@@ -17,7 +17,7 @@ from pathlib import Path
 
 from iclbook.errors import UserError
 
-from .work import BATCH, CONTEXT, D_COVARIATE, HEADS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
+from .work import BATCH, CONTEXT, D_COVARIATE, HEADS, LABELS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 Say = Callable[[str], None]
@@ -68,7 +68,9 @@ def measured(job: dict) -> dict:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UserError(f"a measurement failed: {last}", f"Repeat it alone: python -m {' '.join(command[2:])}")
+        raise UserError(
+            f"a measurement failed: {last}", f"Repeat it alone: python -m {' '.join(command[2:])}"
+        )
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -145,7 +147,9 @@ def _ladder(plan: Plan, threads: int, device: str, say: Say) -> list[dict]:
                 continue
             # One plain run after another: their number changes nothing.
             for runs in (1,) if name.startswith("plain") else plan.runs:
-                say(f"ladder: H={n_heads}, {name}, {runs} runs, {threads} thread{'s' * (threads > 1)}")
+                say(
+                    f"ladder: H={n_heads}, {name}, {runs} run{'s' * (runs > 1)}, {threads} thread{'s' * (threads > 1)}"
+                )
                 case = Case(name, n_heads, runs, threads, device)
                 answer = measured(
                     {
@@ -179,7 +183,6 @@ def run(plan: Plan, device: str, say: Say) -> dict:
     imports = {"torch": measured({"threads": 1, "imports": "torch"})["peak_mb"]}
     if not missing("jax vmap", device):
         imports["jax"] = measured({"threads": 1, "imports": "jax"})["peak_mb"]
-    names = dict.fromkeys((*plan.paired, *plan.ladder))
     return {
         "machine": described,
         "device": device,
@@ -190,7 +193,7 @@ def run(plan: Plan, device: str, say: Say) -> dict:
             "normals_per_step": drawn["normals_per_step"],
         },
         "imports_mb": {name: round(mb) for name, mb in imports.items()},
-        "missing": {name: why for name in names if (why := missing(name, device))},
+        "missing": {name: why for name in LABELS if (why := missing(name, device))},
         "paired": [_paired(plan, n_heads, device, say) for n_heads in plan.heads],
         "ladder": [row for t in threads for row in _ladder(plan, t, device, say)],
         "threads_missing": [t for t in plan.threads if t > cores],

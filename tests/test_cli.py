@@ -77,7 +77,7 @@ def test_mistakes_are_one_line_and_exit_2(root, capsys, arguments, words):
         ["fly"],
         ["run"],
         ["run", "demo", "--fast"],
-        ["train", "demo", "--seeds", "0"],
+        ["train", "demo", "--workers", "0"],
         ["run", "a", "--device", "tpu"],
     ],
 )
@@ -174,8 +174,6 @@ def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, module.__name__, module)
     assert cli.main(["train", "demo", "--only", "a", "--only", "b", "--fresh", "--profile", "smoke"]) == 0
     assert seen == {"only": ["a", "b"], "profile": "smoke", "device": "auto", "fresh": True, "verify": False}
-    assert cli.main(["train", "demo", "--seeds", "3"]) == 2
-    assert ends_with_one_line(capsys, "fixed number of seeds")
 
 
 def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):

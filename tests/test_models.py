@@ -177,7 +177,7 @@ def test_effective_entries_change_something(name, index):
 
 def reduced(omega, mu) -> ReducedAttention:
     model = ReducedAttention(len(omega)).double()
-    model.load_state_dict({"omega": torch.tensor(omega).double(), "mu": torch.tensor(mu).double()})
+    model.load_state_dict({k: torch.tensor(v, dtype=torch.float64) for k, v in (("omega", omega), ("mu", mu))})
     return model.requires_grad_(False)
 
 
@@ -187,7 +187,7 @@ def test_the_reduced_model_is_attention_with_the_documents_circuits(score_scale)
     full = Attention(d, 4, score_scale=score_scale).double().requires_grad_(False)
     for h in range(4):
         full.key[h] = torch.eye(d + 1)
-        full.query[h, :d, :d] = omega[h] / full.scale * torch.eye(d)
+        full.query[h, :d, :d] = omega[h] / full.scale * torch.eye(d, dtype=torch.float64)
         full.value[h] = torch.eye(d + 1)
         full.output[h, d, d] = mu[h]
     context, query = prompts(full)
@@ -225,12 +225,12 @@ def test_monte_carlo_loss_of_the_reduced_model_is_the_exact_one(omega, mu, d, L,
 
 
 def test_monte_carlo_loss_with_the_query_among_the_keys_is_the_exact_one():
-    omega, mu, d, L, s2 = 0.5, 1.5, 3, 8, 0.1
+    omega, mu, d, L, s2 = 0.5, 1.5, 5, 40, 0.1
     losses_of = {}
     for inside in (False, True):
         model = Attention(d, 1, query_among_keys=inside).double().requires_grad_(False)
         model.key[0], model.value[0] = torch.eye(d + 1), torch.eye(d + 1)
-        model.query[0, :d, :d] = omega * torch.eye(d)
+        model.query[0, :d, :d] = omega * torch.eye(d, dtype=torch.float64)
         model.output[0, d, d] = mu
         mean, error = losses(model, LinearRegression(d=d, L=L, noise_var=s2))
         exact = float(theory.exact_loss([omega], [mu], d, L, s2, query_key=inside))

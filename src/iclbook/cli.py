@@ -132,7 +132,11 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--fresh", action="store_true", help="train again what already has results")
     sub.add_argument("--verify", action="store_true", help="train nothing; replay stored runs and compare")
     sub.add_argument(
-        "--seeds", metavar="N", type=_positive, help="seeds a study trains, where it lets you choose"
+        "--workers",
+        metavar="N",
+        type=_positive,
+        default=1,
+        help="processes that share a study's models (default: 1)",
     )
 
     sub = add(
@@ -217,7 +221,6 @@ def _build(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     import importlib
-    import inspect
     from importlib.util import find_spec
 
     from .claims import load_ledger
@@ -231,13 +234,15 @@ def _train(options: argparse.Namespace) -> int:
     train = importlib.import_module(name).train
     chosen = {"only": options.only, "profile": options.profile, "device": options.device}
     chosen |= {"fresh": options.fresh, "verify": options.verify}
-    if options.seeds is not None:
-        if "seeds" not in inspect.signature(train).parameters:
-            raise UserError(
-                f"the studies of {options.key} have a fixed number of seeds", "Leave out --seeds."
-            )
-        chosen["seeds"] = options.seeds
-    train(**chosen)
+    if options.workers == 1:
+        train(**chosen)
+        return 0
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers that fight for cores are many times slower
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as executor:
+        train(**chosen, executor=executor)
     return 0
 
 

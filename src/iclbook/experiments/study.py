@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,38 +86,71 @@ def pack(histories: dict[str, History]) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _train(study: Study, path: Path, device: str, progress: bool) -> tuple[dict[str, History], str, bool]:
+    """Train a study (or a part of one), resuming from ``path``: histories, kind of device, whether steps were compiled."""
+    trainer = study.trainer(device)
+    histories = trainer.train(path, progress=progress)
+    return histories, trainer.device.type, trainer.compiled
+
+
 def train_study(
-    study: Study, profile: str, device: str = "auto", fresh: bool = False, progress: bool = True
+    study: Study,
+    profile: str,
+    device: str = "auto",
+    fresh: bool = False,
+    progress: bool = True,
+    executor: Executor | None = None,
 ) -> store.Results:
     """Train a study (resuming an interrupted one), measure it and keep the results.
+
+    Args:
+        study: what to train.
+        profile: where the results are kept.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        fresh: forget the checkpoint of an interrupted training.
+        progress: show a bar.
+        executor: train each group as a task of its own there: a process pool, or the executor that Dask, MPI or Slurm clients
+            offer. The numbers are the same, because a run depends on its own seed only.
 
     Raises:
         UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
-    root = find_root()
-    path = root / ".cache" / "checkpoints" / f"{study.paper}-{profile}-{study.name}.pt"
+    folder = find_root() / ".cache" / "checkpoints"
+    stem = f"{study.paper}-{profile}-{study.name}"
+    parts = {folder / f"{stem}.pt": study}
+    if executor is not None:
+        parts = {
+            folder / f"{stem}-{g.name}.pt": dataclasses.replace(study, groups=(g,)) for g in study.groups
+        }
     if fresh:
-        path.unlink(missing_ok=True)
-    trainer = study.trainer(device)
+        for path in parts:
+            path.unlink(missing_ok=True)
     source, start = (
         store.source_digest(),
         time.perf_counter(),
     )  # of the code that runs, whatever is edited meanwhile
-    histories = trainer.train(path, progress=progress)
+    if executor is None:
+        done = [_train(part, path, device, progress) for path, part in parts.items()]
+    else:
+        done = [
+            f.result()
+            for f in [executor.submit(_train, part, path, device, False) for path, part in parts.items()]
+        ]
+    histories = {name: history for part, _, _ in done for name, history in part.items()}
     arrays = pack(histories)
     if study.measure is not None:
         arrays |= study.measure(study, histories)
-    threads = torch.get_num_threads()
     about = store.provenance(
         study.describe(),
         time.perf_counter() - start,
-        trainer.device.type,
+        done[0][1],
         source=source,
-        compiled=trainer.compiled,
-        threads=threads,
+        compiled=done[0][2],
+        threads=torch.get_num_threads(),
     )
     store.save(study.paper, profile, study.name, arrays, about)
-    path.unlink(missing_ok=True)
+    for path in parts:
+        path.unlink(missing_ok=True)
     return store.Results(arrays, about)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+
 from ... import store
 from ...errors import UserError
 from ...profiles import check_profile
@@ -31,6 +33,7 @@ def train(
     device: str = "auto",
     fresh: bool = False,
     verify: bool = False,
+    executor: Executor | None = None,
 ) -> None:
     """Train (or with ``verify`` replay) the studies of this document and keep their results.
 
@@ -40,6 +43,7 @@ def train(
         device: ``auto``, ``cpu`` or ``cuda``.
         fresh: train again what already has results, from the first step.
         verify: train nothing; replay the first steps of the stored runs and stamp those that agree.
+        executor: where to train the groups of each study, see :func:`iclbook.experiments.study.train_study`.
 
     Raises:
         UserError: unknown study, or a replay that deviates.
@@ -58,7 +62,7 @@ def train(
             except UserError:
                 pass
         print(f"{name}: {study.steps:,} steps of {sum(len(g.runs) for g in study.groups)} runs", flush=True)
-        about = train_study(study, profile, device, fresh).provenance
+        about = train_study(study, profile, device, fresh, executor=executor).provenance
         print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)
 
 

@@ -34,8 +34,8 @@ class Heads:
 
     @property
     def active(self) -> np.ndarray:
-        """``(T, R, H)`` heads that are not dummies."""
-        return theory.active_heads(self.omega, self.mu)
+        """``(R, H)`` heads that are not dummies at the end, by their settled omega and mu: single iterates of a dummy fluctuate."""
+        return theory.active_heads(self.settled(self.omega), self.settled(self.mu))
 
     def settled(self, values: np.ndarray) -> np.ndarray:
         """Mean of ``values`` ``(T, ...)`` over the end of training."""
@@ -52,13 +52,13 @@ class Heads:
         return np.where(self.omega > 0, self.mu, 0.0).sum(-1)
 
     def patterned(self, bound: float) -> np.ndarray:
-        """``(T, R)`` whether both deviations of all active heads are below ``bound``."""
+        """``(T, R)`` whether both deviations are below ``bound`` in all heads that end as no dummies."""
         worst = np.maximum(self.kq_deviation, self.ov_deviation)
-        return np.where(self.active, worst, 0.0).max(-1) < bound
+        return np.where(self.active[None], worst, 0.0).max(-1) < bound
 
     def worst(self, values: np.ndarray) -> np.ndarray:
-        """``(T, R)`` largest of ``values`` over the active heads."""
-        return np.where(self.active, values, -np.inf).max(-1)
+        """``(T, R)`` largest of ``values`` over the heads that end as no dummies."""
+        return np.where(self.active[None], values, -np.inf).max(-1)
 
 
 def spread(values: np.ndarray) -> np.ndarray:

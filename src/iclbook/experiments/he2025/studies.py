@@ -48,6 +48,16 @@ def isotropic(
     )
 
 
+def activations_coded(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
+    """Figure 4.2 with the published code's score scale, which multiplies the document's unstated C by 1/sqrt(d+1)."""
+    runs = _seeds(seeds, rate)
+    groups = tuple(
+        _attention(name, 5, 2, runs, activation=name, score_scale="code")
+        for name in ("affine", "square", "tanh")
+    )
+    return Study("he2025", "activations_coded", LinearRegression(), groups, steps, batch_size)
+
+
 def nonisotropic(steps: int, seeds: int) -> Study:
     """Figure 3.1: two softmax heads and one linear head on covariates with covariance :data:`COVARIANCE`."""
     runs = _seeds(seeds)
@@ -100,6 +110,7 @@ def studies(profile: str) -> dict[str, Study]:
     if check_profile(profile) == "paper":
         every = [
             isotropic(500_000, 2, HEADS),
+            activations_coded(500_000, 2),
             nonisotropic(500_000, 2),
             multitask("text", 500_000, 2),
             multitask("code", 500_000, 2),
@@ -111,6 +122,7 @@ def studies(profile: str) -> dict[str, Study]:
     else:
         every = [
             isotropic(600, 2, HEADS[:4], batch_size=64, rate=5e-3),
+            activations_coded(300, 1, batch_size=64, rate=5e-3),
             nonisotropic(600, 2),
             multitask("text", 400, 1),
             multitask("code", 400, 1),

@@ -16,7 +16,7 @@ _SIGNS = ("positive", "negative")
 
 def _by_sign(ax: Axes, h: Heads, values: np.ndarray) -> None:
     """``values`` ``(T, R, H)`` of every head and run against the step, coloured by the sign that the head ends with."""
-    active = h.active[-1]
+    active = h.active
     for r in range(values.shape[1]):
         for k in range(values.shape[2]):
             kind = "dummy" if not active[r, k] else _SIGNS[int(h.omega[-1, r, k] < 0)]

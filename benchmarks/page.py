@@ -1,0 +1,254 @@
+"""Tables and sentences of ``book/benchmarks.md``, made from the stored results alone: no number on that page is typed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from iclbook.errors import UserError
+
+from .suite import ROOT
+from .work import LABELS, OURS
+
+PAGE = ROOT / "book" / "benchmarks.md"
+RESULTS = {"cpu": ROOT / "benchmarks" / "results.json", "cuda": ROOT / "benchmarks" / "results-cuda.json"}
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+#: Lengths of training in the table of waiting times.
+LENGTHS = (100, 1_000, 10_000, 100_000, 500_000)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, first column to the left, the others to the right."""
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def number(x: float) -> str:
+    """Three significant digits, thousands marked: 2,750 or 9.31."""
+    if x == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(x))))
+    return f"{round(x, 2 - math.floor(math.log10(abs(x)))):,.{digits}f}"
+
+
+def span(s: dict[str, float]) -> str:
+    """Median with least and largest."""
+    return f"{number(s['median'])} ({number(s['min'])} to {number(s['max'])})"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever reads best."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(seconds)} s"
+
+
+def described(results: dict) -> str:
+    """Where and when, in one paragraph."""
+    m = results["machine"]
+    parts = [m["gpu"]] if m["gpu"] else []
+    parts += [f"{m['cpu']}, {m['cores']} cores", m["system"], f"Python {m['python']}", f"torch {m['torch']}"]
+    parts += [f"JAX {m['jax']}"] if m["jax"] else []
+    text = (
+        f"Measured on {m['date']} in {number(results['minutes'])} minutes on: {'; '.join(parts)}. The work is d = {results['work']['d']}, "
+        f"L = {results['work']['L']}, {results['work']['batch']} prompts a step."
+    )
+    if (m["load_before"] or 0) > 0.5:
+        text += f" **The machine was busy** (load {m['load_before']} before the start): read these numbers with care."
+    return text
+
+
+def paired(results: dict) -> str:
+    """The comparison in one process: rates, and ratios to the plain loop of the same round."""
+    blocks = results["paired"]
+    header = ["contender"]
+    for b in blocks:
+        header += [f"H = {b['n_heads']}: run-steps/s", "times the plain loop"]
+    rows = []
+    for name in LABELS:
+        if not any(name in b["rows"] for b in blocks):
+            continue
+        row = [LABELS[name]]
+        for b in blocks:
+            r = b["rows"][name]
+            row += [span(r["rate"]), span(r["ratio"])]
+        rows.append(row)
+    text = table(header, rows)
+    ours = LABELS[OURS[results["device"]]]
+    for b in blocks:
+        for name, r in b["rows"].items():
+            if "ours_over_it" in r:
+                text += f"\n\nH = {b['n_heads']}: {ours} over {LABELS[name]}: {span(r['ours_over_it'])}."
+    return text
+
+
+def floor(results: dict) -> str:
+    """What the random numbers alone allow on a CPU core, and how near the best rung comes."""
+    f = results["floor"]
+    limit = 1 / (f["seconds_per_normal"] * f["normals_per_step"])
+    text = (
+        f"One step of one run consumes {f['normals_per_step']:,} standard normals, and torch's generator takes "
+        f"{number(1e9 * f['seconds_per_normal'])} ns for each on one core. Drawing the data alone therefore allows {number(limit)} "
+        "run-steps a second when every run has a stream of its own."
+    )
+    for b in results["paired"]:
+        rate = b["rows"].get(OURS["cpu"], {}).get("rate")
+        if rate:
+            text += f" At H = {b['n_heads']} the compiled trainer reaches {number(100 * rate['median'] / limit)} % of that."
+    return text
+
+
+def _row(results: dict, name: str, n_heads: int, runs: int, threads: int = 1) -> dict | None:
+    wanted = {"contender": name, "n_heads": n_heads, "runs": runs, "threads": threads}
+    return next((r for r in results["ladder"] if all(r[k] == v for k, v in wanted.items())), None)
+
+
+def ladder(results: dict) -> str:
+    """Rates, memory and first-step times over ensemble sizes and threads, one table per head count."""
+    threads = sorted({r["threads"] for r in results["ladder"]})
+    gpu = any("peak_gpu_mb" in r for r in results["ladder"])
+    text = []
+    for n_heads in sorted({r["n_heads"] for r in results["ladder"]}):
+        header = ["contender", "runs"]
+        for t in threads:
+            label = f"{t} thread{'s' * (t > 1)}: " if len(threads) > 1 else ""
+            header += [f"{label}run-steps/s", "first step, s", "peak MB"] + ["GPU MB"] * gpu
+        keys = dict.fromkeys(
+            (r["contender"], r["runs"]) for r in results["ladder"] if r["n_heads"] == n_heads
+        )
+        rows = []
+        for name, runs in keys:
+            row = [LABELS[name], str(runs)]
+            for t in threads:
+                r = _row(results, name, n_heads, runs, t)
+                row += [span(r["rate"]), number(r["first_s"]), f"{r['peak_mb']:,}"] if r else ["", "", ""]
+                if gpu:
+                    row.append(number(r["peak_gpu_mb"]) if r else "")
+            rows.append(row)
+        text.append(f"**H = {n_heads}**\n\n{table(header, rows)}")
+    imports = ", ".join(f"{name} {mb:,}" for name, mb in results["imports_mb"].items())
+    text.append(f"Of the peak memory, the imports alone take (MB): {imports}.")
+    return "\n\n".join(text)
+
+
+def waiting(results: dict) -> str:
+    """Seconds from a cold start to the end of a training of one run: where compiling does not pay."""
+    names = ("plain", "eager", "compiled", "graph", "graph compiled")
+    text = []
+    for n_heads in sorted({r["n_heads"] for r in results["ladder"]}):
+        found = {n: r for n in names if (r := _row(results, n, n_heads, 1))}
+        if len(found) < 2:
+            continue
+        rows = []
+        for steps in LENGTHS:
+            took = {n: r["first_s"] + steps / r["rate"]["median"] for n, r in found.items()}
+            best = min(took, key=took.__getitem__)
+            cells = [f"**{duration(s)}**" if n == best else duration(s) for n, s in took.items()]
+            rows.append([f"{steps:,}", *cells])
+        text.append(table([f"steps of one run, H = {n_heads}", *(LABELS[n] for n in found)], rows))
+        text.append(_overtakes(found, n_heads, results))
+    return "\n\n".join(t for t in text if t)
+
+
+def _overtakes(found: dict[str, dict], n_heads: int, results: dict) -> str:
+    """From how many steps of a single run on each of our rungs overtakes the plain loop."""
+    plain = found.get("plain")
+    if plain is None:
+        return ""
+    said = []
+    for name, r in found.items():
+        if name == "plain":
+            continue
+        gain = 1 / plain["rate"]["median"] - 1 / r["rate"]["median"]  # seconds saved per step
+        if gain <= 0:
+            said.append(f"{LABELS[name]} never overtakes it")
+        else:
+            steps = max(0.0, (r["first_s"] - plain["first_s"]) / gain)
+            said.append(f"{LABELS[name]} overtakes it after {number(steps)} steps")
+    text = f"Against the plain loop, training one run of H = {n_heads}: {'; '.join(said)}."
+    if results["device"] == "cpu":
+        text += f" The trainer compiles by itself from {results['compile_from_steps']:,} steps on."
+    return text
+
+
+def losses(results: dict) -> str:
+    """Configurations in which our trainer is slower than a simpler choice; found, not typed."""
+    found = []
+    ours = [
+        r for r in results["ladder"] if r["contender"] in ("eager", "compiled", "graph", "graph compiled")
+    ]
+    for r in ours:
+        where = f"H = {r['n_heads']}, {r['runs']} run{'s' * (r['runs'] > 1)}, {r['threads']} thread{'s' * (r['threads'] > 1)}"
+        what, rate = f"{LABELS[r['contender']]} ({where})", r["rate"]["median"]
+        plain = _row(results, "plain", r["n_heads"], 1, r["threads"])
+        if plain and rate < plain["rate"]["median"]:
+            found.append(
+                f"{what} runs at {number(rate / plain['rate']['median'])} times the rate of the plain loop."
+            )
+        single = _row(results, r["contender"], r["n_heads"], r["runs"], 1)
+        if r["threads"] > 1 and single and rate < 1.1 * single["rate"]["median"]:
+            found.append(
+                f"{what} runs at {number(rate / single['rate']['median'])} times the rate of one thread."
+            )
+        sizes = [s for s in ours if all(s[k] == r[k] for k in ("contender", "n_heads", "threads"))]
+        best = max(sizes, key=lambda s: s["rate"]["median"])
+        if r["runs"] > best["runs"] and rate < 0.9 * best["rate"]["median"]:
+            share = number(rate / best["rate"]["median"])
+            found.append(f"{what} runs at {share} times the rate of an ensemble of {best['runs']}.")
+        for peer in ("jax vmap", "jax map"):
+            other = _row(results, peer, r["n_heads"], r["runs"], r["threads"])
+            if other and r["contender"] == OURS["cpu"] and rate < other["rate"]["median"]:
+                found.append(
+                    f"{what} runs at {number(rate / other['rate']['median'])} times the rate of {LABELS[peer]}."
+                )
+    return (
+        "\n".join(f"- {line}" for line in found) or "No steady rate of ours is below a simpler choice here."
+    )
+
+
+def rendered(results: dict[str, dict | None]) -> str:
+    """Everything between the markers."""
+    cpu, cuda = results["cpu"], results["cuda"]
+    if cpu is None:
+        text = ["No results are stored yet. `make bench` measures them and writes them here."]
+    else:
+        text = [described(cpu), "## Side by side, one core", paired(cpu), "## The floor", floor(cpu)]
+        text += ["## Ensembles and threads", ladder(cpu), "## Where we lose", waiting(cpu), losses(cpu)]
+        absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in cpu["missing"].items()]
+        absent += [f"- {t} threads: not measured: too few cores." for t in cpu["threads_missing"]]
+        text += ["## Not measured in this run", "\n".join(absent) or "Nothing is missing."]
+    text.append("## On a GPU")
+    if cuda is None:
+        text.append(
+            "Not measured: no GPU. `python -m benchmarks --device cuda` measures the same ladder there."
+        )
+    else:
+        text += [described(cuda), paired(cuda), ladder(cuda), waiting(cuda), losses(cuda)]
+    return "\n\n".join(part for part in text if part)
+
+
+def stored() -> dict[str, dict | None]:
+    """The committed results by device; ``None`` where there are none."""
+    return {device: json.loads(p.read_text()) if p.exists() else None for device, p in RESULTS.items()}
+
+
+def split(text: str) -> tuple[str, str, str]:
+    """The page before, between and after the markers.
+
+    Raises:
+        UserError: a marker is missing.
+    """
+    if BEGIN not in text or END not in text:
+        raise UserError("book/benchmarks.md has lost its markers", f"Put back the lines {BEGIN} and {END}.")
+    head, rest = text.split(BEGIN, 1)
+    body, tail = rest.split(END, 1)
+    return head, body.strip(), tail
+
+
+def write(page: Path = PAGE) -> None:
+    """Fill the page from the stored results."""
+    head, _, tail = split(page.read_text(encoding="utf-8"))
+    page.write_text(f"{head}{BEGIN}\n\n{rendered(stored())}\n\n{END}{tail}", encoding="utf-8")
