@@ -74,7 +74,7 @@ def paired(results: dict) -> str:
         row = [LABELS[name]]
         for b in blocks:
             r = b["rows"][name]
-            row += [span(r["rate"]), span(r["ratio"])]
+            row += [span(r["rate"]), "1" if name == "plain" else span(r["ratio"])]
         rows.append(row)
     text = table(header, rows)
     ours = LABELS[OURS[results["device"]]]
@@ -113,22 +113,24 @@ def ladder(results: dict) -> str:
     text = []
     for n_heads in sorted({r["n_heads"] for r in results["ladder"]}):
         header = ["contender", "runs"]
-        for t in threads:
-            label = f"{t} thread{'s' * (t > 1)}: " if len(threads) > 1 else ""
-            header += [f"{label}run-steps/s", "first step, s", "peak MB"] + ["GPU MB"] * gpu
+        header += [
+            f"run-steps/s, {t} thread{'s' * (t > 1)}" if len(threads) > 1 else "run-steps/s" for t in threads
+        ]
+        each = f" ({' / '.join(map(str, threads))} threads)" if len(threads) > 1 else ""
+        header += [f"first step, s{each}", f"peak MB{each}"] + ["GPU MB"] * gpu
         keys = dict.fromkeys(
             (r["contender"], r["runs"]) for r in results["ladder"] if r["n_heads"] == n_heads
         )
-        rows = []
+        lines = []
         for name, runs in keys:
-            row = [LABELS[name], str(runs)]
-            for t in threads:
-                r = _row(results, name, n_heads, runs, t)
-                row += [span(r["rate"]), number(r["first_s"]), f"{r['peak_mb']:,}"] if r else ["", "", ""]
-                if gpu:
-                    row.append(number(r["peak_gpu_mb"]) if r else "")
-            rows.append(row)
-        text.append(f"**H = {n_heads}**\n\n{table(header, rows)}")
+            found = [r for t in threads if (r := _row(results, name, n_heads, runs, t))]
+            line = [LABELS[name], str(runs), *(span(r["rate"]) for r in found)]
+            line.append(" / ".join(number(r["first_s"]) for r in found))
+            line.append(" / ".join(f"{r['peak_mb']:,}" for r in found))
+            if gpu:
+                line.append(" / ".join(number(r["peak_gpu_mb"]) for r in found))
+            lines.append(line)
+        text.append(f"**H = {n_heads}**\n\n{table(header, lines)}")
     imports = ", ".join(f"{name} {mb:,}" for name, mb in results["imports_mb"].items())
     text.append(f"Of the peak memory, the imports alone take (MB): {imports}.")
     return "\n\n".join(text)
@@ -165,8 +167,10 @@ def _overtakes(found: dict[str, dict], n_heads: int, results: dict) -> str:
         gain = 1 / plain["rate"]["median"] - 1 / r["rate"]["median"]  # seconds saved per step
         if gain <= 0:
             said.append(f"{LABELS[name]} never overtakes it")
+        elif r["first_s"] <= plain["first_s"]:
+            said.append(f"{LABELS[name]} is ahead from the first step")
         else:
-            steps = max(0.0, (r["first_s"] - plain["first_s"]) / gain)
+            steps = (r["first_s"] - plain["first_s"]) / gain
             said.append(f"{LABELS[name]} overtakes it after {number(steps)} steps")
     text = f"Against the plain loop, training one run of H = {n_heads}: {'; '.join(said)}."
     if results["device"] == "cpu":
@@ -198,11 +202,14 @@ def losses(results: dict) -> str:
         if r["runs"] > best["runs"] and rate < 0.9 * best["rate"]["median"]:
             share = number(rate / best["rate"]["median"])
             found.append(f"{what} runs at {share} times the rate of an ensemble of {best['runs']}.")
-        for peer in ("jax vmap", "jax map"):
-            other = _row(results, peer, r["n_heads"], r["runs"], r["threads"])
-            if other and r["contender"] == OURS["cpu"] and rate < other["rate"]["median"]:
+        other = _row(results, "jax vmap", r["n_heads"], r["runs"], r["threads"])
+        if other and r["contender"] == "compiled" and rate < other["rate"]["median"]:
+            found.append(f"{what} runs at {number(rate / other['rate']['median'])} times the rate of JAX.")
+    for b in results["paired"]:
+        for name, r in b["rows"].items():
+            if "ours_over_it" in r and r["ours_over_it"]["median"] < 1:
                 found.append(
-                    f"{what} runs at {number(rate / other['rate']['median'])} times the rate of {LABELS[peer]}."
+                    f"Side by side at H = {b['n_heads']}, {LABELS[name]} is faster than the compiled trainer."
                 )
     return (
         "\n".join(f"- {line}" for line in found) or "No steady rate of ours is below a simpler choice here."

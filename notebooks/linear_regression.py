@@ -30,13 +30,14 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
 from iclbook.claims import Recorder
-from iclbook.experiments.he2025 import results, studies
+from iclbook.experiments.he2025 import multitask, results, studies
 from iclbook.experiments.he2025.circuits import code_scale, read_heads, read_multi_heads, settled, spread
 from iclbook.figures import he2025 as draw
 from iclbook.figures import style
@@ -127,6 +128,7 @@ record("runs/device", iso.provenance["device"])
 draw.circuit_rows(
     {NAMES[r]: iso.group(f"{p}1") for r, p in READINGS.items()}, run=0, scales={"as coded": code_scale(d)}
 )
+plt.show()
 for reading, prefix in READINGS.items():
     h = heads[f"{prefix}1"]
     record(f"fig2.1/{reading}/kq_deviation", h.settled(h.kq_deviation)[:, 0].tolist())
@@ -143,6 +145,7 @@ record.verdict("he2025/fig2.1")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of the two trained heads: one positive, one negative, of equal size."}}
 draw.circuits(iso.group("h2"), run=0)
+plt.show()
 for reading, prefix in READINGS.items():
     h = heads[f"{prefix}2"]
     omega, mu = h.settled(h.omega), h.settled(h.mu)  # (R, 2)
@@ -154,6 +157,7 @@ record.verdict("he2025/fig2.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
 draw.dynamics({NAMES[r]: heads[f"{p}2"] for r, p in READINGS.items()}, paper={"omega": 0.13, "mu": 3.5})
+plt.show()
 for reading, prefix in READINGS.items():
     h = heads[f"{prefix}2"]
     late = h.steps >= 0.1 * h.steps[-1]
@@ -220,6 +224,7 @@ ends = {
     },
 }
 draw.census(ends)
+plt.show()
 record("census/runs", int(adam[2].mu.shape[1]))
 record("census/steps", int(adam[2].steps[-1]), fmt=",")
 record("census/gd_runs", GD["runs"])
@@ -254,6 +259,7 @@ record.verdict("he2025/kf1")
 draw.limits(
     {f"H = {h}": heads[f"h{h}"] for h in (2, 3, 4)}, heads["code_h2"], paper={"gamma": 0.13, "mu": 3.5}
 )
+plt.show()
 groups28 = {"text": [heads[f"h{h}"] for h in (2, 3, 4)], "code": [heads["code_h2"]]}
 for reading, members in groups28.items():
     peaks = [h.gamma.max(0) / h.settled(h.gamma) for h in members]
@@ -312,6 +318,7 @@ level = {b: [h.settled(h.gamma) for h in by_rate.values()] for b, by_rate in tra
 draw.noise_level(
     grid, [p.loss for p in true_pairs], theory.manifold_loss(grid, d, L, s2), best, level, RATES, paper=0.13
 )
+plt.show()
 record("minimiser/gamma", best.omega)
 record("minimiser/interior", bool(best.omega > 0.01))
 record("minimiser/gamma_ratio", (heads["h2"].settled(heads["h2"].gamma) / best.omega).tolist())
@@ -347,6 +354,7 @@ lengths = iso["h2/lengths"]
 error = {h: iso[f"h{h}/error"].mean(1) for h in (1, *multi)}  # mean over seeds
 at = {int(length): i for i, length in enumerate(lengths)}
 draw.error_by_length(lengths, error)
+plt.show()
 stack = np.stack([error[h] for h in multi])
 record("fig2.4/multi_spread", float((stack.max(0) / stack.min(0) - 1).max()))
 record("fig2.4/single_over_two", float(error[1][at[L]] / error[2][at[L]]))
@@ -383,6 +391,7 @@ debiased = theory.debiased_gd_error(eta_d, d, lengths, s2)
 vanilla = theory.vanilla_gd_error(eta_v, d, lengths, s2)
 bayes = np.array([theory.ridge_error(d, int(n), s2, draws=4000)[0] for n in lengths])
 draw.estimators(lengths, error[2], vanilla, debiased, bayes)
+plt.show()
 record("fig2.5/debiased_gap", float(np.abs(error[2] / debiased - 1).max()), fmt=".1%")
 record("fig2.5/vanilla_gap", float(np.abs(error[2] / vanilla - 1).max()), fmt=".1%")
 record("fig2.5/ridge_ratio", (error[2] / bayes).tolist())
@@ -458,6 +467,7 @@ gap = [
     for n in sizes_L
 ]
 draw.approximation(run.steps[pick], true_run, approx_run, sizes_L, np.abs(gap))
+plt.show()
 record("approx/along_training", float(np.abs(approx_run / true_run - 1).max()), fmt=".1%")
 record("approx/rank", float(stats.spearmanr(true_run, approx_run).statistic))
 record("approx/large_L", float(abs(gap[-1])), fmt=".2%")
@@ -481,6 +491,7 @@ trained_one = {
 }
 limit_one = theory.single_head_many_examples(d, s2) * np.sqrt(d)
 draw.single_head(some_L, curve, limit_one, {NAMES[r]: w for r, w in trained_one.items()}, L)
+plt.show()
 record("single/approx_omega", approx_one.omega * np.sqrt(d))
 record("single/true_omega", true_one.omega * np.sqrt(d))
 mu_over_root = [
@@ -556,6 +567,7 @@ bound = theory.theorem_gap_bound(small_gammas, d, s2)
 xi, noise_vars = np.geomspace(1e-3, 1e3, 41), np.geomspace(1e-3, 1e3, 41)
 risk = theory.theorem_grid(xi, noise_vars)
 draw.theorem_one(small_gammas, gaps, bound, s2)
+plt.show()
 record("thm1.1/ratio", float((gaps[1] / bound).max()))
 record("thm1.1/slope", float(theory.loglog_slope(small_gammas[:8], gaps[0][:8])))
 record.verdict("he2025/thm1.1")
@@ -602,6 +614,7 @@ record.verdict("he2025/q-eta-vanilla")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Ratio of gradient descent's risk to the Bayes risk against xi, total and excess, with Theorem 1.3's bound."}}
 draw.bayes_ratio(d / L, s2)
+plt.show()
 admitted = risk["admitted"]
 record("thm1.3/total_excess", float((risk["total"] - risk["bound"])[admitted].max()))
 record("thm1.3/excess_excess", float((risk["excess"] - risk["bound"])[admitted].max()))
@@ -670,6 +683,7 @@ for h, path in approx.items():
     keep = ~theory.one_sided(path.omega[-1], path.mu[-1])
     times[h] = theory.stage_times(path.steps, path.omega[:, keep], path.mu[:, keep])
 draw.stage_times(times, GD["lr"])
+plt.show()
 never = GD["steps"] + 1  # a pattern that never appears comes after every other
 late = {
     k: np.nan_to_num(np.concatenate([t[k] for t in times.values()]), nan=never)
@@ -696,6 +710,7 @@ closed = theory.manifold_flow_gamma(
     flow_times[from_here:] - flow_times[from_here], gamma_t[from_here], d, L, s2
 )
 draw.flow(flow_times[1:], gamma_t[1:], flow_times[from_here:], closed)
+plt.show()
 last = flow_times >= 1e6
 record("gdlimit/slope", theory.power_law(flow_times, gamma_t, 1e6))
 record("gdlimit/closed_form", float(np.abs(gamma_t[last] / closed[-last.sum() :] - 1).max()))
@@ -718,6 +733,7 @@ rows = settled(aniso["h2/steps"], aniso["h2/ov"])[:, :, 0]  # (R, 2, D)
 optimum = theory.best_preconditioner(sigma, L, s2)
 two_sided = np.sign(rows[..., d]).sum(1) == 0  # runs that end with a head of each sign
 draw.preconditioners(blocks[int(np.argmax(two_sided))], np.linalg.inv(sigma), optimum)  # the first of them
+plt.show()
 record("fig3.1/runs", len(blocks))
 record("fig3.1/both_runs", int(two_sided.sum()))
 for name, keep in (
@@ -751,56 +767,22 @@ for reading, res in tasks.items():
     factor = 1.0 if reading == "text" else code_scale(6, 2)
     many[reading] = {h: read_multi_heads(res.group(f"h{h}"), supports, factor) for h in (1, 2, 3, 4)}
 draw.multitask({"setting of the text": many["text"], "setting of the published code": many["code"]}, run=0)
+plt.show()
 for reading, by_h in many.items():
-    # one head: shared features more than own ones
-    one = by_h[1].by_group()[:, 0]  # (R, 3)
-    own = one[:, [0, 2]].mean(-1)
-    record(f"fig3.2/{reading}/shared_over_own", (one[:, 1] / own).tolist())
-    record(f"fig3.2/{reading}/omega_own", (own * np.sign(by_h[1].mu[:, 0, 0])).tolist())
-    mu = by_h[1].mu[:, 0]  # (R, 2)
-    record(f"fig3.2/{reading}/mu_difference", (np.abs(mu[:, 0] - mu[:, 1]) / np.abs(mu).mean(-1)).tolist())
-    # two heads: opposite
-    two = by_h[2].by_group()  # (R, 2, 3)
-    positive = np.take_along_axis(two, two.mean(-1).argmax(1)[:, None, None], 1)[:, 0]  # (R, 3)
-    own = positive[:, [0, 2]].mean(-1)
-    record(f"fig3.3/{reading}/asymmetry", (np.abs(two.sum(1)).mean(-1) / np.abs(two).mean((1, 2))).tolist())
-    record(f"fig3.3/{reading}/shared_over_own", (positive[:, 1] / own).tolist())
-    record(f"fig3.3/{reading}/omega_own", own.tolist())
-    record(f"fig3.3/{reading}/over_single", (positive[:, 1] / np.abs(one[:, 1])).tolist())
-record.verdict("he2025/fig3.2")
-record.verdict("he2025/fig3.3")
-
-# %% tags=["hide-input"]
-for reading, by_h in many.items():
-    four, three, res = by_h[4], by_h[3], tasks[reading]
-    size = np.abs(four.mu)  # (R, 4, 2)
-    task_of = size.argmax(-1)  # (R, 4)
-    record(f"fig3.4/{reading}/mu_leak", (size.min(-1) / size.max(-1)).max(-1).tolist())
-    groups = np.abs(four.by_group())  # (R, 4, 3): own to task 1, shared, own to task 2
-    off = np.where(task_of == 0, groups[..., 2], groups[..., 0])
-    on = (groups[..., 1] + np.where(task_of == 0, groups[..., 0], groups[..., 2])) / 2
-    record(f"fig3.4/{reading}/support_leak", (off / on).max(-1).tolist())
-    sign = np.sign(np.take_along_axis(four.mu, task_of[..., None], -1)[..., 0])
-    cells = [
-        [int(((task_of == n) & (sign == s)).sum(-1)[r]) for n in (0, 1) for s in (1, -1)]
-        for r in range(len(size))
-    ]
-    record(f"fig3.4/{reading}/heads_per_cell", np.ravel(cells).tolist())
-    on_task = [[0, 1], [1, 2]]  # feature groups that each task uses
+    measured = {
+        "fig3.2": multitask.one_head(by_h[1]),
+        "fig3.3": multitask.two_heads(by_h[2], by_h[1]),
+        "fig3.4": multitask.four_heads(by_h[4]),
+        "fig3.5": multitask.three_heads(by_h[3]),
+    }
+    for figure, values in measured.items():
+        for name, value in values.items():
+            record(f"{figure}/{reading}/{name}", value)
     record(
-        f"fig3.4/{reading}/mu_omega",
-        [float(four.transfer()[r, n, on_task[n]].mean()) for r in range(len(size)) for n in (0, 1)],
+        f"fig3.5/{reading}/error_ratio", (tasks[reading]["h3/error"] / tasks[reading]["h4/error"]).tolist()
     )
-    strong = np.abs(three.mu).min(-1) > 0.1 * np.abs(three.mu).max((1, 2))[:, None]
-    record(f"fig3.5/{reading}/opposite_heads", (strong & (three.mu.prod(-1) < 0)).sum(-1).tolist())
-    record(f"fig3.5/{reading}/error_ratio", (res["h3/error"] / res["h4/error"]).tolist())
-    sums = three.transfer()  # (R, 2, 3)
-    record(
-        f"fig3.5/{reading}/sum_on", np.concatenate([sums[:, n, on_task[n]].ravel() for n in (0, 1)]).tolist()
-    )
-    record(f"fig3.5/{reading}/sum_off", np.concatenate([sums[:, 0, 2], sums[:, 1, 0]]).tolist())
-record.verdict("he2025/fig3.4")
-record.verdict("he2025/fig3.5")
+for figure in ("fig3.2", "fig3.3", "fig3.4", "fig3.5"):
+    record.verdict(f"he2025/{figure}")
 record.verdict("he2025/q-superposition")
 
 # %% [markdown]
@@ -817,6 +799,7 @@ rate = read_heads(iso.group("linear"))
 eta_linear = float(rate.settled(theory.effective_rate(rate.omega, rate.mu)).mean())
 frozen = theory.linear_attention_error(eta_linear, d, lengths, s2, train_L=L)
 draw.linear_attention(lengths, linear, frozen, error[1], error[2])
+plt.show()
 record("fig4.1/test/linear_ratio", float(linear[at[100]] / linear[at[L]]))
 record("fig4.1/frozen/linear_ratio", float(frozen[at[100]] / frozen[at[L]]))
 record("fig4.1/softmax_ratio", float(error[2][at[100]] / error[2][at[L]]))
@@ -855,6 +838,7 @@ LABELS = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
 coded = results("activations_coded", profile, device)
 sources = {"text": (iso, 1.0, heads["h2"]), "code": (coded, code_scale(d), heads["code_h2"])}
 draw.activations({LABELS[n]: coded.group(n) for n in LABELS}, run=0)
+plt.show()
 others = {}
 for reading, (res, factor, softmax_heads) in sources.items():
     others[reading] = {n: read_heads(res.group(n), factor) for n in LABELS}
@@ -870,6 +854,7 @@ record.verdict("he2025/fig4.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 draw.activation_dynamics({"softmax": heads["code_h2"], **{LABELS[n]: h for n, h in others["code"].items()}})
+plt.show()
 for reading, by_name in others.items():
     reference = np.log(sources[reading][2].gamma.mean(1))
     steps_of = sources[reading][2].steps
@@ -906,7 +891,25 @@ printed_form = theory.debiased_gd_terms(1.0, prompts.x[:1], prompts.y[:1], promp
 record("typo/terms_of_formula", int(printed_form[0].size))
 record.verdict("he2025/q-typo-sum")
 # Numbers of the captions in order, and the image files of each figure that shares one with another figure.
-captions = "1 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 3.1 3.2 3.3 3.4 3.5 4.1 4.2 4.2".split()
+captions = [
+    "1",
+    "2.1",
+    "2.2",
+    "2.3",
+    "2.4",
+    "2.5",
+    "2.6",
+    "2.7",
+    "2.8",
+    "3.1",
+    "3.2",
+    "3.3",
+    "3.4",
+    "3.5",
+    "4.1",
+    "4.2",
+    "4.2",
+]
 files = {
     "2.3": {"Head_2_kq_dynamic_main", "Head_2_ov_dynamic_main"},
     "2.5": {"Lin_smax_comparison"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -122,7 +123,7 @@ def test_stored_results_name_no_host_and_no_folder():
             continue
         text = json.dumps(results)
         assert results["device"] == device
-        assert "/" not in text.replace("run-steps/s", ""), "a path has slipped into the results"
+        assert "/" not in text, "a path has slipped into the results"
         assert {b["n_heads"] for b in results["paired"]} == set(work.HEADS)
         assert {r["runs"] for r in results["ladder"]} == set(work.RUNS)
 
@@ -161,7 +162,7 @@ def test_mistakes_end_in_one_line(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        env={"PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""},
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
     )
     assert done.returncode == 2
     assert done.stderr.startswith("error: no CUDA device was found.")

@@ -177,7 +177,9 @@ def test_effective_entries_change_something(name, index):
 
 def reduced(omega, mu) -> ReducedAttention:
     model = ReducedAttention(len(omega)).double()
-    model.load_state_dict({k: torch.tensor(v, dtype=torch.float64) for k, v in (("omega", omega), ("mu", mu))})
+    model.load_state_dict(
+        {k: torch.tensor(v, dtype=torch.float64) for k, v in (("omega", omega), ("mu", mu))}
+    )
     return model.requires_grad_(False)
 
 
@@ -236,7 +238,9 @@ def test_monte_carlo_loss_with_the_query_among_the_keys_is_the_exact_one():
         exact = float(theory.exact_loss([omega], [mu], d, L, s2, query_key=inside))
         assert abs(mean - exact) < 5 * error
         losses_of[inside] = exact
-    assert abs(losses_of[True] - losses_of[False]) > 10 * error, "the two readings must differ by more than noise"
+    assert abs(losses_of[True] - losses_of[False]) > 10 * error, (
+        "the two readings must differ by more than noise"
+    )
 
 
 # -- initial parameters -----------------------------------------------------------------------------------------------

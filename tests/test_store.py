@@ -26,7 +26,9 @@ CONFIG = "as configured"
 
 #: Findings of these tests that the store does not meet yet; strict, so a mend asks for the mark's removal.
 UNCAUGHT = pytest.mark.xfail(strict=True, reason="store.load lets another exception than UserError through")
-NOT_A_SET = pytest.mark.xfail(strict=True, reason="store.save puts each file in place before the next is written")
+NOT_A_SET = pytest.mark.xfail(
+    strict=True, reason="store.save puts each file in place before the next is written"
+)
 
 
 def save(root: Path, arrays=ARRAYS, study: str = "tiny", **about) -> Path:
@@ -75,10 +77,6 @@ def snapshot(root: Path) -> dict[str, bytes]:
     return {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
 
-def no_parts(root: Path) -> bool:
-    return not list(root.rglob("*.part"))
-
-
 # -- reading back -----------------------------------------------------------------------------------------------------
 
 
@@ -90,7 +88,7 @@ def test_round_trip(tmp_path):
     assert results.provenance["seconds"] == 1.5
     assert set(results.group("h2")) == {"kq", "steps"}
     assert results.group("h") == {}
-    assert no_parts(tmp_path)
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_saving_again_replaces(tmp_path):
@@ -244,7 +242,7 @@ def fill_disk(monkeypatch, after: int) -> None:
 def test_a_full_disk_leaves_nothing_that_reads_as_results(tmp_path, monkeypatch, after):
     fill_disk(monkeypatch, after)
     refused(lambda: save(tmp_path), "No space left on device")
-    assert no_parts(tmp_path)
+    assert not list(tmp_path.rglob("*.part"))
     refused(lambda: load(tmp_path), "no results at")
 
 
@@ -259,7 +257,7 @@ def test_a_full_disk_keeps_the_results_that_were_there(tmp_path, monkeypatch, af
     fill_disk(monkeypatch, after)
     refused(lambda: save(tmp_path, {k: v + 1 for k, v in ARRAYS.items()}), "No space left on device")
     monkeypatch.undo()
-    assert no_parts(tmp_path)
+    assert not list(tmp_path.rglob("*.part"))
     assert snapshot(tmp_path) == before
     assert same(load(tmp_path))
 

@@ -169,9 +169,7 @@ def test_noise_is_added_to_the_responses_alone():
         normals = draw(quiet)
         before, after = quiet.batch(normals), loud.batch(normals)
         torch.testing.assert_close(before.query, after.query, rtol=0, atol=0)
-        torch.testing.assert_close(
-            before.context[:, : quiet.d], after.context[:, : quiet.d], rtol=0, atol=0
-        )
+        torch.testing.assert_close(before.context[:, : quiet.d], after.context[:, : quiet.d], rtol=0, atol=0)
         noise = (after.context - before.context)[:, quiet.d :]  # (L, N, B)
         assert_moment(noise**2, s2[0])
         assert_moment((after.target - before.target) ** 2, s2[1])
@@ -215,7 +213,8 @@ def test_runs_and_prompts_do_not_mix(task):
 
 
 @pytest.mark.parametrize(
-    "task", [LinearRegression(d=3, L=4), LinearRegression(d=3, L=4, covariance=SIGMA), MultiTaskRegression(L=4)]
+    "task",
+    [LinearRegression(d=3, L=4), LinearRegression(d=3, L=4, covariance=SIGMA), MultiTaskRegression(L=4)],
 )
 def test_every_normal_is_used(task):
     normals = draw(task, 1)
@@ -269,7 +268,9 @@ def test_what_defines_no_task_is_refused(make):
     ],
     ids=["noise", "target noise", "beta", "feature twice", "ragged"],
 )
-@pytest.mark.xfail(strict=True, reason="not checked by the tasks yet: a traceback later, or silently other data")
+@pytest.mark.xfail(
+    strict=True, reason="not checked by the tasks yet: a traceback later, or silently other data"
+)
 def test_more_of_what_defines_no_task_is_refused(make):
     with pytest.raises(UserError):
         make()

@@ -292,7 +292,8 @@ def heatmap_row(
         )
     if label:
         panels[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=11)
-    _bar(panels[0].figure, image, list(panels if bar_axes is None else bar_axes))
+    short = matrices[0].shape[0] < 3
+    _bar(panels[0].figure, image, list(panels if bar_axes is None else bar_axes), 2 if short else 5)
     return panels[0].figure, panels
 
 
@@ -346,9 +347,11 @@ def _limit(matrices: Sequence[np.ndarray]) -> float:
     return max(float(np.max(np.abs(matrix))) for matrix in matrices) or 1.0
 
 
-def _bar(fig: Figure, image: AxesImage, axes: list[Axes]) -> None:
-    bar = fig.colorbar(image, ax=axes, shrink=0.82, aspect=16, pad=0.02)
+def _bar(fig: Figure, image: AxesImage, axes: list[Axes], ticks: int = 5) -> None:
+    bar = fig.colorbar(
+        image, ax=axes, shrink=0.82 if ticks > 2 else 1.0, aspect=16 if ticks > 2 else 5, pad=0.02
+    )
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=2)
-    bar.locator = plt.MaxNLocator(nbins=5, symmetric=True)
+    bar.locator = plt.MaxNLocator(nbins=ticks, symmetric=True)
     bar.update_ticks()

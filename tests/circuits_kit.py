@@ -1,0 +1,46 @@
+"""Circuits whose heads are known exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iclbook.theory import he2025 as theory
+
+
+def synthetic(
+    omega, mu, d: int = 5, kq_noise: float = 0.0, ov_noise: float = 0.0, scale: float = 1.0
+) -> dict:
+    """A group whose heads are known: omega, mu ``(T, R, H)``, deviations of exactly these sizes, rubbish where it must not matter."""
+    omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
+    rng = np.random.default_rng(0)
+    residual = rng.normal(size=(*omega.shape, d + 1, d))
+    residual[..., :d, :] -= (
+        np.trace(residual[..., :d, :], axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)
+    )
+    residual /= np.linalg.norm(residual, axis=(-2, -1), keepdims=True)
+    kq = rng.normal(size=(*omega.shape, d + 1, d + 1))  # its last column stays: it meets the query's zero
+    pattern = omega[..., None, None] * np.eye(d + 1, d)
+    kq[..., :d] = pattern + kq_noise * np.sqrt(d) * np.abs(omega)[..., None, None] * residual
+    row = rng.normal(size=(*mu.shape, d))
+    row *= ov_noise * np.abs(mu)[..., None] / np.linalg.norm(row, axis=-1, keepdims=True)
+    ov = np.concatenate([row, mu[..., None]], -1)[..., None, :]
+    return {"steps": np.arange(len(omega)), "kq": kq / scale, "ov": ov, "loss": np.zeros(omega.shape[:2])}
+
+
+def on_manifold(
+    n_heads: int, d: int = 5, L: int = 40, s2: float = 0.1, gamma: float = 0.13
+) -> tuple[np.ndarray, np.ndarray]:
+    """omega and mu (H,) on the solution manifold, heads of one sign sharing its mu unequally; one head at its own optimum."""
+    if n_heads == 1:
+        best = theory.single_head_approx(d, L, s2)
+        return np.array([best.omega]), np.array([best.mu])
+    signs = np.where(np.arange(n_heads) % 2 == 0, 1.0, -1.0)
+    shares = np.arange(1.0, n_heads + 1)
+    for s in (1.0, -1.0):
+        shares[signs == s] /= shares[signs == s].sum()
+    return gamma * signs, float(theory.manifold_mu(gamma, d, L, s2)) * signs * shares
+
+
+def settled_group(omega: np.ndarray, mu: np.ndarray, scale: float = 1.0) -> dict[str, np.ndarray]:
+    """A group of one run that stands at omega, mu (H,) in all of three records; ``scale`` is the model's factor on scores."""
+    return synthetic(*(np.broadcast_to(v, (3, 1, len(omega))) for v in (omega, mu)), scale=scale)

@@ -1,0 +1,187 @@
+"""From trained circuits to numbers per head, and the errors measured on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from circuits_kit import synthetic
+
+from iclbook.experiments.he2025.circuits import (
+    SETTLED,
+    Heads,
+    code_scale,
+    read_heads,
+    read_multi_heads,
+    settled,
+    spread,
+)
+from iclbook.experiments.he2025.measure import squared_errors
+from iclbook.experiments.study import GroupSpec, Study
+from iclbook.models import Attention, ReducedAttention
+from iclbook.tasks import LinearRegression
+from iclbook.theory import he2025 as theory
+from iclbook.training import History, Run, log_and_linear_steps
+
+# -- circuits to heads ------------------------------------------------------------------------------------------------
+
+
+OMEGA = np.array([[[0.2, -0.1], [0.3, 0.0]], [[0.13, -0.13], [0.4, 0.001]]])  # (T, R, H)
+MU = np.array([[[1.0, -2.0], [0.5, 0.1]], [[3.5, -3.5], [2.0, 0.01]]])
+
+
+@pytest.mark.parametrize("scale", [1.0, code_scale(5)])
+def test_read_heads_finds_what_was_put_in(scale):
+    heads = read_heads(synthetic(OMEGA, MU, kq_noise=0.07, ov_noise=0.03, scale=scale), scale)
+    np.testing.assert_allclose(heads.omega, OMEGA, atol=1e-14)
+    np.testing.assert_allclose(heads.mu, MU, atol=1e-14)
+    seen = OMEGA != 0
+    np.testing.assert_allclose(heads.kq_deviation[seen], 0.07, rtol=1e-10)
+    np.testing.assert_allclose(heads.ov_deviation, 0.03, rtol=1e-10)
+
+
+def test_read_heads_needs_the_models_scale():
+    heads = read_heads(synthetic(OMEGA, MU, scale=code_scale(5)))
+    np.testing.assert_allclose(heads.omega, OMEGA * np.sqrt(6))
+    assert code_scale(5) == pytest.approx(1 / np.sqrt(6))
+    assert code_scale(6, 2) == pytest.approx(1 / np.sqrt(8))
+    assert code_scale(6, 2) == Attention(6, 1, n_tasks=2, score_scale="code").scale
+
+
+def test_a_head_of_zeros_warns_of_nothing():
+    heads = read_heads(synthetic([[[0.3, 0.0]]], [[[1.0, 0.0]]]))
+    assert heads.active.tolist() == [[True, False]]
+    assert heads.patterned(0.1).all()
+
+
+def test_read_heads_of_a_reduced_model():
+    heads = read_heads(
+        {"steps": np.arange(2), "omega": OMEGA.astype(np.float32), "mu": MU.astype(np.float32)}
+    )
+    np.testing.assert_allclose(heads.omega, OMEGA, rtol=1e-6)
+    np.testing.assert_allclose(heads.mu, MU, rtol=1e-6)
+    assert not heads.kq_deviation.any()
+    assert heads.omega.dtype == np.float64
+
+
+def test_what_heads_say_of_themselves():
+    heads = read_heads(synthetic(OMEGA, MU, kq_noise=0.05, ov_noise=0.15))
+    # abs(omega) weighted by abs(mu); a dummy hardly counts
+    np.testing.assert_allclose(heads.gamma[0, 0], (0.2 * 1 + 0.1 * 2) / 3)
+    np.testing.assert_allclose(heads.gamma[1], [0.13, (0.4 * 2 + 0.001 * 0.01) / 2.01])
+    np.testing.assert_allclose(heads.positive_mu[1], [3.5, 2.01])
+    # a head is active or a dummy by where it ends, and then for the whole run
+    assert heads.active.tolist() == [[True, True], [True, False]]
+    assert heads.patterned(0.16).all()
+    assert not heads.patterned(0.14).any()
+    values = np.arange(8.0).reshape(2, 2, 2)
+    np.testing.assert_array_equal(
+        heads.worst(values), [[1.0, 2.0], [5.0, 6.0]]
+    )  # 3 and 7 belong to the dummy
+    lame = OMEGA.copy()
+    lame[:, 0, 1] = 0.0
+    assert not read_heads(synthetic(lame, MU)).patterned(0.16)[:, 0].any(), (
+        "a mu without an omega is no pattern"
+    )
+
+
+def test_settled_is_the_mean_over_the_last_tenth():
+    steps = np.arange(0, 101, 5)
+    np.testing.assert_allclose(settled(steps, steps.astype(float)), (90 + 95 + 100) / 3)
+    np.testing.assert_allclose(settled(steps, np.stack([steps, -steps], 1)), [95, -95])
+    assert settled(np.array([0, 1, 2]), np.array([5.0, 6.0, 7.0])) == 7.0
+    heads = Heads(steps, *(np.ones((21, 1, 1)) * v for v in (0.1, 1.0, 0.0, 0.0)))
+    np.testing.assert_allclose(heads.settled(steps[:, None] * heads.omega[:, 0]), [9.5])
+
+
+def test_the_settled_records_of_a_full_training_are_evenly_spaced():
+    steps = np.array(log_and_linear_steps(500_000))
+    late = steps[steps >= (1 - SETTLED) * steps[-1]]
+    assert len(late) >= 10
+    assert len(set(np.diff(late).tolist())) == 1
+
+
+def test_spread():
+    np.testing.assert_allclose(spread(np.array([[1.0, 2.0], [3.0, 3.0]])), [0.5, 0.0])
+
+
+SUPPORTS = ((0, 1, 2, 3), (2, 3, 4, 5))
+
+
+def multi(omega, mu, scale: float = 1.0) -> dict:
+    """Two-task group: omega ``(R, H, 6)``, mu ``(R, H, 2)``, constant over the last tenth and rubbish before."""
+    omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
+    rng = np.random.default_rng(1)
+    steps = np.arange(0, 101, 10)
+    kq = rng.normal(size=(len(steps), *omega.shape[:2], 8, 8))
+    ov = rng.normal(size=(len(steps), *mu.shape[:2], 2, 8))
+    late = steps >= 90
+    for j in range(6):
+        kq[late, ..., j, j] = omega[..., j] / scale
+    for n in range(2):
+        ov[late, ..., n, 6 + n] = mu[..., n]
+    return {"steps": steps, "kq": kq, "ov": ov}
+
+
+@pytest.mark.parametrize("scale", [1.0, code_scale(6, 2)])
+def test_read_multi_heads_and_transfer(scale):
+    omega = np.array([[[0.3, 0.1, 0.4, 0.6, 0, 0], [0, 0, -0.2, -0.4, -0.1, -0.5]]])
+    mu = np.array([[[2.0, 0.1], [-0.3, -3.0]]])
+    heads = read_multi_heads(multi(omega, mu, scale), SUPPORTS, scale)
+    np.testing.assert_allclose(heads.omega, omega, atol=1e-14)
+    np.testing.assert_allclose(heads.mu, mu, atol=1e-14)
+    assert heads.groups == ((0, 1), (2, 3), (4, 5))
+    np.testing.assert_allclose(heads.by_group(), [[[0.2, 0.5, 0.0], [0.0, -0.3, -0.3]]], atol=1e-14)
+    # transfer[n, S] = sum over heads of mu_n omega_S
+    expected = [[2.0 * 0.2, 2.0 * 0.5 + 0.3 * 0.3, 0.3 * 0.3], [0.1 * 0.2, 0.1 * 0.5 + 3.0 * 0.3, 3.0 * 0.3]]
+    np.testing.assert_allclose(heads.transfer(), [expected], atol=1e-14)
+
+
+def test_three_heads_in_superposition_have_unit_transfer_on_the_tasks_features():
+    """Figure 3.5: one head serves both tasks with opposite signs and stands on what the tasks do not share."""
+    g, m = 0.1, 10.0
+    omega = np.array([[[g, g, g, g, 0, 0], [0, 0, g, g, g, g], [-g / 2, -g / 2, -g, -g, -g / 2, -g / 2]]])
+    mu = np.array([[[m, 0.0], [0.0, m], [0.0, 0.0]]])
+    transfer = read_multi_heads(multi(omega, mu), SUPPORTS, 1.0).transfer()[0]
+    np.testing.assert_allclose(transfer, [[1, 1, 0], [0, 1, 1]], atol=1e-12)
+
+
+# -- measurements -----------------------------------------------------------------------------------------------------
+
+
+def test_squared_errors_are_those_of_the_closed_forms():
+    """Softmax pairs as printed, as coded and reduced on the solution manifold, linear attention as one GD step."""
+    d, L, s2, gamma, eta = 5, 40, 0.1, 0.2, 0.8
+    mu = float(theory.manifold_mu(gamma, d, L, s2))
+    pair = {"omega": [[[gamma, -gamma]]], "mu": [[[mu, -mu]]]}
+    kwargs = (("d", d), ("n_heads", 2))
+    run = (Run(0),)
+    specs = {
+        "printed": GroupSpec("printed", Attention, kwargs, run),
+        "coded": GroupSpec("coded", Attention, (*kwargs, ("score_scale", "code")), run),
+        "reduced": GroupSpec("reduced", ReducedAttention, (("n_heads", 2),), run),
+        "linear": GroupSpec("linear", Attention, (("d", d), ("n_heads", 1), ("activation", "linear")), run),
+    }
+    study = Study("he2025", "measured", LinearRegression(), tuple(specs.values()), 40)
+    groups = {
+        "printed": synthetic(pair["omega"], pair["mu"]),
+        "coded": synthetic(pair["omega"], pair["mu"], scale=code_scale(d)),
+        "reduced": {k: np.array(v) for k, v in pair.items()},
+        "linear": synthetic([[[eta]]], [[[1.0]]]),
+    }
+    histories = {
+        name: History(
+            np.arange(1),
+            np.zeros((1, 1)),
+            {k: v.astype(np.float32) for k, v in group.items() if k not in ("steps", "loss")},
+        )
+        for name, group in groups.items()
+    }
+    for length in (10, 40):
+        errors = squared_errors(study, histories, length, 6)
+        exact = theory.pair_loss_exact(gamma, mu, d, length, s2)
+        for name in ("printed", "coded", "reduced"):
+            assert abs(errors[name][0][0] - exact) < 5 * errors[name][1][0]
+            np.testing.assert_allclose(errors[name][0], errors["printed"][0], rtol=1e-4)  # common prompts
+        linear = float(theory.linear_attention_error(eta, d, length, s2))
+        assert abs(errors["linear"][0][0] - linear) < 5 * errors["linear"][1][0]
+        assert errors["linear"][1][0] < 0.05 * linear
