@@ -93,6 +93,15 @@ def test_a_run_alone_equals_the_same_run_among_seven_different_ones(compile):
         np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
 
 
+@pytest.mark.slow
+def test_every_trainer_of_a_process_is_compiled(monkeypatch):
+    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 1)
+    monkeypatch.setattr(torch._dynamo.config, "fail_on_recompile_limit_hit", True)
+    for seed in range(3):
+        t = trainer([Run(seed)], steps=3, n_heads=1 + seed, compile=True)
+        assert np.isfinite(t.train(progress=False)["g"].loss[1:]).all()
+
+
 def test_runs_with_one_stream_see_the_same_data_and_others_do_not():
     t = trainer([Run(1, stream=5), Run(1, stream=5), Run(1, stream=6)], steps=5)
     loss = t.train(progress=False)["g"].loss[1:]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import types
+from collections.abc import Callable
 
 import torch
 
@@ -30,3 +32,14 @@ def can_compile(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.utils._triton.has_triton()
     return any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c)
+
+
+def compile_method(method: types.MethodType) -> Callable:
+    """torch.compile for a bound method, of a code object of its own.
+
+    Compiled code is cached by code object, and after eight recompilations of one the rest silently runs uncompiled: without the copy,
+    the ninth trainer of a process would be slow.
+    """
+    f = method.__func__
+    own = types.FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    return torch.compile(types.MethodType(own, method.__self__), dynamic=False)

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from ..errors import UserError
 from ..tasks import Batch
 from . import checkpoint as checkpoints
-from .devices import can_compile, pick_device
+from .devices import can_compile, compile_method, pick_device
 from .groups import DATA, Group, generator
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
@@ -106,7 +106,7 @@ class Trainer:
             (len(self.streams), block, task.normals, batch_size), device=self.device, dtype=dtype
         )
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._one_step = torch.compile(self._step_all, dynamic=False) if self.compiled else self._step_all
+        self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
         self.done = 0
         self._losses: list[list[np.ndarray]] = [[] for _ in self.groups]
         self._circuits: list[list[dict[str, np.ndarray]]] = [[] for _ in self.groups]
