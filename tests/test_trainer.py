@@ -195,8 +195,11 @@ def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line(tmp_path):
     path = tmp_path / "run.pt"
     t = trainer([Run(0)], steps=20)
     t.train(path, progress=False, until=7)
+    for other in (trainer([Run(1)], steps=20), trainer([Run(0)], steps=20, score_scale="code")):
+        with pytest.raises(UserError, match="another configuration"):
+            other.train(path, progress=False)
     with pytest.raises(UserError, match="another configuration"):
-        trainer([Run(1)], steps=20).train(path, progress=False)
+        trainer([Run(0)], steps=20).train(path, progress=False, about="newer code")
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UserError, match="damaged"):
         trainer([Run(0)], steps=20).train(path, progress=False)

@@ -26,8 +26,8 @@ from .errors import UserError
 from .profiles import check_profile
 from .project import find_root
 
-#: Packages whose code can change a trained number, relative to this package.
-SOURCES = ("tasks", "models", "training", "experiments/study.py")
+#: Code that can change a stored number, relative to this package.
+SOURCES = ("tasks", "models", "training", "experiments/study.py", "experiments/he2025/measure.py")
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,20 @@ def provenance(config: str, seconds: float, device: str, **extra: Any) -> dict[s
     }
 
 
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".part")
+def _write(files: Mapping[Path, bytes]) -> None:
+    """Write all of these files or none: the parts first, since a full disk shows there; then put them in place."""
+    parts = {path: path.with_name(path.name + ".part") for path in files}
+    path = next(iter(files))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            parts[path].write_bytes(content)
+        for path, part in parts.items():
+            os.replace(part, path)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
+        for part in parts.values():
+            with suppress(OSError):
+                part.unlink()
         raise UserError(
             f"cannot write {path} ({error.strerror})", "Free space there or make the folder writable."
         ) from error
@@ -136,14 +141,14 @@ def save(
     for key, array in arrays.items():
         group, name = key.split("/", 1)
         groups.setdefault(group, {})[name] = np.asarray(array)
-    sums = {}
+    sums, files = {}, {}
     for group, members in groups.items():
         buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **members)
-        _write(base / study / f"{group}.npz", buffer.getvalue())
+        files[base / study / f"{group}.npz"] = buffer.getvalue()
         sums[group] = hashlib.sha256(buffer.getvalue()).hexdigest()
     path = base / f"{study}.json"
-    _write(path, (json.dumps({**about, "files": sums}, indent=1) + "\n").encode())
+    _write(files | {path: (json.dumps({**about, "files": sums}, indent=1) + "\n").encode()})
     return path
 
 
@@ -159,8 +164,8 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         raise UserError(f"no results at {path}", f"Make them with: {command}")
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-        about["files"], about["config"], about["source"]
-    except (ValueError, KeyError, TypeError) as error:
+        about["files"].items(), about["config"], about["source"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is damaged", f"Restore it from git, or: {command} --fresh") from error
     return about
 
@@ -212,7 +217,7 @@ def load(
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as data:
                 arrays.update({f"{group}/{name}": data[name] for name in data.files})
-        except ValueError as error:
+        except Exception as error:
             raise UserError(
                 f"the result file {path} holds pickled or unreadable arrays",
                 f"Make it anew: {command} --fresh",
@@ -224,4 +229,4 @@ def restamp(paper: str, profile: str, study: str, root: Path | None = None) -> N
     """Mark a study's results as made from today's source, after its replay has passed."""
     about = read_provenance(paper, profile, study, root)
     about["source"] = source_digest()
-    _write(folder(paper, profile, root) / f"{study}.json", (json.dumps(about, indent=1) + "\n").encode())
+    _write({folder(paper, profile, root) / f"{study}.json": (json.dumps(about, indent=1) + "\n").encode()})

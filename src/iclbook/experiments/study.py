@@ -89,7 +89,7 @@ def pack(histories: dict[str, History]) -> dict[str, np.ndarray]:
 def _train(study: Study, path: Path, device: str, progress: bool) -> tuple[dict[str, History], str, bool]:
     """Train a study (or a part of one), resuming from ``path``: histories, kind of device, whether steps were compiled."""
     trainer = study.trainer(device)
-    histories = trainer.train(path, progress=progress)
+    histories = trainer.train(path, progress=progress, about=f"{study.describe()} {store.source_digest()}")
     return histories, trainer.device.type, trainer.compiled
 
 
@@ -171,7 +171,7 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
         ):
             stored = results[key][:rows]
             allowed = REPLAY_ATOL + REPLAY_RTOL * np.abs(stored)
-            worst = max(worst, float((np.abs(again[key] - stored) / allowed).max()))
+            worst = float(np.maximum(worst, (np.abs(again[key] - stored) / allowed).max()))  # keeps a NaN
     return worst
 
 
@@ -179,9 +179,15 @@ def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
     """Replay a stored study and, if it agrees, stamp it as made from today's source.
 
     Raises:
-        UserError: the replay deviates.
+        UserError: the replay deviates, or the results come from another kind of device, whose random numbers cannot be drawn here.
     """
     results = store.load(study.paper, profile, study.name, study.describe(), check_source=False)
+    made_on = results.provenance["device"]
+    if made_on != device:
+        raise UserError(
+            f"the results of {study.name} were made on {made_on}",
+            f"Verify them there, with --device {made_on}.",
+        )
     worst = replay(study, results, device)
     if not worst <= 1:
         raise UserError(

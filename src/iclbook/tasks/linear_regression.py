@@ -69,7 +69,10 @@ class LinearRegression:
 
     def _factor(self) -> Tensor:
         """Lower Cholesky factor ``(d, d)`` of the covariance."""
-        sigma = torch.tensor(self.covariance, dtype=torch.float64)
+        try:
+            sigma = torch.tensor(self.covariance, dtype=torch.float64)
+        except (ValueError, TypeError):
+            raise UserError("the covariance is not a matrix", f"Give a {self.d} x {self.d} matrix.") from None
         if sigma.shape != (self.d, self.d):
             raise UserError(
                 f"covariance of shape {tuple(sigma.shape)} for d={self.d}",

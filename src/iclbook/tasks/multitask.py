@@ -42,6 +42,10 @@ class MultiTaskRegression:
             raise UserError(
                 f"d={self.d}, L={self.L} define no task", "Set d to 1 or more and L to 2 or more."
             )
+        if min(self.noise_var, self.target_noise_var, self.beta_var) < 0:
+            raise UserError("a variance of the multi-task data is negative", "Give variances of 0 or more.")
+        if any(len(set(s)) < len(s) for s in self.supports):
+            raise UserError(f"supports {self.supports} list a feature twice", "List each feature once.")
         if not self.supports or any(not s or min(s) < 0 or max(s) >= self.d for s in self.supports):
             raise UserError(
                 f"supports {self.supports} for d={self.d}", f"Give each task features from 0 to {self.d - 1}."

@@ -108,6 +108,7 @@ class Trainer:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
         self.done = 0
+        self._about = ""
         self._losses: list[list[np.ndarray]] = [[] for _ in self.groups]
         self._circuits: list[list[dict[str, np.ndarray]]] = [[] for _ in self.groups]
 
@@ -175,7 +176,10 @@ class Trainer:
             )
             self._losses[i].append(mean.cpu().numpy())
             self._loss_sums[i].zero_()
-            self._circuits[i].append({k: v.cpu().numpy() for k, v in group.circuits(self._params[i]).items()})
+            circuits = group.circuits(
+                self._params[i]
+            )  # of a reduced model: the parameters themselves, hence the copy
+            self._circuits[i].append({k: v.cpu().numpy().copy() for k, v in circuits.items()})
 
     def history(self) -> dict[str, History]:
         """Records so far, by group name."""
@@ -190,7 +194,7 @@ class Trainer:
     def parameters(self) -> dict[str, dict[str, np.ndarray]]:
         """Current parameters, by group and name, each ``(R, ...)``."""
         return {
-            g.name: {k: v.cpu().numpy() for k, v in p.items()}
+            g.name: {k: v.cpu().numpy().copy() for k, v in p.items()}
             for g, p in zip(self.groups, self._params, strict=True)
         }
 
@@ -198,9 +202,9 @@ class Trainer:
 
     def _describe(self) -> str:
         runs = [(g.name, g.optimiser, list(g.runs), sorted(g.rate_factors.items())) for g in self.groups]
-        return repr(
-            (self.task, runs, self.batch_size, self.steps, self.record, str(self.dtype), self.device.type)
-        )
+        models = [(type(g.model).__name__, g.loss.__qualname__, _settings(g.model)) for g in self.groups]
+        sizes = (self.batch_size, self.steps, self.record, str(self.dtype), self.device.type)
+        return repr((self.task, runs, models, sizes, self._about))
 
     def _save(self, path: Path) -> None:
         checkpoints.save(
@@ -242,14 +246,18 @@ class Trainer:
         every_s: float = 60.0,
         progress: bool = True,
         until: int | None = None,
+        about: str = "",
     ) -> dict[str, History]:
         """Train to the end (or to step ``until``), resuming from ``checkpoint`` when it exists.
+
+        ``about`` is kept in the checkpoint, which is refused by a trainer that is told another one: what else must not change.
 
         Ctrl-C finishes the step under way, writes the checkpoint and raises KeyboardInterrupt; the next call goes on from there.
 
         Raises:
             UserError: damaged or foreign checkpoint, unwritable folder, or a loss that is no longer finite.
         """
+        self._about = about
         resumed = checkpoint is not None and self._restore(checkpoint)
         if not resumed and not self._losses[0]:
             self._keep(0)
@@ -279,6 +287,13 @@ class Trainer:
         if checkpoint is not None and self.done < self.steps:
             self._save(checkpoint)
         return self.history()
+
+
+def _settings(model: torch.nn.Module) -> list[tuple[str, Any]]:
+    """The plain values that a model was made with: two models of equal shapes may still compute different things."""
+    return sorted(
+        (k, v) for k, v in vars(model).items() if isinstance(v, bool | int | float | str) and k != "training"
+    )
 
 
 def _leaves(tree: Any) -> list[Tensor]:

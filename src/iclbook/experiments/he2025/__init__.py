@@ -46,7 +46,7 @@ def train(
         executor: where to train the groups of each study, see :func:`iclbook.experiments.study.train_study`.
 
     Raises:
-        UserError: unknown study, or a replay that deviates.
+        UserError: unknown study, results that are damaged or stale (with ``fresh`` they are made anew), a replay that deviates.
     """
     for name in only or list(studies(profile)):
         study = _named(name, profile)
@@ -54,13 +54,12 @@ def train(
             worst = verify_study(study, profile, "cpu" if device == "auto" else device)
             print(f"{name}: replay agrees, largest deviation {worst:.2g} of the tolerance", flush=True)
             continue
-        if not fresh:
-            try:
-                store.load(PAPER, profile, name, study.describe())
-                print(f"{name}: results are there already (train them again with --fresh)", flush=True)
-                continue
-            except UserError:
-                pass
+        if not fresh and (store.folder(PAPER, profile) / f"{name}.json").exists():
+            store.load(
+                PAPER, profile, name, study.describe()
+            )  # damaged or stale ones are never overwritten unasked
+            print(f"{name}: results are there already (train them again with --fresh)", flush=True)
+            continue
         print(f"{name}: {study.steps:,} steps of {sum(len(g.runs) for g in study.groups)} runs", flush=True)
         about = train_study(study, profile, device, fresh, executor=executor).provenance
         print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)

@@ -109,11 +109,20 @@ class MultiHeads:
         omega: ``(R, H, d)`` diagonal of KQ's top block, the score scale included.
         mu: ``(R, H, N)`` diagonal of OV's response block.
         groups: feature indices of each group: own to task 1, shared, own to task 2.
+        kq_deviation: ``(R, H)`` norm of KQ's effective columns without the diagonal, over that of the diagonal.
+        ov_deviation: ``(R, H)`` norm of OV's read-out rows without the diagonal of its response block, over that of the diagonal.
     """
 
     omega: np.ndarray
     mu: np.ndarray
     groups: tuple[tuple[int, ...], ...]
+    kq_deviation: np.ndarray
+    ov_deviation: np.ndarray
+
+    @property
+    def active(self) -> np.ndarray:
+        """``(R, H)`` heads that are not dummies, by the norms of omega and mu."""
+        return theory.active_heads(np.linalg.norm(self.omega, axis=-1), np.linalg.norm(self.mu, axis=-1))
 
     def by_group(self) -> np.ndarray:
         """``(R, H, 3)`` mean omega of each feature group."""
@@ -134,4 +143,9 @@ def read_multi_heads(
     groups = tuple(tuple(sorted(s)) for s in (first - second, first & second, second - first))
     omega = scale * np.diagonal(kq[..., :d, :d], axis1=-2, axis2=-1)
     mu = np.diagonal(ov[..., :, d : d + n], axis1=-2, axis2=-1)
-    return MultiHeads(omega, mu, groups)
+    kq_norm, ov_norm = (np.linalg.norm(m, axis=-1) for m in (omega, mu))
+    kq_all, ov_all = scale * np.linalg.norm(kq[..., :d], axis=(-2, -1)), np.linalg.norm(ov, axis=(-2, -1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kq_off = np.sqrt(np.maximum(kq_all**2 - kq_norm**2, 0)) / kq_norm
+        ov_off = np.sqrt(np.maximum(ov_all**2 - ov_norm**2, 0)) / ov_norm
+    return MultiHeads(omega, mu, groups, kq_off, ov_off)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from .circuits import MultiHeads
@@ -12,6 +14,14 @@ USED, UNUSED = ((0, 1), (1, 2)), (2, 0)
 SERVES = 0.1
 
 Values = dict[str, list[float]]
+
+
+def pattern(by_h: Mapping[int, MultiHeads]) -> Values:
+    """The global pattern, worst active head of each head count: everything beside the diagonals, over the diagonals."""
+    return {
+        name: [float(np.where(h.active, getattr(h, name), 0.0).max()) for h in by_h.values()]
+        for name in ("kq_deviation", "ov_deviation")
+    }
 
 
 def one_head(heads: MultiHeads) -> Values:

@@ -33,7 +33,7 @@ def isotropic(
     """Figures 2.1-2.8, 4.1 and 4.2: all models on the isotropic task, on common data per seed.
 
     ``h<H>`` are the models as printed, ``code_h<H>`` divide scores by sqrt(d+1) as the published code does, ``linear`` is one-head linear
-    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads, ``reduced_h<H>`` the (omega, mu) model on the true loss.
+    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads.
     Eight heads, which the document does not show, are an extra with one seed.
     """
     runs = _seeds(seeds, rate)
@@ -41,11 +41,16 @@ def isotropic(
     groups += [_attention(f"code_h{h}", 5, h, runs, score_scale="code") for h in (1, 2)]
     groups.append(_attention("linear", 5, 1, runs, activation="linear"))
     groups += [_attention(name, 5, 2, runs, activation=name) for name in ("affine", "square", "tanh")]
-    small = tuple(Run(seed, rate=rate, init_scale=0.1) for seed in range(seeds))
-    groups += [GroupSpec(f"reduced_h{h}", ReducedAttention, (("n_heads", h),), small) for h in (1, 2, 4)]
     return Study(
         "he2025", "isotropic", LinearRegression(), tuple(groups), steps, batch_size, measure=error_by_length
     )
+
+
+def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
+    """The model of two numbers per head on the true loss, from a small start (Mechanistic Interpretation)."""
+    runs = tuple(Run(seed, rate=rate, init_scale=0.1) for seed in range(seeds))
+    groups = tuple(GroupSpec(f"h{h}", ReducedAttention, (("n_heads", h),), runs) for h in (1, 2, 4))
+    return Study("he2025", "reduced", LinearRegression(), groups, steps, batch_size)
 
 
 def activations_coded(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
@@ -110,6 +115,7 @@ def studies(profile: str) -> dict[str, Study]:
     if check_profile(profile) == "paper":
         every = [
             isotropic(500_000, 2, HEADS),
+            reduced(500_000, 4),
             activations_coded(500_000, 2),
             nonisotropic(500_000, 2),
             multitask("text", 500_000, 2),
@@ -122,6 +128,7 @@ def studies(profile: str) -> dict[str, Study]:
     else:
         every = [
             isotropic(600, 2, HEADS[:4], batch_size=64, rate=5e-3),
+            reduced(300, 2, batch_size=64, rate=5e-3),
             activations_coded(300, 1, batch_size=64, rate=5e-3),
             nonisotropic(600, 2),
             multitask("text", 400, 1),

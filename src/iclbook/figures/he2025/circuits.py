@@ -26,7 +26,7 @@ def circuits(group: Group, run: int, record: int = -1, columns: int | None = Non
     """All heads of one run: KQ above, OV below, one colour scale a row."""
     kq, ov = _matrices(group, record, run)
     titles = [f"head {h + 1}" for h in range(len(kq))]
-    return style.heatmap_grid({"KQ": kq, "OV": ov}, titles, columns=columns or max(4, len(kq)))[0]
+    return style.heatmap_grid({"KQ": kq, "OV": ov}, titles, columns=columns or len(kq))[0]
 
 
 def circuits_at(group: Group, step: int, columns: int) -> Figure:
@@ -45,20 +45,22 @@ def circuit_rows(groups: Mapping[str, Group], run: int, scales: Mapping[str, flo
     return fig
 
 
-def activations(groups: Mapping[str, Group], run: int) -> Figure:
-    """Two-head circuits of several activations, a pair of columns each."""
+def activations(groups: Mapping[str, Group], run: int, scale: float) -> Figure:
+    """Two-head circuits of several activations, a pair of columns each on one colour scale; titles carry omega and mu."""
     fig, axes = style.figure(2 * len(groups), 2, height=2.9, squeeze=False, height_ratios=[3, 1])
     for i, (name, group) in enumerate(groups.items()):
-        kq, ov = _matrices(group, -1, run)
+        kq, ov = _matrices(group, -1, run, scale)
         for row, matrices in enumerate((kq, ov)):
             limit = max(np.abs(m).max() for m in matrices)
             for h, matrix in enumerate(matrices):
-                title = f"{name}\nhead {h + 1}" if row == 0 else None
+                d = kq[h].shape[1]
+                value = f"ω = {np.trace(kq[h][:d]) / d:.2f}" if row == 0 else f"μ = {ov[h][0, -1]:.2f}"
+                title = f"{name}\nhead {h + 1}: {value}" if row == 0 else value
                 style.heatmap(axes[row, 2 * i + h], matrix, limit, title=title)
     axes[0, 0].set_ylabel("KQ", rotation=0, ha="right", va="center")
     axes[1, 0].set_ylabel("OV", rotation=0, ha="right", va="center")
-    for ax in axes[0]:
-        ax.title.set_fontsize(9)
+    for ax in axes.ravel():
+        ax.title.set_fontsize(8.5)
     return fig
 
 

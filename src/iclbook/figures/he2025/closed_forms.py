@@ -12,9 +12,15 @@ from .. import style
 
 
 def approximation(
-    steps: np.ndarray, true: np.ndarray, approx: np.ndarray, lengths: Sequence[int], gap: np.ndarray
+    steps: np.ndarray,
+    true: np.ndarray,
+    approx: np.ndarray,
+    lengths: Sequence[int],
+    gap: np.ndarray,
+    excess_gap: np.ndarray,
+    trained: int,
 ) -> Figure:
-    """Left: both losses at the points of a training run. Right: relative error at a pair near the optimum against L."""
+    """Left: both losses at the points of a training run. Right: relative error of the loss, and of its excess over the noise, against L."""
     fig, (left, right) = style.figure(2, height=2.9)
     left.plot(
         np.maximum(steps, 0.7), true, color=style.COLOURS["measured"], marker="o", ms=3, label="true loss"
@@ -25,9 +31,14 @@ def approximation(
     left.set_xscale("log")
     left.set(xlabel="training step", ylabel="loss at (ω, μ) of the run", ylim=(0, None))
     left.legend()
-    right.loglog(lengths, 100 * gap, color=style.COLOURS["measured"], marker="o")
+    right.loglog(lengths, 100 * gap, color=style.COLOURS["measured"], marker="o", label="of the loss")
+    right.loglog(
+        lengths, 100 * excess_gap, color=style.PALETTE[3], marker="s", label="of its excess over the noise"
+    )
     right.axhline(1, color=style.COLOURS["dummy"], lw=0.9, ls=":", label="1 %")
-    right.axvline(40, color=style.COLOURS["paper"], lw=1.2, ls=(0, (5, 3)), label="the document's L = 40")
+    right.axvline(
+        trained, color=style.COLOURS["paper"], lw=1.2, ls=(0, (5, 3)), label=f"the document's L = {trained}"
+    )
     right.set(xlabel="context length L", ylabel="relative error (%)")
     right.legend(fontsize=8)
     return fig
@@ -76,11 +87,21 @@ def pair(
     left.set(xlabel="prediction of debiased GD", ylabel="prediction of the pair", xlim=(-3, 3), ylim=(-3, 3))
     rms = np.sqrt(np.mean((yhat - gd) ** 2))
     left.set_title(f"γ = {gamma:.2f}: rms difference {rms:.3f}")
-    right.plot(grid, losses, color=style.COLOURS["measured"], label="pair with its best μ")
-    right.axhline(gd_loss, color=style.COLOURS["debiased"], ls="--", label="debiased GD, the limit γ → 0")
-    right.plot(gamma, loss, "o", ms=8, color=style.COLOURS["positive"], label="this pair")
+    least = min(losses)
+    above = 1e3 * (np.asarray(losses) - least)
+    right.plot(grid, above, color=style.COLOURS["measured"], label="pair with its best μ")
+    right.axhline(
+        1e3 * (gd_loss - least),
+        color=style.COLOURS["debiased"],
+        ls="--",
+        label="debiased GD, the limit γ → 0",
+    )
+    right.plot(gamma, 1e3 * (loss - least), "o", ms=8, color=style.COLOURS["positive"], label="this pair")
+    right.set_yscale(
+        "symlog", linthresh=0.1
+    )  # the valley is a thousandth deep, its walls are a hundred times higher
     right.set(
-        xlabel="γ", ylabel="true loss", ylim=(min(losses) - 0.005, max(losses) + 0.01), xlim=(0, max(grid))
+        xlabel="γ", ylabel="true loss above its minimum (1/1000)", ylim=(-0.02, 60), xlim=(0, max(grid))
     )
     right.legend(fontsize=8, loc="upper left")
     return fig
@@ -123,10 +144,12 @@ def bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
             xi, (gd - s2) / (bayes - s2), color=style.PALETTE[3], ls="-.", label="ratio of excess risks"
         )
         if s2 == noise_var:
-            ax.axvline(xi_paper, color=style.COLOURS["dummy"], lw=0.9, ls=":", label="ξ = 5/40")
+            ax.axvline(xi_paper, color=style.COLOURS["dummy"], lw=0.9, ls=":", label=f"ξ = {xi_paper:g}")
         ax.set(xlabel="ξ = d / L", title=f"σ² = {s2:g}")
     axes[0].set_ylabel("GD over Bayes")
-    axes[0].legend(fontsize=8)
+    fig.legend(
+        loc="outside lower center", ncols=4, fontsize=8, handles=axes[0].get_legend_handles_labels()[0]
+    )
     return fig
 
 

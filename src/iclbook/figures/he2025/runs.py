@@ -23,15 +23,15 @@ def _by_sign(ax: Axes, h: Heads, values: np.ndarray) -> None:
             ax.plot(h.steps[1:], values[1:, r, k], color=style.COLOURS[kind], lw=1.1, alpha=0.8)
 
 
-def _key(ax: Axes, kinds: Sequence[str]) -> None:
-    for kind in kinds:
-        ax.plot([], [], color=style.COLOURS[kind], label=f"{kind} head")
-    ax.legend(loc="upper left", fontsize=8)
+def _below(fig: Figure, *axes: Axes, ncols: int = 4) -> None:
+    """One legend under the panels, where it hides no data."""
+    handles = {label: h for ax in axes for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, fontsize=8)
 
 
 def dynamics(readings: Mapping[str, Heads], paper: Mapping[str, float]) -> Figure:
-    """omega and mu of all heads and seeds against the step (log scale), a row for each reading; the document's values are dashed."""
-    fig, axes = style.figure(2, len(readings), height=2.35 * len(readings), squeeze=False, sharex="col")
+    """omega and mu of all heads against the step (log scale), a line per head and seed, a row per reading; the document's values are dashed."""
+    fig, axes = style.figure(2, len(readings), height=2.35 * len(readings) + 0.3, squeeze=False, sharex="col")
     for row, (name, h) in zip(axes, readings.items(), strict=True):
         for ax, values, symbol, key in zip(row, (h.omega, h.mu), ("ω", "μ"), ("omega", "mu"), strict=True):
             _by_sign(ax, h, values)
@@ -40,11 +40,11 @@ def dynamics(readings: Mapping[str, Heads], paper: Mapping[str, float]) -> Figur
             ax.set_xscale("log")
             ax.set_ylabel(symbol)
             ax.set_title(f"{symbol} of each head, {name}")
-    _key(axes[0, 0], _SIGNS)
-    axes[0, 1].plot(
-        [], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label="document: 0.13 and 3.5"
-    )
-    axes[0, 1].legend(loc="upper left", fontsize=8)
+    for kind in _SIGNS:
+        axes[0, 0].plot([], [], color=style.COLOURS[kind], label=f"{kind} head")
+    name = f"document: {paper['omega']:g} and {paper['mu']:g}"
+    axes[0, 1].plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=name)
+    _below(fig, *axes[0])
     for ax in axes[-1]:
         ax.set_xlabel("step")
     return fig
@@ -52,20 +52,19 @@ def dynamics(readings: Mapping[str, Heads], paper: Mapping[str, float]) -> Figur
 
 def limits(groups: Mapping[str, Heads], code: Heads, paper: Mapping[str, float]) -> Figure:
     """gamma and the sum of positive mu against the step for several head counts; mean over seeds, seeds as thin lines."""
-    fig, (left, right) = style.figure(2, height=3.0)
+    fig, (left, right) = style.figure(2, height=3.2)
     colours = dict(zip(groups, (style.COLOURS[k] for k in (2, 3, 4)), strict=False))
     for name, h in {**groups, "H = 2, as coded": code}.items():
         colour, line = colours.get(name, style.COLOURS["dummy"]), "-" if name in groups else "--"
         for ax, values in ((left, h.gamma), (right, h.positive_mu)):
             ax.plot(h.steps[1:], values[1:], color=colour, lw=0.6, alpha=0.5, ls=line)
             ax.plot(h.steps[1:], values[1:].mean(1), color=colour, label=name, ls=line)
-    style.paper_line(left, paper["gamma"], "document: 0.13")
-    style.paper_line(right, paper["mu"], "document: 3.5")
+    style.paper_line(left, paper["gamma"], f"document: {paper['gamma']:g} and {paper['mu']:g}")
+    style.paper_line(right, paper["mu"], None)
     for ax, label in ((left, "γ (weighted mean of |ω|)"), (right, "sum of positive μ")):
         ax.set_xscale("log")
         ax.set(xlabel="step", ylabel=label)
-    left.legend(fontsize=8)
-    right.legend(fontsize=8)
+    _below(fig, left, ncols=5)
     return fig
 
 
@@ -108,7 +107,7 @@ def noise_level(
     left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
     left.plot(grid, approx, color=style.COLOURS["theory"], ls=":", label="approximate loss")
     left.plot(best.omega, best.loss, "o", color=style.COLOURS["measured"], label="minimum of the true loss")
-    style.paper_line(left, paper, "document: 0.13", axis="x")
+    style.paper_line(left, paper, f"document: {paper:g}", axis="x")
     style.log_ticks(left, "x", (0.02, 0.05, 0.1, 0.2, 0.5))
     low = min(min(true), approx.min())
     left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))
@@ -127,11 +126,13 @@ def noise_level(
     return fig
 
 
-def error_by_length(lengths: np.ndarray, error: Mapping[int, np.ndarray]) -> Figure:
-    """ICL error against context length for each head count, mean over seeds."""
-    fig, ax = style.figure(aspect=0.55)
+def error_by_length(lengths: np.ndarray, error: Mapping[int, np.ndarray], trained: int) -> Figure:
+    """ICL error against context length for each head count, mean over seeds; right, over that of two heads."""
+    fig, (ax, ratio) = style.figure(2, height=3.1)
     for h, values in error.items():
         label = f"H = {h}"
+        if h > 1:
+            ratio.plot(lengths, values / error[2], marker=style.MARKERS[h], color=style.COLOURS[h], ms=4)
         ax.plot(
             lengths,
             values,
@@ -141,10 +142,11 @@ def error_by_length(lengths: np.ndarray, error: Mapping[int, np.ndarray]) -> Fig
             ms=8 - h * 0.7,
             alpha=0.9,
         )
-    ax.axvline(40, color=style.COLOURS["dummy"], lw=0.8, ls=":")
+    ratio.set(xlabel="context length L", ylabel="error over that of H = 2", ylim=(0.97, 1.03))
+    ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     ax.annotate(
         "training length",
-        (40, 1),
+        (trained, 1),
         xycoords=("data", "axes fraction"),
         xytext=(4, -12),
         textcoords="offset points",
@@ -181,21 +183,32 @@ def estimators(
 
 
 def linear_attention(
-    lengths: np.ndarray, test: np.ndarray, frozen: np.ndarray, one: np.ndarray, two: np.ndarray
+    lengths: np.ndarray,
+    test: np.ndarray,
+    frozen: np.ndarray,
+    closed: np.ndarray,
+    one: np.ndarray,
+    two: np.ndarray,
+    trained: int,
 ) -> Figure:
     """ICL error of linear attention under both readings of 1/L, and of softmax attention, against context length."""
     fig, ax = style.figure(aspect=0.55)
     ax.plot(
-        lengths,
-        frozen,
-        color=style.PALETTE[3],
-        ls="--",
-        label="linear, 1/40 frozen (closed form at the trained rate)",
+        lengths, frozen, color=style.PALETTE[3], ls="none", marker="x", label=f"linear, 1/{trained} frozen"
     )
-    ax.plot(lengths, test, color=style.PALETTE[3], marker="o", label="linear, 1/L of the context at hand")
+    style.theory_line(ax, lengths, closed, "closed form at the trained rate")
+    ax.plot(
+        lengths,
+        test,
+        "o",
+        color=style.PALETTE[3],
+        mfc="none",
+        ms=8,
+        label="linear, 1/L of the context at hand",
+    )
     ax.plot(lengths, one, color=style.COLOURS[1], marker=style.MARKERS[1], label="softmax, one head", ms=3.5)
     ax.plot(lengths, two, color=style.COLOURS[2], marker=style.MARKERS[2], label="softmax, two heads", ms=3.5)
-    ax.axvline(40, color=style.COLOURS["dummy"], lw=0.8, ls=":")
+    ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     ax.set(xlabel="context length L", ylabel="ICL error", ylim=(0, min(1.9, float(np.max(frozen)) * 1.05)))
     ax.legend(fontsize=8, loc="upper center")
     return fig
@@ -211,6 +224,5 @@ def activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
         ax.set_xscale("log")
         ax.set(xlabel="step", ylabel=label)
     style.log_ticks(left, "y", (0.05, 0.1, 0.2, 0.5, 1))
-    style.log_ticks(right, "y", (0.1, 0.2, 0.5, 1, 2, 5, 10))
     left.legend(fontsize=8)
     return fig
