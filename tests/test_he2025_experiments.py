@@ -13,7 +13,15 @@ import pytest
 from iclbook import store
 from iclbook.errors import UserError
 from iclbook.experiments import he2025
-from iclbook.experiments.study import REPLAY_STEPS, GroupSpec, Study, replay, train_study, verify_study
+from iclbook.experiments.study import (
+    REPLAY_STEPS,
+    GroupSpec,
+    Study,
+    _made_from,
+    replay,
+    train_study,
+    verify_study,
+)
 from iclbook.models import Attention, ReducedAttention
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Momentum, Run
@@ -73,9 +81,6 @@ TINY = Study(
 REDUCED = dataclasses.replace(
     TINY,
     groups=(GroupSpec("reduced_h1", ReducedAttention, (("n_heads", 1),), (Run(2, init_scale=0.1),)),),
-)
-ALIASED = pytest.mark.xfail(
-    strict=True, reason="Trainer._keep stores views of the parameters where circuits are the parameters"
 )
 
 
@@ -236,7 +241,7 @@ def _arrays(content: bytes) -> dict[str, bytes]:
 def test_an_interrupted_training_goes_on_from_its_checkpoint(root):
     whole = tiny_results()
     checkpoint = root / ".cache" / "checkpoints" / "he2025-paper-tiny.pt"
-    TINY.trainer("cpu").train(checkpoint, progress=False, until=17)
+    TINY.trainer("cpu").train(checkpoint, progress=False, until=17, about=_made_from(TINY))
     assert checkpoint.exists()
     resumed = tiny_results()
     assert not checkpoint.exists()
@@ -254,11 +259,10 @@ def test_fresh_forgets_the_checkpoint(root):
     assert not checkpoint.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="Trainer._describe does not name the models' arguments")
 def test_a_checkpoint_of_another_model_is_refused(root):
     other = with_group(kwargs=(("d", 2), ("n_heads", 2), ("score_scale", "code")))
     checkpoint = root / ".cache" / "checkpoints" / "he2025-paper-tiny.pt"
-    other.trainer("cpu").train(checkpoint, progress=False, until=17)
+    other.trainer("cpu").train(checkpoint, progress=False, until=17, about=_made_from(TINY))
     with pytest.raises(UserError, match="another configuration"):
         tiny_results()
 
@@ -288,7 +292,6 @@ def test_a_replay_agrees_with_its_own_results(root):
     assert replay(TINY, store.load("he2025", "paper", "tiny")) < 1
 
 
-@ALIASED
 def test_recorded_circuits_of_a_reduced_model_are_those_of_their_step(root):
     """Its circuits are the parameters themselves, which the next step overwrites."""
     short, long = (
@@ -301,7 +304,6 @@ def test_recorded_circuits_of_a_reduced_model_are_those_of_their_step(root):
         np.testing.assert_array_equal(after[:3], before)
 
 
-@ALIASED
 def test_a_replay_of_a_reduced_model_agrees(root):
     assert replay(REDUCED, train_study(REDUCED, "paper", "cpu", progress=False)) < 1
 
@@ -315,7 +317,6 @@ def test_a_replay_sees_a_tampered_trajectory(root, key, row):
     assert replay(TINY, tampered(results, key, index, lambda x: x + 0.01 + 0.01 * abs(x))) > 1
 
 
-@pytest.mark.xfail(strict=True, reason="max(worst, nan) drops the NaN")
 def test_a_replay_sees_a_trajectory_that_is_not_a_number(root):
     results = tiny_results()
     assert not replay(TINY, tampered(results, "h2/kq", (0, 0, 0, 0, 0), lambda x: np.nan)) <= 1

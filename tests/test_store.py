@@ -24,12 +24,6 @@ ARRAYS = {
 }
 CONFIG = "as configured"
 
-#: Findings of these tests that the store does not meet yet; strict, so a mend asks for the mark's removal.
-UNCAUGHT = pytest.mark.xfail(strict=True, reason="store.load lets another exception than UserError through")
-NOT_A_SET = pytest.mark.xfail(
-    strict=True, reason="store.save puts each file in place before the next is written"
-)
-
 
 def save(root: Path, arrays=ARRAYS, study: str = "tiny", **about) -> Path:
     about = {"config": CONFIG, "source": store.source_digest(), **about}
@@ -170,8 +164,8 @@ def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(t
     "content",
     [
         b"not an archive",
-        pytest.param(b"", id="empty", marks=UNCAUGHT),
-        pytest.param(b"PK\x03\x04" + bytes(60), id="broken zip", marks=UNCAUGHT),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"PK\x03\x04" + bytes(60), id="broken zip"),
     ],
 )
 def test_unreadable_content_with_a_fitting_checksum_is_refused(tmp_path, content):
@@ -189,7 +183,7 @@ def test_unreadable_content_with_a_fitting_checksum_is_refused(tmp_path, content
         b"null",
         b'{"config": "as configured", "source": "x"}',
         b"\xff\xfe\x00",
-        pytest.param(b'{"config": "as configured", "source": "x", "files": ["h2"]}', marks=UNCAUGHT),
+        pytest.param(b'{"config": "as configured", "source": "x", "files": ["h2"]}'),
     ],
     ids=["truncated", "empty", "list", "null", "no files", "binary", "files is a list"],
 )
@@ -248,7 +242,7 @@ def test_a_full_disk_leaves_nothing_that_reads_as_results(tmp_path, monkeypatch,
 
 @pytest.mark.parametrize(
     "after",
-    [0, pytest.param(1, marks=NOT_A_SET), pytest.param(2, marks=NOT_A_SET)],
+    [0, pytest.param(1), pytest.param(2)],
     ids=["first group", "second group", "provenance"],
 )
 def test_a_full_disk_keeps_the_results_that_were_there(tmp_path, monkeypatch, after):

@@ -268,9 +268,6 @@ def test_what_defines_no_task_is_refused(make):
     ],
     ids=["noise", "target noise", "beta", "feature twice", "ragged"],
 )
-@pytest.mark.xfail(
-    strict=True, reason="not checked by the tasks yet: a traceback later, or silently other data"
-)
 def test_more_of_what_defines_no_task_is_refused(make):
     with pytest.raises(UserError):
         make()

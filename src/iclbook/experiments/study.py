@@ -86,10 +86,15 @@ def pack(histories: dict[str, History]) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _made_from(study: Study) -> str:
+    """What a checkpoint must have been made from to be resumed."""
+    return f"{study.describe()} {store.source_digest()}"
+
+
 def _train(study: Study, path: Path, device: str, progress: bool) -> tuple[dict[str, History], str, bool]:
     """Train a study (or a part of one), resuming from ``path``: histories, kind of device, whether steps were compiled."""
     trainer = study.trainer(device)
-    histories = trainer.train(path, progress=progress, about=f"{study.describe()} {store.source_digest()}")
+    histories = trainer.train(path, progress=progress, about=_made_from(study))
     return histories, trainer.device.type, trainer.compiled
 
 
