@@ -103,7 +103,7 @@ def noise_level(
     paper: float,
 ) -> Figure:
     """Left: loss of a head pair with its best mu against gamma. Right: gamma at which runs settle, by learning rate and batch size."""
-    fig, (left, right) = style.figure(2, height=3.0)
+    fig, (left, right) = style.figure(2, height=3.4)
     left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
     left.plot(grid, approx, color=style.COLOURS["theory"], ls=":", label="approximate loss")
     left.plot(best.omega, best.loss, "o", color=style.COLOURS["measured"], label="minimum of the true loss")
@@ -111,7 +111,6 @@ def noise_level(
     style.log_ticks(left, "x", (0.02, 0.05, 0.1, 0.2, 0.5))
     low = min(min(true), approx.min())
     left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))
-    left.legend(fontsize=8, loc="upper left")
     markers = ("o", "s", "^")
     for marker, colour, (batch, values) in zip(markers, style.PALETTE, level.items(), strict=False):
         means = [v.mean() for v in values]
@@ -119,10 +118,10 @@ def noise_level(
         for rate, v in zip(rates, values, strict=True):
             right.plot([rate] * len(v), v, ".", color=colour, ms=3)
     style.paper_line(right, paper, None)
-    right.axhline(best.omega, color=style.COLOURS["theory"], ls=":", lw=1.3, label="minimum of the true loss")
+    right.axhline(best.omega, color=style.COLOURS["measured"], ls="--", lw=1.3, label="γ of that minimum")
     style.log_ticks(right, "x", rates)
     right.set(xlabel="learning rate of Adam", ylabel="γ after training")
-    right.legend(fontsize=8)
+    _below(fig, left, right)
     return fig
 
 
