@@ -191,14 +191,27 @@ def test_records_travel_through_a_kernel(executed):
 
 def test_prose_reads_the_records_and_the_page_does_not_show_them(executed):
     import nbformat
+    from myst_nb.core.variables import format_plain_text
     from myst_nb.ext.glue import extract_glue_data
 
     notebook = nbformat.read(executed, as_version=4)
     nbformat.validate(notebook)
     glued = extract_glue_data(notebook, [0] * len(notebook.cells), None)
-    assert glued["omega"]["data"]["text/plain"] == "0.130"
+    assert format_plain_text(glued["omega"]["data"]["text/plain"], "") == "0.130"
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code" and "seeds" in cell.source]
     assert outputs == [[]], "MyST-NB takes the records out of the cell and nothing is left to show"
+
+
+@pytest.mark.parametrize(
+    ("value", "fmt", "shown"),
+    [(500_000, ",", "500,000"), ([0.1304, 0.141], None, "0.130, 0.141"), ("it's", None, "it's")],
+)
+def test_prose_shows_a_record_as_it_was_formatted(value, fmt, shown):
+    """MyST-NB evaluates the text: a bare "500,000" would be shown as the tuple (500, 0)."""
+    from myst_nb.core.variables import format_plain_text
+
+    data, _ = Record.make("k", value, "", fmt).output()
+    assert format_plain_text(data["application/papermill.record/text/plain"], "") == shown
 
 
 def test_a_verdict_is_one_badge_and_is_not_echoed(executed):

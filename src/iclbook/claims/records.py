@@ -6,6 +6,7 @@ which MyST-NB's ``{glue:text}`` reads for prose and ``iclbook check`` for regres
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 from collections.abc import Mapping
@@ -61,7 +62,8 @@ class Record:
         """Data and metadata of the display output that carries this record."""
         value = json.dumps({"key": self.key, "value": self.value, "unit": self.unit}, allow_nan=False)
         # The value travels as text: the notebook format allows structured data only under two-part type names.
-        data = {TEXT_MIME: self.text, VALUE_MIME: value}
+        # The text travels as a quoted literal: MyST-NB evaluates it, and would read a bare "500,000" as the tuple (500, 0).
+        data = {TEXT_MIME: repr(self.text), VALUE_MIME: value}
         return data, {"scrapbook": {"name": self.key, "mime_prefix": PREFIX}}
 
 
@@ -88,8 +90,9 @@ def read_records(path: Path | str) -> dict[str, Record]:
             continue
         try:
             body = json.loads(_joined(data[VALUE_MIME]))
-            record = Record(body["key"], body["value"], _joined(data[TEXT_MIME]), body.get("unit", ""))
-        except (ValueError, KeyError, TypeError) as problem:
+            text = ast.literal_eval(_joined(data[TEXT_MIME]))
+            record = Record(body["key"], body["value"], text, body.get("unit", ""))
+        except (ValueError, SyntaxError, KeyError, TypeError) as problem:
             raise UserError(
                 f"{path} holds a damaged record ({problem})", f"Run `iclbook run {path.stem}` again."
             ) from None
