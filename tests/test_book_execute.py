@@ -93,7 +93,9 @@ def test_interrupt_leaves_nothing(minibook: Path) -> None:
         minibook,
         "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'started')\ntime.sleep(60)",
     )
-    call = "from iclbook.book.execute import run_notebook; run_notebook('tiny', 'smoke')"
+    # A job started in the background of a script ignores Ctrl-C from birth, and so would this process.
+    call = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    call += "from iclbook.book.execute import run_notebook; run_notebook('tiny', 'smoke')"
     process = subprocess.Popen(
         [sys.executable, "-c", call], stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -102,7 +104,11 @@ def test_interrupt_leaves_nothing(minibook: Path) -> None:
         time.sleep(0.05)
     kernel = int(started.read_text())
     os.kill(process.pid, signal.SIGINT)
-    assert process.wait(timeout=30) != 0
+    try:
+        assert process.wait(timeout=30) != 0
+    finally:
+        process.kill()
+        process.wait()
     assert left_behind(minibook) == []
     with pytest.raises(ProcessLookupError):  # no kernel goes on computing
         os.kill(kernel, 0)
