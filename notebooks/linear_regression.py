@@ -255,15 +255,15 @@ four = heads["h4"]
 dummies = ~four.active  # (R, 4)
 record("fig2.7/dummy_share", float(np.concatenate([dummies, ~adam[4].active]).any(-1).mean()), fmt=".1%")
 left = np.abs(four.settled(four.mu)) / np.abs(four.mu).max(0)  # (R, 4)
-record("fig2.7/decay", left[dummies].tolist() if dummies.any() else [1.0])
+if dummies.any():  # without a dummy head there is nothing to measure, and the claim stays untested
+    record("fig2.7/decay", left[dummies].tolist())
 record.verdict("he2025/fig2.7")
 record.verdict("he2025/q-head-census")
 
 # %% [markdown]
 # Without a head of one sign end {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), and with a dummy head
 # {glue:text}`census/adam_dummy` (H = 3, 4). Plain gradient descent on the approximate loss ({glue:text}`census/gd_runs` runs each) leaves
-# {glue:text}`census/gd_one_sided` one-sided. Those runs sit at the single-head solution with several copies of one head, which is a
-# stationary point that attracts. For two heads it all depends on the start: of the starts where $\omega + \mu$ has one sign in both
+# {glue:text}`census/gd_one_sided` one-sided: all their heads have one sign. For two heads it depends on the start: of the starts where $\omega + \mu$ has one sign in both
 # heads {glue:text}`census/same_start` end one-sided, of the others {glue:text}`census/mixed_start`. The more heads, the rarer such a start.
 
 # %% tags=["hide-input"]
@@ -276,8 +276,7 @@ record("kf1/sign_share", float(np.concatenate(matched).mean()))
 record.verdict("he2025/kf1")
 
 # %% [markdown]
-# Where the pattern is not clean, it is in heads that carry little weight: the smaller a head's $\mu$, the less the loss says about the
-# rest of its circuits.
+# A head with a small $\mu$ leaves little trace in the loss, so little keeps the rest of its circuits small.
 #
 # ## Key finding 2: which values?
 #
@@ -316,28 +315,22 @@ record.verdict("he2025/kf2")
 # Whatever the number of heads, the non-dummy ones share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the
 # sum of the $\mu$ on each side matters: how it is divided among the heads differs from seed to seed.
 #
-# Eight heads show a third kind of head, neither dummy nor homogeneous: one with a very large $\omega$ and a very small $\mu$.
+# Eight heads, trained with one seed at the paper profile only, show a third kind of head, neither dummy nor homogeneous: one with a very
+# large $\omega$ and a very small $\mu$. They were among the head counts of the two badges above at first, and are judged on their own since
+# that run, because the document does not show them.
 
 # %% tags=["hide-input"]
 if 8 in multi:
     eight = heads["h8"]
     omega, mu = eight.settled(eight.omega)[0], eight.settled(eight.mu)[0]  # (8,)
     pair_gamma = heads["h2"].settled(heads["h2"].gamma).mean()
-    record("eight/omega", omega.tolist(), fmt=".2f")
-    record("eight/mu", mu.tolist(), fmt=".2f")
+    print("settled omega:", omega.round(2), "settled mu:", mu.round(2), sep="\n")
     record("eight/omega_spread", float(theory.scale_spread(omega, mu)))
     record("eight/spike", float(np.abs(omega).max() / pair_gamma))
     record("eight/error_gap", float(np.abs(iso["h8/error"].mean(1) / iso["h2/error"].mean(1) - 1).max()))
-else:  # the smoke profile trains no eight heads
-    for key in ("omega", "mu"):
-        record(f"eight/{key}", [0.0])
-    for key in ("omega_spread", "spike", "error_gap"):
-        record(f"eight/{key}", 1.0)
 record.verdict("he2025/eight-heads")
 
 # %% [markdown]
-# Its heads end with $\omega =$ {glue:text}`eight/omega` and $\mu =$ {glue:text}`eight/mu`.
-#
 # ### 0.13 and 3.5: under which scores?
 #
 # A softmax sees only the product of weights and score scale, so $\omega$ below is always the factor in front of
@@ -387,7 +380,7 @@ two = read_heads(small.group("h2"))
 sided = theory.one_sided(two.settled(two.omega), two.settled(two.mu))
 record("reduced/runs", len(sided))
 record("reduced/one_sided", int(sided.sum()))
-record("reduced/gamma", two.settled(two.gamma)[~sided].tolist() if not sided.all() else [0.0])
+record("reduced/gamma", two.settled(two.gamma)[~sided].tolist() if not sided.all() else "no such run")
 record("minimiser/rate_ratio", float(level[256][2].mean() / level[256][0].mean()))
 record("minimiser/batch_ratio", float(level[64][1].mean() / level[1024][1].mean()))
 record.verdict("he2025/q-minimiser")
@@ -521,7 +514,8 @@ record.verdict("he2025/two-head-form")
 two_sided = ~theory.one_sided(adam[2].omega[-1], adam[2].mu[-1])
 final = adam[2].gamma[-1][two_sided]
 record("kf4/pattern_share", max(max(pattern_share(heads[f"h{h}"])) for h in (2, 3, 4)))
-record("kf4/gamma_cv", float(final.std() / final.mean()) if len(final) else 1.0)
+if len(final):  # else nothing to measure
+    record("kf4/gamma_cv", float(final.std() / final.mean()))
 record.verdict("he2025/kf4")
 
 # %% [markdown]
@@ -801,8 +795,7 @@ record.verdict("he2025/q-stage1-end")
 
 # %% [markdown]
 # Signs match at once; the $\mu$ cancel much later (median ratio of the times {glue:text}`stage/zero_over_sign`). With two heads, zero sum even
-# comes after equal scaling in {glue:text}`stage/zero_after_equal` of the runs: with one head on each side the two conditions are reached
-# together with the fit, and the order in which the text puts them is that of many heads.
+# comes after equal scaling in {glue:text}`stage/zero_after_equal` of the runs; the figure shows how the order changes with the number of heads.
 #
 # And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. In the valley
 # $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$: there is no scale at which it stops.
@@ -852,8 +845,7 @@ record("fig3.1/ov_deviation", (np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[
 record.verdict("he2025/fig3.1")
 
 # %% [markdown]
-# {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign; the figure shows the first of them. The others
-# stay at the single-head solution, as in the census above. Where the heads split, their blocks are proportional to the optimal
+# {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign; the figure shows the first of them. Where the heads split, their blocks are proportional to the optimal
 # preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse`
 # (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one.
 
