@@ -835,13 +835,16 @@ plt.show()
 record("fig3.1/runs", len(blocks))
 record("fig3.1/both_runs", int(both_signs.sum()))
 record("fig3.1/both_share", float(both_signs.mean()))
-some, ov = (blocks[both_signs], rows[both_signs]) if both_signs.any() else (blocks, rows)
-for target, m in (("inverse", np.linalg.inv(sigma)), ("optimal", optimum), ("identity", np.eye(d))):
-    record(f"fig3.1/to_{target}", [theory.shape_distance(b, m) for b in some.reshape(-1, d, d)])
-record("fig3.1/to_inverse_worst", max(record.records["fig3.1/to_inverse"].value))
-sums = np.linalg.norm(some.sum(1), axis=(1, 2)) / np.linalg.norm(some[:, 0], axis=(1, 2))
-record("fig3.1/opposite", sums.tolist())
-record("fig3.1/ov_deviation", (np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])).ravel().tolist())
+if both_signs.any():  # else there is nothing to measure
+    some, ov = blocks[both_signs], rows[both_signs]
+    for target, m in (("inverse", np.linalg.inv(sigma)), ("optimal", optimum), ("identity", np.eye(d))):
+        record(f"fig3.1/to_{target}", [theory.shape_distance(b, m) for b in some.reshape(-1, d, d)])
+    record("fig3.1/to_inverse_worst", max(record.records["fig3.1/to_inverse"].value))
+    sums = np.linalg.norm(some.sum(1), axis=(1, 2)) / np.linalg.norm(some[:, 0], axis=(1, 2))
+    record("fig3.1/opposite", sums.tolist())
+    record(
+        "fig3.1/ov_deviation", (np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])).ravel().tolist()
+    )
 record.verdict("he2025/fig3.1")
 
 # %% [markdown]
