@@ -12,7 +12,8 @@ import pytest
 
 from iclbook import store
 from iclbook.errors import UserError
-from iclbook.experiments import he2025
+from iclbook.experiments import catalogue, he2025
+from iclbook.experiments.catalogue import Catalogue
 from iclbook.experiments.study import (
     REPLAY_STEPS,
     GroupSpec,
@@ -84,6 +85,9 @@ REDUCED = dataclasses.replace(
 )
 
 
+BOOKED = Catalogue("he2025", lambda profile: {"tiny": TINY})
+
+
 def with_group(**changes) -> Study:
     return dataclasses.replace(TINY, groups=(dataclasses.replace(TINY.groups[0], **changes), TINY.groups[1]))
 
@@ -149,7 +153,6 @@ def root(tmp_path, monkeypatch) -> Path:
     (tmp_path / "_toc.yml").touch()
     (tmp_path / "claims").mkdir()
     monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
-    monkeypatch.setattr(he2025, "studies", lambda profile: {"tiny": TINY})
     return tmp_path
 
 
@@ -192,7 +195,7 @@ def test_training_writes_results_with_their_provenance(root):
     assert loaded["h2/loss"].shape == (n, 2)
     assert loaded["linear/kq"].shape == (n, 1, 1, 3, 3)
     assert loaded.provenance["device"] == "cpu"
-    assert loaded.provenance["source"] == store.source_digest()
+    assert loaded.provenance["source"] == TINY.source()
     assert loaded.provenance["config"] == TINY.describe()
     assert {
         "seconds",
@@ -218,13 +221,13 @@ def test_measured_arrays_are_kept_with_the_runs(root):
 
 
 def test_training_twice_skips_and_fresh_repeats_the_same_numbers(root, capsys):
-    he2025.train(["tiny"], device="cpu")
+    BOOKED.train(["tiny"], device="cpu")
     assert "tiny: done" in capsys.readouterr().out
     before = files(root)
-    he2025.train(device="cpu")
+    BOOKED.train(device="cpu")
     assert "results are there already" in capsys.readouterr().out
     assert files(root) == before
-    he2025.train(device="cpu", fresh=True)
+    BOOKED.train(device="cpu", fresh=True)
     assert "tiny: done" in capsys.readouterr().out
     after = files(root)
     assert after["results/he2025/paper/tiny.json"][0] != before["results/he2025/paper/tiny.json"][0]
@@ -269,20 +272,19 @@ def test_a_checkpoint_of_another_model_is_refused(root):
 
 def test_results_at_the_paper_profile_are_loaded_and_never_trained(root, monkeypatch):
     with pytest.raises(UserError, match="iclbook train he2025 --only tiny --profile paper"):
-        he2025.results("tiny", "paper")
+        BOOKED.results("tiny", "paper")
     tiny_results()
-    monkeypatch.setattr(he2025, "train_study", lambda *_, **__: pytest.fail("trained"))
-    assert "h2/kq" in he2025.results("tiny", "paper").arrays
+    monkeypatch.setattr(catalogue, "train_study", lambda *_, **__: pytest.fail("trained"))
+    assert "h2/kq" in BOOKED.results("tiny", "paper").arrays
     other = dataclasses.replace(TINY, steps=41)
-    monkeypatch.setattr(he2025, "studies", lambda profile: {"tiny": other})
     with pytest.raises(UserError, match="another configuration"):
-        he2025.results("tiny", "paper")
+        Catalogue("he2025", lambda profile: {"tiny": other}).results("tiny", "paper")
 
 
 def test_results_at_the_smoke_profile_are_trained_now(root):
-    first = he2025.results("tiny", "smoke", "cpu")
+    first = BOOKED.results("tiny", "smoke", "cpu")
     stamp_of = (root / "results/he2025/smoke/tiny.json").stat().st_mtime_ns
-    second = he2025.results("tiny", "smoke", "cpu")
+    second = BOOKED.results("tiny", "smoke", "cpu")
     assert (root / "results/he2025/smoke/tiny.json").stat().st_mtime_ns != stamp_of
     assert np.array_equal(first["h2/kq"], second["h2/kq"])
 
@@ -353,11 +355,11 @@ def test_verify_stamps_results_of_other_source_that_replay(root, capsys):
     kept = about(root)
     stamp(root, "0" * 16)
     with pytest.raises(UserError, match="other training code"):
-        he2025.results("tiny", "paper")
-    he2025.train(["tiny"], verify=True)
+        BOOKED.results("tiny", "paper")
+    BOOKED.train(["tiny"], verify=True)
     assert "replay agrees" in capsys.readouterr().out
     assert about(root) == kept
-    assert "h2/kq" in he2025.results("tiny", "paper").arrays
+    assert "h2/kq" in BOOKED.results("tiny", "paper").arrays
 
 
 def test_verify_refuses_results_that_do_not_replay(root):

@@ -29,7 +29,7 @@ PRINTED = {
     1: (0.847, 0.406, 0.281),
     2: (0.579, 0.241, 0.168),
 }  # the published code's output at L = 10, 40, 100
-APPROXIMATION = "iclbook.theory.he2025_approximation"
+APPROXIMATION = "iclbook.theory.he2025.approximation"
 
 
 def judge(claim: str, values: dict) -> Verdict:
@@ -211,7 +211,7 @@ def trained(name: str) -> dict[str, np.ndarray]:
     if not path.exists() and not os.environ.get("CI"):
         pytest.skip("results/he2025/paper/isotropic.json is not committed yet")
     config = he2025.studies("paper")["isotropic"].describe()
-    return store.load("he2025", "paper", "isotropic", config, check_source=False).group(name)
+    return store.load("he2025", "paper", "isotropic", config).group(name)
 
 
 def test_missing_zero_sum_term_along_the_trained_run():

@@ -41,5 +41,5 @@ def test_committed_results_replay(name):
     """The first steps of every committed run, trained again by today's code."""
     committed(name)
     study = he2025.studies("paper")[name]
-    results = store.load("he2025", "paper", name, study.describe(), check_source=False)
+    results = store.load("he2025", "paper", name, study.describe())
     assert replay(study, results) <= 1

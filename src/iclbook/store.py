@@ -6,7 +6,6 @@ the checksum of every file.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import io
 import json
@@ -25,9 +24,6 @@ import torch
 from .errors import UserError
 from .profiles import check_profile
 from .project import find_root
-
-#: Code that can change a stored number, relative to this package.
-SOURCES = ("tasks", "models", "training", "experiments/study.py", "experiments/he2025/measure.py")
 
 
 @dataclass(frozen=True)
@@ -50,37 +46,13 @@ class Results:
         return {k.split("/", 1)[1]: v for k, v in self.arrays.items() if k.startswith(name + "/")}
 
 
-def _is_docstring(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
-def source_digest(package: Path | None = None) -> str:
-    """Digest of the code that can change a trained number; comments, docstrings and formatting do not count."""
-    package = Path(__file__).parent if package is None else package
-    digest = hashlib.sha256()
-    for source in SOURCES:
-        path = package / source
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            for node in ast.walk(tree):
-                body = getattr(node, "body", None)
-                if isinstance(body, list) and body and _is_docstring(body[0]):
-                    body[0] = ast.Pass()
-            digest.update(f"{file.relative_to(package).as_posix()}\n{ast.unparse(tree)}\n".encode())
-    return digest.hexdigest()[:16]
-
-
 def folder(paper: str, profile: str, root: Path | None = None) -> Path:
     """Where the results of a paper at a profile lie."""
     return (find_root() if root is None else root) / "results" / paper / check_profile(profile)
 
 
-def provenance(config: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
-    """What a result file must say of itself."""
+def provenance(config: str, source: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
+    """What a result file must say of itself; ``source`` is the digest of the code that made it."""
     try:
         commit = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"],
@@ -99,7 +71,7 @@ def provenance(config: str, seconds: float, device: str, **extra: Any) -> dict[s
         "torch": torch.__version__,
         "numpy": np.__version__,
         "commit": commit,
-        "source": source_digest(),
+        "source": source,
         **extra,
     }
 
@@ -175,16 +147,16 @@ def load(
     profile: str,
     study: str,
     config: str | None = None,
+    source: str | None = None,
     root: Path | None = None,
-    check_source: bool = True,
 ) -> Results:
     """Read a study's results.
 
     Args:
         paper, profile, study: which results.
         config: the configuration that the caller stands for; results of another one are refused.
+        source: digest of the code as it is now; results of other code are refused.
         root: the book's root folder, found when ``None``.
-        check_source: refuse results whose training code has changed since.
 
     Raises:
         UserError: missing, truncated or damaged file, pickled content, another configuration, other source.
@@ -196,7 +168,7 @@ def load(
         raise UserError(
             f"the results of {study} were made from another configuration", f"Train again: {command} --fresh"
         )
-    if check_source and about["source"] != source_digest():
+    if source is not None and about["source"] != source:
         raise UserError(
             f"the results of {study} were made from other training code",
             f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh.",
@@ -225,8 +197,8 @@ def load(
     return Results(arrays, about)
 
 
-def restamp(paper: str, profile: str, study: str, root: Path | None = None) -> None:
-    """Mark a study's results as made from today's source, after its replay has passed."""
+def restamp(paper: str, profile: str, study: str, source: str, root: Path | None = None) -> None:
+    """Mark a study's results as made from the code with this digest, after its replay has passed."""
     about = read_provenance(paper, profile, study, root)
-    about["source"] = source_digest()
+    about["source"] = source
     _write({folder(paper, profile, root) / f"{study}.json": (json.dumps(about, indent=1) + "\n").encode()})

@@ -17,6 +17,7 @@ from torch import nn
 from .. import store
 from ..errors import UserError
 from ..project import find_root
+from ..sources import source_digest
 from ..training import Adam, Group, History, Run, Trainer
 from ..training.optimisers import Optimiser
 
@@ -70,6 +71,11 @@ class Study:
             (self.paper, self.name, self.task, groups, self.steps, self.batch_size, self.record, measure)
         )
 
+    def source(self) -> str:
+        """Digest of the code that can change these numbers."""
+        made_of = [type(self.task), self.measure, *(g.model for g in self.groups)]
+        return source_digest([__name__, *(part.__module__ for part in made_of if part is not None)])
+
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
         """A trainer at step 0."""
         groups = [g.build() for g in self.groups]
@@ -88,7 +94,7 @@ def pack(histories: dict[str, History]) -> dict[str, np.ndarray]:
 
 def _made_from(study: Study) -> str:
     """What a checkpoint must have been made from to be resumed."""
-    return f"{study.describe()} {store.source_digest()}"
+    return f"{study.describe()} {study.source()}"
 
 
 def _train(study: Study, path: Path, device: str, progress: bool) -> tuple[dict[str, History], str, bool]:
@@ -130,10 +136,8 @@ def train_study(
     if fresh:
         for path in parts:
             path.unlink(missing_ok=True)
-    source, start = (
-        store.source_digest(),
-        time.perf_counter(),
-    )  # of the code that runs, whatever is edited meanwhile
+    source = study.source()  # of the code that runs, whatever is edited meanwhile
+    start = time.perf_counter()
     if executor is None:
         done = [_train(part, path, device, progress) for path, part in parts.items()]
     else:
@@ -147,9 +151,9 @@ def train_study(
         arrays |= study.measure(study, histories)
     about = store.provenance(
         study.describe(),
+        source,
         time.perf_counter() - start,
         done[0][1],
-        source=source,
         compiled=done[0][2],
         threads=torch.get_num_threads(),
     )
@@ -186,7 +190,7 @@ def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
     Raises:
         UserError: the replay deviates, or the results come from another kind of device, whose random numbers cannot be drawn here.
     """
-    results = store.load(study.paper, profile, study.name, study.describe(), check_source=False)
+    results = store.load(study.paper, profile, study.name, study.describe())
     made_on = results.provenance["device"]
     if made_on != device:
         raise UserError(
@@ -199,5 +203,5 @@ def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
             f"the replay of {study.name} deviates by {worst:.2g} tolerances",
             "The training code has changed: train with --fresh.",
         )
-    store.restamp(study.paper, profile, study.name)
+    store.restamp(study.paper, profile, study.name, study.source())
     return worst

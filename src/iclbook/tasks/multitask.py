@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
-from .linear_regression import Batch
+from .batch import Batch
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Closed forms and deterministic evaluations, one family of files per document; no plotting and no training."""
+"""Closed forms and deterministic evaluations, one package per document; no plotting and no training."""

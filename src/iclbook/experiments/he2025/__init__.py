@@ -2,71 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
-
-from ... import store
-from ...errors import UserError
-from ...profiles import check_profile
-from ..study import train_study, verify_study
+from ..catalogue import Catalogue
 from .studies import studies
 
 __all__ = ["results", "studies", "train"]
 
-PAPER = "he2025"
-
-
-def results(name: str, profile: str, device: str = "auto") -> store.Results:
-    """Results of a study: at ``paper`` the committed ones, at ``smoke`` trained now.
-
-    Raises:
-        UserError: unknown study, or results that are missing, damaged or stale.
-    """
-    study = _named(name, profile)
-    if profile == "smoke":
-        return train_study(study, profile, device, fresh=True, progress=False)
-    return store.load(PAPER, profile, name, study.describe())
-
-
-def train(
-    only: list[str] | None = None,
-    profile: str = "paper",
-    device: str = "auto",
-    fresh: bool = False,
-    verify: bool = False,
-    executor: Executor | None = None,
-) -> None:
-    """Train (or with ``verify`` replay) the studies of this document and keep their results.
-
-    Args:
-        only: names of studies; all of them when ``None``.
-        profile: ``smoke`` or ``paper``.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        fresh: train again what already has results, from the first step.
-        verify: train nothing; replay the first steps of the stored runs and stamp those that agree.
-        executor: where to train the groups of each study, see :func:`iclbook.experiments.study.train_study`.
-
-    Raises:
-        UserError: unknown study, results that are damaged or stale (with ``fresh`` they are made anew), a replay that deviates.
-    """
-    for name in only or list(studies(profile)):
-        study = _named(name, profile)
-        if verify:
-            worst = verify_study(study, profile, "cpu" if device == "auto" else device)
-            print(f"{name}: replay agrees, largest deviation {worst:.2g} of the tolerance", flush=True)
-            continue
-        if not fresh and (store.folder(PAPER, profile) / f"{name}.json").exists():
-            store.load(
-                PAPER, profile, name, study.describe()
-            )  # damaged or stale ones are never overwritten unasked
-            print(f"{name}: results are there already (train them again with --fresh)", flush=True)
-            continue
-        print(f"{name}: {study.steps:,} steps of {sum(len(g.runs) for g in study.groups)} runs", flush=True)
-        about = train_study(study, profile, device, fresh, executor=executor).provenance
-        print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)
-
-
-def _named(name: str, profile: str):
-    known = studies(check_profile(profile))
-    if name not in known:
-        raise UserError(f"unknown study {name!r} of {PAPER}", f"Choose one of: {', '.join(known)}.")
-    return known[name]
+_catalogue = Catalogue("he2025", studies)
+results, train = _catalogue.results, _catalogue.train

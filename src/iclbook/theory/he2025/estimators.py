@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .he2025_loss import Array, coupling
+from .loss import Array, coupling
 
 
 @dataclass(frozen=True)

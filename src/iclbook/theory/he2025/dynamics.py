@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from .he2025_loss import Array, approx_gradients, approx_loss, coupling, heads
+from .loss import Array, approx_gradients, approx_loss, coupling, heads
 
 
 @dataclass(frozen=True)

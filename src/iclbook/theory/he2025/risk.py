@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .he2025_loss import Array, coupling
+from .loss import Array, coupling
 
 
 def vanilla_gd_error(eta: ArrayLike, d: ArrayLike, L: ArrayLike, noise_var: ArrayLike) -> Array:

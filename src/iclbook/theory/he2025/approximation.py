@@ -1,6 +1,6 @@
 """He et al. 2025: Theorem 1.1 (softmax pair against debiased GD) and linear attention built from softmax heads (Discussion).
 
-Shapes as in he2025_estimators; general attention takes tokens (..., L, D), a query (..., D), ``kq`` (H, D, D) and ``ov`` (H, D), the last
+Shapes as in estimators; general attention takes tokens (..., L, D), a query (..., D), ``kq`` (H, D, D) and ``ov`` (H, D), the last
 rows of the OV circuits. Float64 numpy.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .he2025_estimators import debiased_gd, draw_prompts, scores, softmax_predictor
-from .he2025_loss import Array
+from .estimators import debiased_gd, draw_prompts, scores, softmax_predictor
+from .loss import Array
 
 
 def gd_gap(gammas: ArrayLike, eta: float, x: Array, y: Array, x_q: Array) -> Array:

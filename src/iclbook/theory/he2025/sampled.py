@@ -1,7 +1,7 @@
 """He et al. 2025: the true loss of the reduced model over a fixed seeded sample, with standard error and analytic gradients.
 
-An estimate of what he2025_exact integrates, for many heads, for gradients and as an independent check. It samples only (r, g): beta, noise
-and the directions orthogonal to x_q are averaged out in closed form (see he2025_exact), and every evaluation shares the sample.
+An estimate of what exact integrates, for many heads, for gradients and as an independent check. It samples only (r, g): beta, noise
+and the directions orthogonal to x_q are averaged out in closed form (see exact), and every evaluation shares the sample.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .he2025_estimators import softmax
-from .he2025_loss import Array, coupling, heads
+from .estimators import softmax
+from .loss import Array, coupling, heads
 
 
 class SampledLoss:

@@ -7,7 +7,7 @@ Given the weights w_l = sum_h mu_h p_l^h, beta, the noise and the parts of x_l o
 
 So loss = 1 + s2 - 2 mu.A + mu^T B mu with A = E[r m]/d and B = E[m m^T]/d + ((d-1)/d + s2) E[C], where m_h = p^h.g and
 C_hk = p^h.p^k. With 1/Z = int exp(-s Z) ds the L tokens factorise, so that A and B are integrals over r, g, s and t only, whatever L.
-The trapezoidal rule in g, log s and log t converges geometrically; `sampled` in he2025_sampled is the independent check.
+The trapezoidal rule in g, log s and log t converges geometrically; `sampled` in sampled is the independent check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, roots_legendre
 from scipy.stats import chi
 
-from .he2025_loss import Array, coupling, heads
+from .loss import Array, coupling, heads
 
 #: Nodes of g ~ N(0, 1): beyond 9 the mass is 1e-18, and the step makes the trapezoidal rule exact to rounding.
 _G = np.arange(-60, 61) * 0.15

@@ -7,7 +7,7 @@ dynamics and patterns (gradient descent and what it ends in), approximation (The
 
 from __future__ import annotations
 
-from .he2025_approximation import (
+from .approximation import (
     centring_defect,
     explained_by_means,
     gap_quantiles,
@@ -21,15 +21,15 @@ from .he2025_approximation import (
     theorem_gamma_limit,
     theorem_gap_bound,
 )
-from .he2025_covariates import (
+from .covariates import (
     best_preconditioner,
     best_scaled_error,
     preconditioned_error,
     shape_distance,
     toeplitz_covariance,
 )
-from .he2025_dynamics import Trajectory, draw_initial, flow, log_steps, power_law, simulate
-from .he2025_estimators import (
+from .dynamics import Trajectory, draw_initial, flow, log_steps, power_law, simulate
+from .estimators import (
     Prompts,
     debiased_gd,
     debiased_gd_terms,
@@ -42,8 +42,8 @@ from .he2025_estimators import (
     squared_error,
     vanilla_gd,
 )
-from .he2025_exact import Quadratic, exact_loss, exact_quadratic
-from .he2025_loss import (
+from .exact import Quadratic, exact_loss, exact_quadratic
+from .loss import (
     approx_gradients,
     approx_loss,
     best_approx_mu,
@@ -55,7 +55,7 @@ from .he2025_loss import (
     taylor_loss,
     taylor_weights,
 )
-from .he2025_manifold import (
+from .manifold import (
     effective_pair,
     effective_rate,
     eta_star,
@@ -69,7 +69,7 @@ from .he2025_manifold import (
     sinh_ratio,
     two_sided_loss,
 )
-from .he2025_optima import (
+from .optima import (
     Optimum,
     pair_approx,
     pair_exact,
@@ -80,7 +80,7 @@ from .he2025_optima import (
     single_head_many_examples,
     single_head_profile,
 )
-from .he2025_patterns import (
+from .patterns import (
     DUMMY,
     active_heads,
     endings,
@@ -93,7 +93,7 @@ from .he2025_patterns import (
     stage_times,
     zero_sum,
 )
-from .he2025_risk import (
+from .risk import (
     approximation_shortfall,
     bayes_risk_limit,
     debiased_gd_best_eta,
@@ -110,7 +110,7 @@ from .he2025_risk import (
     vanilla_gd_best_eta,
     vanilla_gd_error,
 )
-from .he2025_sampled import SampledLoss
+from .sampled import SampledLoss
 
 __all__ = [
     "DUMMY",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from .he2025_loss import Array, approx_loss, coupling, heads
+from .loss import Array, approx_loss, coupling, heads
 
 
 def sinh_ratio(gamma: ArrayLike, d: int) -> Array:

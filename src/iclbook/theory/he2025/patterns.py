@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .he2025_loss import Array, heads
+from .loss import Array, heads
 
 #: A head this small against the largest, in both omega and mu, is called a dummy unless a caller says otherwise.
 DUMMY = 0.05

@@ -1,6 +1,6 @@
 """He et al. 2025: minimisers of the approximate and of the true loss for one head and for a head pair (gamma, -gamma).
 
-All deterministic; the true loss comes from the quadrature of he2025_exact.
+All deterministic; the true loss comes from the quadrature of exact.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from .he2025_exact import exact_quadratic
-from .he2025_loss import coupling
-from .he2025_manifold import manifold_loss, manifold_mu
+from .exact import exact_quadratic
+from .loss import coupling
+from .manifold import manifold_loss, manifold_mu
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def pair_approx(gamma: float, d: int, L: int, noise_var: float) -> Optimum:
 def pair_exact(gamma: float, d: int, L: int, noise_var: float, query_key: bool = False) -> Optimum:
     """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss.
 
-    Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is `debiased_gd_error` of he2025_risk.
+    Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is `debiased_gd_error` of risk.
     """
     form = exact_quadratic([gamma, -gamma], d, L, noise_var, query_key)
     sign = np.array([1.0, -1.0])
