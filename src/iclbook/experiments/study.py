@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import store
 from ..errors import UserError
 from ..project import find_root
 from ..sources import source_digest
+from ..tasks import Batch
 from ..training import Adam, Group, History, Run, Trainer
+from ..training.groups import squared_error
 from ..training.optimisers import Optimiser
 
 #: Replays compare this many steps; float32 sums taken in another order differ by far less over so few.
@@ -35,10 +37,19 @@ class GroupSpec:
     kwargs: tuple[tuple[str, Any], ...]
     runs: tuple[Run, ...]
     optimiser: Optimiser = field(default_factory=Adam)
+    rate_factors: tuple[tuple[str, float], ...] = ()
+    loss: Callable[[nn.Module, Batch], Tensor] = squared_error
 
     def build(self) -> Group:
         """The group itself."""
-        return Group(self.name, self.model(**dict(self.kwargs)), self.runs, self.optimiser)
+        model = self.model(**dict(self.kwargs))
+        return Group(self.name, model, self.runs, self.optimiser, dict(self.rate_factors), self.loss)
+
+    def describe(self) -> tuple:
+        """The group as plain values; what is left at its default is not mentioned."""
+        plain = (self.name, self.model.__name__, self.kwargs, self.runs, self.optimiser)
+        extras = (("rate_factors", self.rate_factors),) if self.rate_factors else ()
+        return plain + extras + ((("loss", self.loss.__name__),) if self.loss is not squared_error else ())
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class Study:
 
     def describe(self) -> str:
         """The configuration as text; equal texts mean equal numbers."""
-        groups = [(g.name, g.model.__name__, g.kwargs, g.runs, g.optimiser) for g in self.groups]
+        groups = [g.describe() for g in self.groups]
         measure = None if self.measure is None else self.measure.__name__
         return repr(
             (self.paper, self.name, self.task, groups, self.steps, self.batch_size, self.record, measure)
@@ -73,7 +84,7 @@ class Study:
 
     def source(self) -> str:
         """Digest of the code that can change these numbers."""
-        made_of = [type(self.task), self.measure, *(g.model for g in self.groups)]
+        made_of = [type(self.task), self.measure, *(part for g in self.groups for part in (g.model, g.loss))]
         return source_digest([__name__, *(part.__module__ for part in made_of if part is not None)])
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
