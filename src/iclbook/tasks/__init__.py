@@ -1,7 +1,8 @@
 """Data generators: each task is a pure function from standard normals to a batch, so the trainer alone owns randomness."""
 
+from .associative_recall import AssociativeRecall
 from .batch import Batch
 from .linear_regression import LinearRegression
 from .multitask import MultiTaskRegression
 
-__all__ = ["Batch", "LinearRegression", "MultiTaskRegression"]
+__all__ = ["AssociativeRecall", "Batch", "LinearRegression", "MultiTaskRegression"]

@@ -1,0 +1,111 @@
+"""In-context associative recall over permutations (recall2025, Section 2.1): sequences, and exact enumeration of all of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import UserError
+
+
+@dataclass(frozen=True)
+class AssociativeRecall:
+    """A sequence shows every permutation of ``order`` symbols followed by its response ``f(pi)``, then asks for one again.
+
+    Tokens are numbers: symbols ``0 .. order - 1``, then responses ``order .. order + n_responses - 1``.
+
+    Args:
+        order: length of the permutations, at least 2.
+        n_responses: size of the response set R, at least 2.
+
+    Raises:
+        UserError: a size that defines no task, or sequences too long to hold.
+    """
+
+    order: int = 4
+    n_responses: int = 4
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.order <= 7:
+            raise UserError(
+                f"order={self.order}: permutations of 2 to 7 symbols can be listed", "Set order to 2 .. 7."
+            )
+        if self.n_responses < 2:
+            raise UserError(
+                f"n_responses={self.n_responses}: nothing to guess", "Set n_responses to 2 or more."
+            )
+
+    @property
+    def n_permutations(self) -> int:
+        """``order!``, the number of pairs that a sequence shows."""
+        return math.factorial(self.order)
+
+    @property
+    def length(self) -> int:
+        """Tokens of a sequence without the missing one: ``(order + 1)! + order``."""
+        return self.n_permutations * (self.order + 1) + self.order
+
+    @property
+    def vocabulary(self) -> int:
+        """Symbols and responses."""
+        return self.order + self.n_responses
+
+    @cached_property
+    def permutations(self) -> np.ndarray:
+        """All permutations ``(order!, order)`` in the order in which a sequence shows them."""
+        return np.array(list(itertools.permutations(range(self.order))))
+
+    @cached_property
+    def response_positions(self) -> np.ndarray:
+        """Places of the responses in a sequence, ``(order!,)``."""
+        return np.arange(self.n_permutations) * (self.order + 1) + self.order
+
+    def sequences(self, queries: np.ndarray, responses: np.ndarray) -> np.ndarray:
+        """Sequences of tokens.
+
+        Args:
+            queries: ``(B,)`` number of the permutation that is asked for.
+            responses: ``(B, order!)`` response of every permutation, ``0 .. n_responses - 1``.
+
+        Returns:
+            ``(B, length)`` tokens; the answer is ``order + responses[b, queries[b]]``.
+        """
+        batch = len(queries)
+        pairs = np.empty((batch, self.n_permutations, self.order + 1), dtype=np.int64)
+        pairs[..., :-1] = self.permutations
+        pairs[..., -1] = self.order + responses
+        return np.concatenate([pairs.reshape(batch, -1), self.permutations[queries]], axis=1)
+
+    def sample(self, batch: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Queries ``(batch,)`` and responses ``(batch, order!)``, uniform and independent."""
+        queries = rng.integers(self.n_permutations, size=batch)
+        return queries, rng.integers(self.n_responses, size=(batch, self.n_permutations))
+
+    def enumerate(self) -> tuple[np.ndarray, np.ndarray]:
+        """Every query with every map f: ``(N,)`` and ``(N, order!)`` with ``N = order! |R|^(order!)``.
+
+        Raises:
+            UserError: more than a million of them.
+        """
+        total = self.n_permutations * self.n_responses**self.n_permutations
+        if total > 1_000_000:
+            raise UserError(
+                f"{total:.3g} sequences are too many to list", "Use a smaller order or fewer responses."
+            )
+        maps = np.array(list(itertools.product(range(self.n_responses), repeat=self.n_permutations)))
+        queries = np.repeat(np.arange(self.n_permutations), len(maps))
+        return queries, np.tile(maps, (self.n_permutations, 1))
+
+    def plateau_dp(self, matched: int) -> float:
+        """Dot-product loss of a model that answers with the frequencies among the ``(order - matched)!`` permutations it cannot tell apart."""
+        return (1 - 1 / self.n_responses) * (1 - 1 / math.factorial(self.order - matched))
+
+    def plateau_ce(self, matched: int) -> float:
+        """Cross-entropy of the same model: ``log N - E log(1 + Bin(N - 1, 1/|R|))`` with ``N = (order - matched)!``."""
+        n, p = math.factorial(self.order - matched), 1 / self.n_responses
+        mean = sum(math.comb(n - 1, j) * p**j * (1 - p) ** (n - 1 - j) * math.log(1 + j) for j in range(n))
+        return math.log(n) - mean
