@@ -1,0 +1,121 @@
+"""The two-layer disentangled transformer of recall2025 (Section 2.2), each simplification of its appendix A.2 switchable."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserError
+
+
+class RecallTransformer(nn.Module):
+    """K positional heads, then one head that matches the last token's history with that of every earlier token.
+
+    Args:
+        order: length n of the permutations; a sequence holds n! of them, each followed by its response, and a query.
+        n_responses: size of the response set.
+        n_heads: heads K of the first layer.
+        gamma, matrix: second-layer matrix on the symbols: ``"printed"`` ``I - gamma 11^T`` or ``"lemma"`` ``(1 + gamma) I - gamma 11^T``.
+        a0: heads attend to offsets ``1 .. K`` only; lifted, to every offset ``0 .. length - 1``.
+        a1: ``Q^T K = diag(beta^2)`` times that matrix; lifted, a free matrix.
+        a2: the query side uses the tokens ``x_{l-h}`` themselves; lifted, what head h - 1 puts out at the last token.
+        a3: the second softmax runs over the responses only; lifted, over all tokens.
+        diagonal: +1 or -1: whether ``beta`` stands above the diagonal (query block h - 1 with key block h) or below it.
+
+    Raises:
+        UserError: more heads than tokens, an unknown matrix, or ``a1`` lifted while ``a2`` is kept (a free matrix acts on the real embeddings).
+    """
+
+    def __init__(
+        self,
+        order: int,
+        n_responses: int,
+        n_heads: int,
+        gamma: float = 0.0,
+        matrix: str = "lemma",
+        a0: bool = True,
+        a1: bool = True,
+        a2: bool = True,
+        a3: bool = True,
+        diagonal: int = 1,
+    ) -> None:
+        super().__init__()
+        if not 1 <= n_heads <= order:
+            raise UserError(f"n_heads={n_heads} on a task of order {order}", "Use 1 to order heads.")
+        if matrix not in ("printed", "lemma"):
+            raise UserError(f"unknown matrix {matrix!r}", "Choose 'printed' or 'lemma'.")
+        if a2 and not (a1 and diagonal == 1):
+            raise UserError("A2 replaces what A1's superdiagonal reads", "Lift A2 too.")
+        self.order, self.n_responses, self.n_heads = order, n_responses, n_heads
+        self.a0, self.a1, self.a2, self.a3, self.diagonal = a0, a1, a2, a3, diagonal
+        self.vocabulary = order + n_responses
+        self.length = math.factorial(order) * (order + 1) + order
+        self.register_buffer("responses", torch.arange(order, self.length - order, order + 1))
+        block = torch.zeros(self.vocabulary, self.vocabulary, dtype=torch.float64)
+        block[:order, :order] = (1 + gamma if matrix == "lemma" else 1.0) * torch.eye(order) - gamma
+        self.register_buffer("block", block)
+        self.w = nn.Parameter(torch.zeros(n_heads, n_heads if a0 else self.length, dtype=torch.float64))
+        width = (n_heads + 1) * self.vocabulary
+        shape = (n_heads,) if a1 else (width, width)
+        self.beta = nn.Parameter(torch.zeros(shape, dtype=torch.float64))
+
+    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
+        """All parameters ``N(0, scale^2)``."""
+        with torch.no_grad():
+            for p in self.parameters():
+                p.normal_(0.0, scale, generator=generator)
+
+    def circuits(self) -> dict[str, Tensor]:
+        """First-layer attention over offsets ``(K, W)`` and ``beta``."""
+        return {"attention": torch.softmax(self.w, -1), "beta": self.beta}
+
+    def construct(self, c: float) -> None:
+        """The solution of appendix A.2: ``w^i = c e_i`` and ``beta^2 = c``."""
+        with torch.no_grad():
+            self.w.zero_()
+            for h in range(self.n_heads):
+                self.w[h, h if self.a0 else h + 1] = c
+            self.beta.fill_(math.sqrt(c))
+
+    def first_layer(self) -> Tensor:
+        """Attention of every head from every token ``(K, l, l)`` (equation 1)."""
+        place = torch.arange(self.length)
+        offset = place[:, None] - place[None, :]  # (l, l)
+        low, width = (1, self.n_heads) if self.a0 else (0, self.length)
+        seen = (offset >= low) & (offset < low + width)
+        scores = self.w[:, (offset - low).clamp(0, width - 1)]  # (K, l, l)
+        weights = torch.softmax(scores.masked_fill(~seen, -1e300), -1)
+        return weights * seen.any(-1)[:, None]  # the first token of a window of earlier tokens sees nothing
+
+    def scores(self, tokens: Tensor) -> Tensor:
+        """Pre-softmax scores ``(B, keys)`` of the last token for ``tokens (B, l)``; keys are the responses under A3, else all tokens."""
+        x = nn.functional.one_hot(tokens, self.vocabulary).to(self.w.dtype)  # (B, l, S)
+        attention = self.first_layer()
+        keys = self.responses if self.a3 else torch.arange(self.length)
+        history = torch.einsum("hts,bsd->bhtd", attention[:, keys], x)  # (B, K, keys, S)
+        last = torch.einsum("hs,bsd->bhd", attention[:, -1], x)  # (B, K, S)
+        skip = x[:, -1:]  # (B, 1, S): block 0
+        if not self.a1:
+            query = torch.cat([skip, last], 1).flatten(1)  # (B, (K+1) S)
+            key = torch.cat([x[:, None, keys], history], 1)  # (B, K+1, keys, S)
+            return torch.einsum("be,bke->bk", query @ self.beta, key.transpose(1, 2).flatten(2))
+        if self.a2:
+            query = torch.stack([x[:, self.length - h] for h in range(1, self.n_heads + 1)], 1)  # (B, K, S)
+        elif self.diagonal == 1:
+            query = torch.cat([skip, last[:, :-1]], 1)  # query block h - 1 for key block h
+        else:
+            query, history = last, torch.cat([x[:, None, keys], history[:, :-1]], 1)  # h for h - 1
+        return torch.einsum("h,bhd,de,bhke->bk", self.beta**2, query, self.block, history)
+
+    def response_weights(self, tokens: Tensor) -> Tensor:
+        """Second-layer attention on the n! responses, ``(B, n!)``; it sums to 1 under A3."""
+        s = torch.softmax(self.scores(tokens), -1)
+        return s if self.a3 else s[:, self.responses]
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Output ``p (B, vocabulary)`` for ``tokens (B, l)``: a distribution over the vocabulary (equation 9)."""
+        x = nn.functional.one_hot(tokens, self.vocabulary).to(self.w.dtype)
+        s = torch.softmax(self.scores(tokens), -1)  # (B, keys)
+        return torch.einsum("bk,bkd->bd", s, x[:, self.responses] if self.a3 else x)
