@@ -110,7 +110,7 @@ def lemma_c1(seed: int = 0, draws: int = 20) -> dict[str, float]:
             for _ in range(draws):
                 theta = rng.normal(size=pop.size)
                 _, exact = enumerated(pop, theta)
-                w, beta = pop.split(theta)
+                beta = pop.split(theta)[1]
                 a, by_score = pop.attention(theta), pop._score_gradient(pop.weights(theta))
                 # (1 + gamma) 1{match} - <e, I~ R>, with I~ R taken from the matrix in use
                 read = pop.kappa * np.einsum("thi,hi->th", pop.match, a) - pop.gamma
