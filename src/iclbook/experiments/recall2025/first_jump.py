@@ -216,3 +216,33 @@ def late_growth(order: int = 4, decades: float = 300.0) -> dict[str, np.ndarray 
 
 def _factorial(n: int) -> float:
     return float(np.prod(np.arange(1, n + 1)))
+
+
+def window_time_scale(epsilons: tuple[float, ...], order: int = 4) -> dict[str, np.ndarray]:
+    """Time at which the first head becomes active with a window of ``order - 1``, ``(epsilons,)``."""
+    times = []
+    for eps in epsilons:
+        pop = Population(AssociativeRecall(order, R), order - 1, order - 1)
+
+        def active(theta: np.ndarray, pop: Population = pop) -> float:
+            return float(pop.advantage(theta)[0]) - 1.0
+
+        until = 10 * theory.jump_limit(order, R) / eps
+        flow = gradient_flow(pop.gradient, start(pop, eps), until, events=[active], stop_at_events=True)
+        times.append(float(flow.events[0][0]))
+    return {"eps": np.array(epsilons), "times": np.array(times)}
+
+
+def time_scale_values(scan: dict, window: dict, late: dict) -> dict[str, float | list[float]]:
+    """What the claims about time scales record."""
+    log_eps = np.log(scan["eps"])
+    s, tau = late["s"][len(late["s"]) // 2 :], late["log_time"][len(late["s"]) // 2 :]
+    return {
+        "timescale/exponent": [float(np.polyfit(log_eps[1:], np.log(t[1:]), 1)[0]) for t in scan["times"]],
+        "timescale/limit_ratio": (scan["times"][:, -1] * scan["eps"][-1] / scan["limit"]).tolist(),
+        "late/r2": float(np.corrcoef(s, tau)[0, 1] ** 2),
+        "late/ratio": late["slope"] / late["predicted"],
+        "window/exponent": float(np.polyfit(log_eps, np.log(window["times"]), 1)[0]),
+        "window/r2": float(np.corrcoef(log_eps, window["times"])[0, 1] ** 2),
+        "window/gain": float(window["times"][-1] / window["times"][0]),
+    }

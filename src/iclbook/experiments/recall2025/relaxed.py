@@ -40,7 +40,9 @@ def flow_of(model: RecallTransformer, betas: tuple[float, ...], until: float) ->
         grads = torch.autograd.grad(exact_loss(model, tokens), [model.w, model.beta])
         return np.concatenate([g.numpy().ravel() for g in grads])
 
-    flow = gradient_flow(gradient, np.concatenate([np.zeros(cut), betas]), until, method="RK45", rtol=1e-6, atol=1e-10)
+    flow = gradient_flow(
+        gradient, np.concatenate([np.zeros(cut), betas]), until, method="RK45", rtol=1e-6, atol=1e-10
+    )
     losses = []
     with torch.no_grad():
         for theta in flow.states:
@@ -49,7 +51,9 @@ def flow_of(model: RecallTransformer, betas: tuple[float, ...], until: float) ->
     return flow, np.array(losses)
 
 
-def lifted(betas: tuple[float, ...] = (0.3, 0.1, 0.03), patience: float = 30.0) -> dict[str, dict[str, object]]:
+def lifted(
+    betas: tuple[float, ...] = (0.3, 0.1, 0.03), patience: float = 30.0
+) -> dict[str, dict[str, object]]:
     """All eight ways to keep or lift A0, A2 and A3 on a task of order three with three heads.
 
     Returns:
@@ -71,11 +75,19 @@ def lifted(betas: tuple[float, ...] = (0.3, 0.1, 0.03), patience: float = 30.0) 
         attention = torch.softmax(model.w.detach(), -1)
         own = [float(attention[h, h if a0 else h + 1]) for h in (0, 1)]
         name = "".join(f" A{i}" for i, kept in ((0, a0), (2, a2), (3, a3)) if not kept).strip() or "none"
-        found[name] = {"times": flow.times, "loss": losses, "jumps": times, "own": own, "end": float(losses[-1])}
+        found[name] = {
+            "times": flow.times,
+            "loss": losses,
+            "jumps": times,
+            "own": own,
+            "end": float(losses[-1]),
+        }
     return found
 
 
-def free_matrix(seeds: int, steps: int, a0: bool, scale: float = 0.1, rate: float = 3e-3, batch: int = 64) -> dict[str, np.ndarray]:
+def free_matrix(
+    seeds: int, steps: int, a0: bool, scale: float = 0.1, rate: float = 3e-3, batch: int = 64
+) -> dict[str, np.ndarray]:
     """The whole two-layer model (A1, A2, A3 lifted, and A0 unless kept) with a free ``Q^T K``, trained by Adam on the dot-product loss.
 
     Returns:
@@ -86,7 +98,12 @@ def free_matrix(seeds: int, steps: int, a0: bool, scale: float = 0.1, rate: floa
     for seed in range(seeds):
         model = RecallTransformer(ORDER, 2, ORDER, a0=a0, a1=False, a2=False, a3=False)
         model.initialise(torch.Generator().manual_seed(seed), scale)
-        rng, optimiser, row, total = np.random.default_rng(seed), torch.optim.Adam(model.parameters(), rate), [], 0.0
+        rng, optimiser, row, total = (
+            np.random.default_rng(seed),
+            torch.optim.Adam(model.parameters(), rate),
+            [],
+            0.0,
+        )
         for step in range(1, steps + 1):
             queries, maps = task.sample(batch, rng)
             tokens = torch.tensor(task.sequences(queries, maps))
@@ -101,3 +118,19 @@ def free_matrix(seeds: int, steps: int, a0: bool, scale: float = 0.1, rate: floa
                 total = 0.0
         losses.append(row)
     return {"steps": np.arange(every, steps + 1, every), "loss": np.array(losses).T}
+
+
+def verdict_values(found: dict[str, dict[str, object]], separate: float = 1.2) -> dict[str, float]:
+    """What the claims about the simplifications record: second over first jump with one lifted (0 if one is missing), and counts of variants with two."""
+
+    def ratio(name: str) -> float:
+        first, second = found[name]["jumps"]
+        return second / first if np.isfinite(second) else 0.0
+
+    keep = {name: ratio(name) > separate for name in found if name != "none"}
+    return {
+        **{f"full/{name}": ratio(name) for name in ("A0", "A2", "A3")},
+        "full/single": sum(kept for name, kept in keep.items() if " " not in name),
+        "full/joint": sum(kept for name, kept in keep.items() if " " in name),
+        "full/lost": sum(not np.isfinite(run["jumps"][0]) for run in found.values()),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -28,8 +28,8 @@ def experiment(
     n_heads: int = HEADS,
     window: int | None = None,
 ) -> Population:
-    """The document's setting: three heads with a window of three on a task of order four."""
-    return Population(AssociativeRecall(order, R), n_heads, window or n_heads, gamma, matrix, loss)
+    """Three heads on the task of order four. The window is the order; ``window=3`` is the other reading (A0 with k = 3 heads)."""
+    return Population(AssociativeRecall(order, R), n_heads, window or order, gamma, matrix, loss)
 
 
 def small(pop: Population, betas: tuple[float, ...] | np.ndarray) -> np.ndarray:
@@ -61,10 +61,7 @@ def plateaus(pop: Population, flow: Flow, times: np.ndarray) -> list[float]:
     order = np.sort(times[np.isfinite(times)])
     edges = [order[0] * 0.01, *order, flow.times[-1]]
     value = pop.value(flow.states)
-    middles = [
-        np.sqrt(edges[0] * edges[1]),
-        *(np.sqrt(a * b) for a, b in zip(edges[1:-2], edges[2:-1], strict=True)),
-    ]
+    middles = [float(np.sqrt(a * b)) for a, b in pairwise(edges[:-1])]
     return [float(np.interp(t, flow.times, value)) for t in middles] + [float(value[-1])]
 
 
@@ -140,16 +137,15 @@ def sgd(
 
 
 def matching_settings(
-    loss: str = "dp",
-    scales: tuple[float, ...] = (0.2, 0.1, 0.05, 0.02),
-    ratios: tuple[float, ...] = (1.2, 1.5, 2.0, 3.0),
+    pop: Population,
+    scales: tuple[float, ...] = (0.3, 0.1, 0.03),
+    ratios: tuple[float, ...] = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0),
 ) -> list[dict[str, float]]:
     """For initial beta ``scale / ratio^h``: effective rates ``rate / (1 - momentum)`` for which steps 800, 1750 and 4500 lie on plateaus 1, 2 and 3.
 
     A head jumps at the flow time t_h, which is step ``t_h / rate``: the wanted rates satisfy ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``.
     """
     found = []
-    pop = experiment(loss)
     for scale in scales:
         for ratio in ratios:
             times = activation_times(pop, follow(pop, tuple(scale / ratio**h for h in range(HEADS))))
@@ -224,7 +220,7 @@ def census(
     in_order, finished, leading = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for b, beta_scale in enumerate(beta_scales):
         rng = np.random.default_rng(seed)
-        size, shift = np.abs(rng.normal(size=(runs, HEADS))), rng.normal(size=(runs, HEADS, HEADS))
+        size, shift = np.abs(rng.normal(size=(runs, HEADS))), rng.normal(size=(runs, HEADS, ORDER))
         for a, w_scale in enumerate(w_scales):
             theta = pop.join(w_scale * shift, beta_scale * size)
             until = 300 * theory.jump_limit(ORDER, R) / min(beta_scale, 1.0)
@@ -240,11 +236,39 @@ def census(
     return {"in_order": in_order, "finished": finished, "first": leading}
 
 
-def orders_follow(loss: str = "dp", scale: float = 0.02) -> int:
+def orders_follow(pop: Population, scale: float = 0.02) -> int:
     """Of the six orders of three initial beta, in how many the heads become active in that order."""
-    pop, right = experiment(loss), 0
+    right = 0
     for ranks in permutations(range(HEADS)):
         betas = tuple(scale / 2.0 ** np.array(ranks))
         times = activation_times(pop, follow(pop, betas))
         right += int(list(np.argsort(times)) == list(np.argsort(ranks)))
     return right
+
+
+def staged_share(pop: Population, training: Training, betas: tuple[float, ...]) -> dict[str, float]:
+    """Over the seeds: share with 1, 2, 3 active heads at the three snapshots, and share whose heads activate in the order of ``betas``."""
+    counts = np.stack(
+        [(pop.advantage(training.states[training.steps == s][0]) >= ACTIVE).sum(-1) for s in SNAPSHOTS]
+    )
+    times = activation_times(pop, Flow(training.steps.astype(float), training.states))
+    ranked = np.argsort(-np.asarray(betas))
+    ordered = (np.argsort(times, -1) == ranked).all(-1) & np.isfinite(times).all(-1)
+    return {
+        "staged": float((counts == np.arange(1, HEADS + 1)[:, None]).all(0).mean()),
+        "ordered": float(ordered.mean()),
+    }
+
+
+def choose(settings: list[dict[str, float]]) -> dict[str, float]:
+    """The setting whose range of effective rates is widest (in ratio): by rule, not by eye; its middle is ``effective``."""
+    best = max(settings, key=lambda s: s["high"] / s["low"])
+    return {**best, "effective": float(np.sqrt(best["low"] * best["high"]))}
+
+
+def plateau_errors(pop: Population, flow: Flow, times: np.ndarray) -> dict[str, float]:
+    """Largest relative deviation of the loss, and of second-layer attention, from the frequencies on the plateaus before the last."""
+    closed = pop.task.plateau_ce if pop.loss == "ce" else pop.task.plateau_dp
+    measured = plateaus(pop, flow, times)[:-1]
+    loss = max(abs(m / closed(n) - 1) for n, m in enumerate(measured))
+    return {"loss": loss, "attention": max(output_frequencies(pop, flow, times))}
