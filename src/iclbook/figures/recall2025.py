@@ -42,21 +42,24 @@ def illustration(task: AssociativeRecall, query: int, responses: np.ndarray) -> 
         answer = token >= task.order
         colour = style.PALETTE[1] if answer else style.PALETTE[0]
         text = "?" if token < 0 else ("ABCDEFG"[token - task.order] if answer else str(token))
-        shape = dict(
-            boxstyle="circle,pad=0.32" if answer or token < 0 else "round,pad=0.38",
-            fc=style.GROUND,
-            ec=style.INK if token < 0 else colour,
-            lw=1.6,
-        )
+        shape = {
+            "boxstyle": "circle,pad=0.32" if answer or token < 0 else "round,pad=0.38",
+            "fc": style.GROUND,
+            "ec": style.INK if token < 0 else colour,
+            "lw": 1.6,
+        }
         ax.text(i, 0, text, ha="center", va="center", bbox=shape, fontsize=11)
     last = len(tokens)
     ax.annotate(
         "",
         (place, 0.62),
         (last, 0.62),
-        arrowprops=dict(
-            arrowstyle="->", color=style.COLOURS["paper"], connectionstyle="arc3,rad=0.18", lw=1.3
-        ),
+        arrowprops={
+            "arrowstyle": "->",
+            "color": style.COLOURS["paper"],
+            "connectionstyle": "arc3,rad=0.18",
+            "lw": 1.3,
+        },
     )
     ax.set(xlim=(-0.8, last + 0.8), ylim=(-0.8, 1.7))
     ax.set_axis_off()
@@ -103,7 +106,7 @@ def first_jump(
         )
         style.theory_line(ax, half[0], half[1][i], r"ODE, $\Xi/2$")
         ax.set(xlabel="time t of the flow", ylabel=name, xlim=(0, flow.times[-1]))
-    axes[0].legend(loc="upper left")
+    axes[1].legend(loc="lower right")
     return fig
 
 
@@ -240,8 +243,8 @@ def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
                 plateau(m), color=style.INK, lw=0.9, ls=(0, (1, 1.6)), label="closed form" if m == 0 else None
             )
         ax.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"], label="exact flow")
-        ax.set(xlabel="time t of the flow", ylabel=name)
-        ax.legend(loc="upper right")
+        ax.set(xlabel="time t of the flow", ylabel=name, xscale="log", xlim=(100, None))
+        ax.legend(loc="lower left")
     return fig
 
 
@@ -278,13 +281,16 @@ def later(rows: Sequence[tuple[str, float, float]], stationary: Mapping[str, np.
 def census(
     measured: Mapping[str, np.ndarray], beta_scales: Sequence[float], w_scales: Sequence[float]
 ) -> Figure:
-    """Share of initialisations that activate in the order of beta, for each pair of scales."""
-    fig, ax = style.figure(aspect=0.5)
-    for row, (w, share) in enumerate(zip(w_scales, measured["in_order"], strict=True)):
-        ax.semilogx(beta_scales, share, "osD^v"[row] + "-", color=style.PALETTE[row], label=f"w: {w:g}")
-    ax.axhline(1 / 6, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="chance")
-    ax.set(xlabel=r"scale of the initial $\beta$", ylabel="share in the order of beta", ylim=(0, 1.05))
-    ax.legend(loc="lower left", ncols=2, title="scale of the initial w", title_fontsize=9)
+    """Left: share of pairs of heads in the order of beta; right: share of runs with all heads active; one curve for each scale of w."""
+    fig, axes = style.figure(2, aspect=0.75, sharey=True)
+    for ax, name in zip(axes, ("pairs", "finished"), strict=True):
+        for row, (w, share) in enumerate(zip(w_scales, measured[name], strict=True)):
+            ax.semilogx(beta_scales, share, "osD^"[row] + "-", color=style.PALETTE[row], label=f"w: {w:g}")
+        ax.set(xlabel=r"scale of the initial $\beta$", ylim=(0, 1.05))
+    axes[0].axhline(0.5, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="chance")
+    axes[0].set(ylabel="share of runs or pairs", title=r"larger $\beta$ active first (pairs)")
+    axes[1].set(title="all three heads active (runs)")
+    axes[0].legend(loc="lower right", ncols=2, fontsize=8)
     return fig
 
 

@@ -18,7 +18,7 @@ from ...tasks.associative_recall import AssociativeRecall
 Array = np.ndarray
 
 #: Nodes log u of the trapezoidal rule for ``E log X = int (e^-u - E e^-uX) du/u``; it converges geometrically in the spacing.
-_LOG_U = np.arange(-42.0, 12.0, 0.2)
+_LOG_U = np.arange(-42.0, 45.0, 0.25)
 
 
 @dataclass(frozen=True)
