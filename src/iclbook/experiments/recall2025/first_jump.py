@@ -95,7 +95,7 @@ def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> dict[
             if printed:
                 fine = solve_ivp(
                     lambda _, y, order=order, kappa=pop.kappa: theory.ode(y, order, R, kappa),
-                    (0, reached),
+                    (0, 3 * reached),
                     [0.0, eps],
                     "DOP853",
                     rtol=1e-11,
