@@ -22,7 +22,8 @@
 #
 # Nothing here needs a long training. The expected loss over all sequences can be computed **exactly**, and so can the path that
 # gradient flow takes on it; every theorem is followed along that path in double precision. Where print and proof disagree, both are tried. Numbers in
-# the text are injected from the cells that measured them, and verdicts are computed by rules that stand in the chapter's ledger.
+# the text are injected from the cells that measured them, and verdicts are computed by rules that stand in the chapter's ledger; a rule that was written after a first
+# trial of the code says so in its reason.
 
 # %% tags=["parameters"]
 profile = "paper"
@@ -423,7 +424,7 @@ record.verdict("recall2025/q-jumps")
 #
 # ## Who comes first
 #
-# With $w = 0$ the order of $\beta$ decides. Random $w$ gives heads a head start of another kind: if $w$ is large against $\beta$, the time to jump
+# With $w = 0$ the order of $\beta$ decides, at every scale of $\beta$ tried (shares {glue:text}`census/w0`): a large scale alone does not break it. Random $w$ gives heads a head start of another kind: if $w$ is large against $\beta$, the time to jump
 # depends on how far $w$ already leans to the right offset, and hardly on $\beta$. Heads with three random $\beta$ were followed from {glue:text}`census/runs` initialisations for each pair of scales.
 
 # %% mystnb={"image": {"alt": "Left: share of pairs of heads in the order of beta against the scale of beta, one curve for each scale of w; it is one for w of zero. Right: share of runs in which all heads became active."}} tags=["hide-input"]

@@ -190,7 +190,7 @@ def training(pop: Population, run: Training, seed: int = 0, title: str | None = 
         ax.plot(run.steps, beta[:, h], color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
     _snapshots(ax)
     ax.set(xlabel="step", ylabel=r"$\beta$")
-    ax.legend(loc="upper left")
+    ax.legend(loc="center right")
     for ax, step in zip(grid[1], SNAPSHOTS, strict=True):
         _attention(ax, pop, run.states[run.steps == step][0, seed], f"step {step}")
     if title:
