@@ -54,7 +54,9 @@ class RecallTransformer(nn.Module):
         self.length = math.factorial(order) * (order + 1) + order
         self.register_buffer("responses", torch.arange(order, self.length - order, order + 1))
         block = torch.zeros(self.vocabulary, self.vocabulary, dtype=torch.float64)
-        block[:order, :order] = (1 + gamma if matrix == "lemma" else 1.0) * torch.eye(order, dtype=torch.float64) - gamma
+        block[:order, :order] = (1 + gamma if matrix == "lemma" else 1.0) * torch.eye(
+            order, dtype=torch.float64
+        ) - gamma
         self.register_buffer("block", block)
         self.w = nn.Parameter(torch.zeros(n_heads, n_heads if a0 else self.length, dtype=torch.float64))
         width = (n_heads + 1) * self.vocabulary
