@@ -17,7 +17,7 @@ LAB_SETTINGS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test check bench lab lint clean setup pins browser
+.PHONY: help book test check bench lab lint clean setup pins browser proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ lab: $(STAMP)  ## open the chapters in JupyterLab
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@echo '$(LAB_SETTINGS)' > $(VENV)/share/jupyter/lab/settings/overrides.json
 	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+
+proofs:  ## compile the Coq proofs of nagy2026 and print the axioms they use (needs coqc)
+	@$(MAKE) --no-print-directory -C proofs
 
 lint: $(STAMP)  ## style only
 	@$(BIN)/ruff check .

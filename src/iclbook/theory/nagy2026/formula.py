@@ -1,0 +1,243 @@
+"""Nagy 2026: a statement written once and used four times, as text, for the solver, in exact fractions and in floating point.
+
+A builder is a function of ``v``, whose attributes are the variables. Called with ``Text`` it prints the statement, with variables of the
+solver it is what the solver decides, with ``Fraction`` it verifies a counterexample without the solver, with arrays it is evaluated at
+many points. So what the page shows is what was checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+_GREEK = {"eta": "η", "kappa": "κ", "lam": "λ", "rho2": "ρ²", "w_star": "w*", "rho2_two": "ρ₂²"}
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def label(name: str) -> str:
+    """How a variable is printed: ``kappa_1`` as κ₁."""
+    if name in _GREEK:
+        return _GREEK[name]
+    stem, _, rest = name.partition("_")
+    stem = _GREEK.get(stem, stem)
+    number = rest.rstrip("'")
+    if number.isdigit():
+        return f"{stem}{number.translate(_SUBSCRIPTS)}{rest[len(number) :]}"
+    return f"{stem}_{rest}" if rest else stem
+
+
+class Text:
+    """A polynomial as text; ``strength`` is how tightly its last operation binds (1 sum, 2 product, 3 power, 4 name)."""
+
+    def __init__(self, text: str, strength: int = 4) -> None:
+        # a name that ends in a square, such as ρ², binds like a power: its square is (ρ²)²
+        self.text, self.strength = text, 3 if strength == 4 and text.endswith("²") else strength
+
+    @classmethod
+    def of(cls, value: Any) -> Text:
+        if isinstance(value, Text):
+            return value
+        return cls(str(value), 4 if value >= 0 else 1)
+
+    def _at(self, strength: int) -> str:
+        return self.text if self.strength >= strength else f"({self.text})"
+
+    def _join(self, symbol: str, other: Any, strength: int, right: int, swap: bool = False) -> Text:
+        a, b = (Text.of(other), self) if swap else (self, Text.of(other))
+        return Text(f"{a._at(strength)}{symbol}{b._at(right)}", strength)
+
+    def __add__(self, other: Any) -> Text:
+        return self._join(" + ", other, 1, 1)
+
+    def __radd__(self, other: Any) -> Text:
+        return self._join(" + ", other, 1, 1, swap=True)
+
+    def __sub__(self, other: Any) -> Text:
+        return self._join(" − ", other, 1, 2)
+
+    def __rsub__(self, other: Any) -> Text:
+        return self._join(" − ", other, 1, 2, swap=True)
+
+    def __mul__(self, other: Any) -> Text:
+        return self._join("·", other, 2, 2)
+
+    def __rmul__(self, other: Any) -> Text:
+        return self._join("·", other, 2, 2, swap=True)
+
+    def __truediv__(self, other: Any) -> Text:
+        return self._join("/", other, 2, 3)
+
+    def __neg__(self) -> Text:
+        return Text(f"−{self._at(2)}", 1)
+
+    def squared(self) -> Text:
+        return Text(f"{self._at(4)}²", 3)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def sq(x: Any) -> Any:
+    """x squared."""
+    return x.squared() if isinstance(x, Text) else x * x
+
+
+@dataclass(frozen=True)
+class Atom:
+    """``left`` compared with ``right``; ``symbol`` is one of = ≠ ≤ <."""
+
+    symbol: str
+    left: Any
+    right: Any
+
+
+@dataclass(frozen=True)
+class Junction:
+    """``word`` is and, or, not, implies or iff."""
+
+    word: str
+    parts: tuple
+
+
+@dataclass(frozen=True)
+class Exists:
+    """There are values of ``names`` with ``body(*values)``; ``decide`` is the exact answer without a solver, a truth value."""
+
+    names: tuple[str, ...]
+    body: Callable[..., Any]
+    decide: Any
+
+
+def eq(a: Any, b: Any) -> Atom:
+    """a = b."""
+    return Atom("=", a, b)
+
+
+def ne(a: Any, b: Any) -> Atom:
+    """a ≠ b."""
+    return Atom("≠", a, b)
+
+
+def le(a: Any, b: Any) -> Atom:
+    """a ≤ b."""
+    return Atom("≤", a, b)
+
+
+def lt(a: Any, b: Any) -> Atom:
+    """a < b."""
+    return Atom("<", a, b)
+
+
+def both(*parts: Any) -> Junction:
+    """All of ``parts``."""
+    return Junction("and", parts)
+
+
+def either(*parts: Any) -> Junction:
+    """At least one of ``parts``."""
+    return Junction("or", parts)
+
+
+def opposite(part: Any) -> Junction:
+    """Not ``part``."""
+    return Junction("not", (part,))
+
+
+def implies(a: Any, b: Any) -> Junction:
+    """If ``a`` then ``b``."""
+    return Junction("implies", (a, b))
+
+
+def iff(a: Any, b: Any) -> Junction:
+    """``a`` exactly when ``b``."""
+    return Junction("iff", (a, b))
+
+
+def abs_le(x: Any, y: Any) -> Atom | Junction:
+    """abs(x) ≤ abs(y), by cases; as text with bars."""
+    if isinstance(x, Text):
+        return le(Text(f"|{x}|"), Text(f"|{y}|"))
+    return either(both(le(0, y), le(-y, x), le(x, y)), both(lt(y, 0), le(y, x), le(x, -y)))
+
+
+def text(node: Any) -> str:
+    """The statement in words and signs; ``node`` was built with ``Text``."""
+    if isinstance(node, Atom):
+        return f"{node.left} {node.symbol} {node.right}"
+    if isinstance(node, Exists):
+        return f"there are {', '.join(map(label, node.names))} with {text(node.body(*(Text(label(n)) for n in node.names)))}"
+    parts = [text(p) if isinstance(p, Atom) else f"({text(p)})" for p in node.parts]
+    if node.word == "not":
+        return f"not ({text(node.parts[0])})"
+    joint = {"and": " and ", "or": " or ", "implies": " implies ", "iff": " exactly when "}[node.word]
+    return joint.join(parts)
+
+
+def holds(node: Any, slack: float = 0.0, lenient: bool = True) -> Any:
+    """The truth of the statement at the numbers it was built with.
+
+    Args:
+        node: built with ``Fraction`` (then exact), float or arrays of shape (n,).
+        slack: how far floating point may miss, relative to 1 + the size of both sides; 0 for fractions.
+        lenient: whether a strict inequality that rounding cannot tell from equality counts as true.
+
+    Returns:
+        bool, or an array of bool of shape (n,).
+    """
+    if isinstance(node, Atom):
+        gap = node.left - node.right
+        width = slack * (1 + abs(node.left) + abs(node.right)) if slack else 0
+        truth = {
+            "=": abs(gap) <= width,
+            "≠": gap != 0,
+            "≤": gap <= width,
+            "<": gap < (width if lenient else -width),
+        }
+        return truth[node.symbol]
+    if isinstance(node, Exists):
+        return holds(node.decide, slack, lenient)
+    parts = [holds(p, slack, lenient) for p in node.parts]
+    if node.word == "not":
+        return np.logical_not(holds(node.parts[0]))
+    if node.word == "and":
+        return np.logical_and.reduce(parts)
+    if node.word == "or":
+        return np.logical_or.reduce(parts)
+    if node.word == "implies":
+        return np.logical_or(np.logical_not(holds(node.parts[0])), parts[1])
+    exact = [holds(p) for p in node.parts]
+    return np.equal(exact[0], exact[1])
+
+
+def true_in_fractions(node: Any) -> bool:
+    """Exact truth, refusing anything that is not a fraction or an integer.
+
+    Raises:
+        TypeError: a floating-point number got in.
+    """
+    for value in _leaves(node):
+        if not isinstance(value, Fraction | int):
+            raise TypeError(f"{value!r} is not exact")
+    return bool(holds(node))
+
+
+def _leaves(node: Any) -> list:
+    if isinstance(node, Atom):
+        return [node.left, node.right]
+    if isinstance(node, Exists):
+        return _leaves(node.decide)
+    return [leaf for part in node.parts for leaf in _leaves(part)]
+
+
+def reversed_conclusion(node: Any) -> Any:
+    """A mutation that should be false: the order turned round, or the sign of an equation's right side flipped."""
+    if isinstance(node, Atom):
+        if node.symbol == "=" and not (isinstance(node.right, int) and node.right == 0):
+            return eq(node.left, -node.right)
+        turned = {"=": ne, "≠": eq, "≤": lambda a, b: lt(b, a), "<": lambda a, b: le(b, a)}
+        return turned[node.symbol](node.left, node.right)
+    return opposite(node)

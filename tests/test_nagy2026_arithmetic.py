@@ -1,0 +1,208 @@
+"""The printed numbers of nagy2026: the interval logic, the statistics against independent ones, and rules that can turn red."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction as F
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from iclbook.claims import Record, load_ledger, verdict
+from iclbook.theory import nagy2026 as theory
+from iclbook.theory.nagy2026 import arithmetic, printed, rates, statistics
+
+LEDGER = load_ledger("nagy2026")
+RESULTS = {r.item.id: r for r in theory.recompute_all()}
+
+
+def judge(claim: str, values: dict):
+    return verdict(
+        LEDGER.claim(f"nagy2026/{claim}"), {k: Record.make(k, v) for k, v in values.items()}, "paper"
+    )
+
+
+def test_rounding_box():
+    assert printed.box("0.184") == (F("0.1835"), F("0.1845"))
+    assert printed.box("-3.9") == (F("-3.95"), F("-3.85"))
+    assert printed.box("28") == (F("27.5"), F("28.5"))
+    assert printed.box("8,801") == (F("8800.5"), F("8801.5"))
+    assert printed.box(8801) == (8801, 8801)
+    assert printed.value("+1.0") == 1
+
+
+def item(expects, *inputs, quantity=lambda a, b: 100 * (1 - b / a)):
+    return printed.Item("x", "0", "", expects, "", inputs, quantity)
+
+
+def test_a_number_follows_exactly_if_some_rounding_leads_to_it():
+    """67.1 % of 0.184 and 0.061 is not what the printed digits give (66.8), but rounding allows it; 67.3 is out of reach."""
+    result = printed.recompute(item(printed.Rounded(("67.1",)), "0.184", "0.061"))
+    assert round(result.values[0], 1) == 66.8
+    assert result.follows
+    assert result.gap == 0
+    refused = printed.recompute(item(printed.Rounded(("67.3",)), "0.184", "0.061"))
+    assert not refused.follows
+    assert refused.gap == pytest.approx(67.25 - result.high[0])
+
+
+def test_corners_bound_every_value_in_the_box():
+    rng = np.random.default_rng(0)
+    for result in RESULTS.values():
+        boxes = [printed.box(x) for x in result.item.inputs]
+        for _ in range(20):
+            point = [low + (high - low) * F(int(rng.integers(0, 1001)), 1000) for low, high in boxes]
+            found = result.item.quantity(*point)
+            found = found if isinstance(found, tuple) else (found,)
+            for x, low, high in zip(found, result.low, result.high, strict=True):
+                assert low - 1e-9 <= float(x) <= high + 1e-9, result.item.id
+
+
+def test_strict_bounds_and_several_numbers():
+    falling = printed.Within(None, "0", strict=True)
+    two = item(falling, 3, 2, 2, quantity=printed.differences)
+    assert not printed.recompute(two).follows
+    assert printed.recompute(item(falling, 3, 2, 1, quantity=printed.differences)).follows
+    assert printed.recompute(item(printed.Within("2", "2"), 2, quantity=lambda a: a)).follows
+
+
+#: What does not follow, with the number that does: found here by other means than the recomputation.
+REFUSED = {
+    "8.3/best-r": 0.59,
+    "8.3/sink": 4.5,
+    "8.3/attenuates": 100 * (1 - 0.74 / 1.47),
+    "8.4/slopes": 0.126,
+    "8.4/fig5": 100 * 0.019 / 0.892,
+    "8.4/families": 2,
+    "8.5/highest": 1.47,
+    "8.5/olmo-sign": 100 * 0.027 / 0.596,
+    "8.5/smallest": 160,
+    "8.5/trillion": 3.9,
+    "9.3/early": 0.5,
+    "9.3/destroys": 0,
+    "9.5/faster": math.log(6.4 * 0.184 / 0.041) / math.log(6.4 * 0.184 / 0.157),
+    "9.5/scales": 0.004,
+    "9.5/budget": 100 * 1188 / 8801,
+    "9.5.1/penalty": 100 * 0.172 / 0.280,
+    "9.5.1/synergy-4": 0.172 - 0.194,
+    "9.5.1/gap": 0.475 - 0.108,
+    "9.6/configurations": 6,
+}
+
+
+def test_exactly_these_do_not_follow():
+    assert {i for i, r in RESULTS.items() if not r.follows and r.item.kind != "test"} == set(REFUSED)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_recomputed_number(name):
+    assert RESULTS[name].values[0] == pytest.approx(REFUSED[name], rel=1e-9)
+
+
+def test_28_20_5_follow_from_another_denominator():
+    """Of the deep model's error, not of the penalty of depth."""
+    assert RESULTS["9.5.1/reduction"].follows
+    shares = RESULTS["9.5.1/penalty"]
+    assert np.round(shares.values, 1).tolist() == [61.4, 43.6, 24.7]
+    assert min(np.array(shares.low) - [28, 20, 5]) > 19
+
+
+def test_statistics_against_scipy_on_data():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 9))
+    r = stats.pearsonr(x, y)
+    assert theory.p_of_r(r.statistic, 9) == pytest.approx(r.pvalue, rel=1e-9)
+    assert theory.fisher_interval(r.statistic, 9) == pytest.approx(tuple(r.confidence_interval()), rel=1e-9)
+    a, b = rng.normal(size=(2, 6)) + np.array([[0], [1]])
+    welch = stats.ttest_ind(a, b, equal_var=False)
+    args = (a.mean(), a.std(ddof=1), b.mean(), b.std(ddof=1), 6)
+    assert theory.p_of_means(*args) == pytest.approx(welch.pvalue, rel=1e-9)
+    assert statistics.t_of_means(*args) == pytest.approx(welch.statistic, rel=1e-9)
+
+
+def test_spearman_exact_p():
+    """rho = 25/28 at n = 7 means a sum of squared rank differences of 6 at most: 31 of 5,040 orders, and as many negative ones."""
+    assert theory.spearman_exact_p(0.89, 7) == pytest.approx(62 / 5040)
+    assert theory.spearman_exact_p(1.0, 5) == pytest.approx(2 / 120)
+    assert theory.spearman_exact_p(0.0, 4) == 1
+
+
+def test_rho_and_alpha():
+    values = theory.arithmetic_records()
+    assert np.round(values["rho/error_of_rho"], 1).tolist() == [4.8, 10.4, 2.1]
+    assert np.round(values["rho/error_of_alpha"], 1).tolist() == [24.1, 43.5, 17.6]
+    assert np.round(values["rho/error_of_no_contraction"], 1).tolist() == [19.9, 23.9, 12.1]
+
+
+def test_rates_of_the_spectrum():
+    lam = np.array([float(x) for x in theory.SPECTRUM])
+    steps = np.linspace(0, 0.25, 100_001)
+    left = (1 - steps[:, None] * lam) ** 2
+    assert float(theory.balanced_rate(F(1, 100), F(10))) == pytest.approx(left.max(1).min(), rel=1e-6)
+    assert float(theory.best_mean_rate()) == pytest.approx(left.mean(1).min(), rel=1e-6)
+    assert float(theory.best_loss_rate()) == pytest.approx((left @ lam).min() / lam.sum(), rel=1e-6)
+
+
+def test_search_for_0450():
+    assert theory.matches() == ["share of the largest eigenvalue, λ_max/Σλ"]
+    assert theory.matches("0.996")[0] == "balanced rate of D2, whole spectrum"
+    assert rates.candidates()["share of the largest eigenvalue, λ_max/Σλ"] == F(1000, 2222)
+
+
+def test_records_are_known_and_judge_the_claims():
+    values = theory.arithmetic_records()
+    for key in values:
+        LEDGER.require_key(key)
+    words = {
+        c: judge(c, values)
+        for c in ("arithmetic", "q-percentages", "q-rho-agreement", "q-spearman", "q-theory-0450")
+    }
+    assert {c: v.word for c, v in words.items()} == {
+        "arithmetic": "inconsistent",
+        "q-percentages": "inconsistent",
+        "q-rho-agreement": "reproduced",
+        "q-spearman": "reproduced",
+        "q-theory-0450": "inconsistent",
+    }
+    assert words["q-rho-agreement"].reading == "measured on rho"
+    assert words["q-spearman"].reading == "t approximation"
+    holding = {p.key for p in words["q-percentages"].parts if p.holds}
+    assert holding == {"arithmetic/9.5.1/reduction", "arithmetic/9.5/losses"}
+
+
+def test_a_wrong_number_turns_the_claim_red_and_a_right_one_green():
+    """With the numbers that follow in place of the printed ones, the same rules hold; one changed input breaks a section that held."""
+    right = {k: 0 for k in theory.arithmetic_records() if k.endswith("/failing")}
+    assert judge("arithmetic", right).word == "reproduced"
+    masks = RESULTS["9.1/changes"].item
+    assert RESULTS["9.1/changes"].follows
+    wrong = printed.recompute(replace(masks, inputs=("5.77", "5.99", "5.83", "5.97")))
+    assert not wrong.follows
+    results = tuple(wrong if r.item.id == masks.id else r for r in theory.recompute_all())
+    values = theory.arithmetic_records(results)
+    assert values["arithmetic/9.1/failing"] == 1
+    failed = {p.key for p in judge("arithmetic", values).parts if not p.holds}
+    assert "arithmetic/9.1/failing" in failed
+
+
+def test_a_mended_table_turns_the_percentages_green():
+    """28 % of a penalty of 0.280 leaves 0.5256: with such means the rule on the shares holds."""
+    penalty = RESULTS["9.5.1/penalty"].item
+    mended = replace(
+        penalty, inputs=("0.324", "0.604", "0.526", "0.982", "1.824", "1.656", "2.187", "2.684", "2.659")
+    )
+    assert printed.recompute(mended).follows
+    results = tuple(
+        printed.recompute(mended) if r.item.id == penalty.id else r for r in theory.recompute_all()
+    )
+    holds = {p.key: p.holds for p in judge("q-percentages", theory.arithmetic_records(results)).parts}
+    assert holds["arithmetic/9.5.1/penalty"]
+
+
+def test_table_for_the_page():
+    rows = theory.arithmetic_table()
+    assert len(rows) == len(arithmetic.items()) > 60
+    assert len({r["printed"] for r in rows}) == len(rows)
+    assert set(theory.by_section()) == {r["section"] for r in rows}
