@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -69,6 +69,7 @@ def check(
     update: bool = False,
     root: Path | None = None,
     runner: Runner | None = None,
+    jobs: int | None = None,
 ) -> list[ChapterCheck]:
     """Run the chapters and compare what they record with the references.
 
@@ -78,6 +79,7 @@ def check(
         names: chapter names; all chapters of the book when empty.
         update: write the references instead of comparing; the differences to the old ones are still reported.
         runner: how to run a chapter; papermill unless a test says otherwise.
+        jobs: chapters to run at once; default: one for each core.
 
     Raises:
         UserError: unknown chapter or profile, missing or damaged reference, malformed ledger.
@@ -94,9 +96,16 @@ def check(
             raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims/*.yaml.")
         if not update:
             read_reference(reference_path(name, profile, root), root)
-    return [
-        _check_one(ledgers[name], profile, device, update, root, runner or run_chapter) for name in chosen
-    ]
+    runs = (
+        _run_in_turn(runner, chosen, profile, device)
+        if runner
+        else run_chapters(chosen, profile, device, root, jobs)
+    )
+    found = {
+        name: _check_one(ledgers[name], profile, update, root, result, seconds)
+        for name, result, seconds in runs
+    }
+    return [found[name] for name in chosen]
 
 
 def known_chapters(root: Path) -> list[str]:
@@ -116,29 +125,42 @@ def require_chapter(name: str, known: Sequence[str]) -> None:
         raise UserError(f"unknown chapter {name!r}", f"Choose one of: {', '.join(known) or '(none yet)'}.")
 
 
-def run_chapter(name: str, profile: str, device: str) -> Path:
-    """Run a chapter by papermill."""
-    from .book.execute import run_notebook
+def run_chapters(
+    names: Sequence[str], profile: str, device: str, root: Path, jobs: int | None
+) -> Iterable[tuple[str, Path | UserError, float]]:
+    """Run chapters by papermill, several at once."""
+    from .book.parallel import run_notebooks
 
-    return run_notebook(name, profile, device)
+    return run_notebooks(names, profile, device, root.resolve(), jobs)
+
+
+def _run_in_turn(
+    runner: Runner, names: Sequence[str], profile: str, device: str
+) -> Iterable[tuple[str, Path | UserError, float]]:
+    for name in names:
+        began = perf_counter()
+        try:
+            result: Path | UserError = runner(name, profile, device)
+        except UserError as problem:
+            result = problem
+        yield name, result, perf_counter() - began
 
 
 def _check_one(
-    ledger: Ledger, profile: str, device: str, update: bool, root: Path, runner: Runner
+    ledger: Ledger, profile: str, update: bool, root: Path, executed: Path | UserError, seconds: float
 ) -> ChapterCheck:
     name = ledger.chapter_name
-    began = perf_counter()
-    result = ChapterCheck(name, ledger.paper, profile, 0.0)
+    result = ChapterCheck(name, ledger.paper, profile, seconds)
     path = reference_path(name, profile, root)
     try:
-        executed = runner(name, profile, device)
-        result.seconds = perf_counter() - began
+        if isinstance(executed, UserError):
+            raise executed
         records = read_records(executed)
         reference = _old_reference(path, root) if update else read_reference(path, root)
         if reference is not None:
             result.differences = compare(ledger, records, reference, profile)
     except UserError as problem:
-        result.error, result.seconds = str(problem), perf_counter() - began
+        result.error = str(problem)
         return result
     result.compared = len(records)
     if update:

@@ -33,6 +33,7 @@ Each command has its own help: iclbook COMMAND --help
 exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and the mend), 130 interrupted
 """
 _PROFILE = "smoke: small, trains within minutes; paper: the document's own sizes, from stored results (default: %(default)s)"
+_JOBS = "chapters to run at once (default: one for each core)"
 _DEVICE = "where to compute; auto takes a GPU when there is one (default: %(default)s)"
 
 
@@ -108,13 +109,15 @@ def parser() -> argparse.ArgumentParser:
         "--junit", metavar="FILE", type=Path, help="also write a JUnit report, which CI services display"
     )
     sub.add_argument("--update", action="store_true", help="write the references anew instead of failing")
+    sub.add_argument("--jobs", metavar="N", type=_positive, help=_JOBS)
 
-    add(
+    sub = add(
         "build", _build, "build the book into _build/html, running what is missing or stale first",
         "Warnings are errors. The end prints where the book is and a line of verdict counts.\n\n"
         "example: iclbook build --profile smoke",
         "paper",
     )  # fmt: skip
+    sub.add_argument("--jobs", metavar="N", type=_positive, help=_JOBS)
 
     sub = add(
         "train", _train, "train a paper's studies and store the results that its chapter shows",
@@ -203,7 +206,9 @@ def _run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from . import check as regression
 
-    results = regression.check(options.chapters, options.profile, options.device, options.update)
+    results = regression.check(
+        options.chapters, options.profile, options.device, options.update, jobs=options.jobs
+    )
     print(regression.table(results))
     if options.json:
         regression.write_json(options.json, results)
@@ -215,7 +220,7 @@ def _check(options: argparse.Namespace) -> int:
 def _build(options: argparse.Namespace) -> int:
     from .book.build import build
 
-    build(options.profile, device=options.device)
+    build(options.profile, device=options.device, jobs=options.jobs)
     return 0
 
 

@@ -17,3 +17,14 @@ class UserError(Exception):
         self.problem = problem.rstrip(".")
         self.mend = mend
         super().__init__(f"{self.problem}. {mend}")
+
+    def __reduce__(self) -> tuple:
+        """Travel between processes: rebuilt from the message, whatever a subclass takes."""
+        return _rebuilt, (type(self), str(self), self.__dict__)
+
+
+def _rebuilt(kind: type[UserError], message: str, state: dict) -> UserError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.__dict__.update(state)
+    return error

@@ -10,14 +10,20 @@ from pathlib import Path
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
-from .execute import run_notebook
 from .inputs import chapters, is_stale
+from .parallel import run_notebooks
 
 #: Where the pages are, below the book's folder.
 HTML = Path("_build") / "html"
 
 
-def build(profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True) -> Path:
+def build(
+    profile: str = "paper",
+    device: str = "auto",
+    root: Path | None = None,
+    run: bool = True,
+    jobs: int | None = None,
+) -> Path:
     """Bring the book up to date and say where it is.
 
     Args:
@@ -25,6 +31,7 @@ def build(profile: str = "paper", device: str = "auto", root: Path | None = None
         device: for the chapters that must be run.
         root: the book's folder; default: found from the working directory.
         run: run missing and stale chapters first; otherwise they make the build fail.
+        jobs: chapters to run at once; default: one for each core.
 
     Returns:
         Path of the first page.
@@ -36,13 +43,27 @@ def build(profile: str = "paper", device: str = "auto", root: Path | None = None
     root = (root or find_root()).resolve()
     check_profile(profile)
     names = chapters(root)
-    for number, name in enumerate(names, start=1):
+    stale = {}
+    for name in names:
         why = is_stale(name, profile, root)
-        if why and run:
-            say(f"[{number}/{len(names)}] running notebooks/{name}.py at profile {profile}: {why}")
-            run_notebook(name, profile, device, root=root)
-        elif not why:
-            say(f"[{number}/{len(names)}] notebooks/{name}.py is up to date")
+        if not why:
+            say(f"notebooks/{name}.py is up to date")
+        elif run:
+            say(f"running notebooks/{name}.py at profile {profile}: {why}")
+            stale[name] = why
+    failures = []
+    for number, (name, result, seconds) in enumerate(
+        run_notebooks(list(stale), profile, device, root, jobs), start=1
+    ):
+        if isinstance(result, UserError):
+            failures.append(result)
+            say(f"[{number}/{len(stale)}] {name} failed")
+        else:
+            say(f"[{number}/{len(stale)}] {name} ran in {seconds:.0f} s")
+    if failures:
+        for failure in failures[1:]:
+            say(f"error: {failure}")
+        raise failures[0]
     say("building the pages")
     _jupyter_book(root, profile)
     page = root / HTML / "index.html"

@@ -1,0 +1,71 @@
+"""Run several chapters at once, each in a process of its own: a chapter computes on one core."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter
+
+from ..errors import UserError
+from . import execute
+
+
+def run_notebooks(
+    names: Sequence[str], profile: str, device: str, root: Path, jobs: int | None = None
+) -> Iterator[tuple[str, Path | UserError, float]]:
+    """Run chapters and hand each on as it finishes.
+
+    One chapter, or ``jobs=1``, runs in this process. A chapter that fails does not stop the others. An interrupt reaches every running
+    chapter, which then leaves nothing behind.
+
+    Args:
+        names: chapter names; the longest should come first.
+        profile, device, root: as in :func:`~iclbook.book.execute.run_notebook`.
+        jobs: chapters at once; default: one for each core.
+
+    Yields:
+        Name, executed copy or what went wrong, and seconds.
+    """
+    jobs = min(jobs or usable_cores(), len(names))
+    if jobs <= 1:
+        for name in names:
+            yield _timed(name, profile, device, root)
+        return
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(_timed, name, profile, device, root): name for name in names}
+        try:
+            for future in as_completed(futures):
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    cause = "its process died (killed, or out of memory)"
+                    mend = "Free memory, or run one chapter at a time with --jobs 1."
+                    yield futures[future], execute.NotebookError(futures[future], "", cause, mend), 0.0
+        except BaseException:  # an interrupt, or a reader who stops early: the chapters must not go on alone
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGINT)
+            raise
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _timed(name: str, profile: str, device: str, root: Path) -> tuple[str, Path | UserError, float]:
+    began = perf_counter()
+    try:
+        result: Path | UserError = execute.run_notebook(name, profile, device, root=root)
+    except UserError as problem:
+        result = problem
+    return name, result, perf_counter() - began

@@ -1,0 +1,70 @@
+"""Several chapters at once: all are run, failures are told apart, an interrupt leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from iclbook.book.execute import NotebookError
+from iclbook.book.parallel import run_notebooks
+from iclbook.errors import UserError
+
+pytestmark = pytest.mark.slow
+
+HEAD = "# %% tags=[\"parameters\"]\nprofile = 'smoke'\ndevice = 'auto'\n"
+
+
+def write(root: Path, name: str, body: str) -> None:
+    (root / "notebooks" / f"{name}.py").write_text(f"{HEAD}\n# %%\n{body}\n")
+
+
+def test_all_run_at_once_and_a_failure_stops_no_other(minibook: Path) -> None:
+    # each waits until the other has begun: one after the other they would wait in vain
+    meet = "import pathlib, time\npathlib.Path('{me}.here').touch()\nwhile not pathlib.Path('{other}.here').exists(): time.sleep(0.1)\n"
+    write(minibook, "one", meet.format(me="one", other="two"))
+    write(minibook, "two", meet.format(me="two", other="one") + "raise ValueError('spoilt')")
+    found = {name: result for name, result, _ in run_notebooks(["one", "two"], "smoke", "cpu", minibook, 2)}
+    assert found["one"] == minibook / "executed" / "smoke" / "one.ipynb"
+    assert found["one"].is_file()
+    assert isinstance(found["two"], NotebookError)
+    assert "ValueError: spoilt" in str(found["two"])
+    assert "two.failed.ipynb" in found["two"].mend
+    assert not (minibook / "executed" / "smoke" / "two.ipynb").exists()
+
+
+def test_an_interrupt_reaches_every_chapter(minibook: Path) -> None:
+    for name in ("one", "two"):
+        write(minibook, name, f"import pathlib, time\npathlib.Path('{name}.here').touch()\ntime.sleep(600)")
+    call = (
+        "from pathlib import Path\nfrom iclbook.book.parallel import run_notebooks\n"
+        "if __name__ == '__main__':\n"
+        f"    list(run_notebooks(['one', 'two'], 'smoke', 'cpu', Path({str(minibook)!r}), 2))\n"
+    )
+    script = minibook / "go.py"
+    script.write_text(call)
+    process = subprocess.Popen([sys.executable, str(script)], cwd=minibook, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not all((minibook / "notebooks" / f"{name}.here").exists() for name in ("one", "two")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.2)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) != 0
+    assert [p.name for p in (minibook / "executed" / "smoke").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "error", [UserError("a", "b"), NotebookError("demo", "x = 1", "it broke", "Mend it.")]
+)
+def test_errors_travel_between_processes(error: UserError) -> None:
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is type(error)
+    assert (str(back), back.problem, back.mend) == (str(error), error.problem, error.mend)
+    assert vars(back) == vars(error)
