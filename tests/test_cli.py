@@ -123,7 +123,7 @@ def test_an_interrupt_is_one_line_and_exits_130(root, capsys, monkeypatch):
 def test_run_all_runs_every_chapter_at_the_profile(root, capsys, monkeypatch):
     ran = []
 
-    def run(name, profile, device):
+    def run(name, profile, device, **place):
         ran.append((name, profile, device))
         return root / "executed" / profile / f"{name}.ipynb"
 
@@ -136,7 +136,7 @@ def test_run_all_runs_every_chapter_at_the_profile(root, capsys, monkeypatch):
 def test_check_exits_1_when_something_moved_and_writes_its_reports(root, capsys, monkeypatch, tmp_path):
     values = {"omega": 0.13}
 
-    def run(name, profile, device):
+    def run(name, profile, device, **place):
         return write_notebook(root / "executed" / profile / f"{name}.ipynb", **values)
 
     monkeypatch.setattr("iclbook.book.execute.run_notebook", run)
@@ -151,7 +151,7 @@ def test_check_exits_1_when_something_moved_and_writes_its_reports(root, capsys,
 
 
 def test_a_chapter_that_fails_exits_1(root, capsys, monkeypatch):
-    def run(name, profile, device):
+    def run(name, profile, device, **place):
         raise UserError("notebooks/demo.py stopped", "Look at it.")
 
     monkeypatch.setattr("iclbook.book.execute.run_notebook", run)

@@ -28,6 +28,9 @@ SYMBOLS = {
     v.NOT_YET_TESTED: ("\u2026", "untested"),  # ellipsis
 }
 
+#: A claim with more parts than this shows in a table how many hold; the parts themselves unfold.
+UNFOLDED = 3
+
 
 def badge(word: str) -> str:
     """Inline HTML of a verdict word."""
@@ -108,6 +111,8 @@ def table_html(rows: Sequence[Row], anchored: Iterable[str] = ()) -> str:
         paper = f'<div class="iclbook-paper">document: {escape(claim.paper)}</div>' if claim.paper else ""
         measured = "".join(f"<li>{_measured_html(part)}</li>" for part in verdict.parts)
         measured = f'<ul class="iclbook-parts">{measured}</ul>' if measured else ""
+        if len(verdict.parts) > UNFOLDED:
+            measured = f"<details><summary>{_tally(verdict.parts)}</summary>{measured}</details>"
         note = f'<div class="iclbook-note">{escape(verdict.remark)}</div>' if verdict.remark else ""
         body.append(
             f'<tr{place}><td>{where}<div class="iclbook-id">{escape(claim.id)}</div></td>'
@@ -123,6 +128,12 @@ def table_html(rows: Sequence[Row], anchored: Iterable[str] = ()) -> str:
         f'<div class="iclbook-scroll" role="region" aria-label="Table of claims" tabindex="0"><table><thead><tr>{head}</tr>'
         f"</thead><tbody>{''.join(body)}</tbody></table></div></div>"
     )
+
+
+def _tally(parts: Sequence[PartResult]) -> str:
+    """``5 hold, 2 fail``."""
+    holding = sum(part.holds for part in parts)
+    return ", ".join(f"{n} {word}" for n, word in ((holding, "hold"), (len(parts) - holding, "fail")) if n)
 
 
 def _measured_html(part: PartResult) -> str:
@@ -159,6 +170,8 @@ def table_myst(rows: Sequence[Row]) -> str:
             + f" {plain_markdown(part.text)} ({plain_markdown(part.rule)})"
             for part in verdict.parts
         )
+        if len(verdict.parts) > UNFOLDED:
+            parts = f"<details><summary>{_tally(verdict.parts)}</summary>{parts}</details>"
         note = plain_markdown(verdict.remark)
         measured = "<br>".join(item for item in (parts, note) if item)
         where = f"{plain_markdown(claim.where)}<br>`{claim.id}`"

@@ -1,0 +1,211 @@
+"""Several layers of softmax attention without MLPs: the architectures of nagy2026, sections 9.5 and 9.5.1."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserError
+
+#: As in torch.nn.LayerNorm.
+NORM_EPS = 1e-5
+
+
+class DeepAttention(nn.Module):
+    """``n_layers`` residual layers of multi-head softmax attention on the tokens ``(x_l, y_l)`` and ``(x_q, 0)``.
+
+    Every token attends to every token; there are no positions. The prediction is a linear function of the query's last state. With layer
+    norm and biases the baseline of section 9.5 (2 layers, width 32) has exactly 8,801 parameters, and 4 layers of width 24 with sink and
+    layer scale exactly 9,989 (:mod:`iclbook.theory.nagy2026.parameters`).
+
+    Args:
+        d: covariate dimension.
+        width: of the residual stream; a multiple of ``n_heads``.
+        n_heads, n_layers: at least 1.
+        layer_norm: normalise each layer's input, with gain and bias.
+        sink: SM1, a learned token in front of the prompt that every token may attend to.
+        layer_scale: SM2, a learned factor on what each layer adds to the stream, 1 at the start.
+        orthogonality: SM4/SM5, weight of :meth:`penalty`.
+        dropout: share of each layer's output that is dropped; needs ``n_layers * width`` rows of normals under the tokens (without them,
+            as in evaluation, nothing is dropped).
+
+    Raises:
+        UserError: sizes that define no model.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        width: int = 32,
+        n_heads: int = 2,
+        n_layers: int = 2,
+        layer_norm: bool = True,
+        sink: bool = False,
+        layer_scale: bool = False,
+        orthogonality: float = 0.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if min(d, width, n_heads, n_layers) < 1 or width % n_heads:
+            raise UserError(
+                f"d={d}, width={width}, n_heads={n_heads}, n_layers={n_layers}",
+                "All are 1 or more, and width is a multiple of n_heads.",
+            )
+        if not 0 <= dropout < 1 or orthogonality < 0:
+            raise UserError(
+                f"dropout={dropout}, orthogonality={orthogonality}",
+                "Dropout lies in [0, 1), the weight is 0 or more.",
+            )
+        self.d, self.width, self.n_heads, self.n_layers = d, width, n_heads, n_layers
+        self.layer_norm, self.orthogonality, self.dropout = layer_norm, orthogonality, dropout
+        self.has_sink, self.has_scale = sink, layer_scale
+        shapes = {"embed": (width, d + 1), "embed_bias": (width,), "read": (width,), "read_bias": (1,)}
+        for name in ("query", "key", "value", "output"):
+            shapes |= {name: (n_layers, width, width), f"{name}_bias": (n_layers, width)}
+        if layer_norm:
+            shapes |= {"gain": (n_layers, width), "shift": (n_layers, width)}
+        if sink:
+            shapes["sink"] = (width,)
+        if layer_scale:
+            shapes["scale"] = (n_layers,)
+        for name, shape in shapes.items():
+            self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
+        self._probes: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
+        """PyTorch's default for linear layers (weights and biases uniform within ``1/sqrt(fan_in)``), times ``scale``.
+
+        The sink is ``N(0, 0.02^2)``, gains and layer scales are 1, shifts 0.
+        """
+        fan_in = {"embed": self.d + 1, "embed_bias": self.d + 1}
+        with torch.no_grad():
+            for name, p in self.named_parameters():
+                if name in ("gain", "scale"):
+                    p.fill_(1.0)
+                elif name == "shift":
+                    p.zero_()
+                elif name == "sink":
+                    p.normal_(0.0, 0.02 * scale, generator=generator)
+                else:
+                    bound = scale / math.sqrt(fan_in.get(name, self.width))
+                    p.uniform_(-bound, bound, generator=generator)
+
+    # -- forward ------------------------------------------------------------------------------------------------------
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Predictions ``(1, B)`` for tokens ``(L, d + 1, B)`` and query covariates ``(d, B)``."""
+        return self._run(context, query)[0]
+
+    def _run(self, context: Tensor, query: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Predictions ``(1, B)`` and, for each layer, the attention ``(H, T, B)`` of the query token."""
+        d = self.d
+        tokens = torch.cat(
+            [context[:, : d + 1], torch.cat([query[:d], torch.zeros_like(query[:1])])[None]]
+        ).transpose(0, 1)  # (d + 1, T, B)
+        state = self._affine(self.embed, self.embed_bias, tokens)  # (width, T, B)
+        if self.has_sink:
+            state = torch.cat([self.sink[:, None, None].expand(-1, 1, state.shape[-1]), state], dim=1)
+        masks = self._masks(context, query)
+        attention = []
+        for layer in range(self.n_layers):
+            inputs = self._normalised(layer, state) if self.layer_norm else state
+            if layer < self.n_layers - 1:
+                update, weights = self._attend(layer, inputs)
+                attention.append(weights[:, -1])
+            else:  # of the last layer only the query's row is read
+                update, weights = self._attend_query(layer, inputs)
+                state = state[:, -1:]
+                attention.append(weights)
+            if self.has_scale:
+                update = self.scale[layer] * update
+            if masks is not None:
+                mask = masks[layer]
+                if self.has_sink and layer < self.n_layers - 1:
+                    mask = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)
+                update = update * (mask if layer < self.n_layers - 1 else mask[:, -1:])
+            state = state + update
+        return self.read @ state[:, -1] + self.read_bias[:, None], attention
+
+    def _affine(self, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+        """``weight x + bias`` of ``(D, T, B)``: one matrix product over all tokens of all prompts."""
+        return (weight @ x.flatten(1) + bias[:, None]).unflatten(-1, x.shape[1:])
+
+    def _normalised(self, layer: int, state: Tensor) -> Tensor:
+        centred = state - state.mean(0, keepdim=True)
+        scaled = centred * torch.rsqrt((centred**2).mean(0, keepdim=True) + NORM_EPS)
+        return self.gain[layer, :, None, None] * scaled + self.shift[layer, :, None, None]
+
+    def _attend(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Output ``(width, T, B)`` and weights ``(H, T, T, B)``: of every token (second axis) to every token (third)."""
+        stacked = torch.cat([self.query[layer], self.key[layer], self.value[layer]])
+        biases = torch.cat([self.query_bias[layer], self.key_bias[layer], self.value_bias[layer]])
+        q, k, v = self._affine(stacked, biases, inputs).unflatten(0, (3, self.n_heads, -1))  # (H, dh, T, B)
+        scores = torch.einsum("hctb,hcsb->htsb", q, k) / math.sqrt(q.shape[1])
+        weights = torch.softmax(scores, dim=2)
+        mixed = torch.einsum("htsb,hcsb->hctb", weights, v).flatten(0, 1)  # (width, T, B)
+        return self._affine(self.output[layer], self.output_bias[layer], mixed), weights
+
+    def _attend_query(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for the query alone, ``(width, 1, B)`` and ``(H, T, B)``, without forming keys and values of all tokens.
+
+        Keys' biases add the same number to all scores of a row and drop out; values' biases are added once, as weights sum to 1.
+        """
+        heads = (self.n_heads, -1)
+        q = (self.query[layer] @ inputs[:, -1] + self.query_bias[layer, :, None]).unflatten(
+            0, heads
+        )  # (H, dh, B)
+        folded = self.key[layer].unflatten(0, heads).transpose(1, 2) @ q  # (H, width, B)
+        scores = (folded[:, :, None] * inputs).sum(1) / math.sqrt(q.shape[1])  # (H, T, B)
+        weights = torch.softmax(scores, dim=1)
+        averaged = (weights[:, None] * inputs).sum(2)  # (H, width, B)
+        mixed = (self.value[layer].unflatten(0, heads) @ averaged).flatten(0, 1)  # (width, B)
+        mixed = mixed + self.value_bias[layer, :, None]
+        return (self.output[layer] @ mixed + self.output_bias[layer, :, None])[:, None], weights
+
+    def _masks(self, context: Tensor, query: Tensor) -> list[Tensor] | None:
+        """A factor ``(width, T, B)`` for each layer's output, or None where the tokens carry no dropout rows."""
+        d = self.d
+        if not self.dropout or query.shape[0] == d:
+            return None
+        rows = torch.cat([context[:, d + 1 :], query[None, d:]]).transpose(0, 1)  # (rows, T, B)
+        bound = math.sqrt(2) * float(torch.erfinv(torch.tensor(2 * self.dropout - 1, dtype=torch.float64)))
+        kept = (rows[: self.n_layers * self.width] > bound).to(rows) / (1 - self.dropout)
+        return list(kept.unflatten(0, (self.n_layers, self.width)))
+
+    # -- what the figures show ----------------------------------------------------------------------------------------
+
+    def penalty(self) -> Tensor:
+        """Orthogonality regulariser (SM4/SM5): mean over layers, pairs of heads and {Q, K, V} of ``|W_h W_h'^T|_F^2``, weighted.
+
+        The document does not define it; this is the usual form.
+        """
+        if not self.orthogonality or self.n_heads == 1:
+            return self.embed.new_zeros(())
+        total = self.embed.new_zeros(())
+        for name in ("query", "key", "value"):
+            heads = (
+                getattr(self, name).unflatten(1, (self.n_heads, -1)).flatten(0, 1)
+            )  # (layers * H, dh, width)
+            heads = heads.unflatten(0, (self.n_layers, self.n_heads))
+            for a in range(self.n_heads):
+                for b in range(a):
+                    total = total + ((heads[:, a] @ heads[:, b].transpose(-1, -2)) ** 2).sum((-1, -2)).mean()
+        return self.orthogonality * total / (3 * self.n_heads * (self.n_heads - 1) / 2)
+
+    def watch(self, probes: dict[str, tuple[Tensor, Tensor, Tensor]]) -> None:
+        """Prompts on which :meth:`circuits` measures: name -> ``(context, query, target)``."""
+        self._probes = dict(probes)
+
+    def circuits(self) -> dict[str, Tensor]:
+        """``scale`` ``(n_layers,)`` with SM2; for watched prompts ``error_<name>`` (mean squared error) and, with a sink,
+        ``sink`` ``(n_layers,)``: the query's attention to it on the first watched prompts, averaged over heads."""
+        found = {"scale": self.scale.clone()} if self.has_scale else {}
+        for name, probe in self._probes.items():
+            context, query, target = (part.to(self.read.device, self.read.dtype) for part in probe)
+            prediction, attention = self._run(context, query)
+            found[f"error_{name}"] = ((prediction - target) ** 2).mean()
+            if self.has_sink and "sink" not in found:
+                found["sink"] = torch.stack([weights[:, 0].mean() for weights in attention])
+        return found

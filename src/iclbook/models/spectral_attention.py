@@ -1,0 +1,169 @@
+"""One layer of attention whose heads may be restricted to bands of covariates: nagy2026, sections 9.1, 9.2 and 9.6."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserError
+from .attention import dot
+
+#: What a head's keys may read (section 9.1): everything, its own band of the spectrum, as many covariates drawn at random, or all heads the
+#: first band.
+MASKS = ("none", "spectral", "random", "redundant")
+
+
+class SpectralAttention(nn.Module):
+    """``yhat = r . (E z_q + sum_h O_h V_h E sum_l p_hl z_l)``, with ``p_hl`` from the scores ``(K_h E m_h z_l) . (Q_h E z_q) / sqrt(width/H)``.
+
+    ``m_h`` keeps the covariates that head h's keys may read; the query is not among the keys. "1-layer attention-only transformer
+    (d = 32, 4 heads, d_head = 8)" of section 9.1; what that section does not say (softmax or linear attention) is an argument.
+
+    Args:
+        d: covariate dimension.
+        width: of the residual stream; a multiple of ``n_heads``.
+        n_heads: number of heads H; unless ``mask`` is ``none`` it divides ``d``.
+        mask: one of :data:`MASKS`. A masked head's keys read no responses either.
+        activation: ``softmax``, or ``linear``: ``p_hl`` is the score over the number of tokens.
+        diversity: weight of :meth:`penalty` (section 9.6).
+
+    Raises:
+        UserError: sizes that define no model, an unknown mask or activation.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        width: int = 32,
+        n_heads: int = 4,
+        mask: str = "none",
+        activation: str = "softmax",
+        diversity: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if min(d, width, n_heads) < 1 or width % n_heads:
+            raise UserError(
+                f"d={d}, width={width}, n_heads={n_heads}",
+                "All are 1 or more, and width is a multiple of n_heads.",
+            )
+        if mask not in MASKS or activation not in ("softmax", "linear"):
+            raise UserError(
+                f"mask={mask!r}, activation={activation!r}",
+                f"Choose a mask among {', '.join(MASKS)} and softmax or linear.",
+            )
+        if mask != "none" and d % n_heads:
+            raise UserError(f"{n_heads} bands of {d} covariates", "Let n_heads divide d.")
+        self.d, self.width, self.n_heads = d, width, n_heads
+        self.mask, self.activation, self.diversity = mask, activation, diversity
+        head = width // n_heads
+        shapes = {
+            "embed": (width, d + 1),
+            "query": (n_heads, head, width),
+            "key": (n_heads, head, width),
+            "value": (n_heads, head, width),
+            "output": (n_heads, width, head),
+            "read": (width,),
+        }
+        for name, shape in shapes.items():
+            self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
+        if (
+            mask == "random"
+        ):  # differs between runs, so it travels with their parameters; no gradient ever reaches it
+            self.visible = nn.Parameter(torch.zeros(n_heads, d))
+        self._probes: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
+        """PyTorch's default for linear layers without bias, times ``scale``. Equal seeds give equal weights under every mask."""
+        with torch.no_grad():
+            for name in ("embed", "query", "key", "value", "output", "read"):
+                bound = scale / math.sqrt(self.d + 1 if name == "embed" else self.width)
+                getattr(self, name).uniform_(-bound, bound, generator=generator)
+            if self.mask == "random":
+                order = torch.rand(self.d, generator=generator).argsort()
+                self.visible.zero_().scatter_(1, order.reshape(self.n_heads, -1), 1.0)
+
+    def _keep(self) -> Tensor:
+        """What each head's keys read of a token: zeros and ones ``(H, d + 1)``."""
+        keep = self.embed.new_zeros(self.n_heads, self.d + 1)
+        size = self.d // self.n_heads
+        if self.mask == "none":
+            return keep + 1
+        if self.mask == "random":
+            return torch.cat([self.visible.detach(), keep[:, :1]], dim=1)
+        for h in range(self.n_heads):
+            start = size * h if self.mask == "spectral" else 0
+            keep[h, start : start + size] = 1
+        return keep
+
+    def keys(self) -> Tensor:
+        """``K_h E m_h``: ``(H, width/H, d + 1)``."""
+        return (self.key @ self.embed) * self._keep()[:, None]
+
+    def heads(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The circuits: ``kq`` ``(H, d+1, d)`` with the score scale, ``ov`` ``(H, d+1)``, and ``direct`` ``(d,)`` past the attention."""
+        kq = self.keys().transpose(1, 2) @ (self.query @ self.embed[:, : self.d])
+        ov = ((self.read @ self.output)[:, None] @ self.value)[:, 0] @ self.embed
+        return kq / math.sqrt(self.width // self.n_heads), ov, self.read @ self.embed[:, : self.d]
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Predictions ``(1, B)`` for tokens ``(L, d + 1, B)`` and query covariates ``(d, B)``."""
+        kq, ov, direct = self.heads()
+        scores, values = self._scores(kq, context, query), dot(ov[:, None, :, None], context, axis=-2)
+        if self.activation == "softmax":
+            mixed = (torch.softmax(scores, dim=1) * values).sum((0, 1))
+        else:
+            mixed = (scores * values).sum((0, 1)) / context.shape[0]
+        return (mixed + direct @ query)[None]
+
+    def _scores(self, kq: Tensor, context: Tensor, query: Tensor) -> Tensor:
+        """``(H, L, B)``."""
+        folded = (kq.flatten(0, 1) @ query).unflatten(0, kq.shape[:2])  # (H, d + 1, B)
+        return dot(folded[:, None], context, axis=-2)
+
+    def curve(self, context: Tensor, query: Tensor, target: Tensor) -> Tensor:
+        """Mean squared error ``(L,)`` after the first 1, 2, ..., L tokens."""
+        kq, ov, direct = self.heads()
+        scores, values = self._scores(kq, context, query), dot(ov[:, None, :, None], context, axis=-2)
+        lengths = range(1, context.shape[0] + 1)
+        if (
+            self.activation == "softmax"
+        ):  # anew for each length: a running sum of exponentials underflows where scores are large
+            mixed = torch.stack([(scores[:, :n].softmax(1) * values[:, :n]).sum((0, 1)) for n in lengths])
+        else:
+            counts = torch.tensor(lengths, device=scores.device).to(scores)
+            mixed = (scores * values).sum(0).cumsum(0) / counts[:, None]
+        return ((mixed + direct @ query - target) ** 2).mean(-1)
+
+    # -- what the figures show ----------------------------------------------------------------------------------------
+
+    def penalty(self) -> Tensor:
+        """Diversity regulariser (section 9.6): mean over pairs of heads of the cosine between the squared norms of their keys' columns.
+
+        It is 1 when all heads attend to the same input dimensions and 0 when no two share one. The document does not define it.
+        """
+        if not self.diversity or self.n_heads == 1:
+            return self.embed.new_zeros(())
+        strength = (self.keys()[..., : self.d] ** 2).sum(1)  # (H, d)
+        unit = strength / (strength.square().sum(-1, keepdim=True) + 1e-12).sqrt()
+        pairs = self.n_heads * (self.n_heads - 1)
+        return self.diversity * ((unit @ unit.T).sum() - (unit**2).sum()) / pairs
+
+    def watch(self, probes: dict[str, tuple[Tensor, Tensor, Tensor]]) -> None:
+        """Prompts on which :meth:`circuits` measures: name -> ``(context, query, target)``."""
+        self._probes = dict(probes)
+
+    def circuits(self) -> dict[str, Tensor]:
+        """``gain`` ``(d,)``: diagonal of the matrix G in ``yhat ~ (1/L) sum_l y_l x_l^T G x_q`` at small scores (its eigenbasis is that of the
+        covariance); ``key`` ``(H, d)``: norms of the keys' columns; for watched prompts ``curve_<name>`` ``(L,)``."""
+        kq, ov, _ = self.heads()
+        found = {
+            "gain": (ov[:, self.d, None] * kq[:, : self.d].diagonal(dim1=1, dim2=2)).sum(0),
+            "key": (self.keys()[..., : self.d] ** 2).sum(1).sqrt(),
+        }
+        for name, probe in self._probes.items():
+            found[f"curve_{name}"] = self.curve(
+                *(part.to(self.read.device, self.read.dtype) for part in probe)
+            )
+        return found

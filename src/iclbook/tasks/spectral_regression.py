@@ -1,0 +1,79 @@
+"""In-context linear regression whose covariates have a prescribed spectrum (nagy2026, sections 9.1 to 9.6)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+from .batch import Batch
+
+
+@dataclass(frozen=True)
+class SpectralRegression:
+    """``y = sum_i w_i x_i`` with independent ``x_i ~ N(0, lambda_i)`` and ``w_i ~ N(0, weight_var)``, no noise.
+
+    Args:
+        eigenvalues: the variances ``lambda_i``, one for each covariate.
+        L: context length, at least 1.
+        weight_var: variance of each weight.
+        balanced: ``y = sum_i w_i x_i / sqrt(lambda_i)``, so that every covariate contributes the same variance (nagy2026, section 9.6,
+            round 3).
+        dropout_rows: extra rows of standard normals under each token of the context, from which a model with dropout makes its masks;
+            the covariate of the query carries as many.
+
+    Raises:
+        UserError: no covariate, a variance that is not positive, no context, a negative number of rows.
+    """
+
+    eigenvalues: tuple[float, ...]
+    L: int = 16
+    weight_var: float = 1.0
+    balanced: bool = False
+    dropout_rows: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.eigenvalues or not all(value > 0 for value in self.eigenvalues):
+            raise UserError(
+                f"eigenvalues {self.eigenvalues} define no covariates", "Give at least one, all positive."
+            )
+        if self.L < 1 or self.weight_var <= 0 or self.dropout_rows < 0:
+            raise UserError(
+                f"L={self.L}, weight_var={self.weight_var}, dropout_rows={self.dropout_rows}",
+                "L is 1 or more, the variance is positive, rows are 0 or more.",
+            )
+
+    @property
+    def d(self) -> int:
+        """Number of covariates."""
+        return len(self.eigenvalues)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the target: the error of the answer 0."""
+        return self.weight_var * (self.d if self.balanced else sum(self.eigenvalues))
+
+    @property
+    def normals(self) -> int:
+        """Standard normals that one prompt consumes: ``x_1..x_L, x_q, w``, then the dropout rows."""
+        return (self.L + 1) * (self.d + self.dropout_rows) + self.d
+
+    def batch(self, normals: Tensor) -> Batch:
+        """Turn standard normals ``(..., self.normals, B)`` into a batch; pure."""
+        lead, width = normals.shape[:-2], normals.shape[-1]
+        n_x = (self.L + 1) * self.d
+        raw = normals[..., :n_x, :].reshape(*lead, self.L + 1, self.d, width)
+        w = normals[..., n_x : n_x + self.d, :].unsqueeze(-3) * math.sqrt(self.weight_var)  # (..., 1, d, B)
+        scales = torch.tensor(self.eigenvalues, dtype=normals.dtype, device=normals.device).sqrt()[:, None]
+        x = raw * scales
+        y = (w * (raw if self.balanced else x)).sum(-2, keepdim=True)  # (..., L+1, 1, B)
+        context = torch.cat([x, y], dim=-2)[..., : self.L, :, :]  # (..., L, d + 1, B)
+        query = x[..., self.L, :, :]  # (..., d, B)
+        if self.dropout_rows:
+            rows = normals[..., n_x + self.d :, :].reshape(*lead, self.L + 1, self.dropout_rows, width)
+            context = torch.cat([context, rows[..., : self.L, :, :]], dim=-2)
+            query = torch.cat([query, rows[..., self.L, :, :]], dim=-2)
+        return Batch(context, query, y[..., self.L, :, :])

@@ -1,0 +1,156 @@
+"""Section 5 of nagy2026 as real attention: what softmax weights do to one gradient step, realisable and not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Scalar in-context examples: ``x``, ``y``, each ``(n,)``."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    @property
+    def optimum(self) -> float:
+        """``w* = b / a`` of all examples weighted equally."""
+        return float((self.x @ self.y) / (self.x @ self.x))
+
+
+def examples(n: int, noise: float, seed: int = 0, w_true: float = 1.0) -> Examples:
+    """``n`` examples on the line ``y = w_true x``; with ``noise`` (standard deviation) off it."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(n)
+    return Examples(x, w_true * x + noise * rng.standard_normal(n))
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Along the last axis."""
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+#: Tokens ``(x, y, x^2, x y, 1)`` and a query ``(x_q, w, 0, 0, 1)``. The update ``b_p - a_p w`` is an average of ``x y - w x^2``, quadratic in the
+#: examples: a linear read-out of plain tokens ``(x, y)`` cannot form it, so the products must stand in the tokens.
+X, Y, SQUARE, PRODUCT, ONE = range(5)
+
+
+def tokens(data: Examples) -> np.ndarray:
+    """``(n, 5)``."""
+    return np.stack([data.x, data.y, data.x**2, data.x * data.y, np.ones_like(data.x)], 1)
+
+
+def attention_step(data: Examples, w: float, eta: float, beta: float) -> float:
+    """One softmax head on product tokens: ``w + eta (b_p - a_p w)``, written with key, query and value matrices.
+
+    Keys read ``x^2`` (score ``beta x^2``: concentration on curvature for ``beta > 0``); the head returns the averages ``(b_p, a_p)``, and the
+    query's own ``w`` multiplies ``a_p``, as a residual stream with a gate would.
+    """
+    query, key, value = np.zeros((1, 5)), np.zeros((1, 5)), np.zeros((2, 5))
+    query[0, ONE], key[0, SQUARE] = beta, 1.0
+    value[0, PRODUCT], value[1, SQUARE] = 1.0, 1.0
+    asked = np.array([0.0, w, 0.0, 0.0, 1.0])
+    weights = softmax((tokens(data) @ key.T @ (query @ asked))[None])[0]
+    b_p, a_p = weights @ tokens(data) @ value.T
+    return float(w + eta * (b_p - a_p * w))
+
+
+def weights(data: Examples, beta: float) -> np.ndarray:
+    """Attention ``(n,)`` at inverse temperature ``beta`` on the curvature ``x^2``; 0 is uniform."""
+    return softmax(beta * data.x**2)
+
+
+def curvature(data: Examples, beta: float) -> float:
+    """``a_p = sum_i p_i x_i^2``."""
+    return float(weights(data, beta) @ data.x**2)
+
+
+def reweighted_optimum(data: Examples, beta: float) -> float:
+    """``w_p* = b_p / a_p``."""
+    p = weights(data, beta)
+    return float((p @ (data.x * data.y)) / (p @ data.x**2))
+
+
+def descend(data: Examples, eta: float, beta: float, layers: int) -> np.ndarray:
+    """``w`` after 0, 1, ..., ``layers`` attention steps from 0."""
+    path = [0.0]
+    for _ in range(layers):
+        path.append(attention_step(data, path[-1], eta, beta))
+    return np.array(path)
+
+
+def plain_answers(data: Examples, queries: np.ndarray, beta: float) -> np.ndarray:
+    """Softmax attention on plain tokens ``(x, y)`` with scores ``beta x_i x_q``: ``sum_i p_i y_i`` for each query ``(m,)``."""
+    return softmax(beta * queries[:, None] * data.x) @ data.y
+
+
+def linear_answers(data: Examples, queries: np.ndarray, eta: float) -> np.ndarray:
+    """One step of linear attention from 0: ``eta sum_i y_i x_i x_q``."""
+    return eta * (data.x @ data.y) * queries
+
+
+def measure(
+    n: int = 20, noise: float = 0.5, seeds: int = 200, betas: tuple[float, ...] = (0.5, 1.0, 2.0)
+) -> dict:
+    """What section 5 claims, on random examples.
+
+    Returns:
+        ``step_gap``: largest difference between the head and ``w + eta (b_p - a_p w)``;
+        ``inside``: share of softmax answers within the targets' range, and ``linear_outside``: share of linear answers outside it;
+        ``faster``: share of data sets on which concentration contracts faster than uniform attention at ``eta = 1 / max x^2``;
+        ``slower_at_newton``: the same at ``eta = 1 / mean x^2``, where uniform attention is the Newton step;
+        ``realisable_gap``: largest ``|w_p* - w*|`` on a line, ``bias``: its median off the line;
+        ``limit_gap``: distance of 400 attention steps from ``w_p*`` (realisable and not);
+        ``amplified``: share of data sets with ``a_p >= mean x^2``; ``plain_residual``: share of the variance of plain softmax answers that
+        no straight line through 0 in ``x_q`` explains (a gradient step would leave 0).
+    """
+    rng = np.random.default_rng(1)
+    found: dict[str, list[float]] = {
+        k: []
+        for k in [
+            "step_gap",
+            "inside",
+            "linear_outside",
+            "faster",
+            "slower_at_newton",
+            "realisable_gap",
+            "bias",
+            "limit_gap",
+            "amplified",
+            "plain_residual",
+        ]
+    }
+    for seed in range(seeds):
+        on, off = examples(n, 0.0, seed, 0.7), examples(n, noise, seed, 0.7)
+        queries = 2 * rng.standard_normal(50)
+        safe, newton = 1 / (off.x**2).max(), 1 / (off.x**2).mean()
+        for beta in betas:
+            p = weights(off, beta)
+            expected = 0.3 + safe * (p @ (off.x * off.y) - p @ off.x**2 * 0.3)
+            found["step_gap"].append(abs(attention_step(off, 0.3, safe, beta) - expected))
+            a_p, mean = curvature(off, beta), curvature(off, 0.0)
+            found["amplified"].append(a_p >= mean)
+            found["faster"].append((1 - safe * a_p) ** 2 < (1 - safe * mean) ** 2)
+            found["slower_at_newton"].append((1 - newton * a_p) ** 2 > (1 - newton * mean) ** 2)
+            found["realisable_gap"].append(abs(reweighted_optimum(on, beta) - on.optimum))
+            found["bias"].append(abs(reweighted_optimum(off, beta) - off.optimum))
+            for data in (on, off):
+                end = descend(data, safe, beta, 400)[-1]
+                found["limit_gap"].append(abs(end - reweighted_optimum(data, beta)))
+            answers = plain_answers(off, queries, beta)
+            found["inside"].append(np.mean((answers >= off.y.min()) & (answers <= off.y.max())))
+            slope = (queries @ answers) / (queries @ queries)
+            found["plain_residual"].append(((answers - slope * queries) ** 2).sum() / (answers**2).sum())
+        linear = linear_answers(off, queries, newton / n)
+        found["linear_outside"].append(np.mean((linear < off.y.min()) | (linear > off.y.max())))
+    worst = {
+        "step_gap": max,
+        "realisable_gap": max,
+        "limit_gap": max,
+        "bias": np.median,
+        "plain_residual": np.median,
+    }
+    return {name: float(worst.get(name, np.mean)(values)) for name, values in found.items()}
