@@ -71,10 +71,10 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60,
 # %% [markdown]
 # ## The thirty statements
 #
-# One weight $w$, the loss $L(w) = a w^2 - 2 b w + c$ with $a = \overline{x^2}$ and $b = \overline{xy}$ over the examples of the prompt,
-# $g = aw - b$, one step $w - \eta g$: that is the setting of the theorems A1 to M3; MN1 to MN3 sum over $d$ such channels. The document
-# verified its thirty statements with an SMT solver (it does not give the scripts). Here each is a *formal statement*, written once and
-# evaluated in four ways:
+# One weight $w$, the loss $L(w) = a w^2 - 2 b w + c$ with $a = \sum x_i^2$, $b = \sum x_i y_i$ and $c = \sum y_i^2$ over the examples of the
+# prompt, $g = aw - b$ (a factor 2 goes into the step size), one step $w - \eta g$: that is the setting of the theorems A1 to M3; MN1 to MN3
+# sum over $d$ such channels. The document reports that a proof kernel of its own verified them and that Lean 4 accepts the export; neither
+# is part of it. Here each is a *formal statement*, written once and evaluated in four ways:
 #
 # - the solver z3 decides it over the exact real numbers (polynomial statements are decidable: it finds a proof or a counterexample);
 #   statements on any number of channels are split into first case and step of an induction;
@@ -103,10 +103,10 @@ Table(
 )
 
 # %% [markdown]
-# All proved: but what is proved is little. Most are one line of school algebra (A4 says that a square is not negative), and a few
+# Most are one line of school algebra (A4 says that a square is not negative); the document calls them "deliberately atomic". A few
 # carry a name that their content does not bear out. V1, "a constructed identity", never uses its construction: with *any* number in
-# place of $\kappa = v_o q_k$ it is proved just the same. A7 does not use that $\rho^2$ is a contraction rate. The last column lists
-# printed hypotheses each of which can be dropped.
+# place of $\kappa = v_o q_k$ the solver proves it just the same (uses it: {glue:text}`theory/V1/uses_gains`), and A7 does not use that
+# $\rho^2$ is $(1 - \eta a)^2$ ({glue:text}`theory/A7/uses_rate`). The last column lists printed hypotheses each of which can be dropped.
 #
 # ### What the sentences around them say
 #
@@ -470,7 +470,7 @@ Table(recomputed, COLUMNS | {"result": "result"}, "All recomputed numbers", fold
 # 0.450, "the theoretical optimum" of section 9.2, is none of the {glue:text}`theory0450/candidates` rates tried; what rounds to it is:
 # {glue:text}`theory0450/matches`.
 #
-# Six more tests that the document could have made but did not print: $r = 0.58$ over six models has $p =$ {glue:text}`arithmetic/9.4/p`,
+# And some tests that the document could have made but did not print: $r = 0.58$ over six models has $p =$ {glue:text}`arithmetic/9.4/p`,
 # and without the smallest model the sign turns ({glue:text}`arithmetic/9.4/five`); layer scale "helps most consistently" with Welch's
 # $p =$ {glue:text}`arithmetic/9.5.1/scale-p` at $d = 4, 8, 16$; $\rho_2$ between 10,000 and 18,000 steps moves by
 # {glue:text}`arithmetic/9.2/since-10k`.

@@ -40,7 +40,7 @@ PROPOSITIONS = (
     Proposition(
         "1/gradient",
         "Section 1, Theorem V1",
-        "The gradient is g = a w − b (∇L = a w − b): L(w + h) − L(w) has the linear term g h",
+        "∇L = a w − b (V1), taken literally: L(w + h) − L(w) has the linear term g h (section 1 moves a factor 2 into η)",
         ("a", "b", "c", "w", "h"),
         lambda v: eq(loss(v, v.w + v.h) - loss(v, v.w), v.g * v.h + v.a * sq(v.h)),
         definitions={"g": _gradient},
