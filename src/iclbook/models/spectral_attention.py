@@ -156,7 +156,7 @@ class SpectralAttention(nn.Module):
 
     def circuits(self) -> dict[str, Tensor]:
         """``gain`` ``(d,)``: diagonal of the matrix G in ``yhat ~ (1/L) sum_l y_l x_l^T G x_q`` at small scores (its eigenbasis is that of the
-        covariance); ``key`` ``(H, d)``: norms of the keys' columns; for watched prompts ``curve_<name>`` ``(L,)``."""
+        covariance), as far as the values read the responses; keys that are not masked read them too, and that path is left out; ``key`` ``(H, d)``: norms of the keys' columns; for watched prompts ``curve_<name>`` ``(L,)``."""
         kq, ov, _ = self.heads()
         found = {
             "gain": (ov[:, self.d, None] * kq[:, : self.d].diagonal(dim1=1, dim2=2)).sum(0),

@@ -183,14 +183,17 @@ class DepthGrid:
     zero: dict[str, float]
 
     def learns(self, setting: str) -> bool:
-        """Whether both models stay finite and the baseline ends below 0.9 of the answer 0."""
-        base, depth = (errors[-1] for errors in self.pairs[setting])
-        finite = np.isfinite(base).all() and np.isfinite(depth).all()
-        return bool(finite and base.mean() < 0.9 * self.zero[setting])
+        """Whether the baseline stays finite and ends below 0.9 of the answer 0; the deep model has no say, diverging included."""
+        base = self.pairs[setting][0][-1]
+        return bool(np.isfinite(base).all() and base.mean() < 0.9 * self.zero[setting])
+
+    def finite(self, setting: str) -> np.ndarray:
+        """Seeds at which the deep model stays finite to the end."""
+        return np.isfinite(self.pairs[setting][1][-1])
 
     def ratio(self, setting: str) -> np.ndarray:
-        """Mean error of depth over that of the baseline, ``(T,)``."""
-        base, depth = self.pairs[setting]
+        """Mean error of depth over that of the baseline, ``(T,)``, over the seeds at which depth stays finite."""
+        base, depth = (errors[:, self.finite(setting)] for errors in self.pairs[setting])
         return depth.mean(1) / base.mean(1)
 
 
@@ -221,9 +224,12 @@ def depth_records(grid: DepthGrid) -> dict:
     if not learning:  # too few steps, as at the smoke profile: there is nothing to compare
         return counts
     early = int(np.abs(grid.steps - grid.steps[-1] / 4).argmin())
-    hurt = np.concatenate([grid.pairs[s][1][-1] > grid.pairs[s][0][-1] for s in learning])
+    # a deep model that diverged was hurt
+    hurt = np.concatenate([~(grid.pairs[s][1][-1] <= grid.pairs[s][0][-1]) for s in learning])
     return counts | {
         "q-depth/final_ratio": [float(grid.ratio(s)[-1]) for s in learning],
         "q-depth/early_ratio": [float(grid.ratio(s)[early]) for s in learning],
         "q-depth/share": float(hurt.mean()),
+        "q-depth/diverged": int(sum((~grid.finite(s)).sum() for s in learning)),
+        "q-depth/pairs": len(hurt),
     }

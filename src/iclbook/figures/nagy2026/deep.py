@@ -100,7 +100,8 @@ def guided_layers(readings: Mapping[str, Guided]) -> Figure:
         ax.set(xlabel="layer", title=title)
         ax.set_xticks(layers)
         ax.grid(axis="x", visible=False)
-    axes[1].legend(fontsize=7.5, markerscale=1.5)
+    handles, labels = axes[1].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=8, markerscale=1.5)
     return fig
 
 
@@ -168,16 +169,18 @@ def depth_course(runs: Ablation) -> Figure:
 def depth_grid(grid: DepthGrid) -> Figure:
     """Error of depth over baseline along training, one line for each optimiser and rate that learns; above 1 depth hurts."""
     fig, axes = style.figure(3, height=3.2, sharey=True)
+    settings = list(dict.fromkeys(name.split(", ")[1] for name in grid.pairs))
     for ax, d in zip(axes, DIMENSIONS, strict=True):
-        names = [s for s in grid.pairs if s.startswith(f"d = {d},") and grid.learns(s)]
-        for i, name in enumerate(names):
+        for name in (s for s in grid.pairs if s.startswith(f"d = {d},") and grid.learns(s)):
+            setting = name.split(", ")[1]
+            i = settings.index(setting)
             ax.plot(
                 grid.steps,
                 grid.ratio(name),
                 color=style.PALETTE[i],
                 marker="os^Dv"[i % 5],
                 ms=3,
-                label=name.split(", ")[1],
+                label=setting,
             )
         ax.axhline(1, color=style.INK, lw=0.9)
         printed = (
@@ -187,8 +190,10 @@ def depth_grid(grid: DepthGrid) -> Figure:
         style.paper_line(ax, printed, "printed")
         ax.set(title=f"d = {d}", xlabel="step")
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.legend(fontsize=7)
     axes[0].set_ylabel("error of depth / baseline")
+    shown = {label: h for ax in axes for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    order = [name for name in (*settings, "printed") if name in shown]
+    fig.legend([shown[n] for n in order], order, loc="outside upper center", ncols=len(order), fontsize=8)
     return fig
 
 

@@ -1,0 +1,300 @@
+"""What nagy2026's controlled experiments measure: against scipy, against Monte Carlo, and mutations that must turn a named claim red."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from nagy2026_kit import failing
+from scipy import optimize, stats
+
+from iclbook.experiments.nagy2026 import exact, testing
+from iclbook.experiments.nagy2026.studies import SPECTRUM
+from iclbook.models.spectral_attention import SpectralAttention
+from iclbook.theory.nagy2026 import heads, one_layer, reweighting, von_oswald
+
+# -- one layer of linear attention, closed forms --------------------------------------------------------------------------
+
+
+def linear_prompts(
+    lam: np.ndarray, length: int, n: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean of ``y x`` over the context ``(n, d)``, query ``(n, d)``, target ``(n,)``: written without the library's task."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, length + 1, len(lam))) * np.sqrt(lam)
+    w = rng.standard_normal((n, len(lam)))
+    y = (x * w[:, None]).sum(-1)
+    return (x[:, :-1] * y[:, :-1, None]).mean(1), x[:, -1], y[:, -1]
+
+
+@pytest.mark.parametrize("length", [1, 4, 16])
+def test_error_of_a_diagonal_gain_against_monte_carlo(length):
+    lam = np.array([3.0, 1.0, 0.2])
+    moment, query, target = linear_prompts(lam, length, 50_000, length)
+    for gain in (one_layer.best_gain(lam, length), np.array([0.05, 0.3, -0.4])):
+        squared = (target - (moment * gain * query).sum(1)) ** 2
+        error = squared.std() / np.sqrt(len(squared))
+        assert abs(squared.mean() - one_layer.expected_error(lam, length, gain)) < 4 * error
+
+
+def test_best_gain_against_numeric_minimisation_and_regression():
+    """Least squares over ALL matrices G, on sampled prompts, leaves the closed-form diagonal and nothing beside it."""
+    best = one_layer.best_gain(SPECTRUM, 16)
+    scale = np.sqrt(
+        np.array(SPECTRUM)
+    )  # the small eigenvalues hardly count: minimise in units in which all do
+    found = optimize.minimize(
+        lambda u: one_layer.expected_error(SPECTRUM, 16, u / scale), np.zeros(8), tol=1e-14, method="BFGS"
+    )
+    assert one_layer.expected_error(SPECTRUM, 16, best) <= found.fun * (1 + 1e-9)
+    np.testing.assert_allclose(found.x / scale, best, rtol=1e-2)
+
+    lam, n = np.array([2.0, 1.0, 0.5]), 100_000
+    moment, query, target = linear_prompts(lam, 4, n, 9)
+    features = (moment[:, :, None] * query[:, None]).reshape(n, 9)
+    inverse = np.linalg.inv(features.T @ features)
+    g = inverse @ features.T @ target
+    scores = features * (target - features @ g)[:, None]
+    error = np.sqrt(
+        np.diag(inverse @ (scores.T @ scores) @ inverse)
+    )  # also right where the noise depends on the features
+    assert (np.abs(g.reshape(3, 3) - np.diag(one_layer.best_gain(lam, 4))) < 5 * error.reshape(3, 3)).all()
+
+
+def test_alignment_and_contraction_rates_against_scipy():
+    rng = np.random.default_rng(0)
+    importance = rng.standard_normal((3, 8))
+    for row, value in zip(importance, one_layer.alignment(importance, SPECTRUM), strict=True):
+        assert value == pytest.approx(stats.pearsonr(row, 1 / np.array(SPECTRUM)).statistic)
+    assert np.isnan(one_layer.alignment(np.ones(8), SPECTRUM))
+    curve = np.exp(rng.standard_normal((2, 16)))
+    for row, value in zip(curve, one_layer.rho_by_slope(curve), strict=True):
+        assert np.log(value) == pytest.approx(stats.linregress(np.arange(16), np.log(row)).slope)
+    geometric = 5 * 0.9 ** np.arange(1, 17)
+    assert one_layer.rho_by_slope(geometric) == pytest.approx(0.9)
+    assert one_layer.rho_by_ends(geometric, 5.0) == pytest.approx(0.9)
+
+
+def test_tests_over_seeds_against_scipy():
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((4, 20)), 0.3 + 2 * rng.standard_normal((4, 12))
+    np.testing.assert_allclose(
+        testing.one_sample_t(a[:, :12] - b), stats.ttest_rel(a[:, :12], b, axis=1).statistic
+    )
+    np.testing.assert_allclose(
+        testing.welch_t(a, b), stats.ttest_ind(a, b, axis=1, equal_var=False).statistic
+    )
+    rows = np.array([[0.0, 2.0, 4.0], [9.0, 10.0, 11.0]])  # mean 2, sd 2; mean 10, sd 1
+    assert testing.nearest_z(5.0, rows) == pytest.approx(1.5)
+    assert testing.nearest_z(8.0, rows) == pytest.approx(2.0)
+
+
+# -- heads and masks ------------------------------------------------------------------------------------------------------
+
+
+def test_bands_are_those_of_the_trained_model():
+    for mask in ("none", "spectral", "redundant"):
+        model = SpectralAttention(8, mask=mask)
+        assert np.array_equal(heads.visible(8, 4, mask), model._keep()[:, :8].detach().numpy())
+    random = heads.visible(8, 4, "random", 3)
+    assert (random.sum(0) == 1).all()
+    assert (random.sum(1) == 2).all()
+    for wrong in ((8, 4, "band"), (8, 3, "spectral")):
+        with pytest.raises(ValueError, match="mask"):
+            heads.visible(*wrong)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_best_residual_against_a_search_over_gains(seed):
+    """Heads that overlap: the worst channel of the best gains, found by descent on the maximum from many starts."""
+    rng = np.random.default_rng(seed)
+    lam, seen = rng.uniform(0.2, 3, 4), np.array([[1, 1, 1, 0], [0, 0, 1, 1.0]])
+
+    def worst(kappa):
+        return ((1 - lam * (seen.T @ kappa)) ** 2).max()
+
+    starts = rng.uniform(-1, 3, (12, 2))
+    best = min(
+        optimize.minimize(worst, s, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12}).fun
+        for s in starts
+    )
+    assert heads.best_residual(lam, seen).max() == pytest.approx(best, abs=1e-6)
+
+
+def test_best_residual_in_the_known_cases():
+    k = max(SPECTRUM) / min(SPECTRUM)
+    one = heads.best_residual(SPECTRUM, heads.visible(8, 1, "none"))
+    assert one[[0, -1]] == pytest.approx(((k - 1) / (k + 1)) ** 2)  # D2's balanced step
+    assert heads.best_residual(SPECTRUM, heads.visible(8, 4, "spectral")) == pytest.approx(0, abs=1e-12)
+    redundant = heads.best_residual(SPECTRUM, heads.visible(8, 4, "redundant"))
+    assert redundant == pytest.approx([0, 0] + 6 * [1], abs=1e-12)
+
+
+# -- von Oswald's construction --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 3, 8])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_construction_against_autograd(d, n_outputs):
+    """Layers against steps whose gradient autograd takes of the loss as written."""
+    rng = np.random.default_rng(d)
+    x, y, queries = (
+        rng.standard_normal((9, d)),
+        rng.standard_normal((9, n_outputs)),
+        rng.standard_normal((4, d)),
+    )
+    w0, eta = rng.standard_normal((n_outputs, d)), 0.02
+
+    def steps(w: np.ndarray, k: int) -> np.ndarray:
+        t = torch.tensor(w)
+        for _ in range(k):
+            t = t.detach().requires_grad_()
+            loss = ((torch.tensor(x) @ t.T - torch.tensor(y)) ** 2).sum() / 2
+            t = t - eta * torch.autograd.grad(loss, t)[0]
+        return t.detach().numpy()
+
+    layer = von_oswald.construct(d, n_outputs, eta, w0)
+    np.testing.assert_allclose(
+        von_oswald.layer_answers(layer, w0, x, y, queries), queries @ steps(w0, 1).T, rtol=1e-10
+    )
+    for layers in (1, 2, 5):
+        answers = von_oswald.stacked_answers(eta, layers, x, y, queries)
+        expected = queries @ steps(np.zeros_like(w0), layers).T
+        np.testing.assert_allclose(answers, expected, rtol=1e-9, atol=1e-12)
+
+
+LINEAR = {f"linear-attention/{name}" for name in ("one_layer", "four_layers", "library")}
+
+
+def mutated_layers(monkeypatch, change) -> None:
+    """Let ``construct`` return its weights after ``change(weights, d)``."""
+    right = von_oswald.construct
+
+    def construct(d, *args):
+        layer = right(d, *args)
+        parts = {k: getattr(layer, k).copy() for k in ("query", "key", "value", "output")}
+        change(parts, d)
+        return von_oswald.LinearAttention(**parts)
+
+    monkeypatch.setattr(von_oswald, "construct", construct)
+
+
+def wrong_sign(p: dict, d: int) -> None:
+    p["output"] *= -1
+
+
+def wrong_value(p: dict, d: int) -> None:
+    p["value"][d:, d:] *= -1
+
+
+def responses_in_the_keys(p: dict, d: int) -> None:
+    p["key"][0, d] = 1
+
+
+@pytest.mark.parametrize("change", [wrong_sign, wrong_value, responses_in_the_keys])
+def test_broken_construction_turns_linear_attention_red(monkeypatch, change):
+    assert failing("linear-attention", exact.construction_records()) == set()
+    mutated_layers(monkeypatch, change)
+    assert failing("linear-attention", exact.construction_records()) == LINEAR
+
+
+def test_query_among_the_keys_and_a_missing_mean_turn_it_red(monkeypatch):
+    from iclbook.models import attention
+
+    right = von_oswald.LinearAttention.__call__
+    with monkeypatch.context() as m:
+        m.setattr(von_oswald.LinearAttention, "__call__", lambda self, t, n: right(self, t, len(t)))
+        assert failing("linear-attention", exact.construction_records()) == LINEAR - {
+            "linear-attention/library"
+        }
+    monkeypatch.setitem(attention.ACTIVATIONS, "linear", lambda s: s)  # no 1/N
+    assert failing("linear-attention", exact.construction_records()) == {"linear-attention/library"}
+
+
+# -- section 5 as real attention --------------------------------------------------------------------------------------------
+
+
+def records_of_softmax() -> dict:
+    return {f"softmax-precond/{k}": v for k, v in reweighting.measure(seeds=4, betas=(0.5, 2.0)).items()}
+
+
+#: Fails on the right theory too: softmax attention on plain tokens is no gradient step.
+PLAIN = "softmax-precond/plain_residual"
+
+
+def test_attention_step_is_a_gradient_step_of_the_reweighted_loss():
+    for noise, beta in itertools.product((0.0, 0.5), (-0.5, 0.0, 1.3)):
+        data = reweighting.examples(15, noise, 4, 0.7)
+        p = np.exp(beta * data.x**2) / np.exp(beta * data.x**2).sum()
+
+        def loss(w, p=p, data=data):
+            return 0.5 * p @ (data.y - w * data.x) ** 2
+
+        slope = (loss(0.4 + 1e-5) - loss(0.4 - 1e-5)) / 2e-5
+        assert reweighting.attention_step(data, 0.4, 0.3, beta) == pytest.approx(0.4 - 0.3 * slope, abs=1e-8)
+        root = np.sqrt(p)
+        weighted = np.linalg.lstsq((root * data.x)[:, None], root * data.y, rcond=None)[0][0]
+        assert reweighting.reweighted_optimum(data, beta) == pytest.approx(weighted, rel=1e-10)
+        eta = 1 / (data.x**2).max()
+        assert reweighting.descend(data, eta, beta, 1500)[-1] == pytest.approx(weighted, abs=1e-9)
+        if noise == 0:
+            assert weighted == pytest.approx(
+                0.7, abs=1e-12
+            )  # realisable: every weighting has the optimum of the line
+        elif beta:
+            assert abs(weighted - data.optimum) > 1e-3
+
+
+def test_section_5_holds_but_for_plain_tokens():
+    assert failing("softmax-precond", records_of_softmax()) == {PLAIN}
+
+
+def unnormalised(scores: np.ndarray) -> np.ndarray:
+    return np.exp(scores - scores.max(-1, keepdims=True))
+
+
+def flattened(scores: np.ndarray) -> np.ndarray:
+    return np.full_like(scores, 1 / scores.shape[-1])
+
+
+def inverted(scores: np.ndarray) -> np.ndarray:
+    powers = unnormalised(-scores)
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "keys"),
+    [(unnormalised, {"inside"}), (inverted, {"faster", "amplified"}), (flattened, {"bias", "faster"})],
+)
+def test_wrong_attention_weights_turn_softmax_precond_red(monkeypatch, wrong, keys):
+    monkeypatch.setattr(reweighting, "softmax", wrong)
+    assert {f"softmax-precond/{k}" for k in keys} <= failing("softmax-precond", records_of_softmax()) - {
+        PLAIN
+    }
+
+
+def test_wrong_tokens_and_steps_turn_softmax_precond_red(monkeypatch):
+    right_tokens, right_step, right_examples = (
+        reweighting.tokens, reweighting.attention_step, reweighting.examples
+    )  # fmt: skip
+
+    def plain_tokens(data):
+        wrong = right_tokens(data).copy()
+        wrong[:, reweighting.PRODUCT] = data.y  # no products: the tokens (x, y) of the document
+        return wrong
+
+    mutations = {
+        "tokens": (plain_tokens, {"step_gap", "limit_gap"}),
+        "attention_step": (
+            lambda d, w, eta, beta: 2 * w - right_step(d, w, eta, beta),
+            {"step_gap", "limit_gap"},
+        ),
+        "examples": (lambda n, noise, *a: right_examples(n, noise + 0.1, *a), {"realisable_gap"}),
+    }
+    for name, (wrong, keys) in mutations.items():
+        with monkeypatch.context() as m, np.errstate(over="ignore", invalid="ignore"):
+            m.setattr(reweighting, name, wrong)
+            failed = failing("softmax-precond", records_of_softmax()) - {PLAIN}
+        assert {f"softmax-precond/{k}" for k in keys} <= failed, name

@@ -1,0 +1,293 @@
+"""What nagy2026's experiments count, draw and conclude: on Figure 1, on architectures, and on results whose every number is known."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from nagy2026_kit import (
+    PRINTED_CHANGE,
+    STUDIES,
+    ablation_results,
+    deep_results,
+    diversity_results,
+    error_curve,
+    failing,
+    judge,
+    mask_results,
+    synthetic,
+)
+from scipy import stats
+from torch import nn
+
+from iclbook.experiments.nagy2026 import deep, exact, one_layer
+from iclbook.figures import nagy2026 as draw
+from iclbook.figures import style
+from iclbook.theory.nagy2026 import architectures, probe
+
+# -- parameters -------------------------------------------------------------------------------------------------------------
+
+
+def torch_count(c: architectures.Choices, model: str) -> int:
+    """Parameters of an architecture assembled from torch.nn's modules."""
+    width, layers = architectures.STATED[model]["width"], architectures.STATED[model]["n_layers"]
+    parts: list[nn.Module] = [nn.Linear(width, 1, bias=c.read_bias)]
+    sizes = (5,) if c.tokens == "pair" else (4, 1)
+    parts += [nn.Linear(n, width, bias=c.embed_bias) for n in sizes]
+    parts += [nn.LayerNorm(width)] * c.final_norm + (
+        [nn.Embedding(c.positions, width)] if c.positions else []
+    )
+    for _ in range(layers):
+        parts += [nn.MultiheadAttention(width, 2, bias=c.attention_bias)]
+        parts += [nn.LayerNorm(width) for _ in range(c.norms)]
+        parts += [nn.Linear(width, c.mlp * width), nn.Linear(c.mlp * width, width)] if c.mlp else []
+    extra = 0
+    if model == "guided":
+        sink = {
+            "token": width,
+            "key and value per layer": 2 * width * layers,
+            "key per layer": width * layers,
+        }
+        extra = (
+            sink.get(c.sink, 2 * layers) + layers * {"number": 1, "two numbers": 2, "vector": width}[c.scale]
+        )
+    return sum(p.numel() for part in parts for p in part.parameters()) + extra
+
+
+def test_counts_against_modules():
+    family = list(architectures.family())
+    assert len(set(family)) == len(family) == architectures.search()["tried"]
+    for i in np.random.default_rng(0).choice(len(family), 40, replace=False):
+        for model in architectures.PRINTED:
+            assert architectures.count(family[i], model) == torch_count(family[i], model), family[i]
+
+
+def test_parameters_of_the_trained_models_answer_the_question_and_the_budget_is_not_equal():
+    values = deep.parameter_records(STUDIES["guided"])
+    assert (values["9.5/baseline_parameters"], values["9.5/guided_parameters"]) == (8801, 9989)
+    assert failing("q-parameters", values) == {"q-parameters/excess"}
+    assert failing("q-parameters", values | {"q-parameters/excess": 0.05}) == set()
+
+
+@pytest.mark.parametrize("lost", ["attention biases", "layer norms", "sink", "read-out"])
+def test_a_count_that_forgets_a_part_turns_q_parameters_red(monkeypatch, lost):
+    right = architectures.parts
+
+    def forgetful(*args, **kwargs):
+        return {k: v for k, v in right(*args, **kwargs).items() if k != lost}
+
+    monkeypatch.setattr(architectures, "parts", forgetful)
+    values = deep.parameter_records(STUDIES["guided"])
+    assert "q-parameters/both" in failing("q-parameters", values)
+
+
+# -- Figure 1 ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_largest_eigenvalue_is_fastest_at_its_inverse_but_not_at_eta_star(monkeypatch):
+    eigenvalues = exact.spectrum()
+    values = exact.figure_1(eigenvalues)
+    assert judge("q-fig1b", values).word == "inconsistent"
+    assert failing("q-fig1b", values) == {"fig1/largest_rank"}
+    assert failing("fig1", values) == {"fig1/largest_rank"}
+    assert values["fig1/largest_rank"] == values["fig1/smallest_rank"] == 5
+    assert values["q-fig1b/rank_at_inverse"] == 1
+    monkeypatch.setattr(probe, "balanced_step", lambda lam: 1 / max(lam))
+    values = exact.figure_1(eigenvalues)
+    assert failing("q-fig1b", values) == {"q-fig1b/ends_ratio"}
+    assert failing("fig1", values) == set()
+
+
+def test_curves_of_figure_1_against_descent_on_the_design():
+    eigenvalues = np.array([0.5, 2.0, 7.0])
+    x = probe.design(eigenvalues, 12, 3)
+    np.testing.assert_allclose(np.linalg.eigvalsh(x.T @ x), eigenvalues, rtol=1e-12)
+    np.testing.assert_allclose(
+        probe.channel_errors(x, 0.1, 6), probe.factors(eigenvalues, 0.1) ** np.arange(7)[:, None], rtol=1e-9
+    )
+    np.testing.assert_allclose(probe.scalar_descent(0.6, 1.0, 5, 3.0), 0.16 ** np.arange(6), atol=1e-15)
+
+
+def test_wrong_gradients_turn_figure_1_red(monkeypatch):
+    eigenvalues, right, channels = exact.spectrum(), probe.scalar_descent, probe.channel_errors
+    monkeypatch.setattr(probe, "scalar_descent", lambda a, eta, steps: right(a, 1.01 * eta, steps))
+    assert "fig1/a_gap" in failing("fig1", exact.figure_1(eigenvalues))
+    monkeypatch.setattr(probe, "channel_errors", lambda x, eta, steps: channels(x, 2 * eta, steps))
+    assert "fig1/b_gap" in failing("fig1", exact.figure_1(eigenvalues))
+
+
+def test_spectra_are_those_of_the_recipes_as_they_read():
+    every, eigenvalues = probe.spectra(42)
+    assert len(every) == len({str(r) for r in every})
+    for i, recipe in list(enumerate(every))[::97]:
+        rng = np.random.RandomState(42) if recipe.generator == "RandomState" else np.random.default_rng(42)
+        normal = (
+            rng.randn if recipe.generator == "RandomState" else lambda *s, rng=rng: rng.standard_normal(s)
+        )
+        if recipe.first == "w*":
+            normal(5)
+        ends = (recipe.high, recipe.low) if "falling" in recipe.scaling else (recipe.low, recipe.high)
+        columns = (np.linspace if "linspace" in recipe.scaling else np.geomspace)(*ends, 5)
+        x = normal(20, 5) * (np.sqrt(columns) if "root" in recipe.scaling else columns)
+        np.testing.assert_allclose(np.sort(np.linalg.svd(x)[1] ** 2), eigenvalues[i], rtol=1e-9)
+    hits = probe.matches(np.array([[0.94, 1, 2, 3, 108.4], [0.96, 1, 2, 3, 108.0], [0.9, 1, 2, 3, 109.0]]))
+    assert hits.tolist() == [True, False, False]
+
+
+# -- results whose every number is known ------------------------------------------------------------------------------------
+
+
+def test_section_9_1_as_printed_is_reproduced_and_other_outcomes_are_not():
+    runs = mask_results(PRINTED_CHANGE)
+    assert runs.errors["none"].shape == (len(runs.settings), 20)
+    assert runs.settings[:2] == ["softmax, Adam 0.0003", "softmax, Adam 0.001"]
+    values = one_layer.mask_records(runs)
+    assert failing("9.1", values) == set()
+    assert values["9.1/spectral_change"] == pytest.approx([100 * (5.99 / 5.77 - 1)] * 10, rel=1e-4)
+    assert values["9.1/baseline"] == pytest.approx(5.77, rel=1e-5)
+    assert values["q-unstated/one_seed"][1] == pytest.approx(PRINTED_CHANGE["random"] / 0.4, rel=1e-3)
+    helped = PRINTED_CHANGE | {"spectral": -PRINTED_CHANGE["spectral"]}
+    assert failing("9.1", one_layer.mask_records(mask_results(helped))) == {
+        "9.1/spectral_change", "9.1/spectral_worst_share", "9.1/changes_z"
+    }  # fmt: skip
+    assert failing("9.1", one_layer.mask_records(mask_results(PRINTED_CHANGE | {"redundant": 9.0}))) == {
+        "9.1/spectral_worst_share", "9.1/changes_z"
+    }  # fmt: skip
+
+
+def test_section_9_2_reads_the_right_steps_and_quantities():
+    rng, study = np.random.default_rng(0), STUDIES["alignment"]
+    gain, inverse = np.arange(8.0), 1 / np.array(one_layer.SPECTRUM)
+    wobble, key = rng.standard_normal((20, 8)), np.abs(rng.standard_normal((20, 4, 8)))
+    results = synthetic(
+        study,
+        {
+            "curve_n16": lambda g, i, run, step: error_curve(1 + step + run.seed / 10),
+            "gain": lambda g, i, run, step: gain if step < 10_000 else inverse + wobble[run.seed],
+            "key": lambda g, i, run, step: key[run.seed],
+        },
+    )
+    course = one_layer.dynamics(study, results)
+    assert list(course.error) == [
+        "softmax, Adam 0.001",
+        "softmax, SGD 0.001",
+        "linear, Adam 0.001",
+        "linear, SGD 0.001",
+    ]
+    values = one_layer.dynamics_records(course)
+    mean = 0.95  # of seeds 0..19, over ten
+    for name, step in (("5k", 5000), ("10k", 10_000), ("18k", 18_000)):
+        assert values[f"9.2/mse_{name}"] == pytest.approx([1 + step + mean] * 4, rel=1e-5)
+    assert values["9.2/ends/rho2_18k"] == pytest.approx([(18_001.95 / 22.22) ** (1 / 16)] * 4, rel=1e-3)
+    assert values["9.2/slope/rho2_18k"] == pytest.approx(values["9.2/ends/rho2_18k"], rel=1e-6)
+
+    def correlation(rows: np.ndarray) -> list[float]:
+        return [stats.pearsonr(row, inverse).statistic for row in rows]
+
+    late, start = correlation(inverse + wobble), correlation([gain])[0]
+    assert values["9.2/gain/alignment"] == pytest.approx([np.mean(late)] * 4, rel=1e-4)
+    assert values["9.2/gain/alignment_rise"] == pytest.approx([np.mean(late) - start] * 4, rel=1e-4)
+    z = (np.mean(late) - 0.5) / np.std(late, ddof=1)
+    assert values["9.2/gain/alignment_z"] == pytest.approx([z] * 4, rel=2e-3)
+    assert values["9.2/largest_jump"] == pytest.approx([1.0] * 4, rel=1e-4)  # all at once, at 10,000
+    norms = correlation(np.sqrt((key**2).sum(1)))
+    assert values["9.2/key/alignment"] == pytest.approx([np.mean(norms)] * 4, rel=1e-4)
+
+
+def test_section_9_5_as_printed_fails_only_in_its_layer_scales():
+    readings = ("set1e-3", "set3e-3", "fresh")
+    values = deep_results(deep.PRINTED_SCALES)
+    assert failing("9.5", values) == {f"9.5/{r}/scale_rise" for r in readings}  # 0.786 to 0.790 is no fall
+    assert values["9.5/set1e-3/improvement"] == pytest.approx(1 - 0.035 / 0.176, rel=1e-5)
+    assert failing("9.5", deep_results((0.8, 0.79, 0.74, 0.72))) == set()
+    failed = failing("9.5", deep_results((0.8, 0.79, 0.74, 0.72), improvement=-0.5))
+    assert {f"9.5/fresh/{k}" for k in ("improvement", "improvement_t", "errors_z")} <= failed
+
+
+def test_section_9_5_1_and_q_depth_as_printed_are_reproduced_and_exchanged_variants_are_not():
+    values, found, grid = ablation_results()
+    assert failing("9.5.1", values) == set()
+    assert failing("q-depth", values) == set()
+    assert values["q-depth/settings"] == values["q-depth/learning"] == len(grid.pairs) == 15
+    assert values["9.5.1/s500/depth_penalty"] == pytest.approx(
+        [0.604 / 0.324 - 1, 1.824 / 0.982 - 1, 2.684 / 2.187 - 1], rel=1e-4
+    )
+    t = [
+        stats.ttest_ind(
+            *(found[d][f"{v}/error_n12"][-1] for v in ("ortho", "depth")), equal_var=False
+        ).statistic
+        for d in deep.DIMENSIONS
+    ]
+    assert values["9.5.1/s2000/ortho_t"] == pytest.approx(t, rel=1e-3)
+    shallow, _, _ = ablation_results(("baseline", "depth"))
+    assert "9.5.1/s1000/depth_penalty" in failing("9.5.1", shallow)
+    assert failing("q-depth", shallow) == {f"q-depth/{k}" for k in ("final_ratio", "early_ratio", "share")}
+    for swap, keys in ((("scale", "depth"), {"scale_gain"}), (("full", "depth"), {"full_rank", "means_z"})):
+        failed = failing("9.5.1", ablation_results(swap)[0])
+        assert {f"9.5.1/s2000/{k}" for k in keys} <= failed
+
+
+def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_not():
+    runs, rounds = diversity_results()
+    assert runs.base["base_strong"].mean() == pytest.approx(0.81 + 0.3, rel=1e-5)  # round 1 at 3,000 steps,
+    assert runs.round_2[0].mean() == pytest.approx(0.81 + 0.5, rel=1e-5)  # round 2 at 5,000
+    values = one_layer.diversity_records(runs) | one_layer.balanced_records(rounds)
+    assert failing("9.6", values) == set()
+    paired = [
+        -stats.ttest_rel(d / b, np.ones(20)).statistic
+        for d, b in zip(runs.diverse["tiny_strong"], runs.base["tiny_strong"], strict=True)
+    ]
+    assert values["9.6/round1_t"][:2] == pytest.approx(paired, abs=1e-3)
+    runs, rounds = diversity_results(5.0)
+    failed = failing("9.6", one_layer.diversity_records(runs) | one_layer.balanced_records(rounds))
+    assert {f"9.6/{k}" for k in ("round1_t", "round2_t", "round3_t")} <= failed
+    runs, rounds = diversity_results(-5.0)  # the oracle gains
+    failed = failing("9.6", one_layer.diversity_records(runs) | one_layer.balanced_records(rounds))
+    assert {"9.6/oracle_t", "9.6/oracle_worst"} <= failed
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------------
+
+
+def test_figures_draw_every_seed_and_the_printed_values():
+    _, _, grid = ablation_results()
+    figures = {
+        draw.masks(mask_results(PRINTED_CHANGE)): ({5.77, 5.99}, 40 * 20 + 30 * 20),
+        draw.depth_grid(grid): ({round(2.684 / 2.187, 9)}, 15 * 14),
+        draw.figure_1(exact.spectrum()): ({0.35, 0.59, 0.81}, 9 * 21),
+        draw.diversity(*diversity_results()): ({3.81, 1.34}, 12 * 20 + 12 * 20),
+    }
+    for fig, (printed, marks) in figures.items():
+        lines = [line for ax in fig.axes for line in ax.get_lines()]
+        own = {
+            round(float(y), 9)
+            for line in lines
+            if line.get_color() == style.COLOURS["paper"]
+            for y in line.get_ydata()
+        }
+        assert printed <= own
+        drawn = sum(
+            len(line.get_ydata()) for line in lines if line.get_marker() not in ("None", "x", "", None)
+        )
+        assert drawn == marks
+        assert any(ax.get_legend() for ax in fig.axes)
+    plt.close("all")
+
+
+SLIDERS = {
+    draw.spectrum_frame: [(2.0, 0.25), (120.0, 1.3), (1.1, 1.6)],
+    draw.layers_frame: [(1,), (20,), (30,)],
+    draw.temperature_frame: [(-1.0,), (0.0,), (3.0,)],
+    draw.gains_frame: [(1, "none"), (2, "random"), (4, "spectral"), (4, "redundant")],
+}
+
+
+@pytest.mark.parametrize("frame", SLIDERS)
+def test_frames_keep_their_size_over_the_whole_range(frame):
+    sizes = set()
+    for values in SLIDERS[frame]:
+        fig = frame(*values)
+        fig.canvas.draw()
+        sizes.add(tuple(fig.get_size_inches()))
+        plt.close(fig)
+    assert len(sizes) == 1

@@ -1,0 +1,295 @@
+"""Tasks, probes and ensembles of nagy2026's controlled experiments: moments, coverage, a run alone, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from iclbook.errors import UserError
+from iclbook.experiments.nagy2026 import studies as catalogue_studies
+from iclbook.experiments.nagy2026.specs import ProbedSpec, Probes, penalised_error
+from iclbook.experiments.nagy2026.studies import SPECTRUM, VARIANTS, balanced, guided, masks
+from iclbook.models.deep_attention import DeepAttention
+from iclbook.models.spectral_attention import SpectralAttention
+from iclbook.tasks.spectral_regression import SpectralRegression
+from iclbook.tasks.training_set import TrainingSet, _prompts
+from iclbook.training import Adam, Group, Run, Sgd, Trainer
+from iclbook.training.groups import DATA, generator
+
+F64 = torch.float64
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# -- tasks --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_balanced", [False, True])
+def test_moments_of_the_spectral_task(is_balanced):
+    """Means over 60,000 prompts within five standard errors, which the fourth moments of normals give."""
+    lam, weight_var, n = np.array([10.0, 1.0, 0.01]), 0.25, 60_000
+    task = SpectralRegression(tuple(lam), L=2, weight_var=weight_var, balanced=is_balanced)
+    assert task.normals == 3 * 3 + 3
+    batch = task.batch(torch.randn(task.normals, n, dtype=F64, generator=seeded(0)))
+    assert batch.context.shape == (2, 4, n)
+    assert batch.query.shape == (3, n)
+    x = torch.cat([batch.context[:, :3].reshape(6, n), batch.query]).numpy()  # (9, n)
+    scale = np.sqrt(np.tile(lam, 3))
+    moments = (x / scale[:, None]) @ (x / scale[:, None]).T / n
+    allowed = 5 * np.sqrt((1 + np.eye(9)) / n)  # var(z^2) = 2, var(z z') = 1
+    assert (np.abs(moments - np.eye(9)) < allowed).all()
+    # given w, var y = sum_i c_i w_i^2, so E y^4 = 3 weight_var^2 (2 sum c^2 + (sum c)^2)
+    c = np.ones(3) if is_balanced else lam
+    assert task.variance == pytest.approx(weight_var * c.sum())
+    for y in (*batch.context[:, 3].numpy(), batch.target[0].numpy()):
+        error = weight_var * np.sqrt((6 * (c**2).sum() + 2 * c.sum() ** 2) / n)
+        assert abs((y**2).mean() - task.variance) < 5 * error
+
+
+@pytest.mark.parametrize("is_balanced", [False, True])
+def test_every_prompt_has_one_weight_of_the_stated_variance(is_balanced):
+    """Least squares on the noiseless context finds it, and it answers the query exactly; in the balanced task it is w / sqrt(lambda)."""
+    lam, n = (4.0, 1.0, 0.25), 4000
+    task = SpectralRegression(lam, L=6, weight_var=0.5, balanced=is_balanced)
+    batch = task.batch(torch.randn(2, task.normals, n, dtype=F64, generator=seeded(1)))
+    x, y = batch.context[..., :3, :].movedim(-1, 1), batch.context[..., 3, :].movedim(-1, 1)  # (2, n, L, d)
+    w = torch.linalg.lstsq(x, y[..., None]).solution[..., 0]  # (2, n, d)
+    torch.testing.assert_close(
+        (w * batch.query.movedim(-1, 1)).sum(-1), batch.target[:, 0], rtol=1e-6, atol=1e-8
+    )
+    var = 0.5 / np.array(lam) if is_balanced else np.full(3, 0.5)
+    found = (w.reshape(-1, 3) ** 2).mean(0).numpy()
+    assert (np.abs(found / var - 1) < 5 * math.sqrt(2 / (2 * n))).all()
+
+
+def test_dropout_rows_come_after_the_prompt_and_leave_it_alone():
+    plain = SpectralRegression((1.0, 2.0), L=3)
+    task = dataclasses.replace(plain, dropout_rows=5)
+    normals = torch.randn(task.normals, 7, dtype=F64, generator=seeded(2))
+    with_rows, without = task.batch(normals), plain.batch(normals[: plain.normals])
+    assert torch.equal(with_rows.context[:, :3], without.context)
+    assert torch.equal(with_rows.query[:2], without.query)
+    assert torch.equal(with_rows.target, without.target)
+    rows = torch.cat([with_rows.context[:, 3:].flatten(0, 1), with_rows.query[2:]])
+    assert torch.equal(rows, normals[plain.normals :])  # each number once, none shared with the prompt
+
+
+# -- a fixed set of prompts ---------------------------------------------------------------------------------------------
+
+
+def test_a_training_set_gives_its_prompts_and_no_others_evenly():
+    task = SpectralRegression((1.0, 0.5), L=3)
+    chosen = TrainingSet(task, 50, seed=3)
+    every = task.batch(_prompts(chosen))
+    own = torch.cat([every.context.flatten(0, 1), every.query, every.target]).T  # (50, numbers)
+    drawn = chosen.batch(torch.randn(4, chosen.normals, 5000, generator=seeded(4)))  # four runs
+    flat = torch.cat([drawn.context.flatten(1, 2), drawn.query, drawn.target], 1).transpose(1, 2)
+    same = torch.stack([(run[:, None] == own).all(-1) for run in flat])  # (4, 5000, 50)
+    assert (same.sum(-1) == 1).all()
+    counts = same.sum(1).numpy()  # by run
+    assert stats.chisquare(counts.sum(0)).pvalue > 1e-4
+    assert stats.chisquare(counts.ravel()).pvalue > 1e-4
+    assert not torch.equal(same[0], same[1])
+    extreme = chosen.batch(torch.tensor([[-40.0, 40.0]]))
+    assert torch.equal(extreme.target[0], own[[0, 49], -1])
+    assert not torch.equal(_prompts(TrainingSet(task, 50, seed=4)), _prompts(chosen))
+
+
+def test_dropout_rows_of_a_training_set_are_fresh():
+    task = SpectralRegression((1.0,), L=2, dropout_rows=3)
+    chosen = TrainingSet(task, 1)  # one prompt only: all that differs between draws are the rows
+    normals = torch.randn(chosen.normals, 6, generator=seeded(5))
+    batch = chosen.batch(normals)
+    assert (batch.context[:, :2] == batch.context[:, :2, :1]).all()
+    assert (batch.target == batch.target[:, :1]).all()
+    rows = torch.cat([batch.context[:, 2:].flatten(0, 1), batch.query[1:]])
+    assert torch.equal(rows, normals[1:])
+
+
+# -- probes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_balanced", [False, True])
+def test_probes_are_prefixes_of_one_draw_and_low_leaves_only_the_smallest(is_balanced):
+    task = SpectralRegression(SPECTRUM, L=12, balanced=is_balanced, dropout_rows=2)
+    probes = Probes(task, 400, (12, 5), low=2)
+    found, again = probes.draw(), probes.draw()
+    assert list(found) == ["n12", "n5", "low"]
+    for name in found:
+        assert all(torch.equal(a, b) for a, b in zip(found[name], again[name], strict=True))
+    context, query, target = found["n12"]
+    assert context.shape == (12, 9, 400)
+    assert query.shape == (8, 400)
+    assert torch.equal(found["n5"][0], context[:5])
+    low_context, low_query, low_target = found["low"]
+    assert torch.equal(low_context, context)
+    assert (low_query[:6] == 0).all()
+    assert torch.equal(low_query[6:], query[6:])
+    w = torch.linalg.lstsq(
+        context[:, :8].movedim(-1, 0).double(), context[:, 8].T[..., None].double()
+    ).solution
+    answer = (w[..., 0].T * low_query).sum(0)
+    torch.testing.assert_close(answer, low_target[0].double(), rtol=1e-2, atol=1e-3)
+    assert not torch.allclose(low_target, target)
+
+
+# -- ensembles ----------------------------------------------------------------------------------------------------------
+
+DROPPED = SpectralRegression((1.0,) * 3, L=5, weight_var=0.25, dropout_rows=3 * 8)
+FULL = {"sink": True, "layer_scale": True, "orthogonality": 0.05, "dropout": 0.2}
+CASES = {
+    "deep": (TrainingSet(DROPPED, 40), lambda: DeepAttention(3, 8, 2, 3, **FULL)),
+    "masked": (
+        SpectralRegression((4.0, 1.0, 0.1, 0.1), L=6),
+        lambda: SpectralAttention(4, 8, 2, "random", diversity=0.5),
+    ),
+    "linear": (
+        SpectralRegression((4.0, 1.0, 0.1, 0.1), L=6, balanced=True),
+        lambda: SpectralAttention(4, 8, 2, activation="linear"),
+    ),
+}
+
+
+def trained(case: str, runs: list[Run], steps: int = 40, dtype: torch.dtype = torch.float32) -> Trainer:
+    task, make = CASES[case]
+    group = Group("g", make(), runs, loss=penalised_error)
+    plain = getattr(task, "task", task)
+    group.model.watch(Probes(dataclasses.replace(plain, dropout_rows=0), 16, (plain.L,)).draw())
+    return Trainer(task, [group], steps, 16, (10,), device="cpu", compile=False, dtype=dtype)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_alone_equals_the_same_run_among_five_others(case):
+    runs = [Run(s, rate=10.0 ** -(2 + s / 4), init_scale=0.8 + s / 10, stream=s % 3) for s in range(5)]
+    together = trained(case, runs).train(progress=False)["g"]
+    for r in (0, 3):
+        alone = trained(case, [runs[r]]).train(progress=False)["g"]
+        np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
+        for name, values in alone.circuits.items():
+            np.testing.assert_allclose(
+                together.circuits[name][:, r], values[:, 0], rtol=1e-3, atol=2e-5, err_msg=name
+            )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_ensemble_equals_plain_loops_with_torch_optim(case):
+    """The module itself, autograd and torch.optim.Adam on the same batches, in float64."""
+    runs = [Run(3, rate=1e-2), Run(8, rate=3e-3)]
+    t = trained(case, runs, 15, F64)
+    t.train(progress=False)
+    task, make = CASES[case]
+    for r, run in enumerate(runs):
+        model = make()
+        model.initialise(generator(run.seed, 0))
+        model.double()
+        optimiser = torch.optim.Adam(model.parameters(), lr=run.rate)
+        draws, normals = generator(run.seed, DATA), torch.empty(task.normals, 16, dtype=F64)
+        for _ in range(15):
+            batch = task.batch(normals.normal_(generator=draws))
+            error = ((model(batch.context, batch.query) - batch.target) ** 2).mean()
+            optimiser.zero_grad()
+            (error + model.penalty()).backward()
+            optimiser.step()
+        for name, p in model.named_parameters():
+            if (
+                name == "key_bias"
+            ):  # adds one number to all scores of a row: its gradient is rounding, which Adam magnifies
+                continue
+            np.testing.assert_allclose(
+                t.parameters()["g"][name][r], p.detach(), rtol=1e-6, atol=1e-8, err_msg=name
+            )
+
+
+def test_random_bands_differ_between_seeds_and_training_never_moves_them():
+    model = SpectralAttention(8, mask="random")
+    seen = set()
+    for seed in range(200):
+        model.initialise(seeded(seed))
+        seen.add(tuple(model.visible.detach().argmax(1).tolist()))
+    assert len(seen) > 100
+    for optimiser in (Adam(), Sgd()):
+        group = Group("g", model, [Run(0, 1e-2), Run(1, 1e-2)], optimiser)
+        t = Trainer(SpectralRegression(SPECTRUM, L=4), [group], 3, 8, device="cpu", compile=False)
+        before = t.parameters()["g"]["visible"]
+        t.train(progress=False)
+        assert np.array_equal(before, t.parameters()["g"]["visible"])
+
+
+# -- studies ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ["smoke", "paper"])
+def test_studies_pair_their_runs(profile):
+    """Rates slowest and the same seeds at each, in every group: what the paired comparisons and ``by_rate`` rest on."""
+    every = catalogue_studies(profile)
+    assert set(every) == set(catalogue_studies("paper"))
+    for study in every.values():
+        for group in study.groups:
+            rates = list(dict.fromkeys(run.rate for run in group.runs))
+            if study.name != "guided":
+                seeds = len(group.runs) // len(rates)
+                assert group.runs == tuple(Run(s, rate=r) for r in rates for s in range(seeds))
+            if issubclass(group.model, DeepAttention):
+                assert group.probes.task.L == 12
+            else:
+                assert group.probes.task.L == 16
+            model = group.model(**dict(group.kwargs))
+            if getattr(model, "dropout", 0):
+                rows = getattr(study.task, "task", study.task).dropout_rows
+                assert rows >= model.n_layers * model.width
+        if study.name.startswith(("balanced", "guided")):
+            assert len({group.runs for group in study.groups}) == 1
+    assert [g.name for g in every["ablation_d8"].groups][:6] == list(VARIANTS)
+
+
+def test_a_study_says_what_its_probes_are():
+    one, other = (masks(10, 1, (1e-3,), (), n, ()) for n in (8, 9))
+    assert one.describe() != other.describe()
+    assert isinstance(one.groups[0], ProbedSpec)
+    assert set(one.groups[0].build().model._probes) == {"n16"}
+    assert set(balanced(10, 1, (1e-3,), 8, ()).groups[0].build().model._probes) == {"n16", "low"}
+    fresh, fixed = (guided(f, 10, (Run(0),), 8, ()).task for f in (True, False))
+    assert isinstance(fixed, TrainingSet)
+    assert (fixed.n, fixed.task) == (4000, fresh)
+
+
+# -- what is refused ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SpectralRegression(()),
+        lambda: SpectralRegression((1.0, 0.0)),
+        lambda: SpectralRegression((1.0, math.nan)),
+        lambda: SpectralRegression((1.0,), L=0),
+        lambda: SpectralRegression((1.0,), weight_var=0.0),
+        lambda: SpectralRegression((1.0,), dropout_rows=-1),
+        lambda: TrainingSet(SpectralRegression((1.0,)), 0),
+        lambda: SpectralAttention(8, 30),
+        lambda: SpectralAttention(0),
+        lambda: SpectralAttention(8, n_heads=0),
+        lambda: SpectralAttention(8, mask="diagonal"),
+        lambda: SpectralAttention(8, activation="relu"),
+        lambda: SpectralAttention(6, mask="spectral"),
+        lambda: DeepAttention(4, 33),
+        lambda: DeepAttention(4, n_layers=0),
+        lambda: DeepAttention(4, dropout=1.0),
+        lambda: DeepAttention(4, dropout=-0.1),
+        lambda: DeepAttention(4, orthogonality=-1.0),
+        lambda: catalogue_studies("papers"),
+    ],
+)
+def test_what_defines_nothing_is_refused_with_its_mend(make):
+    with pytest.raises(UserError) as caught:
+        make()
+    assert len(caught.value.mend) > 10
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(caught.value.mend)

@@ -1,0 +1,81 @@
+"""The committed results of every document that trains at length: made by today's code, and their first steps replay.
+
+Documents are found by their catalogues of studies, so a new one needs no line here. A study without results fails: the book shows the paper profile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+from iclbook import experiments, store
+from iclbook.experiments.catalogue import Catalogue
+from iclbook.experiments.study import Study, replay
+from iclbook.training import Sgd
+
+DOCUMENTS = {
+    name: document
+    for _, name, is_package in pkgutil.iter_modules(experiments.__path__)
+    if is_package
+    and isinstance(
+        getattr(document := importlib.import_module(f"iclbook.experiments.{name}"), "_catalogue", None),
+        Catalogue,
+    )
+}
+STUDIES = [(paper, name) for paper, document in DOCUMENTS.items() for name in document.studies("paper")]
+
+
+def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]:
+    """One run of every group, another in each, and its part of the results. A run depends on its own seed only, so it replays alone."""
+    groups, arrays = [], {}
+    for i, spec in enumerate(study.groups):
+        run = 7 * i % len(spec.runs)
+        groups.append(dataclasses.replace(spec, runs=(spec.runs[run],)))
+        for name, array in results.group(spec.name).items():
+            by_run = array.ndim > 1 and array.shape[1] == len(spec.runs)
+            arrays[f"{spec.name}/{name}"] = array[:, [run]] if by_run else array
+    return dataclasses.replace(study, groups=tuple(groups)), store.Results(arrays, results.provenance)
+
+
+def test_every_document_with_results_is_found():
+    folders = {
+        path.parent.name
+        for path in store.folder("he2025", "paper").parents[1].glob("*/paper")
+        if any(path.glob("*.json"))
+    }
+    assert folders <= set(DOCUMENTS), "results that no catalogue of studies explains"
+
+
+@pytest.mark.parametrize(("paper", "name"), STUDIES)
+def test_committed_results_carry_todays_source_and_configuration(paper, name):
+    results, study = DOCUMENTS[paper].results(name, "paper"), DOCUMENTS[paper].studies("paper")[name]
+    for group in study.groups:
+        assert results[f"{group.name}/steps"][-1] == study.steps
+        assert results[f"{group.name}/loss"].shape[1] == len(group.runs)
+    may_diverge = {
+        g.name for g in study.groups if isinstance(g.optimiser, Sgd)
+    }  # at the large rates of a grid
+    for key, array in results.arrays.items():
+        if not key.endswith("/loss") and key.split("/")[0] not in may_diverge:
+            assert np.isfinite(array).all(), key
+
+
+@pytest.mark.parametrize(("paper", "name"), STUDIES)
+def test_a_run_of_every_group_replays(paper, name):
+    """The first steps of a committed run of each group, trained again by today's code."""
+    study = DOCUMENTS[paper].studies("paper")[name]
+    results = store.load(paper, "paper", name, study.describe())
+    assert replay(*thinned(study, results)) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("paper", "name"), STUDIES)
+def test_every_run_replays(paper, name):
+    """The first steps of every committed run."""
+    study = DOCUMENTS[paper].studies("paper")[name]
+    assert replay(study, store.load(paper, "paper", name, study.describe())) <= 1
