@@ -101,7 +101,8 @@ def guided_layers(readings: Mapping[str, Guided]) -> Figure:
         ax.set_xticks(layers)
         ax.grid(axis="x", visible=False)
     handles, labels = axes[1].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=8, markerscale=1.5)
+    place = {"loc": "outside upper center", "ncols": len(labels), "columnspacing": 1.2}
+    fig.legend(handles, labels, fontsize=7.5, markerscale=1.5, **place)
     return fig
 
 
