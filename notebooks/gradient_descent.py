@@ -96,11 +96,9 @@ Table(
     {
         "statement": "theorem",
         "the paper's words": "in words",
-        "with": "with",
-        "hypotheses": "hypotheses",
-        "conclusion": "conclusion",
+        "formal": "formally: hypotheses ⟹ conclusion",
         "result": "result",
-        "hypotheses not needed": "hypotheses not needed",
+        "hypotheses not needed": "not needed",
     },
     "The thirty statements",
 )
@@ -123,8 +121,7 @@ Table(
     {
         "statement": "belongs to",
         "the paper's words": "the sentence",
-        "hypotheses": "hypotheses",
-        "conclusion": "conclusion",
+        "formal": "formally: hypotheses ⟹ conclusion",
         "result": "result",
         "counterexample": "counterexample",
         "mended by": "mended by",

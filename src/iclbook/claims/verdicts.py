@@ -154,10 +154,18 @@ def _best_reading(results: tuple[PartResult, ...]) -> str | None:
     return max(readings, key=share)
 
 
+#: A claim's line names so many parts of a side; the others unfold with the rest.
+LISTED = 4
+
+
 def _sides(parts: tuple[PartResult, ...] | list[PartResult]) -> str:
     """``holds: ...; fails: ...`` with the measured value and the bound of every failing part."""
     holding = [part.name for part in parts if part.holds]
+    if len(parts) > LISTED:
+        holding = [f"{len(holding)} of {len(parts)} parts"] if holding else []
     failing = [f"{part.name} ({part.text}, rule: {part.rule})" for part in parts if not part.holds]
+    if len(failing) > LISTED:
+        failing = [*failing[:LISTED], f"and {len(failing) - LISTED} more"]
     sides = [
         f"{word}: {', '.join(names)}" for word, names in (("holds", holding), ("fails", failing)) if names
     ]

@@ -21,6 +21,7 @@ from .proposition import STATEMENT, Proposition
 from .smt import PROVED, REFUTED, UNDECIDED, Answer, decide
 from .sums import INDUCTIONS, Induction
 
+BY_INDUCTION = "by induction over d: first case and step"
 NEEDS, VACUOUS = "needs hypothesis", "vacuous"
 #: The document's thirty numbered statements, in its order.
 THIRTY = tuple(
@@ -165,7 +166,7 @@ def check_induction(item: Induction) -> Result:
         item.where,
         item.words,
         item.role,
-        ("induction over d: first case and step",),
+        (BY_INDUCTION,),
         item.assumes,
         item.formal,
         word,
@@ -232,6 +233,9 @@ def rows(results: Sequence[Result]) -> list[dict[str, str]]:
             "with": "; ".join(r.definitions),
             "hypotheses": "; ".join(r.hypotheses) or "none",
             "conclusion": r.conclusion,
+            "formal": " ⟹ ".join(filter(None, ["; ".join(r.hypotheses), r.conclusion]))
+            + (f" ({r.definitions[0]})" if r.definitions == (BY_INDUCTION,) else "")
+            + (f", where {'; '.join(r.definitions)}" if r.definitions not in ((), (BY_INDUCTION,)) else ""),
             "result": r.word,
             "counterexample": r.example,
             "mended by": r.repair + (" (weakest)" if r.weakest else ""),
