@@ -30,5 +30,5 @@ def test_a_folded_table_shows_its_label_and_text_lists_every_row():
 def test_bad_tables_are_refused():
     with pytest.raises(UserError, match="no rows"):
         Table([], COLUMNS, "none")
-    with pytest.raises(UserError, match="has nothing. Choose among: name, result"):
+    with pytest.raises(UserError, match=r"has nothing\. Choose among: name, result"):
         Table(ROWS, {"nothing": "x"}, "wrong")
