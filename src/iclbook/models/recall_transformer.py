@@ -25,7 +25,8 @@ class RecallTransformer(nn.Module):
         diagonal: +1 or -1: whether ``beta`` stands above the diagonal (query block h - 1 with key block h) or below it.
 
     Raises:
-        UserError: more heads than tokens, an unknown matrix, or ``a1`` lifted while ``a2`` is kept (a free matrix acts on the real embeddings).
+        UserError: a task that does not exist, more heads than tokens, an unknown matrix or diagonal, or ``a1`` lifted while ``a2`` is kept (a
+            free matrix acts on the real embeddings).
     """
 
     def __init__(
@@ -42,6 +43,13 @@ class RecallTransformer(nn.Module):
         diagonal: int = 1,
     ) -> None:
         super().__init__()
+        if not (2 <= order <= 7 and n_responses >= 2):
+            raise UserError(
+                f"order={order}, n_responses={n_responses} define no task",
+                "Use an order of 2 to 7 and 2 or more responses.",
+            )
+        if diagonal not in (1, -1):
+            raise UserError(f"diagonal={diagonal}", "Choose +1 (above the diagonal) or -1 (below it).")
         if not 1 <= n_heads <= order:
             raise UserError(f"n_heads={n_heads} on a task of order {order}", "Use 1 to order heads.")
         if matrix not in ("printed", "lemma"):
@@ -73,13 +81,39 @@ class RecallTransformer(nn.Module):
         """First-layer attention over offsets ``(K, W)`` and ``beta``."""
         return {"attention": torch.softmax(self.w, -1), "beta": self.beta}
 
+    def own(self, head: int) -> int:
+        """Column of ``w`` that holds the offset ``head + 1``, the one that this head (from 0) is to match."""
+        return head if self.a0 else head + 1
+
     def construct(self, c: float) -> None:
-        """The solution of appendix A.2: ``w^i = c e_i`` and ``beta^2 = c``."""
+        """The solution of appendix A.2: ``w^i = c e_i`` and ``beta^2 = c``, or ``Q^T K = c (B x I~)`` where the matrix is free."""
         with torch.no_grad():
             self.w.zero_()
             for h in range(self.n_heads):
-                self.w[h, h if self.a0 else h + 1] = c
-            self.beta.fill_(math.sqrt(c))
+                self.w[h, self.own(h)] = c
+            if self.a1:
+                self.beta.fill_(math.sqrt(c))
+            else:
+                self.beta.copy_(self._blocks(torch.full((self.n_heads,), float(c), dtype=self.beta.dtype)))
+
+    def matrix(self) -> Tensor:
+        """``Q^T K`` of the second layer, ``((K+1) S, (K+1) S)``; rows belong to the query."""
+        return self._blocks(self.beta**2) if self.a1 else self.beta
+
+    def _blocks(self, strength: Tensor) -> Tensor:
+        """``strength (K,)`` times the symbols' matrix: query block h - 1 with key block h, or the other way round."""
+        blocks = torch.diag(strength, self.diagonal)  # (K+1, K+1)
+        return torch.kron(blocks, self.block)
+
+    def advantage(self) -> Tensor:
+        """What a match at each head's own offset adds to a score, over the mean of the other offsets that reach the same permutation ``(K,)``."""
+        if not self.a1:
+            raise UserError("a free matrix has no beta of a head", "Keep A1.")
+        attention, first = torch.softmax(self.w, -1), 0 if self.a0 else 1
+        near = attention[:, first : first + self.order]  # (K, W): offsets 1 .. W
+        own = torch.stack([attention[h, self.own(h)] for h in range(self.n_heads)])
+        others = (near.sum(-1) - own) / max(near.shape[1] - 1, 1)
+        return self.block[0, 0].sub(self.block[0, 1]) * self.beta**2 * (own - others)
 
     def first_layer(self) -> Tensor:
         """Attention of every head from every token ``(K, l, l)`` (equation 1)."""

@@ -73,8 +73,25 @@ class AssociativeRecall:
 
         Returns:
             ``(B, length)`` tokens; the answer is ``order + responses[b, queries[b]]``.
+
+        Raises:
+            UserError: a permutation or a response that does not exist, or arrays of other shapes.
         """
+        queries, responses = np.asarray(queries), np.asarray(responses)
         batch = len(queries)
+        if responses.shape != (batch, self.n_permutations):
+            raise UserError(
+                f"responses of shape {responses.shape} for {batch} queries",
+                f"Give one response for each of the {self.n_permutations} permutations: ({batch}, {self.n_permutations}).",
+            )
+        for name, numbers, end in (
+            ("queries", queries, self.n_permutations),
+            ("responses", responses, self.n_responses),
+        ):
+            if numbers.size and not (numbers.min() >= 0 and numbers.max() < end):
+                raise UserError(
+                    f"{name} from {numbers.min()} to {numbers.max()}", f"They are numbers 0 .. {end - 1}."
+                )
         pairs = np.empty((batch, self.n_permutations, self.order + 1), dtype=np.int64)
         pairs[..., :-1] = self.permutations
         pairs[..., -1] = self.order + responses
@@ -101,11 +118,27 @@ class AssociativeRecall:
         return queries, np.tile(maps, (self.n_permutations, 1))
 
     def plateau_dp(self, matched: int) -> float:
-        """Dot-product loss of a model that answers with the frequencies among the ``(order - matched)!`` permutations it cannot tell apart."""
-        return (1 - 1 / self.n_responses) * (1 - 1 / math.factorial(self.order - matched))
+        """Dot-product loss of a model that answers with the frequencies among the ``(order - matched)!`` permutations it cannot tell apart.
+
+        Raises:
+            UserError: ``matched`` is not 0 .. order.
+        """
+        return (1 - 1 / self.n_responses) * (1 - 1 / self._left(matched))
 
     def plateau_ce(self, matched: int) -> float:
-        """Cross-entropy of the same model: ``log N - E log(1 + Bin(N - 1, 1/|R|))`` with ``N = (order - matched)!``."""
-        n, p = math.factorial(self.order - matched), 1 / self.n_responses
+        """Cross-entropy of the same model: ``log N - E log(1 + Bin(N - 1, 1/|R|))`` with ``N = (order - matched)!``.
+
+        Raises:
+            UserError: ``matched`` is not 0 .. order.
+        """
+        n, p = self._left(matched), 1 / self.n_responses
         mean = sum(math.comb(n - 1, j) * p**j * (1 - p) ** (n - 1 - j) * math.log(1 + j) for j in range(n))
         return math.log(n) - mean
+
+    def _left(self, matched: int) -> int:
+        """Permutations that share ``matched`` given tokens."""
+        if not 0 <= matched <= self.order:
+            raise UserError(
+                f"{matched} matched tokens on a task of order {self.order}", f"Give 0 to {self.order}."
+            )
+        return math.factorial(self.order - matched)

@@ -27,6 +27,20 @@ class Flow:
     states: Array
     events: tuple[Array, ...] = ()
 
+    def first(self, event: int = 0) -> float:
+        """Time of the first passage of an event.
+
+        Raises:
+            UserError: the flow ended before it.
+        """
+        if not len(self.events) > event:
+            raise UserError(f"the flow watched {len(self.events)} events", "Give the events to watch.")
+        if not len(self.events[event]):
+            raise UserError(
+                f"event {event} did not happen until t={self.times[-1]:.3g}", "Follow the flow for longer."
+            )
+        return float(self.events[event][0])
+
 
 def gradient_flow(
     gradient: Callable[[Array], Array],
@@ -34,7 +48,7 @@ def gradient_flow(
     until: float,
     at: Sequence[float] | Array | None = None,
     events: Sequence[Callable[[Array], float]] = (),
-    stop_at_events: bool = False,
+    stop_at: int | None = None,
     method: str = "DOP853",
     rtol: float = 1e-10,
     atol: float = 1e-14,
@@ -45,29 +59,43 @@ def gradient_flow(
         gradient: of the loss, same shape in and out.
         start: initial parameters of any shape; a leading axis makes an ensemble that shares its time steps.
         until: end of the flow, positive.
-        at: times to report, within ``[0, until]``; the integrator's own by default.
+        at: times to report, rising, within ``[0, until]``; the integrator's own by default.
         events: functions of the state whose upward passages through zero are located.
-        stop_at_events: end the flow at the last of the events (each counted once).
+        stop_at: number of the event whose first passage ends the flow; none by default.
         method, rtol, atol: as in ``scipy.integrate.solve_ivp``.
 
     Raises:
-        UserError: an end that is not after the start, or a flow that cannot be followed (a gradient that is not finite).
+        UserError: an end that is not after the start, times outside of the flow, an event to stop at that is not watched, or a flow that cannot be
+            followed (a gradient that is not finite).
     """
     start = np.asarray(start, dtype=float)
     if not until > 0:
         raise UserError(f"a flow until t={until}", "Give an end after 0.")
+    if stop_at is not None and not 0 <= stop_at < len(events):
+        raise UserError(f"stop at event {stop_at} of {len(events)}", "Name one of the events by its number.")
+    if at is not None:
+        at = np.asarray(at, dtype=float)
+        inside = at.ndim == 1 and len(at) > 0 and at[0] >= 0 and at[-1] <= until
+        if not (inside and (np.diff(at) > 0).all()):
+            raise UserError("times to report that do not rise from 0 to the end", f"Use 0 to {until:.6g}.")
 
-    def velocity(_: float, flat: Array) -> Array:
-        return -gradient(flat.reshape(start.shape)).ravel()
+    def velocity(t: float, flat: Array) -> Array:
+        slope = -gradient(flat.reshape(start.shape)).ravel()
+        if not np.isfinite(slope).all():  # the integrator would look for a step size for ever
+            raise UserError(
+                f"the flow stopped at t={t:.3g} (the gradient is not finite)",
+                "Check the start and the gradient.",
+            )
+        return slope
 
     watched = []
-    for event in events:
+    for number, event in enumerate(events):
 
         def watch(_: float, flat: Array, event: Callable[[Array], float] = event) -> float:
             return float(event(flat.reshape(start.shape)))
 
         watch.direction = 1.0
-        watch.terminal = bool(stop_at_events and len(events) == 1)
+        watch.terminal = number == stop_at
         watched.append(watch)
     with np.errstate(over="ignore", invalid="ignore"):
         solved = solve_ivp(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.integrate import solve_ivp
 
@@ -106,6 +108,20 @@ def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> dict[
     return {"ode/printed": worst[True], "ode/half": worst[False], "ode/clock": clocks}
 
 
+def ode_path(pop: Population, flow: Flow, eps: float, printed: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Times and ``(alpha, beta)`` ``(2, T)`` of Theorem 3.1 c's ODE over the span of a flow, with Xi as printed or with half of it."""
+    times = np.linspace(0, flow.times[-1], 600)
+    solved = solve_ivp(
+        lambda _, y: theory.ode(y, pop.task.order, pop.task.n_responses, pop.kappa, printed),
+        (0, times[-1]),
+        [0.0, eps],
+        "DOP853",
+        times,
+        rtol=1e-10,
+    )
+    return solved.t, solved.y
+
+
 def _passes(level: float):
     def event(_: float, y: np.ndarray) -> float:
         return y[0] - level
@@ -114,8 +130,13 @@ def _passes(level: float):
 
 
 def conservation(orders: tuple[int, ...] = ORDERS) -> dict[str, float]:
-    """Drift of ``f(alpha) -+ beta^2/4`` along exact flows, over the largest ``beta^2/4``: worst order for the law that holds, best for those that do not."""
-    drift: dict[str, list[float]] = {"statement": [], "proof": [], "flipped": [], "ce": [], "window": []}
+    """Drift of ``f(alpha) -+ beta^2/4`` along exact flows, over the largest ``beta^2/4``: worst order for the law that holds, best for those that do not.
+
+    ``window``: a window k on the task of order k + 1, with the f of order k and with that of order k + 1; the least over orders of each.
+    """
+    drift: dict[str, list[float]] = {
+        name: [] for name in ("statement", "proof", "flipped", "ce", "window", "window_longer")
+    }
     for order in orders:
         for loss in ("dp", "ce"):
             pop, flow = run(order, loss=loss, gamma=0.3)
@@ -127,17 +148,12 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> dict[str, float]:
             else:
                 drift["ce"].append(_drift(theory.potential(alpha, order, 1), -(beta**2) / 4))
         if order > 2:
-            k = order - 1
-            pop, flow = run(order, gamma=0.3, window=k)
+            pop, flow = run(order, gamma=0.3, window=order - 1)
             alpha, beta = alpha_beta(pop, flow.states)
-            drift["window"].append(_drift(theory.potential(alpha, k, 1), -(beta**2) / 4))
-    return {
-        "conserved/statement": min(drift["statement"]),
-        "conserved/proof": max(drift["proof"]),
-        "conserved/flipped": min(drift["flipped"]),
-        "conserved/ce": max(drift["ce"]),
-        "conserved/window": min(drift["window"]),
-    }
+            for name, k in (("window", order - 1), ("window_longer", order)):
+                drift[name].append(_drift(theory.potential(alpha, k, 1), -(beta**2) / 4))
+    worst = {"proof": max, "ce": max}
+    return {f"conserved/{name}": worst.get(name, min)(values) for name, values in drift.items()}
 
 
 def _drift(a: np.ndarray, b: np.ndarray) -> float:
@@ -157,79 +173,88 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> dict[str, 
     return {"local/coefficient": measured, "local/predicted": [theory.local_coefficient(k) for k in orders]}
 
 
+def jump_time(pop: Population, eps: float) -> float:
+    """Time at which ``s = e^alpha - 1`` reaches 1 from I_1."""
+
+    def reached(theta: np.ndarray) -> float:
+        return alpha_beta(pop, theta)[0] - np.log(2.0)
+
+    until = 2 * theory.jump_limit(pop.task.order, pop.task.n_responses, pop.kappa) / eps
+    return gradient_flow(pop.gradient, start(pop, eps), until, events=[reached], stop_at=0).first()
+
+
 def time_scale(epsilons: tuple[float, ...], orders: tuple[int, ...] = ORDERS) -> dict[str, np.ndarray]:
-    """Time at which ``s = e^alpha - 1`` reaches 1, ``(orders, epsilons)``, and the limit of eps T in closed form."""
-    times = np.empty((len(orders), len(epsilons)))
-    for a, order in enumerate(orders):
-        for b, eps in enumerate(epsilons):
-            pop = Population(AssociativeRecall(order, R), order, order)
-            until = 2 * theory.jump_limit(order, R) / eps
-
-            def reached(theta: np.ndarray, pop: Population = pop) -> float:
-                return alpha_beta(pop, theta)[0] - np.log(2.0)
-
-            flow = gradient_flow(pop.gradient, start(pop, eps), until, events=[reached], stop_at_events=True)
-            times[a, b] = flow.events[0][0]
+    """Jump times ``(orders, epsilons)`` at gamma = 0, |R| = 4, and the limit of eps T in closed form."""
+    pops = [Population(AssociativeRecall(order, R), order, order) for order in orders]
     return {
-        "times": times,
+        "times": np.array([[jump_time(pop, eps) for eps in epsilons] for pop in pops]),
         "limit": np.array([theory.jump_limit(k, R) for k in orders]),
         "eps": np.array(epsilons),
     }
 
 
-def late_growth(order: int = 4, decades: float = 300.0) -> dict[str, np.ndarray | float]:
-    """The ODE in log time up to ``10^decades``: s against log T, its slope at the end, and the slope that the late law predicts."""
+#: Settings other than gamma = 0, |R| = 4 at which the closed forms are tried: |R|, gamma, order.
+OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))
+
+
+def other_settings(eps: float = 1e-4) -> dict[str, list[float]]:
+    """eps T over its limit, and the late slope over 1/lambda, at ``OTHERS``."""
+    limits, slopes = [], []
+    for n_responses, gamma, order in OTHERS:
+        pop = Population(AssociativeRecall(order, n_responses), order, order, gamma)
+        limits.append(jump_time(pop, eps) * eps / theory.jump_limit(order, n_responses, pop.kappa))
+        late = late_growth(pop)
+        slopes.append(late["slope"] / late["predicted"])
+    return {"timescale/limit_others": limits, "late/ratio_others": slopes}
+
+
+def late_growth(pop: Population | None = None, decades: float = 300.0) -> dict[str, np.ndarray | float]:
+    """The corrected ODE in log time up to ``10^decades``: ``s = e^alpha - 1`` against log T, its slope at the end, and 1/lambda of the late law.
+
+    Order 4 at gamma = 0 and |R| = 4 unless another population is given.
+    """
+    pop = Population(AssociativeRecall(4, R), 4, 4) if pop is None else pop
+    k, n_responses = pop.task.order, pop.task.n_responses
 
     def velocity(tau: float, y: np.ndarray) -> np.ndarray:
         alpha, beta = y
-        k, total = order, np.expm1(y[0]) + order
-        weight = theory.score_weight(alpha, beta, k)
+        total = np.expm1(alpha) + k
+        weight = theory.score_weight(alpha, beta, k, pop.kappa)
         # log of Xi/2 for large gamma_1, kept in logs because e^-gamma_1 underflows
-        log_clock = (
-            -weight - 2 * np.log1p((k - 1) * np.exp(-weight)) + np.log((R - 1) / R / _factorial(k - 2))
-        )
-        speed = np.exp(np.minimum(tau + log_clock, 300.0))
-        return (
-            np.array(
-                [beta**2 * np.exp(alpha) / total**2 * k**2 / (k - 1), 2 * beta * np.expm1(alpha) / total]
-            )
-            * speed
-        )
+        log_clock = -weight - 2 * np.log1p((k - 1) * np.exp(-weight))
+        log_clock += np.log(pop.kappa * (n_responses - 1) / n_responses / math.factorial(k - 2))
+        slopes = [beta**2 * np.exp(alpha) / total**2 * k**2 / (k - 1), 2 * beta * np.expm1(alpha) / total]
+        return np.array(slopes) * np.exp(np.minimum(tau + log_clock, 300.0))
 
     eps = 0.1
-    begin = np.log(theory.jump_limit(order, R) / eps * 1.5)
-    pop = Population(AssociativeRecall(order, R), order, order)
+    begin = np.log(theory.jump_limit(k, n_responses, pop.kappa) / eps * 1.5)
     flow = gradient_flow(pop.gradient, start(pop, eps), float(np.exp(begin)))
     first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
     taus = np.linspace(begin, decades * np.log(10), 400)
     solved = solve_ivp(velocity, (begin, taus[-1]), first, "LSODA", taus, rtol=1e-8, atol=1e-10)
-    s = np.exp(solved.y[0])
-    slope = float((s[-1] - s[-40]) / (taus[-1] - taus[-40]))
+    s = np.expm1(solved.y[0])
     return {
         "log_time": taus,
         "s": s,
-        "slope": slope,
-        "predicted": 1 / theory.late_rate(order),
-        "printed": 1.0,
+        "slope": float((s[-1] - s[-40]) / (taus[-1] - taus[-40])),
+        "predicted": 1 / theory.late_rate(k, pop.kappa),
     }
-
-
-def _factorial(n: int) -> float:
-    return float(np.prod(np.arange(1, n + 1)))
 
 
 def window_time_scale(epsilons: tuple[float, ...], order: int = 4) -> dict[str, np.ndarray]:
     """Time at which the first head becomes active with a window of ``order - 1``, ``(epsilons,)``."""
+    pop = Population(AssociativeRecall(order, R), order - 1, order - 1)
     times = []
     for eps in epsilons:
-        pop = Population(AssociativeRecall(order, R), order - 1, order - 1)
-
-        def active(theta: np.ndarray, pop: Population = pop) -> float:
-            return float(pop.advantage(theta)[0]) - 1.0
-
         until = 10 * theory.jump_limit(order, R) / eps
-        flow = gradient_flow(pop.gradient, start(pop, eps), until, events=[active], stop_at_events=True)
-        times.append(float(flow.events[0][0]))
+        flow = gradient_flow(
+            pop.gradient,
+            start(pop, eps),
+            until,
+            events=[lambda theta: float(pop.advantage(theta)[0]) - 1.0],
+            stop_at=0,
+        )
+        times.append(flow.first())
     return {"eps": np.array(epsilons), "times": np.array(times)}
 
 
@@ -241,6 +266,7 @@ def time_scale_values(scan: dict, window: dict, late: dict) -> dict[str, float |
         "timescale/exponent": [float(np.polyfit(log_eps[1:], np.log(t[1:]), 1)[0]) for t in scan["times"]],
         "timescale/limit_ratio": (scan["times"][:, -1] * scan["eps"][-1] / scan["limit"]).tolist(),
         "late/r2": float(np.corrcoef(s, tau)[0, 1] ** 2),
+        "late/slope": late["slope"],
         "late/ratio": late["slope"] / late["predicted"],
         "window/exponent": float(np.polyfit(log_eps, np.log(window["times"]), 1)[0]),
         "window/r2": float(np.corrcoef(log_eps, window["times"])[0, 1] ** 2),

@@ -1,9 +1,9 @@
-"""Whole trainings of the simplified model: later jumps, plateaus, Figures 1 and 4, the order of activation (recall2025, Section 3, A.4, A.6)."""
+"""Plateaus and jumps of the simplified model along exact flows (recall2025, Section 3, A.3, A.4)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise, permutations
+from collections.abc import Callable
+from itertools import permutations
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from ...tasks import AssociativeRecall
 from ...theory import recall2025 as theory
 from ...theory.recall2025 import Population
 from ...training import Flow, gradient_flow
+from ...training.passages import first_passages
 from .first_jump import R
+
+Values = dict[str, float | list[float] | bool]
 
 #: A head counts as active from the time when a match at its own offset adds this much to a score.
 ACTIVE = 1.0
@@ -33,13 +36,26 @@ def experiment(
 
 
 def small(pop: Population, betas: tuple[float, ...] | np.ndarray) -> np.ndarray:
-    """Start with these beta and ``w = 0``."""
-    return pop.join(np.zeros((pop.n_heads, pop.window)), np.asarray(betas, dtype=float))
+    """Starts with these beta ``(..., K)`` and ``w = 0``, ``(..., size)``."""
+    betas = np.asarray(betas, dtype=float)
+    return pop.join(np.zeros((*betas.shape[:-1], pop.n_heads, pop.window)), betas)
+
+
+def activations(
+    pop: Population, starts: np.ndarray, until: float | np.ndarray, rtol: float = 1e-6, atol: float = 1e-10
+) -> np.ndarray:
+    """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active; inf for heads not active by ``until``.
+
+    A run is left once all its heads are active: what follows is slow.
+    """
+    return first_passages(
+        pop.gradient, lambda theta: pop.advantage(theta) - ACTIVE, starts, until, rtol, atol
+    ).times
 
 
 def activation_times(pop: Population, flow: Flow) -> np.ndarray:
-    """Times ``(..., K)`` at which each head becomes active; inf if it never does. The flow may be an ensemble."""
-    gamma = pop.advantage(flow.states)  # (T, ..., K)
+    """The same along recorded states ``(T, ..., K)``, between them by straight lines; inf if a head never is active. The flow may be an ensemble."""
+    gamma = pop.advantage(flow.states)
     above = gamma >= ACTIVE
     first = above.argmax(0)
     before = np.maximum(first - 1, 0)
@@ -50,250 +66,116 @@ def activation_times(pop: Population, flow: Flow) -> np.ndarray:
     return np.where(above.any(0), times, np.inf)
 
 
-def follow(pop: Population, betas: tuple[float, ...], slowest: float = 40.0) -> Flow:
-    """The exact flow from small beta and ``w = 0`` until every head has had time to jump."""
-    until = slowest * theory.jump_limit(pop.task.order, R, pop.kappa) / min(betas)
-    return gradient_flow(pop.gradient, small(pop, betas), until, rtol=1e-9)
+def patience(pop: Population, betas: np.ndarray, factor: float = 40.0) -> np.ndarray:
+    """A time ``(...)`` in which every head from ``w = 0`` and these beta ``(..., K)`` has long had time to jump, one after another."""
+    return factor * theory.jump_limit(pop.task.order, R, pop.kappa) / np.min(betas, axis=-1)
 
 
-def plateaus(pop: Population, flow: Flow, times: np.ndarray) -> list[float]:
-    """Loss halfway (in log time) between jumps, the initial plateau first; after the last jump, the end of the flow."""
-    order = np.sort(times[np.isfinite(times)])
-    edges = [order[0] * 0.01, *order, flow.times[-1]]
-    value = pop.value(flow.states)
-    middles = [float(np.sqrt(a * b)) for a, b in pairwise(edges[:-1])]
-    return [float(np.interp(t, flow.times, value)) for t in middles] + [float(value[-1])]
+def follow(
+    pop: Population, betas: tuple[float, ...], beyond: float = 2.0, rtol: float = 1e-9
+) -> tuple[Flow, np.ndarray]:
+    """The exact flow from small beta and ``w = 0`` until ``beyond`` times the time of its last jump, and its activation times ``(K,)``.
+
+    A head that never becomes active keeps the flow going to ``patience`` and has time inf.
+    """
+
+    def active(head: int) -> Callable[[np.ndarray], float]:
+        return lambda theta: float(pop.advantage(theta)[head]) - ACTIVE
+
+    events = [active(h) for h in range(pop.n_heads)] + [lambda x: float(pop.advantage(x).min()) - ACTIVE]
+    end = float(patience(pop, np.asarray(betas)))
+    flow = gradient_flow(pop.gradient, small(pop, betas), end, events=events, stop_at=pop.n_heads, rtol=rtol)
+    times = np.array([e[0] if len(e) else np.inf for e in flow.events[: pop.n_heads]])
+    if beyond <= 1 or not np.isfinite(times).all():
+        return flow, times
+    last = flow.times[-1]
+    rest = gradient_flow(pop.gradient, flow.states[-1], (beyond - 1) * last, rtol=rtol)
+    joined = np.concatenate([flow.times, last + rest.times[1:]])
+    return Flow(joined, np.concatenate([flow.states, rest.states[1:]])), times
 
 
-def output_frequencies(pop: Population, flow: Flow, times: np.ndarray) -> list[float]:
-    """On each plateau, the largest difference between second-layer attention and the uniform law on the permutations that match what is learned."""
-    order, head = np.sort(times), np.argsort(times)
-    edges = [order[0] * 0.01, *order]
-    worst = []
-    for n in range(len(order)):
-        t = np.sqrt(edges[n] * edges[n + 1])
-        i = int(np.argmin(np.abs(flow.times - t)))
-        matched = (
-            np.all([pop.match[:, h, h] > 0 for h in head[:n]], axis=0) if n else np.ones(len(pop.match), bool)
-        )
-        worst.append(
-            float(np.abs(pop.weights(flow.states[i]) - matched / matched.sum()).max() * matched.sum())
-        )
-    return worst
+def plateaus(pop: Population, start: np.ndarray, times: np.ndarray) -> tuple[list[float], float]:
+    """On every plateau before the last of the flow from ``start (size,)``, halfway between its jumps in log time.
+
+    Returns:
+        the losses, and over all of them the largest difference, relative, between second-layer attention and the uniform law on the permutations
+        that match what is learned.
+    """
+    head = np.argsort(times)
+    edges = np.array([times[head[0]] * 0.01, *times[head]])
+    middles = np.sqrt(edges[1:] * edges[:-1])
+    states = gradient_flow(pop.gradient, start, middles[-1], middles, rtol=1e-9).states
+    worst = 0.0
+    for n, state in enumerate(states):
+        matched = np.all([pop.match[:, h, h] > 0 for h in head[:n]] + [np.ones(len(pop.match), bool)], axis=0)
+        off = np.abs(pop.weights(state) - matched / matched.sum()).max() * matched.sum()
+        worst = max(worst, float(off))
+    return pop.value(states).tolist(), worst
 
 
-def jump_counts(order: int, loss: str = "dp") -> dict[str, object]:
-    """Order k with k heads and window k, beta falling by 2: activation times, and what is left of the last head's beta."""
-    pop = Population(AssociativeRecall(order, R), order, order, loss=loss)
-    betas = tuple(0.02 / 2**h for h in range(order))
-    flow = follow(pop, betas)
-    times = activation_times(pop, flow)
-    end = pop.split(flow.states[-1])[1]
+def plateau_errors(pop: Population, start: np.ndarray, times: np.ndarray) -> dict[str, float]:
+    """Largest relative deviation of the loss, and of second-layer attention, from the frequencies on the plateaus before the last."""
+    closed = pop.task.plateau_ce if pop.loss == "ce" else pop.task.plateau_dp
+    losses, attention = plateaus(pop, start, times)
     return {
-        "jumps": int(np.isfinite(times).sum()),
-        "last": float(end[-1] / betas[-1]),
-        "loss": float(pop.value(flow.states[-1])),
+        "loss": max(abs(m / closed(n) - 1) for n, m in enumerate(losses)),
+        "attention": attention,
     }
 
 
-@dataclass(frozen=True)
-class Training:
-    """A stochastic training.
+def plateau_scan(pop: Population, ratios: tuple[float, ...], scale: float = 0.02) -> dict[str, list[float]]:
+    """Plateaus against the ratio of successive beta, from ``beta = (scale, scale / ratio, scale / ratio^2)``.
 
-    Attributes:
-        steps: ``(T,)`` recorded steps.
-        loss: ``(T, S)`` batch loss of every seed.
-        states: ``(T, S, size)``.
+    Returns:
+        for each ratio: deviation of the ``loss`` and of the ``attention`` from the frequencies, and the ``length`` of the plateau between the first
+        two jumps.
     """
-
-    steps: np.ndarray
-    loss: np.ndarray
-    states: np.ndarray
-
-
-def sgd(
-    pop: Population,
-    betas: tuple[float, ...],
-    rate: float,
-    momentum: float,
-    steps: int,
-    batch: int,
-    seeds: int,
-    every: int = 10,
-) -> Training:
-    """SGD with heavy-ball momentum on fresh batches, all seeds side by side (Section 3: "SGD with momentum on the DP loss")."""
-    rng = np.random.default_rng(0)
-    theta = np.tile(small(pop, betas), (seeds, 1))
-    velocity, kept, losses, states = np.zeros_like(theta), [], [], []
-    for step in range(steps + 1):
-        gradient, loss = pop.sampled_gradient(theta, batch, rng)
-        if step % every == 0 or step in SNAPSHOTS:
-            kept.append(step)
-            losses.append(loss)
-            states.append(theta.copy())
-        velocity = momentum * velocity + gradient
-        theta = theta - rate * velocity
-    return Training(np.array(kept), np.array(losses), np.array(states))
-
-
-def matching_settings(
-    pop: Population,
-    scales: tuple[float, ...] = (0.3, 0.1, 0.03),
-    ratios: tuple[float, ...] = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0),
-) -> list[dict[str, float]]:
-    """For initial beta ``scale / ratio^h``: effective rates ``rate / (1 - momentum)`` for which steps 800, 1750 and 4500 lie on plateaus 1, 2 and 3.
-
-    A head jumps at the flow time t_h, which is step ``t_h / rate``: the wanted rates satisfy ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``.
-    """
-    found = []
-    for scale in scales:
-        for ratio in ratios:
-            times = activation_times(pop, follow(pop, tuple(scale / ratio**h for h in range(HEADS))))
-            low = max(t / s for t, s in zip(times, SNAPSHOTS, strict=True))
-            high = min(t / s for t, s in zip(times[1:], SNAPSHOTS[:2], strict=True))
-            found.append(
-                {
-                    "scale": scale,
-                    "ratio": ratio,
-                    "low": float(low),
-                    "high": float(high),
-                    "times": times.tolist(),
-                }
-            )
+    found: dict[str, list[float]] = {"loss": [], "attention": [], "length": []}
+    for ratio in ratios:
+        flow, times = follow(pop, tuple(scale / ratio**h for h in range(pop.n_heads)), beyond=1.0, rtol=1e-7)
+        for name, value in plateau_errors(pop, flow.states[0], times).items():
+            found[name].append(value)
+        found["length"].append(float(times[1] - times[0]))
     return found
 
 
-def later_jump(order: int, learned: int, eps: float, c: float = 60.0) -> dict[str, float]:
-    """Jump of head ``learned + 1`` from the initialisation I_h with the first ``learned`` heads at ``beta^2 = c``, ``w = c e_i``, against the first jump on the task of reduced order.
-
-    Returns:
-        the factor between the two times and the one that counting offsets predicts, ``order / (order - learned)``.
-    """
-    pop = Population(AssociativeRecall(order, R), order, order)
-    w, beta = np.zeros((order, order)), np.zeros(order)
-    for h in range(learned):
-        w[h, h], beta[h] = c, np.sqrt(c)
-    beta[learned] = eps
-    reduced = Population(AssociativeRecall(order - learned, R), order - learned, order - learned)
-    first = np.zeros(reduced.size)
-    first[reduced.n_heads * reduced.window] = eps
-    times = []
-    for p, theta, h in ((pop, pop.join(w, beta), learned), (reduced, first, 0)):
-        until = 4 * order / (order - learned) * theory.jump_limit(order - learned, R) / eps
-
-        def active(state: np.ndarray, p: Population = p, h: int = h) -> float:
-            return float(p.advantage(state)[h]) - ACTIVE
-
-        flow = gradient_flow(p.gradient, theta, until, events=[active], stop_at_events=True)
-        times.append(float(flow.events[0][0]))
-    return {"ratio": times[0] / times[1], "predicted": order / (order - learned)}
-
-
-def stationarity(
-    order: int = 4, learned: int = 2, sizes: tuple[float, ...] = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0)
-) -> dict[str, np.ndarray | float]:
-    """Proposition A.2 a: largest gradient of the learned heads against the score c that a match adds, and the slope of its logarithm."""
-    pop = Population(AssociativeRecall(order, R), order, order)
-    size = []
-    for c in sizes:
-        w, beta = np.zeros((order, order)), np.zeros(order)
-        for h in range(learned):
-            w[h, h], beta[h] = 40.0, np.sqrt(c)
-        beta[learned] = 0.01
-        gw, gb = pop.split(pop.gradient(pop.join(w, beta)))
-        size.append(float(max(np.abs(gw[:learned]).max(), np.abs(gb[:learned]).max())))
-    slope = float(np.polyfit(sizes[2:], np.log(size[2:]), 1)[0])
-    return {"c": np.array(sizes), "gradient": np.array(size), "slope": slope}
-
-
-def activations(pop: Population, theta: np.ndarray, until: float, stretches: int = 60) -> np.ndarray:
-    """Activation times ``(runs, K)`` of an ensemble of starts ``(runs, size)``; inf for heads not active by ``until``.
-
-    The time is cut into stretches that grow geometrically, and a run leaves the ensemble once all its heads are active: what follows is slow and stiff.
-    """
-    times, left = np.full((len(theta), pop.n_heads), np.inf), np.arange(len(theta))
-    edges = np.concatenate([[0.0], np.geomspace(until * 1e-4, until, stretches)])
-    for low, high in pairwise(edges):
-        flow = gradient_flow(
-            pop.gradient,
-            theta,
-            high - low,
-            np.linspace(0, high - low, 9),
-            method="RK45",
-            rtol=1e-5,
-            atol=1e-8,
-        )
-        times[left] = np.minimum(times[left], low + activation_times(pop, flow))
-        going = ~np.isfinite(times[left]).all(-1)
-        theta, left = flow.states[-1][going], left[going]
-        if not len(left):
-            break
-    return times
-
-
-def census(
-    beta_scales: tuple[float, ...], w_scales: tuple[float, ...], runs: int, seed: int = 0
-) -> dict[str, np.ndarray]:
-    """How well the order of activation follows the initial ``|beta|`` over random initialisations.
-
-    ``beta = scale |N(0, 1)|``, ``w = scale N(0, 1)``, dot-product loss, followed for 20 predicted jump times of a head at the scale.
-
-    Returns:
-        each (w_scales, beta_scales): ``pairs``, the share of pairs of heads in which the larger beta is active first, among pairs of which one is active at
-        the end (chance 1/2); ``in_order``, the share of runs with all three heads active in order; ``finished``, the share with all three active.
-    """
-    pop, shape = experiment(), (len(w_scales), len(beta_scales))
-    found = {name: np.full(shape, np.nan) for name in ("pairs", "in_order", "finished")}
-    for b, beta_scale in enumerate(beta_scales):
-        rng = np.random.default_rng(seed)
-        size, shift = np.abs(rng.normal(size=(runs, HEADS))), rng.normal(size=(runs, HEADS, ORDER))
-        for a, w_scale in enumerate(w_scales):
-            theta = pop.join(w_scale * shift, beta_scale * size)
-            times = activations(pop, theta, until=20 * theory.jump_limit(ORDER, R) / min(beta_scale, 1.0))
-            times = np.take_along_axis(times, np.argsort(-size, -1), -1)  # heads by falling beta
-            pairs = [(times[:, i], times[:, j]) for i in range(HEADS) for j in range(i + 1, HEADS)]
-            decided = sum((np.minimum(x, y) < np.inf).sum() for x, y in pairs)
-            done = np.isfinite(times).all(-1)
-            if decided:
-                found["pairs"][a, b] = sum((x < y).sum() for x, y in pairs) / decided
-            found["in_order"][a, b] = (done & (np.diff(np.where(done[:, None], times, 0)) > 0).all(-1)).mean()
-            found["finished"][a, b] = done.mean()
-    return found
+def plateau_values(name: str, scan: dict[str, list[float]]) -> Values:
+    """What the claims about plateaus record of one reading: every deviation, those at the largest ratio, and whether that of attention falls with it."""
+    return {
+        f"plateaus/{name}/loss": scan["loss"],
+        f"plateaus/{name}/loss_last": scan["loss"][-1],
+        f"plateaus/{name}/attention": scan["attention"],
+        f"plateaus/{name}/attention_last": scan["attention"][-1],
+        f"plateaus/{name}/attention_falling": bool((np.diff(scan["attention"]) < 0).all()),
+    }
 
 
 def orders_follow(pop: Population, scale: float = 0.02) -> int:
     """Of the six orders of three initial beta, in how many the heads become active in that order."""
-    right = 0
-    for ranks in permutations(range(HEADS)):
-        betas = tuple(scale / 2.0 ** np.array(ranks))
-        times = activation_times(pop, follow(pop, betas))
-        right += int(list(np.argsort(times)) == list(np.argsort(ranks)))
-    return right
+    ranks = np.array(list(permutations(range(HEADS))))
+    betas = scale / 2.0**ranks
+    times = activations(pop, small(pop, betas), patience(pop, betas), 1e-6, 1e-12)
+    return int((np.argsort(times, -1) == np.argsort(ranks, -1)).all(-1).sum())
 
 
-def staged_share(pop: Population, training: Training, betas: tuple[float, ...]) -> dict[str, float]:
-    """Over the seeds: share with 1, 2, 3 active heads at the three snapshots, and share whose heads activate in the order of ``betas``."""
-    counts = np.stack(
-        [(pop.advantage(training.states[training.steps == s][0]) >= ACTIVE).sum(-1) for s in SNAPSHOTS]
-    )
-    times = activation_times(pop, Flow(training.steps.astype(float), training.states))
-    ranked = np.argsort(-np.asarray(betas))
-    ordered = (np.argsort(times, -1) == ranked).all(-1) & np.isfinite(times).all(-1)
-    return {
-        "staged": float((counts == np.arange(1, HEADS + 1)[:, None]).all(0).mean()),
-        "ordered": float(ordered.mean()),
-    }
+def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
+    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both."""
+    rng = np.random.default_rng(seed)
+    both = {loss: experiment(loss) for loss in ("dp", "ce")}
+    betas = beta_scale * np.abs(rng.normal(size=(runs, HEADS)))
+    starts = both["dp"].join(beta_scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
+    until = 20 * theory.jump_limit(ORDER, R) / beta_scale
+    times = {loss: activations(pop, starts, until, 1e-4, 1e-8) for loss, pop in both.items()}
+    same = decided = 0
+    for i in range(HEADS):
+        for j in range(i):
+            first = [_first(t[:, i], t[:, j]) for t in times.values()]
+            known = (first[0] != 0) & (first[1] != 0)
+            same += int((first[0] == first[1])[known].sum())
+            decided += int(known.sum())
+    return {"losses/random_pairs": same / decided, "losses/random_decided": decided}
 
 
-def choose(settings: list[dict[str, float]]) -> dict[str, float]:
-    """The setting whose range of effective rates is widest (in ratio): by rule, not by eye; its middle is ``effective``."""
-    best = max(settings, key=lambda s: s["high"] / s["low"])
-    return {**best, "effective": float(np.sqrt(best["low"] * best["high"]))}
-
-
-def plateau_errors(pop: Population, flow: Flow, times: np.ndarray) -> dict[str, float]:
-    """Largest relative deviation of the loss, and of second-layer attention, from the frequencies on the plateaus before the last."""
-    closed = pop.task.plateau_ce if pop.loss == "ce" else pop.task.plateau_dp
-    measured = plateaus(pop, flow, times)[:-1]
-    loss = max(abs(m / closed(n) - 1) for n, m in enumerate(measured))
-    return {"loss": loss, "attention": max(output_frequencies(pop, flow, times))}
+def _first(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """1 where x is first, -1 where y is, 0 where neither happens or both at once (at the start)."""
+    return (x < y).astype(int) - (y < x).astype(int)

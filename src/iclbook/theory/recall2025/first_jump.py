@@ -57,7 +57,7 @@ def jump_limit(k: int, n_responses: int, kappa: float = 1.0) -> float:
 
 
 def late_rate(k: int, kappa: float = 1.0) -> float:
-    """``c`` in the late law ``ds/dT = b s e^{-c s}``, ``s = e^alpha``: ``4 kappa (k - 1) / k^2`` (printed with c = 1)."""
+    """``lambda`` in the late law ``ds/dT = b s e^{-lambda s}``, ``s = e^alpha - 1``: ``4 kappa (k - 1) / k^2`` (equation 3 prints 1)."""
     return 4 * kappa * (k - 1) / k**2
 
 

@@ -17,8 +17,8 @@ from ...tasks.associative_recall import AssociativeRecall
 
 Array = np.ndarray
 
-#: Nodes log u of the trapezoidal rule for ``E log X = int (e^-u - E e^-uX) du/u``; it converges geometrically in the spacing.
-_LOG_U = np.arange(-42.0, 45.0, 0.25)
+#: Spacing in log u of the trapezoidal rule for ``E log X = int (e^-u - E e^-uX) du/u``; its error falls like ``e^(-pi^2 / spacing)``.
+_SPACING = 0.25
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Population:
         loss: ``"dp"`` or ``"ce"``.
 
     Raises:
-        UserError: more heads or a longer window than the task has tokens, an unknown matrix or loss.
+        UserError: a longer window than the task has tokens, more heads than the window has offsets, an unknown matrix or loss.
     """
 
     task: AssociativeRecall
@@ -46,10 +46,10 @@ class Population:
     loss: str = "dp"
 
     def __post_init__(self) -> None:
-        if not (1 <= self.n_heads <= self.task.order and 1 <= self.window <= self.task.order):
+        if not 1 <= self.n_heads <= self.window <= self.task.order:  # head h matches at offset h
             raise UserError(
                 f"{self.n_heads} heads with window {self.window} on a task of order {self.task.order}",
-                "Use at most as many as the order.",
+                "Use at most as many heads as offsets in the window, and a window of at most the order.",
             )
         if self.matrix not in ("printed", "lemma"):
             raise UserError(f"unknown matrix {self.matrix!r}", "Choose 'printed' or 'lemma'.")
@@ -64,11 +64,10 @@ class Population:
     @cached_property
     def match(self) -> Array:
         """``(n!, K, W)``: whether the query's token ``h`` from the end equals token ``i`` from the end of permutation t; the query is the first."""
-        perms, n = self.task.permutations, self.task.order
+        perms = self.task.permutations
         query = perms[0]
         tokens = perms[:, ::-1][:, : self.window]  # (n!, W): offsets 1 .. W
         wanted = query[::-1][: self.n_heads]  # (K,): x_{l-h}
-        assert n == len(query)
         return (tokens[:, None, :] == wanted[None, :, None]).astype(float)
 
     @property
@@ -103,8 +102,9 @@ class Population:
     def advantage(self, theta: Array) -> Array:
         """``gamma_h`` of equation 13 for any w, ``(..., K)``: score of a match at the head's own offset over the mean score of another."""
         a, (_, beta) = self.attention(theta), self.split(theta)
-        own = np.stack([a[..., h, min(h, self.window - 1)] for h in range(self.n_heads)], -1)
-        return self.kappa * beta**2 * (own - (1 - own) / (self.window - 1))
+        own = np.diagonal(a, axis1=-2, axis2=-1)[..., : self.n_heads]
+        others = (1 - own) / (self.window - 1) if self.window > 1 else 0.0
+        return self.kappa * beta**2 * (own - others)
 
     def value(self, theta: Array) -> Array:
         """Population loss ``(...)``."""
@@ -128,16 +128,18 @@ class Population:
     def sampled_gradient(self, theta: Array, batch: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Gradient and loss of a batch of random sequences, of which a sequence shows only which responses equal the right one."""
         s = self.weights(theta)  # (..., n!)
+        if self.loss == "dp":  # linear in the indicators, so that only their number in the batch counts
+            share = rng.binomial(batch, 1 / self.task.n_responses, s.shape) / batch
+            share[..., 0] = 1
+            right = (s * share).sum(-1, keepdims=True)
+            return self.pull_back(theta, -s * (share - right)), 1 - right[..., 0]
         same = rng.random((*s.shape[:-1], batch, s.shape[-1])) < 1 / self.task.n_responses
         same[..., 0] = True
         p = (same * s[..., None, :]).sum(
             -1, keepdims=True
         )  # (..., batch, 1): probability of the right response
-        by_score = -s[..., None, :] * (same - p)
-        value = 1 - p
-        if self.loss == "ce":
-            by_score, value = by_score / p, -np.log(p)
-        return self.pull_back(theta, by_score.mean(-2)), value.mean((-1, -2))
+        by_score = -s[..., None, :] * (same - p) / p
+        return self.pull_back(theta, by_score.mean(-2)), -np.log(p).mean((-1, -2))
 
     def _value(self, s: Array) -> Array:
         chance = 1 / self.task.n_responses
@@ -158,7 +160,9 @@ class Population:
 
     def _laplace(self, s: Array) -> tuple[Array, Array, Array]:
         """``u (U,)``, ``E e^{-u p} (..., U)`` and minus its relative derivative in ``u s_t``, ``(..., n!, U)``."""
-        chance, u = 1 / self.task.n_responses, np.exp(_LOG_U)
+        # e^-u - E e^-up is about u (E p - 1) below and E e^-up above, where p >= s_0: both ends lie under rounding
+        last = min(45.0, np.log(40.0 / max(float(s[..., 0].min()), 1e-18)))
+        chance, u = 1 / self.task.n_responses, np.exp(np.arange(-40.0, last + _SPACING, _SPACING))
         e = np.exp(-u * s[..., None])  # (..., n!, U)
         mixed = 1 - chance + chance * e
         mixed[..., 0, :] = e[..., 0, :]
@@ -168,4 +172,4 @@ class Population:
 
 
 def _trapezoid(f: Array) -> Array:
-    return f.sum(-1) * (_LOG_U[1] - _LOG_U[0])
+    return f.sum(-1) * _SPACING

@@ -1,0 +1,25 @@
+"""Figures of the chapter on recall2025; each function draws one and shows what its caption in the chapter says."""
+
+from .first_jump import conservation, first_jump, slider_gamma, slider_scale, time_scales
+from .order import census, later
+from .relaxed import free, lifted, without_a3
+from .task import construction, illustration
+from .training import losses, slider_frame, training
+
+__all__ = [
+    "census",
+    "conservation",
+    "construction",
+    "first_jump",
+    "free",
+    "illustration",
+    "later",
+    "lifted",
+    "losses",
+    "slider_frame",
+    "slider_gamma",
+    "slider_scale",
+    "time_scales",
+    "training",
+    "without_a3",
+]

@@ -1,0 +1,155 @@
+"""recall2025: gradient flow, passages of an ensemble, and the closed forms of the first jump along exact flows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from iclbook.errors import UserError
+from iclbook.experiments.recall2025 import first_jump
+from iclbook.tasks import AssociativeRecall
+from iclbook.theory import recall2025 as theory
+from iclbook.theory.recall2025 import Population
+from iclbook.training import Flow, gradient_flow
+from iclbook.training.passages import first_passages
+
+# -- gradient flow ------------------------------------------------------------------------------------------------------
+
+
+def test_flow_of_a_quadratic_is_exact_and_finds_events():
+    flow = gradient_flow(
+        lambda x: x, np.array([[1.0], [2.0]]), 3.0, [0.0, 1.0, 3.0], [lambda x: 0.5 - x[0, 0]]
+    )
+    np.testing.assert_allclose(flow.states[:, :, 0], np.exp(-flow.times)[:, None] * [1, 2], rtol=1e-9)
+    assert flow.first() == pytest.approx(math.log(2), rel=1e-8)
+
+
+def test_the_named_event_ends_the_flow_and_no_other():
+    events = [lambda x: 0.5 - x[0], lambda x: 0.25 - x[0], lambda x: 0.1 - x[0]]
+    flow = gradient_flow(lambda x: x, np.ones(1), 10.0, events=events, stop_at=1)
+    assert flow.times[-1] == pytest.approx(math.log(4), rel=1e-8)
+    assert [len(e) for e in flow.events] == [1, 1, 0]
+    with pytest.raises(UserError, match="did not happen"):
+        flow.first(2)
+    with pytest.raises(UserError, match="watched 3"):
+        flow.first(3)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"until": 0.0}, "end after 0"),
+        ({"at": [0.0, 2.0]}, "do not rise"),
+        ({"at": [-1.0]}, "do not rise"),
+        ({"at": [0.5, 0.5]}, "do not rise"),
+        ({"stop_at": 0}, "stop at event 0"),
+        ({"stop_at": 1, "events": [lambda x: x[0]]}, "stop at event 1"),
+        ({"gradient": lambda x: -(x**3), "until": 10.0}, "stopped"),
+        ({"gradient": lambda x: x * np.nan}, "not finite"),
+        ({"gradient": lambda x: np.where(x < 0.5, np.inf, x), "until": 5.0}, "not finite"),
+    ],
+)
+def test_flows_that_cannot_be_followed_are_refused(kwargs, match):
+    with pytest.raises(UserError, match=match), np.errstate(all="ignore"):
+        gradient_flow(**{"gradient": lambda x: x, "start": np.ones(1), "until": 1.0, **kwargs})
+
+
+def test_an_event_that_was_not_watched_is_refused():
+    with pytest.raises(UserError, match="watched 0"):
+        Flow(np.zeros(1), np.zeros((1, 1))).first()
+
+
+# -- passages -----------------------------------------------------------------------------------------------------------
+
+
+def test_passages_of_exponentials_over_eight_orders_of_magnitude():
+    """x' = x from 10^-j passes 1 at j log 10, whatever the other runs do; a run that never does is left at its end."""
+    start = 10.0 ** -np.arange(9.0)[:, None]
+    found = first_passages(lambda x: -x, lambda x: x - 1.0, start, 100.0, rtol=1e-9, atol=1e-16)
+    np.testing.assert_allclose(found.times[:, 0], np.arange(9) * math.log(10), rtol=1e-7, atol=1e-12)
+    lost = first_passages(lambda x: x, lambda x: x - 2.0, np.ones((1, 1)), 3.0, rtol=1e-9)
+    assert np.isinf(lost.times).all()
+    assert lost.end[0] == 3.0
+    assert lost.states[0, 0] == pytest.approx(math.exp(-3.0), rel=1e-7)
+
+
+def test_passages_agree_with_the_flow_of_one_run():
+    pop = Population(AssociativeRecall(4, 4), 3, 4)
+    theta = pop.join(np.zeros((3, 4)), np.array([0.1, 0.05, 0.02]))
+    found = first_passages(pop.gradient, lambda x: pop.advantage(x) - 1.0, theta[None], 1e5, 1e-8, 1e-13)
+    events = [lambda x, h=h: float(pop.advantage(x)[h]) - 1.0 for h in range(3)]
+    flow = gradient_flow(pop.gradient, theta, 1e5, events=events, stop_at=2)
+    np.testing.assert_allclose(found.times[0], [flow.first(h) for h in range(3)], rtol=1e-5)
+    np.testing.assert_allclose(found.end[0], flow.times[-1], rtol=0.2)  # left at the step after the last
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"until": 0.0}, "ensemble"),
+        ({"start": np.ones(3)}, "ensemble"),
+        ({"gradient": lambda x: x * np.nan}, "not finite"),
+        ({"most_steps": 3}, "more than 3 steps"),
+    ],
+)
+def test_ensembles_that_cannot_be_followed_are_refused(kwargs, match):
+    ask = {"gradient": lambda x: x, "marks": lambda x: x - 2, "start": np.ones((2, 1)), "until": 9.0}
+    with pytest.raises(UserError, match=match):
+        first_passages(**{**ask, **kwargs})
+
+
+# -- closed forms -------------------------------------------------------------------------------------------------------
+
+
+def test_first_jump_claims_hold_along_the_flow():
+    orders = (3, 4)
+    conserved = first_jump.conservation(orders)
+    assert conserved["conserved/proof"] <= 1e-9
+    assert conserved["conserved/ce"] <= 1e-9
+    assert min(conserved["conserved/window"], conserved["conserved/window_longer"]) > 0.01
+    ode = first_jump.sufficient_ode(orders)
+    assert ode["ode/half"] <= 1e-6
+    np.testing.assert_allclose(ode["ode/clock"], 2, atol=1e-3)
+    direction = first_jump.direction(orders)
+    assert direction["thm3.1/signs"]
+    assert direction["thm3.1/others"] == 0
+
+
+@pytest.mark.parametrize(("n_responses", "gamma", "order"), first_jump.OTHERS)
+def test_time_of_the_jump_and_local_law_at_other_gamma(n_responses, gamma, order):
+    pop = Population(AssociativeRecall(order, n_responses), order, order, gamma)
+    eps = 1e-4
+    time = first_jump.jump_time(pop, eps)
+    assert time * eps == pytest.approx(theory.jump_limit(order, n_responses, pop.kappa), rel=5e-3)
+    flow = gradient_flow(
+        pop.gradient, first_jump.start(pop, eps), time, events=[lambda x: x[0] - x[1] - 0.002], stop_at=0
+    )
+    alpha, beta = first_jump.alpha_beta(pop, flow.states[-1])
+    slope = (beta**2 - eps**2) / np.expm1(alpha) ** 2
+    assert slope == pytest.approx(theory.local_coefficient(order), rel=5e-3)  # corrections of order s
+
+
+def test_late_slope_at_other_gamma_is_that_of_the_late_law():
+    """Where gamma_1 is large, it grows like kappa beta^2, and beta^2 like 4 (k-1)/k^2 e^alpha: the rate c of the late law."""
+    pop = Population(AssociativeRecall(3, 2), 3, 3, 0.5)
+    late = first_jump.late_growth(pop)
+    assert late["slope"] == pytest.approx(late["predicted"], rel=0.01)
+    assert late["slope"] != pytest.approx(1.0, rel=0.05)
+    alpha = 12.0
+    beta = 2 * math.sqrt(theory.potential(np.array(alpha), 3, 1))
+    weight = theory.score_weight(np.array(alpha), beta, 3, pop.kappa)
+    assert weight / np.exp(alpha) == pytest.approx(theory.late_rate(3, pop.kappa), rel=1e-3)
+
+
+def test_lemma_c2_equals_the_gradient_of_the_population():
+    pop = Population(AssociativeRecall(4, 3), 4, 4, 0.7)
+    alpha, beta, delta = np.random.default_rng(6).normal(size=(3, 4))
+    theta = pop.join(alpha[:, None] * np.eye(4) + delta[:, None], beta)
+    w, b = pop.split(pop.gradient(theta))
+    by_score = pop._score_gradient(pop.weights(theta))
+    for h in range(4):
+        by_beta, by_w = theory.lemma_c2(h, alpha, beta, delta, by_score, pop.match, pop.kappa, False)
+        assert by_beta == pytest.approx(b[h], rel=1e-10, abs=1e-15)
+        np.testing.assert_allclose(by_w, w[h], rtol=1e-10, atol=1e-15)

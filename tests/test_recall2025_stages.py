@@ -1,0 +1,246 @@
+"""recall2025: plateaus, settings of Figures 1 and 4, stochastic training, the census, later jumps, lifted simplifications."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iclbook.experiments.recall2025 import census, exact, first_jump, later, relaxed, stages, trainings
+from iclbook.theory.recall2025 import Population
+from iclbook.training import Flow
+
+
+def test_one_run_alone_is_the_same_run_in_an_ensemble():
+    pop = stages.experiment()
+    rng = np.random.default_rng(0)
+    starts = pop.join(rng.normal(size=(5, 3, 4)) * 0.01, np.full((5, 3), [0.3, 0.2, 0.1]))
+    together = stages.activations(pop, starts, 2000.0)
+    alone = stages.activations(pop, starts[2:3], 2000.0)
+    np.testing.assert_allclose(together[2], alone[0], rtol=1e-9)
+    assert np.isfinite(alone).all()
+
+
+@pytest.mark.parametrize("loss", ["dp", "ce"])
+def test_activation_follows_every_order_of_beta(loss):
+    assert stages.orders_follow(stages.experiment(loss)) == 6
+
+
+def test_follow_goes_beyond_the_last_jump_and_recorded_times_agree():
+    pop = stages.experiment()
+    flow, times = stages.follow(pop, (0.1, 0.03, 0.01))
+    assert flow.times[-1] == pytest.approx(2 * times[-1], rel=1e-6)
+    assert (np.diff(flow.times) > 0).all()
+    np.testing.assert_allclose(stages.activation_times(pop, flow), times, rtol=1e-2)
+
+
+def test_plateau_errors_see_a_flow_that_is_not_on_its_plateau():
+    pop = stages.experiment()
+    flow, times = stages.follow(pop, (0.02, 0.005, 0.00125), beyond=1.0)
+    right = stages.plateau_errors(pop, flow.states[0], times)
+    assert max(right.values()) < 1e-3
+    moved = stages.plateau_errors(pop, flow.states[0], times * [2.2, 1.0, 1.0])  # reads in the second plateau
+    assert moved["attention"] > 0.1
+
+
+def test_plateau_values_want_every_step_to_fall():
+    scan = {"loss": [0.1, 0.01], "attention": [0.2, 0.3], "length": [1.0, 2.0]}
+    values = stages.plateau_values("k", scan)
+    assert values["plateaus/k/attention_falling"] is False
+    assert values["plateaus/k/loss_last"] == 0.01
+
+
+def test_both_losses_activate_heads_in_one_order_from_random_starts():
+    assert stages.losses_agree(4)["losses/random_pairs"] >= 0.9
+
+
+# -- Figures 1 and 4 ----------------------------------------------------------------------------------------------------
+
+
+def test_settings_put_the_snapshots_on_the_plateaus():
+    pop = stages.experiment()
+    found = trainings.matching_settings(pop, (0.1,), (1.5, 6.0))
+    assert [s.fits for s in found] == [False, True]
+    t = np.array(found[1].times)
+    for rate in (found[1].low * 1.001, found[1].effective, found[1].high * 0.999):
+        counts = [(t < step * rate).sum() for step in stages.SNAPSHOTS]
+        assert counts == [1, 2, 3]
+    for rate in (found[1].low * 0.999, found[1].high * 1.001):
+        assert [(t < step * rate).sum() for step in stages.SNAPSHOTS] != [1, 2, 3]
+
+
+def test_the_short_window_needs_a_wide_ratio():
+    pop = stages.experiment(window=3)
+    found = trainings.matching_settings(pop, (1.0,), (3.0, 100.0))
+    assert [s.fits for s in found] == [False, True]
+
+
+def test_choose_takes_the_widest_that_fits_and_nothing_that_does_not():
+    def setting(low, high):
+        return trainings.Setting(1.0, 2.0, low, high, (1.0, 2.0, 3.0))
+
+    narrow, wide, none = setting(1.0, 1.5), setting(2.0, 4.0), setting(3.0, 1.0)
+    assert trainings.choose([none, narrow, wide]) is wide
+    assert wide.effective == pytest.approx(8**0.5)
+    assert trainings.choose([none]) is None
+    assert trainings.choose([]) is None
+
+
+def test_sgd_with_a_small_rate_follows_the_flow():
+    """Large batches: steps of size r reach at step n what the flow reaches at t = n r."""
+    pop = stages.experiment()
+    betas, rate = (0.3, 0.1, 0.03), 0.5
+    times = stages.follow(pop, betas, beyond=1.0)[1]
+    steps = int(1.2 * times[0] / rate)
+    run = trainings.sgd(pop, betas, rate, 0.0, steps, 20_000, 2, every=1)
+    first = stages.activation_times(pop, Flow(run.steps * rate, run.states))[:, 0]
+    np.testing.assert_allclose(first, times[0], rtol=0.03)
+
+
+def test_momentum_divides_the_rate():
+    """At the same rate / (1 - momentum) a jump comes at the same step, but for a lag that vanishes with the rate."""
+    pop, lags = stages.experiment(), []
+    for effective in (0.5, 0.25):
+        times = []
+        for momentum in (0.0, 0.9):
+            rate, steps = effective * (1 - momentum), int(550 / effective)
+            run = trainings.sgd(pop, (0.3, 0.1, 0.03), rate, momentum, steps, 20_000, 1)
+            times.append(stages.activation_times(pop, Flow(run.steps.astype(float), run.states))[0, 0])
+        lags.append(times[1] / times[0] - 1)
+    assert 0 < lags[1] < 0.6 * lags[0] < 0.06
+
+
+def test_staged_share_counts_seeds():
+    """One seed as printed, one whose heads come in order but late, one in another order."""
+    pop = stages.experiment()
+
+    def seed(activation):
+        steps = np.arange(0, 5001, 10)
+        w = np.zeros((len(steps), 3, 4))
+        w[:, range(3), range(3)] = 4.0
+        beta = np.where(steps[:, None] >= activation, 3.0, 0.1)
+        return steps, pop.join(w, beta)
+
+    seeds = [seed(a) for a in ([500, 1200, 3000], [900, 1200, 3000], [1200, 500, 3000])]
+    states = np.stack([s for _, s in seeds], 1)
+    run = trainings.Training(seeds[0][0], np.zeros((501, 3)), states)
+    share = trainings.staged_share(pop, run, (0.3, 0.2, 0.1))
+    assert share["staged"] == pytest.approx(2 / 3)
+    assert share["ordered"] == pytest.approx(2 / 3)
+
+
+def test_counts_of_a_batch_stand_for_its_sequences():
+    """The dot-product loss is linear in the indicators: same mean and variance from counts as from single sequences."""
+    pop = Population(stages.experiment().task, 3, 4)
+    theta = np.random.default_rng(7).normal(size=pop.size)
+    s = pop.weights(theta)
+    rng = np.random.default_rng(8)
+    same = rng.random((4000, 8, 24)) < 0.25
+    same[..., 0] = True
+    single = 1 - (same * s).sum(-1).mean(-1)
+    counted = pop.sampled_gradient(np.tile(theta, (4000, 1)), 8, rng)[1]
+    assert counted.mean() == pytest.approx(single.mean(), abs=5 * single.std() / 4000**0.5 * 2**0.5)
+    assert counted.std() == pytest.approx(single.std(), rel=0.08)
+
+
+# -- census and later jumps ---------------------------------------------------------------------------------------------
+
+
+def test_census_with_w_at_zero_follows_beta_and_large_w_does_not():
+    ratios = (0.0, 0.03, 0.1, 1.0, 10.0)
+    shares = census.census((0.1,), ratios, 12)
+    values = census.census_values(shares, (0.1,), ratios)
+    assert values["census/w0"] == [1.0]
+    assert values["census/ratio_10"][0] < 0.85
+    assert values["census/joint_fall"] == 0.0
+    assert (shares["finished"] <= 1).all()
+
+
+def test_tight_tolerance_gives_the_same_orders():
+    """The census integrates coarsely; of 20 runs the activation times agree with fine integration."""
+    pop, rng = stages.experiment(), np.random.default_rng(1)
+    starts = pop.join(0.01 * rng.normal(size=(20, 3, 4)), 0.1 * np.abs(rng.normal(size=(20, 3))))
+    coarse = stages.activations(pop, starts, 5000.0, 1e-4, 1e-7)
+    fine = stages.activations(pop, starts, 5000.0, 1e-8, 1e-12)
+    assert (np.isfinite(coarse) == np.isfinite(fine)).all()
+    done = np.isfinite(fine)
+    np.testing.assert_allclose(coarse[done], fine[done], rtol=5e-3)
+    assert (np.argsort(coarse, -1) == np.argsort(fine, -1)).all()
+
+
+def test_order_k_has_k_minus_1_jumps():
+    values = later.jump_counts((2, 3))
+    assert values["jumps/count"] == values["jumps/k_minus_1"] == [1, 2]
+
+
+def test_learned_heads_are_stationary_to_sqrt_c_e_minus_c():
+    values = later.stationarity_values(later.stationarity())
+    assert values["propA2/slope"] == pytest.approx(-1, abs=1e-3)
+    assert values["propA2/growth_score"] == pytest.approx(0.5, abs=0.01)
+    assert values["propA2/growth_beta"] < 0
+
+
+# -- simplifications ----------------------------------------------------------------------------------------------------
+
+
+def test_construction_falls_at_the_rate_of_its_runner_up():
+    values = exact.construction_values(exact.construction())
+    assert values["full/rate"] == pytest.approx(values["full/rate_predicted"], abs=1e-3)
+
+
+def test_passing_is_linear_between_records():
+    times, values = np.array([0.0, 1.0, 3.0]), np.array([0.0, 1.0, 2.0])
+    assert relaxed.passing(times, values, 1.5) == 2.0
+    assert relaxed.passing(times, values, 0.0) == 0.0
+    assert relaxed.passing(times, values, 9.0) == np.inf
+
+
+def test_the_kept_model_on_tokens_is_the_population():
+    """A0, A2 and A3 kept: flow of the transformer against the flow of the population, the same activation times."""
+    from iclbook.models import RecallTransformer
+
+    betas = (0.3, 0.1, 0.03)
+    model = RecallTransformer(3, first_jump.R, 3)
+    run = relaxed.watched(model, relaxed.flow_of(model, betas, 250.0))
+    np.testing.assert_allclose(run["mass"], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(run["loss"], run["normalised"], rtol=1e-9)
+    pop = stages.experiment(order=3, n_heads=3)
+    times = stages.activations(pop, stages.small(pop, betas)[None], 250.0)[0]
+    active = [relaxed.passing(run["times"], a, stages.ACTIVE) for a in run["advantage"].T]
+    np.testing.assert_allclose(active[:2], times[:2], rtol=0.02)
+    assert np.isinf(active[2])
+    assert np.isinf(times[2])
+
+
+def test_free_matrix_trains_each_seed_as_if_alone():
+    three, one = relaxed.free_matrix(3, 200, True), relaxed.free_matrix(1, 200, True)
+    assert three["loss"].shape == (2, 3)
+    assert (three["loss"][1] < three["loss"][0]).all()
+    np.testing.assert_allclose(three["loss"][:, 0], one["loss"][:, 0], rtol=1e-9)
+
+
+def test_verdict_values_of_made_up_runs():
+    """Two heads apart in one measure only must not count as apart in the other."""
+
+    def run(jumps, active):
+        times = np.linspace(0, 10, 11)
+        return {
+            "times": times,
+            "mass": np.linspace(0.2, 1, 11),
+            "accuracy": np.minimum(0.2 + times / 5, 1.0),
+            "jumps": np.array(jumps),
+            "active": np.array(active),
+        }
+
+    inf = np.inf
+    found = {
+        name: run([1.0, 2.0], [1.0, 2.0, inf]) for name in ("none", "A0", "A2", "A0 A2", "A0 A3", "A2 A3")
+    }
+    found["A3"] = run([1.0, 1.1], [1.0, 1.3, 1.4])
+    found["A0 A2 A3"] = run([inf, inf], [inf, inf, inf])
+    values = relaxed.verdict_values(found)
+    assert (values["full/single_jumps"], values["full/single_active"]) == (2, 3)
+    assert (values["full/joint_jumps"], values["full/joint_active"]) == (3, 3)
+    assert values["full/lost"] == 1
+    assert values["a3/matching_first"] == pytest.approx(0.4)
+    assert values["a3/in_order"]
+    assert (values["a3/active"], values["idle/kept"]) == (3, 2)
