@@ -32,6 +32,9 @@ CONFIGURATIONS = {
 #: Sections 9.5 and 9.5.1: variance of each weight. With unit weights the error of 2.187 at d = 16 would be below what 12 noiseless examples allow
 #: (4), and with 1/d above the error of the answer 0 (1).
 WEIGHT_VAR = 0.25
+#: The variance of each weight that section 9.5's "6.4 x" and "19.5 x" below the "mean baseline" imply at d = 4, if that is the answer 0:
+#: 6.4 * 0.184 / 4.
+IMPLIED_VAR = 0.295
 #: Section 9.5: "dropout 0.1".
 DROPOUT = 0.1
 #: Weight of the orthogonality regulariser, unstated.
@@ -156,20 +159,25 @@ def balanced(steps: int, seeds: int, rates: Sequence[float], probes: int, record
 
 
 def guided(
-    fresh: bool, steps: int, runs: tuple[Run, ...], probes: int, record: tuple[int, ...], batch_size: int = 32
+    name: str,
+    steps: int,
+    runs: tuple[Run, ...],
+    probes: int,
+    record: tuple[int, ...],
+    fresh: bool = False,
+    weight_var: float = WEIGHT_VAR,
 ) -> Study:
     """Section 9.5: baseline and theory-guided model with layer norm and dropout, on 4,000 prompts or (``fresh``) on new ones at each step."""
     dropped = max(kwargs["n_layers"] * kwargs["width"] for kwargs in (SHALLOW, DEEP))
-    prompts = SpectralRegression((1.0,) * 4, L=12, weight_var=WEIGHT_VAR, dropout_rows=dropped)
-    watched = Probes(SpectralRegression((1.0,) * 4, L=12, weight_var=WEIGHT_VAR), probes, (12, 8, 5))
+    prompts = SpectralRegression((1.0,) * 4, L=12, weight_var=weight_var, dropout_rows=dropped)
+    watched = Probes(SpectralRegression((1.0,) * 4, L=12, weight_var=weight_var), probes, (12, 8, 5))
     common = {"d": 4, "dropout": DROPOUT}
     groups = [
         _spec("baseline", DeepAttention, common | SHALLOW, runs, watched),
         _spec("guided", DeepAttention, common | VARIANTS["full"], runs, watched),
     ]
     task = prompts if fresh else TrainingSet(prompts, 4000)
-    name = "guided_fresh" if fresh else "guided"
-    return CompiledStudy("nagy2026", name, task, tuple(groups), steps, batch_size, record)
+    return CompiledStudy("nagy2026", name, task, tuple(groups), steps, 32, record)
 
 
 def ablation(
@@ -210,10 +218,11 @@ def studies(profile: str) -> dict[str, Study]:
     if check_profile(profile) == "paper":
         every = [
             masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 8192, (24, 3000)),
-            alignment(20_000, 20, (1e-3,), 4096, (24, 100, 250, *range(500, 20_001, 500))),
+            alignment(20_000, 20, (1e-3, 3e-4, 1e-4, 5e-5), 4096, (24, 100, 250, *range(500, 20_001, 500))),
             *(ablation(d, 2000, 20, 6, (3e-4, 3e-3), (3e-2, 1e-1), 2048, ABLATION_STEPS) for d in (4, 8, 16)),
-            guided(False, 4000, _runs(20, (1e-3,)) + _runs(10, (3e-3,)), 2048, GUIDED_STEPS),
-            guided(True, 4000, _runs(10, (1e-3,)), 2048, GUIDED_STEPS),
+            guided("guided", 4000, _runs(20, (1e-3,)) + _runs(10, (3e-3,)), 2048, GUIDED_STEPS),
+            guided("guided_fresh", 4000, _runs(10, (1e-3,)), 2048, GUIDED_STEPS, fresh=True),
+            guided("guided_v295", 4000, _runs(10, (1e-3,)), 2048, GUIDED_STEPS, weight_var=IMPLIED_VAR),
             diversity(False, 5000, 20, (1e-3, 3e-3), 8192, (24, 3000)),
             diversity(True, 3000, 20, (1e-3, 3e-3), 8192, (24,)),
             balanced(3000, 20, (1e-3, 3e-3), 8192, (24,)),
@@ -221,10 +230,11 @@ def studies(profile: str) -> dict[str, Study]:
     else:
         every = [
             masks(150, 2, (3e-3,), (1e-3,), 256, (24,)),
-            alignment(400, 2, (1e-3,), 256, (24, 100, 200, 300)),
+            alignment(400, 2, (1e-3, 3e-4), 256, (24, 100, 200, 300)),
             *(ablation(d, 60, 2, 1, (3e-3,), (1e-1,), 128, (20, 40)) for d in (4, 8, 16)),
-            guided(False, 60, _runs(2, (3e-3,)), 128, (20, 40)),
-            guided(True, 60, _runs(2, (3e-3,)), 128, (20, 40)),
+            guided("guided", 60, _runs(2, (3e-3,)), 128, (20, 40)),
+            guided("guided_fresh", 60, _runs(2, (3e-3,)), 128, (20, 40), fresh=True),
+            guided("guided_v295", 60, _runs(2, (3e-3,)), 128, (20, 40), weight_var=IMPLIED_VAR),
             diversity(False, 120, 2, (3e-3,), 256, (60,)),
             diversity(True, 120, 2, (3e-3,), 256, (60,)),
             balanced(120, 2, (3e-3,), 256, (60,)),
