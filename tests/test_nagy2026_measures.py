@@ -20,7 +20,7 @@ from nagy2026_kit import (
 from scipy import stats
 from torch import nn
 
-from iclbook.experiments.nagy2026 import deep, exact, one_layer
+from iclbook.experiments.nagy2026 import deep, diversity, exact, one_layer
 from iclbook.figures import nagy2026 as draw
 from iclbook.figures import style
 from iclbook.theory.nagy2026 import architectures, probe
@@ -65,8 +65,9 @@ def test_counts_against_modules():
 def test_parameters_of_the_trained_models_answer_the_question_and_the_budget_is_not_equal():
     values = deep.parameter_records(STUDIES["guided"])
     assert (values["9.5/baseline_parameters"], values["9.5/guided_parameters"]) == (8801, 9989)
-    assert failing("q-parameters", values) == {"q-parameters/excess"}
-    assert failing("q-parameters", values | {"q-parameters/excess": 0.05}) == set()
+    assert failing("q-parameters", values) == {"q-parameters/nearest_width"}
+    assert values["q-parameters/nearest_width"] == 22
+    assert failing("q-parameters", values | {"q-parameters/nearest_width": 24}) == set()
 
 
 @pytest.mark.parametrize("lost", ["attention biases", "layer norms", "sink", "read-out"])
@@ -155,50 +156,106 @@ def test_section_9_1_as_printed_is_reproduced_and_other_outcomes_are_not():
     }  # fmt: skip
 
 
+def dynamics_values(curve, gain, key) -> dict:
+    study = STUDIES["alignment"]
+    return one_layer.dynamics_records(
+        one_layer.dynamics(study, synthetic(study, {"curve_n16": curve, "gain": gain, "key": key}))
+    )
+
+
 def test_section_9_2_reads_the_right_steps_and_quantities():
     rng, study = np.random.default_rng(0), STUDIES["alignment"]
     gain, inverse = np.arange(8.0), 1 / np.array(one_layer.SPECTRUM)
     wobble, key = rng.standard_normal((20, 8)), np.abs(rng.standard_normal((20, 4, 8)))
-    results = synthetic(
-        study,
-        {
-            "curve_n16": lambda g, i, run, step: error_curve(1 + step + run.seed / 10),
-            "gain": lambda g, i, run, step: gain if step < 10_000 else inverse + wobble[run.seed],
-            "key": lambda g, i, run, step: key[run.seed],
-        },
-    )
-    course = one_layer.dynamics(study, results)
-    assert list(course.error) == [
-        "softmax, Adam 0.001",
-        "softmax, SGD 0.001",
-        "linear, Adam 0.001",
-        "linear, SGD 0.001",
+    arrays = {
+        "curve_n16": lambda g, i, run, step: error_curve(
+            1 + step + run.seed / 10 + 1e6 * ((g, run.rate) != ("linear-sgd", 5e-5))
+        ),
+        "gain": lambda g, i, run, step: gain if step < 10_000 else inverse + wobble[run.seed],
+        "key": lambda g, i, run, step: key[run.seed],
+    }
+    course = one_layer.dynamics(study, synthetic(study, arrays))
+    names = [
+        f"{activation}, {rest}"
+        for activation in ("softmax", "linear")
+        for rest in ("Adam 0.001", "SGD 0.001", "SGD 0.0003", "SGD 0.0001", "SGD 5e-05")
     ]
+    assert list(course.error) == names
     values = one_layer.dynamics_records(course)
+    assert values["9.2/nearest"] == "linear, SGD 5e-05"  # the others are larger by a million
+    assert one_layer.shown(course)[-3:] == ["linear, Adam 0.001", "linear, SGD 0.001", "linear, SGD 5e-05"]
     mean = 0.95  # of seeds 0..19, over ten
-    for name, step in (("5k", 5000), ("10k", 10_000), ("18k", 18_000)):
-        assert values[f"9.2/mse_{name}"] == pytest.approx([1 + step + mean] * 4, rel=1e-5)
-    assert values["9.2/ends/rho2_18k"] == pytest.approx([(18_001.95 / 22.22) ** (1 / 16)] * 4, rel=1e-3)
+    for name, step in (("0", 0), ("5k", 5000), ("10k", 10_000), ("18k", 18_000)):
+        assert values[f"9.2/mse_{name}"] == pytest.approx(1 + step + mean, rel=1e-4)
+    assert values["9.2/ends/rho2_18k"] == pytest.approx((18_001.95 / 22.22) ** (1 / 16), rel=1e-3)
     assert values["9.2/slope/rho2_18k"] == pytest.approx(values["9.2/ends/rho2_18k"], rel=1e-6)
 
     def correlation(rows: np.ndarray) -> list[float]:
         return [stats.pearsonr(row, inverse).statistic for row in rows]
 
     late, start = correlation(inverse + wobble), correlation([gain])[0]
-    assert values["9.2/gain/alignment"] == pytest.approx([np.mean(late)] * 4, rel=1e-4)
-    assert values["9.2/gain/alignment_rise"] == pytest.approx([np.mean(late) - start] * 4, rel=1e-4)
+    assert values["9.2/gain/alignment"] == pytest.approx([np.mean(late)] * 10, rel=1e-4)
+    assert values["9.2/gain/alignment_rise"] == pytest.approx([np.mean(late) - start] * 10, rel=1e-4)
     z = (np.mean(late) - 0.5) / np.std(late, ddof=1)
-    assert values["9.2/gain/alignment_z"] == pytest.approx([z] * 4, rel=2e-3)
-    assert values["9.2/largest_jump"] == pytest.approx([1.0] * 4, rel=1e-4)  # all at once, at 10,000
+    assert values["9.2/gain/alignment_z"] == pytest.approx([z] * 10, rel=2e-3)
+    assert values["9.2/gain/gradual"] == [False] * 10  # all at once, at 10,000
     norms = correlation(np.sqrt((key**2).sum(1)))
-    assert values["9.2/key/alignment"] == pytest.approx([np.mean(norms)] * 4, rel=1e-4)
+    assert values["9.2/key/alignment"] == pytest.approx([np.mean(norms)] * 10, rel=1e-4)
+
+
+def test_section_9_2_as_printed_is_reproduced_but_for_the_column_theory_and_a_fall_is_not_gradual():
+    printed, inverse = one_layer.PRINTED_DYNAMICS, 1 / np.array(one_layer.SPECTRUM)
+    rng = np.random.default_rng(3)
+    noise = rng.standard_normal((20, 8))
+    noise -= noise.mean(1, keepdims=True)
+    target = (inverse - inverse.mean()) / np.linalg.norm(inverse - inverse.mean())
+    noise -= (noise @ target)[:, None] * target
+    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+    at = list(one_layer.DYNAMICS.values())
+
+    def importance(seed, step, sign=1):
+        r = sign * np.interp(step, at, printed["alignment"]) + 0.02 * np.sin(seed)
+        return r * target + np.sqrt(1 - r * r) * noise[seed]
+
+    def curve(g, i, run, step):
+        rho, error = (np.interp(step, at, printed[k]) for k in ("rho2", "error"))
+        right = 1 if (g, run.rate) == ("softmax-sgd", 1e-4) else 3
+        return right * error * rho ** np.arange(-15, 1) * (1 + 0.001 * run.seed)
+
+    def gain(sign):
+        return lambda g, i, run, step: importance(run.seed, step, sign)
+
+    def key(g, i, run, step):
+        return np.stack([np.zeros(8)] * 4) + np.arange(8)
+
+    theory = {"9.2/best_alignment", "9.2/best_error"}
+    keys = {f"9.2/key/{k}" for k in ("alignment_rise", "alignment_z", "gradual")}
+    values = dynamics_values(curve, gain(1), key)
+    assert values["9.2/nearest"] == "softmax, SGD 0.0001"
+    failed = failing("9.2", values)
+    assert theory <= failed <= theory | keys
+    falling = dynamics_values(curve, gain(-1), key)
+    assert {"9.2/gain/alignment_rise", "9.2/gain/gradual"} <= failing("9.2", falling)
+
+
+def test_the_best_layer_on_the_probes_agrees_with_its_closed_form():
+    """On prompts drawn by the library's task, also where every covariate counts alike and on the low band."""
+    from iclbook.experiments.nagy2026.specs import Probes
+    from iclbook.tasks.spectral_regression import SpectralRegression
+    from iclbook.theory.nagy2026 import one_layer as closed
+
+    for balanced, lam in ((False, np.array(one_layer.SPECTRUM)), (True, np.ones(8))):
+        task = SpectralRegression(one_layer.SPECTRUM, balanced=balanced)
+        mean, error = one_layer.on_probes(Probes(task, 40_000, (16,)))
+        expected = closed.expected_error(lam, 16, closed.best_gain(lam, 16))
+        assert abs(mean - expected) < 4 * error < 0.1 * expected
 
 
 def test_section_9_5_as_printed_fails_only_in_its_layer_scales():
-    readings = ("set1e-3", "set3e-3", "fresh")
+    readings = ("set1e-3", "set3e-3", "fresh", "v295")
     values = deep_results(deep.PRINTED_SCALES)
     assert failing("9.5", values) == {f"9.5/{r}/scale_rise" for r in readings}  # 0.786 to 0.790 is no fall
-    assert values["9.5/set1e-3/improvement"] == pytest.approx(1 - 0.035 / 0.176, rel=1e-5)
+    assert values["9.5/set1e-3/improvement"] == pytest.approx(1 - 0.035 / 0.176, rel=1e-4)
     assert failing("9.5", deep_results((0.8, 0.79, 0.74, 0.72))) == set()
     failed = failing("9.5", deep_results((0.8, 0.79, 0.74, 0.72), improvement=-0.5))
     assert {f"9.5/fresh/{k}" for k in ("improvement", "improvement_t", "errors_z")} <= failed
@@ -209,20 +266,20 @@ def test_section_9_5_1_and_q_depth_as_printed_are_reproduced_and_exchanged_varia
     assert failing("9.5.1", values) == set()
     assert failing("q-depth", values) == set()
     assert values["q-depth/settings"] == values["q-depth/learning"] == len(grid.pairs) == 15
-    assert values["9.5.1/s500/depth_penalty"] == pytest.approx(
-        [0.604 / 0.324 - 1, 1.824 / 0.982 - 1, 2.684 / 2.187 - 1], rel=1e-4
-    )
-    t = [
-        stats.ttest_ind(
-            *(found[d][f"{v}/error_n12"][-1] for v in ("ortho", "depth")), equal_var=False
-        ).statistic
-        for d in deep.DIMENSIONS
-    ]
-    assert values["9.5.1/s2000/ortho_t"] == pytest.approx(t, rel=1e-3)
+    for key, worse, better in (
+        ("depth", "depth", "baseline"),
+        ("scale", "depth", "scale"),
+        ("ortho", "depth", "ortho"),
+    ):
+        pairs = [
+            [found[d][f"{v}/error_n12"][-1].astype(float) for v in (worse, better)] for d in deep.DIMENSIONS
+        ]
+        t = [stats.ttest_rel(*pair).statistic for pair in pairs]
+        assert values[f"9.5.1/s2000/{key}_t"] == pytest.approx(t, rel=1e-3)
     shallow, _, _ = ablation_results(("baseline", "depth"))
-    assert "9.5.1/s1000/depth_penalty" in failing("9.5.1", shallow)
+    assert "9.5.1/s1000/depth_t" in failing("9.5.1", shallow)
     assert failing("q-depth", shallow) == {f"q-depth/{k}" for k in ("final_ratio", "early_ratio", "share")}
-    for swap, keys in ((("scale", "depth"), {"scale_gain"}), (("full", "depth"), {"full_rank", "means_z"})):
+    for swap, keys in ((("scale", "depth"), {"scale_t"}), (("full", "depth"), {"full_t", "means_z"})):
         failed = failing("9.5.1", ablation_results(swap)[0])
         assert {f"9.5.1/s2000/{k}" for k in keys} <= failed
 
@@ -231,18 +288,23 @@ def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_no
     runs, rounds = diversity_results()
     assert runs.base["base_strong"].mean() == pytest.approx(0.81 + 0.3, rel=1e-5)  # round 1 at 3,000 steps,
     assert runs.round_2[0].mean() == pytest.approx(0.81 + 0.5, rel=1e-5)  # round 2 at 5,000
-    values = one_layer.diversity_records(runs) | one_layer.balanced_records(rounds)
-    assert failing("9.6", values) == set()
+    values = diversity.diversity_records(runs) | diversity.balanced_records(rounds)
+    # the document prints 2.70 and 1.13 for one and the same baseline, and 5.36 for a third if the spectrum is section 9.1's
+    assert failing("9.6", values) == {"9.6/base_z", "9.6/same/base_z"}
+    green = values | {"9.6/base_z": [0.0] * 5}
+    assert judge("9.6", green).word == "reproduced"
+    assert judge("9.6", green).reading.startswith("wide_spectrum has a spectrum of its own")
+    assert judge("9.6", green | {"9.6/wide/base_z": 9.0}).word == "partly"
     paired = [
         -stats.ttest_rel(d / b, np.ones(20)).statistic
         for d, b in zip(runs.diverse["tiny_strong"], runs.base["tiny_strong"], strict=True)
     ]
     assert values["9.6/round1_t"][:2] == pytest.approx(paired, abs=1e-3)
     runs, rounds = diversity_results(5.0)
-    failed = failing("9.6", one_layer.diversity_records(runs) | one_layer.balanced_records(rounds))
+    failed = failing("9.6", diversity.diversity_records(runs) | diversity.balanced_records(rounds))
     assert {f"9.6/{k}" for k in ("round1_t", "round2_t", "round3_t")} <= failed
     runs, rounds = diversity_results(-5.0)  # the oracle gains
-    failed = failing("9.6", one_layer.diversity_records(runs) | one_layer.balanced_records(rounds))
+    failed = failing("9.6", diversity.diversity_records(runs) | diversity.balanced_records(rounds))
     assert {"9.6/oracle_t", "9.6/oracle_worst"} <= failed
 
 
@@ -252,7 +314,7 @@ def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_no
 def test_figures_draw_every_seed_and_the_printed_values():
     _, _, grid = ablation_results()
     figures = {
-        draw.masks(mask_results(PRINTED_CHANGE)): ({5.77, 5.99}, 40 * 20 + 30 * 20),
+        draw.masks(mask_results(PRINTED_CHANGE)): ({5.77, 5.99}, 40 * 20 + 30 * 20 + 7),
         draw.depth_grid(grid): ({round(2.684 / 2.187, 9)}, 15 * 14),
         draw.figure_1(exact.spectrum()): ({0.35, 0.59, 0.81}, 9 * 21),
         draw.diversity(*diversity_results()): ({3.81, 1.34}, 12 * 20 + 12 * 20),

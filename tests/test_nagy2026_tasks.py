@@ -255,7 +255,7 @@ def test_a_study_says_what_its_probes_are():
     assert isinstance(one.groups[0], ProbedSpec)
     assert set(one.groups[0].build().model._probes) == {"n16"}
     assert set(balanced(10, 1, (1e-3,), 8, ()).groups[0].build().model._probes) == {"n16", "low"}
-    fresh, fixed = (guided(f, 10, (Run(0),), 8, ()).task for f in (True, False))
+    fresh, fixed = (guided("guided", 10, (Run(0),), 8, (), fresh=f).task for f in (True, False))
     assert isinstance(fixed, TrainingSet)
     assert (fixed.n, fixed.task) == (4000, fresh)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...store import Results
-from ...theory.nagy2026 import architectures
+from ...theory.nagy2026 import architectures, arithmetic_guided
 from ..study import Study
 from .one_layer import by_rate, label, rates_of
 from .studies import VARIANTS
-from .testing import nearest_z, welch_t
+from .testing import nearest_z, paired_t
 
 #: What the document prints: errors by context length, sink attention and layer scales by layer.
 CONTEXTS = (5, 8, 12)
@@ -21,12 +21,8 @@ PRINTED_SCALES = (0.786, 0.790, 0.740, 0.728)
 DIMENSIONS = (4, 8, 16)
 #: Section 9.5.1: variant -> (mean, standard deviation) for each dimension, 6 seeds.
 PRINTED_ABLATION = {
-    "baseline": ((0.324, 0.038), (0.982, 0.106), (2.187, 0.216)),
-    "depth": ((0.604, 0.087), (1.824, 0.249), (2.684, 0.300)),
-    "sink": ((0.490, 0.057), (1.730, 0.230), (2.753, 0.193)),
-    "scale": ((0.533, 0.091), (1.601, 0.288), (2.602, 0.270)),
-    "ortho": ((0.595, 0.085), (1.810, 0.261), (2.671, 0.276)),
-    "full": ((0.432, 0.077), (1.457, 0.169), (2.561, 0.281)),
+    variant: tuple((float(mean), float(sd)) for mean, sd in row)
+    for variant, row in arithmetic_guided.ABLATION.items()
 }
 PRINTED_SEEDS = 6
 VARIANT_NAMES = {
@@ -64,9 +60,10 @@ class Guided:
 
 
 def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> dict[str, Guided]:
-    """Readings of section 9.5: ``set<rate>`` on 4,000 prompts, ``fresh`` on new ones; ``results`` by name of the study."""
+    """Readings of section 9.5: ``set<rate>`` on 4,000 prompts, ``fresh`` on new ones, ``v295`` on 4,000 prompts with the weight variance
+    that the printed ratios imply; ``results`` by name of the study."""
     found = {}
-    for name, prefix in (("guided", "set"), ("guided_fresh", "fresh")):
+    for name, prefix in (("guided", "set"), ("guided_fresh", "fresh"), ("guided_v295", "v295")):
         study = studies[name]
         for rate in dict.fromkeys(run.rate for run in study.groups[0].runs):
             keep = np.array([run.rate == rate for run in study.groups[0].runs])
@@ -98,6 +95,7 @@ def parameter_records(study: Study) -> dict:
         "q-parameters/baselines": found["baseline"],
         "q-parameters/tried": found["tried"],
         "q-parameters/excess": counts["guided"] / counts["baseline"] - 1,
+        "q-parameters/nearest_width": architectures.nearest_width(found["both"][0]) if found["both"] else 0,
     }
 
 
@@ -112,7 +110,7 @@ def guided_records(reading: str, g: Guided) -> dict:
     key = f"9.5/{reading}"
     return {
         f"{key}/improvement": float(g.improvement[-1]),
-        f"{key}/improvement_t": float(welch_t(base[-1], guided[-1])),
+        f"{key}/improvement_t": float(paired_t(base[-1], guided[-1])),
         f"{key}/errors_z": z,
         f"{key}/improvement_growth": np.diff(g.improvement).tolist(),
         f"{key}/sink_rise": np.diff(g.sinks.mean(1)).tolist(),
@@ -151,18 +149,24 @@ LENGTHS = {"s500": 0.25, "s1000": 0.5, "s2000": 1.0}
 
 
 def ablation_records(reading: str, errors: dict[int, dict[str, np.ndarray]]) -> dict:
-    """What decides claim 9.5.1 under one reading of the training's length; ``errors[d][variant]`` ``(seeds,)``."""
-    mean = {d: {v: e.mean() for v, e in by.items()} for d, by in errors.items()}
-    gain = {v: [float(1 - mean[d][v] / mean[d]["depth"]) for d in DIMENSIONS] for v in PRINTED_ABLATION}
-    deep = [v for v in VARIANTS if v != "baseline"]
+    """What decides claim 9.5.1 under one reading of the training's length; ``errors[d][variant]`` ``(seeds,)``.
+
+    Seed k of every variant sees the same prompts, so every difference is tested in pairs.
+    """
+
+    def t(worse: str, better: str) -> list[float]:
+        return [float(paired_t(errors[d][worse], errors[d][better])) for d in DIMENSIONS]
+
+    sink = t("depth", "sink")
+    others = [t(v, "full") for v in VARIANTS if v not in ("baseline", "full")]
     key = f"9.5.1/{reading}"
     return {
-        f"{key}/depth_penalty": [float(mean[d]["depth"] / mean[d]["baseline"] - 1) for d in DIMENSIONS],
-        f"{key}/scale_gain": gain["scale"],
-        f"{key}/sink_gain": gain["sink"][:2],
-        f"{key}/sink_gain_16": gain["sink"][2],
-        f"{key}/ortho_t": [float(welch_t(errors[d]["ortho"], errors[d]["depth"])) for d in DIMENSIONS],
-        f"{key}/full_rank": [1 + sum(mean[d][v] < mean[d]["full"] for v in deep) for d in DIMENSIONS],
+        f"{key}/depth_t": t("depth", "baseline"),
+        f"{key}/scale_t": t("depth", "scale"),
+        f"{key}/sink_t": sink,
+        f"{key}/sink_finding": sink[0] > 2.8 and sink[1] > 2.8 and sink[2] <= 2.8,
+        f"{key}/ortho_t": t("depth", "ortho"),
+        f"{key}/full_t": [min(column) for column in zip(*others, strict=True)],
         f"{key}/means_z": [
             float(abs(printed - e.mean()) / np.sqrt(sd**2 / PRINTED_SEEDS + e.var(ddof=1) / len(e)))
             for v, row in PRINTED_ABLATION.items()
@@ -225,11 +229,14 @@ def depth_records(grid: DepthGrid) -> dict:
         return counts
     early = int(np.abs(grid.steps - grid.steps[-1] / 4).argmin())
     # a deep model that diverged was hurt
-    hurt = np.concatenate([~(grid.pairs[s][1][-1] <= grid.pairs[s][0][-1]) for s in learning])
+    hurt = [~(grid.pairs[s][1][-1] <= grid.pairs[s][0][-1]) for s in learning]
+    final, first = ([float(grid.ratio(s)[i]) for s in learning] for i in (-1, early))
     return counts | {
-        "q-depth/final_ratio": [float(grid.ratio(s)[-1]) for s in learning],
-        "q-depth/early_ratio": [float(grid.ratio(s)[early]) for s in learning],
-        "q-depth/share": float(hurt.mean()),
+        "q-depth/final_ratio": final,
+        "q-depth/early_ratio": first,
+        "q-depth/final_hurt": sum(r > 1 for r in final),
+        "q-depth/early_hurt": sum(r > 1 for r in first),
+        "q-depth/share": float(np.mean([h.mean() for h in hurt])),  # settings alike, whatever their seeds
         "q-depth/diverged": int(sum((~grid.finite(s)).sum() for s in learning)),
-        "q-depth/pairs": len(hurt),
+        "q-depth/pairs": sum(len(h) for h in hurt),
     }

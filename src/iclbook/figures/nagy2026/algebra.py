@@ -59,27 +59,28 @@ def figure_1(eigenvalues: np.ndarray) -> Figure:
 def reweighting(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> Figure:
     """Section 5. Left: error to w* along the layers, uniform and concentrated attention, on a line and off it. Right: plain softmax answers."""
     fig, (left, right) = style.figure(2, height=3.0)
-    looks = {
-        (0.0, 0.0): ("C0", "o"),
-        (1.0, 0.0): ("C3", "s"),
-        (0.0, noise): ("C0", "o"),
-        (1.0, noise): ("C3", "s"),
-    }
-    for (beta, spread), (_, marker) in looks.items():
+    for beta, spread in ((0.0, 0.0), (1.0, 0.0), (0.0, noise), (1.0, noise)):
         data = theory.examples(n, spread, seed, 0.7)
         eta = 1 / (data.x**2).max()
         path = theory.descend(data, eta, beta, layers)
         left.semilogy(
             range(layers + 1),
             np.abs(path - data.optimum),
-            marker=marker,
+            marker="o" if beta == 0 else "s",
             ms=3.5,
             ls="-" if spread == 0 else "--",
             color=style.PALETTE[0] if beta == 0 else style.PALETTE[3],
             label=f"{'uniform' if beta == 0 else 'concentrated'}, {'on a line' if spread == 0 else 'off it'}",
         )
     left.set(xlabel="layers", ylabel="distance to w*", title="softmax head on tokens with products")
-    left.legend(fontsize=7.5, handlelength=3.2)
+    left.legend(
+        fontsize=7.5,
+        handlelength=3.2,
+        ncols=2,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.2),
+        columnspacing=1,
+    )
     data = theory.examples(n, noise, seed, 0.7)
     queries = np.linspace(-4, 4, 161)
     right.axhspan(data.y.min(), data.y.max(), color="#E9E9E4", zorder=0, label="range of the targets")
@@ -93,5 +94,5 @@ def reweighting(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12
         queries, theory.linear_answers(data, queries, eta), color=style.COLOURS["gd"], ls="--", label="linear"
     )
     right.set(xlabel="query $x_q$", ylabel="answer", title="plain tokens (x, y)")
-    right.legend(fontsize=7.5, loc="upper left")
+    right.legend(fontsize=7.5, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2), columnspacing=1)
     return fig

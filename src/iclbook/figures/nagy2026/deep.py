@@ -27,6 +27,7 @@ READING_NAMES = {
     "set1e-3": "4,000 prompts, Adam 0.001",
     "set3e-3": "4,000 prompts, Adam 0.003",
     "fresh": "new prompts, Adam 0.001",
+    "v295": "4,000 prompts, variance 0.295",
 }
 MODELS = {
     "baseline": ("2 layers", style.PALETTE[1], "s"),
@@ -60,7 +61,7 @@ def guided(readings: Mapping[str, Guided]) -> Figure:
         ax.set_yscale("log")
         ax.set_yticks([0.03, 0.1, 0.3], ["0.03", "0.1", "0.3"])
         ax.minorticks_off()
-        ax.set(xlabel="examples", title=READING_NAMES.get(reading, reading))
+        ax.set(xlabel="examples", title=READING_NAMES.get(reading, reading).replace(", ", ",\n"))
         ax.title.set_fontsize(9)
         ax.grid(axis="x", visible=False)
     axes[0, 0].set_ylabel("error")
@@ -80,10 +81,10 @@ def guided_layers(readings: Mapping[str, Guided]) -> Figure:
             for i, row in enumerate(getattr(g, field)):
                 strip(
                     ax,
-                    layers[i] + (j - 1) * 0.25,
+                    layers[i] + (j - 1.5) * 0.2,
                     row,
                     style.PALETTE[j],
-                    "osD"[j],
+                    "osD^"[j],
                     READING_NAMES.get(reading) if i == 0 else None,
                 )
         ax.plot(
@@ -101,7 +102,7 @@ def guided_layers(readings: Mapping[str, Guided]) -> Figure:
         ax.set_xticks(layers)
         ax.grid(axis="x", visible=False)
     handles, labels = axes[1].get_legend_handles_labels()
-    place = {"loc": "outside upper center", "ncols": len(labels), "columnspacing": 1.2}
+    place = {"loc": "outside upper center", "ncols": 3, "columnspacing": 1.2}
     fig.legend(handles, labels, fontsize=7.5, markerscale=1.5, **place)
     return fig
 
@@ -159,11 +160,12 @@ def depth_course(runs: Ablation) -> Figure:
             if variant != "full":
                 line = style.paper_line(ax, PRINTED_ABLATION[variant][i][0], None)
                 line.set_color(VARIANT_COLOURS[variant])
+                line.set_label(f"{variant}, printed")
         ax.set(title=f"d = {d}", xlabel="step", ylim=(0, None))
         ax.xaxis.set_major_locator(MaxNLocator(4))
     axes[0].set_ylabel("error")
-    axes[0].plot([], [], color=style.INK, ls=(0, (5, 3)), lw=1.2, label="printed")
-    axes[0].legend(fontsize=7.5)
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=7.5)
     return fig
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...theory.nagy2026 import probe, reweighting
-from ...theory.nagy2026.heads import MASKS, best_residual, visible
+from ...theory.nagy2026.heads import best_residual, visible
 from .. import style
 
 HEIGHT = 2.8
@@ -24,10 +24,14 @@ def spectrum_frame(condition: float, step: float, d: int = 5, layers: int = 10) 
         color=[style.PALETTE[3] if f > 1 else style.PALETTE[0] for f in factors],
     )
     left.axhline(1, color=style.INK, lw=0.9)
-    left.text(d - 0.5, 1.03, "above: diverges", ha="right", fontsize=8)
+    for i in np.flatnonzero(factors > 2):
+        left.annotate(f"{factors[i]:.1f} ↑", (i, 1.98), ha="center", va="top", fontsize=8, color="white")
     left.set_xticks(range(d), [f"{v:.3g}" for v in eigenvalues])
     left.set(
-        xlabel="eigenvalue λ", ylabel=r"factor $(1-\eta\lambda)^2$", ylim=(0, 2), title=f"η = {step:.3g} η*"
+        xlabel="eigenvalue λ",
+        ylabel=r"$(1-\eta\lambda)^2$, diverges above 1",
+        ylim=(0, 2),
+        title=f"η = {step:.3g} η*",
     )
     k = np.arange(layers + 1)
     for i, factor in enumerate(factors):
@@ -40,7 +44,7 @@ def spectrum_frame(condition: float, step: float, d: int = 5, layers: int = 10) 
             label=f"λ = {eigenvalues[i]:.3g}",
         )
     right.set(xlabel="layers", ylabel="squared error over its start", ylim=(1e-6, 1e2))
-    right.legend(fontsize=7.5, loc="lower left")
+    fig.legend(loc="outside right center", fontsize=7.5, handlelength=1.6)
     return fig
 
 
@@ -115,7 +119,7 @@ def temperature_frame(beta: float, n: int = 12, noise: float = 0.5, seed: int = 
         label="w* of the weights",
     )
     right.set(xlabel="layers", ylabel="w", ylim=(-0.05, 1.05))
-    right.legend(fontsize=7.5, loc="lower right")
+    fig.legend(loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
     return fig
 
 
@@ -140,6 +144,3 @@ def gains_frame(n_heads: int, mask: str) -> Figure:
         title=f"worst channel {residual.max():.2g}",
     )
     return fig
-
-
-MASK_LABELS = tuple(MASKS)

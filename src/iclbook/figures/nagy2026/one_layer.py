@@ -8,21 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...experiments.nagy2026.one_layer import (
-    MASK_ERRORS,
-    PRINTED_DYNAMICS,
-    ROUND_1,
-    ROUND_3,
-    DiversityRuns,
-    Dynamics,
-    MaskRuns,
-)
+from ...experiments.nagy2026.diversity import ROUND_1, ROUND_3, DiversityRuns
+from ...experiments.nagy2026.one_layer import MASK_ERRORS, PRINTED_DYNAMICS, Dynamics, MaskRuns, shown
 from .. import style
 
 MASK_COLOURS = dict(zip(MASK_ERRORS, (style.PALETTE[6], *style.PALETTE[:3]), strict=True))
 MASK_MARKERS = dict(zip(MASK_ERRORS, "osD^", strict=True))
 MASK_NAMES = {"none": "no mask", "spectral": "spectral", "random": "random", "redundant": "redundant"}
 PRINTED_AT = (0, 5_000, 10_000, 18_000)
+LINES = ("-", "--", "-.", ":", (0, (6, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 
 def strip(
@@ -35,7 +29,7 @@ def strip(
 
 
 def masks(runs: MaskRuns) -> Figure:
-    """Section 9.1: change of the error against no mask, each seed, by setting; dashed: printed."""
+    """Section 9.1: error and its change against no mask, each seed, by setting; dashed, with the mask's mark at the right end: printed."""
     fig, axes = style.figure(1, 2, height=5.4, sharex=True)
     for j, (mask, values) in enumerate(runs.errors.items()):
         for i in range(len(runs.settings)):
@@ -44,19 +38,34 @@ def masks(runs: MaskRuns) -> Figure:
             strip(axes[0], x, values[i], MASK_COLOURS[mask], **kwargs)
             if mask != "none":
                 strip(axes[1], x, runs.change(mask)[i], MASK_COLOURS[mask], **kwargs)
-    for mask, value in MASK_ERRORS.items():
-        axes[0].axhline(
-            value, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1 if mask != "none" else 1.4, zorder=1
-        )
-    axes[0].plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), label="printed (four values)")
-    for mask in ("spectral", "random", "redundant"):
-        change = 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1)
-        axes[1].axhline(change, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1, zorder=1)
+    right = len(runs.settings) - 0.4
+    for i, (mask, value) in enumerate(MASK_ERRORS.items()):
+        x = right + 0.16 * i
+        lines = [(axes[0], value)]
+        if mask != "none":
+            lines.append((axes[1], 100 * (value / MASK_ERRORS["none"] - 1)))
+        for ax, y in lines:
+            ax.axhline(y, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=0.9, zorder=1)
+            ax.plot(
+                [x],
+                [y],
+                MASK_MARKERS[mask],
+                ms=6,
+                mfc=MASK_COLOURS[mask],
+                mec=style.COLOURS["paper"],
+                zorder=4,
+            )
+    axes[0].plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), label="printed")
     axes[1].axhline(0, color=style.INK, lw=0.8)
     top = max(np.quantile(e, 0.97) for e in runs.errors.values())
     axes[0].set(ylabel="error", ylim=(4.3, max(top, 6.3)))
     high = max(30.0, float(np.quantile(runs.change("redundant"), 0.95)))
     axes[1].set(ylabel="change against no mask (%)", ylim=(-17, min(high, 45)))
+    for ax, series in (
+        (axes[0], runs.errors.values()),
+        (axes[1], [runs.change(m) for m in runs.errors if m != "none"]),
+    ):
+        _note_cut(ax, np.concatenate([np.ravel(s) for s in series]))
     axes[1].set_xticks(
         range(len(runs.settings)), [s.replace(", ", "\n").replace(" 0", "\n0") for s in runs.settings]
     )
@@ -69,6 +78,15 @@ def masks(runs: MaskRuns) -> Figure:
     return fig
 
 
+def _note_cut(ax: Axes, values: np.ndarray) -> None:
+    """Write into the corner how many of the values lie beyond the axis, if any do."""
+    low, high = ax.get_ylim()
+    n = int(((values < low) | (values > high) | ~np.isfinite(values)).sum())
+    if n:
+        note = f"{n} of {values.size} marks beyond the axis"
+        ax.text(0.01, 0.97, note, transform=ax.transAxes, va="top", fontsize=7.5)
+
+
 def dynamics(d: Dynamics) -> Figure:
     """Section 9.2: error, rho_2 and alignment against the step, mean and range over seeds by setting; crosses: printed."""
     fig, axes = style.figure(3, height=3.1)
@@ -79,7 +97,8 @@ def dynamics(d: Dynamics) -> Figure:
     ]
     scale = d.steps[-1] / 20_000
     for ax, by_setting, printed, title in panels:
-        for i, (name, values) in enumerate(by_setting.items()):
+        for i, name in enumerate(shown(d)):
+            values = by_setting[name]
             ax.fill_between(
                 d.steps / 1000, values.min(1), values.max(1), color=style.PALETTE[i], alpha=0.2, lw=0
             )
@@ -88,7 +107,7 @@ def dynamics(d: Dynamics) -> Figure:
                 values.mean(1),
                 color=style.PALETTE[i],
                 lw=1.4,
-                ls=("-", "--", "-.", ":")[i],
+                ls=LINES[i % len(LINES)],
                 label=name,
             )
         ax.plot(
@@ -105,7 +124,8 @@ def dynamics(d: Dynamics) -> Figure:
     axes[0].set_yscale("log")
     axes[0].set_yticks([5, 10, 20], ["5", "10", "20"])
     axes[0].minorticks_off()
-    axes[0].legend(fontsize=7.5)
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
     axes[2].axhline(0, color=style.INK, lw=0.8)
     axes[2].set_ylim(-1, 1)
     return fig
@@ -115,32 +135,34 @@ def alignment_gains(
     eigenvalues: tuple[float, ...], gains: Mapping[str, np.ndarray], best: np.ndarray
 ) -> Figure:
     """Trained gain of each covariate, every seed (setting -> ``(seeds, d)``), beside the best one-layer gain and the inverse spectrum."""
-    fig, ax = style.figure(height=3.0)
+    fig, ax = style.figure(height=3.4)
     x = np.arange(len(eigenvalues))
+    step = 0.72 / max(len(gains), 1)
     for i, (name, values) in enumerate(gains.items()):
         for j in x:
-            strip(
-                ax, j + (i - 1.5) * 0.17, values[:, j], style.PALETTE[i], "osD^"[i], name if j == 0 else None
-            )
+            place = j + (i - (len(gains) - 1) / 2) * step
+            strip(ax, place, values[:, j], style.PALETTE[i], "osD^vP"[i], name if j == 0 else None)
     ax.plot(
         x, best, "_", ms=44, mew=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3
     )
-    inverse = 1 / np.asarray(eigenvalues)
+    inverse = 1 / np.asarray(eigenvalues) * best[0] * eigenvalues[0]
+    top = 1.02
+    inside, above = inverse <= top, inverse > top
     ax.plot(
-        x,
-        inverse * best[0] / inverse[0],
-        "x",
-        color=style.COLOURS["paper"],
-        ms=7,
-        mew=1.6,
-        label="∝ inverse spectrum",
-        zorder=4,
+        x[inside], inverse[inside], "x", color=style.INK, ms=7, mew=1.6, label="∝ inverse spectrum", zorder=4
     )
-    ax.set(ylabel="gain", xlabel="variance λ of the covariate", ylim=(-0.12, 1.02))
+    for place, value in zip(x[above], inverse[above], strict=True):
+        ax.annotate(f"{value:.0f} ↑", (place, top), ha="center", va="top", fontsize=8)
+    ax.set(
+        ylabel="gain",
+        xlabel="variance λ of the covariate (inverse spectrum beyond the axis: arrows)",
+        ylim=(-0.12, top),
+    )
     ax.set_xticks(x, [f"{v:g}" for v in eigenvalues])
     ax.grid(axis="x", visible=False)
-    ax.legend(fontsize=8, loc="upper left", markerscale=1.0)
-    for handle in ax.get_legend().legend_handles:
+    handles, labels = ax.get_legend_handles_labels()
+    legend = fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
+    for handle in legend.legend_handles:
         handle.set_markersize(6)
     return fig
 
@@ -172,8 +194,10 @@ def diversity(runs: DiversityRuns, balanced: Mapping[str, Mapping[str, np.ndarra
     left.axhline(0, color=style.INK, lw=0.8)
     left.set_xticks(range(len(runs.base)), [n.replace("_", "\n") for n in runs.base], fontsize=8)
     left.set(ylabel="improvement (%)", title="rounds 1 and 2")
-    left.legend(fontsize=8, ncols=3, loc="lower center", columnspacing=1)
-    for i, (condition, errors) in enumerate(balanced.items()):
+    handles, labels = left.get_legend_handles_labels()
+    fig.legend(handles, labels, fontsize=8, ncols=3, loc="outside upper center", markerscale=1.5)
+    for i, condition in enumerate(ROUND_3):
+        errors = balanced[condition]
         for j in range(len(runs.rates)):
             strip(right, i + (j - 0.5) * 0.3, errors["all"][j], style.PALETTE[j], "os"[j % 2])
             strip(right, i + (j - 0.5) * 0.3, errors["low"][j], style.PALETTE[j], "os"[j % 2])

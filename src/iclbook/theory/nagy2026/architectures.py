@@ -89,6 +89,13 @@ def family() -> Iterator[Choices]:
         yield Choices(**dict(zip(names, values, strict=True)))
 
 
+def nearest_width(choices: Choices) -> int:
+    """The width at which the guided model comes nearest to the baseline's count, among those that its heads divide."""
+    n_layers, target = STATED["guided"]["n_layers"], count(choices, "baseline")
+    widths = range(N_HEADS, 65, N_HEADS)
+    return min(widths, key=lambda w: abs(sum(parts(choices, w, n_layers, guided=True).values()) - target))
+
+
 def search() -> dict:
     """``tried``, ``baseline`` (distinct baselines with the printed count), ``both`` (choices with both printed counts)."""
     every = list(family())

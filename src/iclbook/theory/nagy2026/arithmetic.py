@@ -7,7 +7,16 @@ from functools import lru_cache
 from . import arithmetic_guided, arithmetic_probes, arithmetic_trained
 from .arithmetic_probes import ALPHA_ERROR, NULL_ERROR
 from .printed import Item, Recomputed, recompute
-from .rates import FIGURE_1, SPECTRUM, balanced_rate, best_loss_rate, best_mean_rate, candidates, matches
+from .rates import (
+    FIGURE_1,
+    SPECTRUM,
+    balanced_rate,
+    best_loss_rate,
+    best_mean_rate,
+    matches,
+    others_tried,
+    rates_tried,
+)
 from .statistics import p_of_r, spearman_exact_p
 
 
@@ -94,7 +103,9 @@ def records(results: tuple[Recomputed, ...] | None = None) -> dict[str, object]:
     values["theory0450/best_mean_rate"] = float(best_mean_rate())
     values["theory0450/best_loss_rate"] = float(best_loss_rate())
     values["theory0450/largest_share"] = float(max(SPECTRUM) / sum(SPECTRUM))
-    values["theory0450/candidates"] = len(candidates())
-    values["theory0450/matches"] = "; ".join(matches()) or "none"
+    values["theory0450/rates"] = len(rates_tried())
+    values["theory0450/others"] = len(others_tried())
+    values["theory0450/matching_rates"] = len(matches(tried=rates_tried()))
+    values["theory0450/matching_others"] = "; ".join(matches(tried=others_tried())) or "none"
     values["fig1b/balanced_rate"] = float(balanced_rate(*FIGURE_1))
     return values

@@ -123,17 +123,6 @@ ITEMS = (
         True,
     ),
     Item(
-        "9.5/budget",
-        "9.5",
-        "equal parameter budget",
-        Within("-5", "5", words="within 5 %"),
-        "9989/8801 − 1, %",
-        (8801, 9989),
-        lambda a, b: 100 * (b / a - 1),
-        "sentence",
-        True,
-    ),
-    Item(
         "9.5.1/penalty",
         "9.5.1",
         "the full model recovers 28, 20, 5 % of the depth penalty",

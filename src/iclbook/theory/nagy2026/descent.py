@@ -44,7 +44,7 @@ PROPOSITIONS = (
         ("a", "b", "c", "w", "h"),
         lambda v: eq(loss(v, v.w + v.h) - loss(v, v.w), v.g * v.h + v.a * sq(v.h)),
         definitions={"g": _gradient},
-        role=ELSEWHERE,
+        role=READING,
     ),
     Proposition(
         "1/gradient-half",

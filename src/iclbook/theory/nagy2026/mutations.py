@@ -80,6 +80,8 @@ def records(found: list[Mutation]) -> dict[str, int]:
         "mutations/all": len(found),
         "mutations/refuted": sum(m.word == REFUTED for m in found),
         "mutations/verified": sum(m.verified for m in found),
+        "mutations/harmless_hypotheses": sum(m.kind == DROPPED and m.word == PROVED for m in found),
+        "mutations/harmless_definitions": sum(m.kind == FREED and m.word == PROVED for m in found),
         "mutations/reversed": sum(m.kind == REVERSED for m in found),
         "mutations/reversed_refuted": sum(m.kind == REVERSED and m.verified for m in found),
     }

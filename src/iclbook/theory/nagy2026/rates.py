@@ -31,11 +31,10 @@ def best_loss_rate(spectrum: tuple[Fraction, ...] = SPECTRUM) -> Fraction:
     return 1 - second**2 / (first * third)
 
 
-def candidates() -> dict[str, Fraction]:
-    """Quantities of the spectrum that a "theory" value of a contraction rate could mean, and a few that are no rates."""
+def rates_tried() -> dict[str, Fraction]:
+    """Contraction rates of the spectrum that a "theory" value of rho_2 could mean."""
     s = SPECTRUM
     low, high, total, n = min(s), max(s), sum(s), len(s)
-    squares = sum(x * x for x in s)
     mean = total / n
     rates = {
         "balanced rate of D2, whole spectrum": balanced_rate(low, high),
@@ -58,7 +57,15 @@ def candidates() -> dict[str, Fraction]:
         rates[f"loss at {name}"] = sum(x * r for x, r in zip(s, left, strict=True)) / total
         rates[f"worst channel at {name}"] = max(left)
         rates[f"best channel at {name}"] = min(left)
-    others = {
+    return rates
+
+
+def others_tried() -> dict[str, Fraction]:
+    """Quantities of the spectrum that are no rates."""
+    s = SPECTRUM
+    high, total, n = max(s), sum(s), len(s)
+    squares, mean = sum(x * x for x in s), total / n
+    return {
         "share of the largest eigenvalue, λ_max/Σλ": high / total,
         "share of the top cluster": 2 * high / total,
         "participation ratio over n": total**2 / (squares * n),
@@ -68,12 +75,16 @@ def candidates() -> dict[str, Fraction]:
         "mean over largest": mean / high,
         "second cluster's share": 2 * Fraction(1) / total,
     }
-    return rates | others
 
 
-def matches(printed: str = "0.450") -> list[str]:
-    """The candidates that round to the printed number."""
+def candidates() -> dict[str, Fraction]:
+    """Everything that was tried for the printed number."""
+    return rates_tried() | others_tried()
+
+
+def matches(printed: str = "0.450", tried: dict[str, Fraction] | None = None) -> list[str]:
+    """The candidates (all, or those given) that round to the printed number."""
     from .printed import box
 
     low, high = box(printed)
-    return [name for name, x in candidates().items() if low <= x <= high]
+    return [name for name, x in (candidates() if tried is None else tried).items() if low <= x <= high]

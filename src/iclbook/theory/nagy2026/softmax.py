@@ -166,11 +166,11 @@ PROPOSITIONS = (
     Proposition(
         "B6/sentence",
         "Theorem B6",
-        "… when a_p ≥ a and e² ≥ 0: the sentence without the lemma's a ≥ 0",
+        "Were a ≥ 0 not assumed (section 5.3 and Lemma B5 do assume it)",
         ("a", "a_p", "e"),
         _energies,
         (lambda v: le(v.a, v.a_p),),
-        role=READING,
+        role=OURS,
         repair=lambda v: either(le(0, v.a + v.a_p), eq(v.a, v.a_p), eq(v.e, 0)),
     ),
     Proposition(
