@@ -67,6 +67,15 @@ def test_no_part_holds(claim):
     assert "holds" not in found.note
 
 
+def test_a_failure_at_a_reduced_scale_decides_nothing_against_the_document(claim):
+    reduced = claim(replace={"    paper: 0.13": "    reduced: 10 of 500 seeds"})
+    found = verdict(reduced, records_of(omega=-0.2), "paper")
+    assert found.word == "not yet tested"
+    assert "10 of 500 seeds" in found.note
+    assert "does not decide" in found.note
+    assert verdict(reduced, records_of(omega=0.2), "paper").word == "partly"
+
+
 @pytest.mark.parametrize("omega", [0.2, -0.2])
 def test_a_failure_below_the_deciding_profile_decides_nothing(claim, omega):
     found = verdict(claim(), records_of(omega=omega), "smoke")

@@ -100,8 +100,13 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str) -> Verdic
         word = NOT_YET_TESTED
     elif claim.fails_as == INCONSISTENT:
         word = INCONSISTENT
+    elif any(part.holds for part in considered):
+        word = PARTLY
+    elif claim.reduced is not None:  # a failure at a smaller scale says nothing about the document's
+        remarks.append("the rule fails at this scale, which does not decide")
+        word = NOT_YET_TESTED
     else:
-        word = PARTLY if any(part.holds for part in considered) else NOT_REPRODUCED
+        word = NOT_REPRODUCED
     readings = list(dict.fromkeys(part.reading for part in results if part.reading is not None))
     if len(readings) > 1:
         remarks.append("readings tried: " + ", ".join(readings))
