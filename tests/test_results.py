@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 import pkgutil
 
 import numpy as np
@@ -74,6 +75,10 @@ def test_a_run_of_every_group_replays(paper, name):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.skipif(
+    os.environ.get("ICLBOOK_REPLAY_ALL") != "1",
+    reason="ICLBOOK_REPLAY_ALL=1 replays every stored run (ten minutes), as `iclbook train KEY --verify` does",
+)
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
 def test_every_run_replays(paper, name):
     """The first steps of every committed run."""
