@@ -30,6 +30,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--write-page", action="store_true", help="only fill the page from the stored results"
     )
+    parser.add_argument(
+        "--only",
+        choices=("categorical",),
+        help="measure this comparison alone and put it into the stored results of the CPU",
+    )
     chosen = parser.parse_args(argv)
     try:
         if chosen.write_page:
@@ -56,7 +61,16 @@ def _measure(chosen: argparse.Namespace) -> None:
         print(f"{time.monotonic() - start:6.0f} s  {what}", file=sys.stderr, flush=True)
 
     plan = suite.QUICK if chosen.quick else suite.Plan()
-    results = suite.run(plan, chosen.device, say)
+    if chosen.only:
+        results = page.stored()["cpu"]
+        if results is None or chosen.device != "cpu":
+            raise UserError(
+                "--only adds to stored results of the CPU, and there are none",
+                "Measure everything first: python -m benchmarks",
+            )
+        results["categorical"] = suite.categorical(plan, say)
+    else:
+        results = suite.run(plan, chosen.device, say)
     if (results["machine"]["load_before"] or 0) > 0.5:
         print("warning: the machine was busy before the start; repeat this when it is idle.", file=sys.stderr)
     path = chosen.out or (None if chosen.quick else page.RESULTS[chosen.device])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from iclbook.errors import UserError
 
+from . import categorical as gd
 from .suite import ROOT
 from .work import LABELS, OURS
 
@@ -216,6 +217,28 @@ def losses(results: dict) -> str:
     )
 
 
+def categorical(results: dict) -> str:
+    """wang2025's GD model: run-steps a second, literal and fast."""
+    block = results["categorical"]
+    sizes = list(block["rows"])
+    header = ["one block of GD"]
+    for n in sizes:
+        header += [f"N = {n}: run-steps/s", "times the literal one"]
+    rows = []
+    for name, label in gd.LABELS.items():
+        if any(name not in block["rows"][n] for n in sizes):
+            continue
+        row = [label]
+        for n in sizes:
+            r = block["rows"][n][name]
+            row += [span(r["rate"]), "1" if name == "literal" else span(r["ratio"])]
+        rows.append(row)
+    text = f"{block['batch']} contexts a step, one core, one process, contenders in turn; an ensemble counts each run's step."
+    if (block["machine"]["load_before"] or 0) > 0.5:
+        text += f" **The machine was busy** (load {block['machine']['load_before']})."
+    return f"{text}\n\n{table(header, rows)}"
+
+
 def rendered(results: dict[str, dict | None]) -> str:
     """Everything between the markers."""
     cpu, cuda = results["cpu"], results["cuda"]
@@ -224,6 +247,8 @@ def rendered(results: dict[str, dict | None]) -> str:
     else:
         text = [described(cpu), "## Side by side, one core", paired(cpu), "## The floor", floor(cpu)]
         text += ["## Ensembles and threads", ladder(cpu), "## Where we lose", waiting(cpu), losses(cpu)]
+        if "categorical" in cpu:
+            text += ["## In-context learning of categories", categorical(cpu)]
         absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in cpu["missing"].items()]
         absent += [f"- {t} threads: not measured: too few cores." for t in cpu["threads_missing"]]
         text += ["## Not measured in this run", "\n".join(absent) or "Nothing is missing."]

@@ -48,8 +48,8 @@ class Plan:
 QUICK = Plan((2,), (8,), (1,), ("plain", "eager", "compiled"), 8, ("plain", "eager"), 3, 0.1, 2, 0.1)
 
 
-def measured(job: dict) -> dict:
-    """Run one job in a fresh process and return its answer.
+def measured(job: dict, module: str = "benchmarks.measure") -> dict:
+    """Run one job in a fresh process (``python -m module``) and return its answer.
 
     Raises:
         UserError: the process failed; its last line is shown.
@@ -64,7 +64,7 @@ def measured(job: dict) -> dict:
         }
         if threads == 1:
             environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-        command = [sys.executable, "-m", "benchmarks.measure", json.dumps(job)]
+        command = [sys.executable, "-m", module, json.dumps(job)]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -170,6 +170,28 @@ def _ladder(plan: Plan, threads: int, device: str, say: Say) -> list[dict]:
     return rows
 
 
+def categorical(plan: Plan, say: Say) -> dict:
+    """wang2025's one-block GD model, literal and fast, in turn in one process on one core; ratios to the literal one of the same round."""
+    from .categorical import BATCH, CONTEXTS
+
+    quick = plan.seconds < 0.5
+    contexts = CONTEXTS[:1] if quick else CONTEXTS
+    say("categorical: literal and fast")
+    job = {"threads": 1, "rounds": plan.ladder_rounds, "seconds": plan.seconds, "contexts": contexts}
+    answer = measured(job, "benchmarks.categorical")
+    rows = {
+        n: {
+            name: {
+                "rate": spread(values),
+                "ratio": spread([a / b for a, b in zip(values, rates["literal"], strict=True)]),
+            }
+            for name, values in rates.items()
+        }
+        for n, rates in answer["rates"].items()
+    }
+    return {"batch": BATCH, "pinned": answer["pinned"], "machine": machine("cpu"), "rows": rows}
+
+
 def run(plan: Plan, device: str, say: Say) -> dict:
     """Measure everything in ``plan``; the results as they are stored."""
     from iclbook.training.trainer import COMPILE_FROM_STEPS
@@ -196,6 +218,7 @@ def run(plan: Plan, device: str, say: Say) -> dict:
         "missing": {name: why for name in LABELS if (why := missing(name, device))},
         "paired": [_paired(plan, n_heads, device, say) for n_heads in plan.heads],
         "ladder": [row for t in threads for row in _ladder(plan, t, device, say)],
+        **({"categorical": categorical(plan, say)} if device == "cpu" else {}),
         "threads_missing": [t for t in plan.threads if t > cores],
         "minutes": round((time.monotonic() - start) / 60, 1),
     }

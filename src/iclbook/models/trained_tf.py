@@ -1,0 +1,172 @@
+"""Trained TF: the architectures of wang2025, appendices C and D, with all attention matrices free."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserError
+from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
+from .watching import Watching
+
+#: Published code: entries of the attention matrices start from this over the number of layers, times N(0, 1).
+CODE_SCALE = 0.002
+INITS = ("code", "glorot")
+
+
+class _Trained(Watching):
+    """What both share: embeddings ``W_e`` (free, or held at ``fixed_embedding``), matrices of a given size, their initialisation."""
+
+    def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int) -> None:
+        super().__init__()
+        if init not in INITS:
+            raise UserError(f"unknown init {init!r}", f"Choose one of: {', '.join(INITS)}.")
+        if n_classes < 2 or min(width, layers) < 1:
+            raise UserError(
+                f"n_classes={n_classes}, width={width}, n_blocks={layers}",
+                "Take 2 categories or more, width and blocks of 1 or more.",
+            )
+        self.kernel, self.init, self.layers = check_kernel(kernel), init, layers
+        self.n_classes, self.width = n_classes, width
+        self.embed = nn.Parameter(torch.zeros(width, n_classes))
+        self.fixed_embedding: Tensor | None = None
+
+    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
+        """``W_e ~ N(0, 1)`` or as fixed; matrices ``0.002 / layers * N(0, 1)`` (code) or Glorot and Bengio's uniform (text, appendix F), times
+        ``scale``."""
+        with torch.no_grad():
+            for name, p in self.named_parameters():
+                if name == "embed":
+                    p.normal_(0.0, 1.0, generator=generator)
+                    if self.fixed_embedding is not None:
+                        p.copy_(self.fixed_embedding)
+                elif self.init == "code":
+                    p.normal_(0.0, CODE_SCALE * scale / self.layers, generator=generator)
+                else:
+                    bound = scale * math.sqrt(6 / (p.shape[-1] + p.shape[-2]))
+                    p.uniform_(-bound, bound, generator=generator)
+
+    def labelled(self, context: Tensor) -> Tensor:
+        """One-hot labels ``(B, N, C)`` of tokens ``(B, N, d + 1)``."""
+        categories = torch.arange(self.n_classes, device=context.device)
+        return (context[..., -1:].long() == categories).to(context.dtype)
+
+
+class TrainedStep(_Trained):
+    """One attention layer on ``e_i = (x_i, w_{y_i} - mean w, 0)`` and ``e_{N+1} = (x_{N+1}, 0, 0)``: ``W_Q, W_K, W_V, P`` are free.
+
+    ``f_{N+1} = [P sum_i kappa(W_K e_i, W_Q e_{N+1}) W_V e_i]`` in its last d' entries; keys and values are ``1..N``. Only the query's column is
+    computed, and entries of ``e`` that are zero are not multiplied.
+
+    Some entries can never move: columns of ``W_Q`` beyond the first d (the query is zero there), columns of ``W_K`` and ``W_V`` beyond the first
+    d + d', rows of ``P`` before the last d' (nobody reads them). They keep their initial values whatever the data say (:meth:`inert`).
+
+    Args:
+        d: of the covariates.
+        n_classes, width: C and d'.
+        kernel: a key of :data:`iclbook.models.kernels.KERNELS`; its gamma is 1 (1/2 for RBF), since W_Q and W_K carry the scale; inner products
+            are divided by ``sqrt(d + 2 d')`` as in the published code.
+        init: ``code`` or ``glorot``.
+
+    Raises:
+        UserError: an unknown kernel or init, sizes that define no model.
+    """
+
+    def __init__(
+        self, d: int, n_classes: int, width: int, kernel: str = "softmax", init: str = "code"
+    ) -> None:
+        super().__init__(n_classes, width, kernel, init, 1)
+        self.d, self.size = d, d + 2 * width
+        for name in ("W_Q", "W_K", "W_V", "P"):
+            self.register_parameter(name, nn.Parameter(torch.zeros(self.size, self.size)))
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
+        d, seen = self.d, self.d + self.width
+        tokens = context.movedim(-1, 0)  # (B, N, d + 1)
+        w = self.embed - self.embed.mean(1, keepdim=True)
+        e = torch.cat([tokens[..., :d], self.labelled(tokens) @ w.T], dim=-1)  # (B, N, d + d')
+        q = query.T @ self.W_Q[:, :d].T  # (B, D)
+        if KERNELS[self.kernel] == "inner":  # W_K folded into the query
+            relation = (e @ (q @ self.W_K[:, :seen])[..., None])[..., 0] / math.sqrt(self.size)  # (B, N)
+            gamma = 1.0
+        else:
+            relation = relate(KERNELS[self.kernel], q[:, None], e @ self.W_K[:, :seen].T)[:, 0]
+            gamma = 0.5 if self.kernel == "rbf" else 1.0
+        weights = kernel_values(self.kernel, relation, gamma) * key_factor(self.kernel, context.shape[0])
+        mixed = (weights[:, None] @ e)[:, 0]  # (B, d + d')
+        f = mixed @ (self.P[-self.width :] @ self.W_V[:, :seen]).T  # (B, d')
+        return (f @ self.embed).transpose(0, 1)
+
+    def inert(self) -> dict[str, Tensor]:
+        """Masks of the entries whose gradient is zero for every prompt."""
+        seen = self.d + self.width
+        masks = {
+            name: torch.zeros(self.size, self.size, dtype=torch.bool) for name in ("W_Q", "W_K", "W_V", "P")
+        }
+        masks["W_Q"][:, self.d :] = True
+        masks["W_K"][:, seen:] = True
+        masks["W_V"][:, seen:] = True
+        masks["P"][: -self.width] = True
+        return masks
+
+
+class TrainedBlocks(_Trained):
+    """K blocks on ``e_i = (x_i, w_{y_i}, E_i, f_i)``: two self-attention heads and one cross-attention head a block, all matrices free.
+
+    The first head has the chosen kernel, the second (whose counterpart erases) softmax; keys and values are ``1..N``. Keys and values of the
+    cross-attention are the columns of ``W_e``. In the last block only the query is computed.
+
+    Args:
+        as for :class:`TrainedStep`; ``n_blocks`` is K.
+    """
+
+    def __init__(
+        self, d: int, n_classes: int, width: int, n_blocks: int, kernel: str = "softmax", init: str = "code"
+    ) -> None:
+        super().__init__(n_classes, width, kernel, init, n_blocks)
+        self.d, self.n_blocks = d, n_blocks
+        self.size = size = d + 3 * width
+        for name in ("W_Q", "W_K", "W_V", "P"):
+            self.register_parameter(name, nn.Parameter(torch.zeros(n_blocks, 2, size, size)))
+        self.cross_Q = nn.Parameter(torch.zeros(n_blocks, size, size))
+        self.cross_K = nn.Parameter(torch.zeros(n_blocks, size, width))
+        self.cross_V = nn.Parameter(torch.zeros(n_blocks, size, width))
+        self.cross_P = nn.Parameter(torch.zeros(n_blocks, size, size))
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
+        d, n, w = self.d, context.shape[0], self.width
+        tokens = context.movedim(-1, 0)  # (B, N, d + 1)
+        x = torch.cat([tokens[..., :d], query.T[:, None]], dim=1)  # (B, N + 1, d)
+        values = self.labelled(tokens) @ self.embed.T  # (B, N, d')
+        values = torch.cat([values, torch.zeros_like(values[:, :1])], dim=1)
+        mean = self.embed.mean(1).expand(*values.shape[:2], w)
+        e = torch.cat([x, values, mean, torch.zeros_like(mean)], dim=-1)  # (B, N + 1, D)
+        for k in range(self.n_blocks):
+            keys = e[:, :n]
+            if k == self.n_blocks - 1:
+                e = e[:, n:]
+            e = e + self._self_attention(k, e, keys)
+            e = e + self._cross_attention(k, e)
+        return (e[:, 0, -w:] @ self.embed).transpose(0, 1)
+
+    def _self_attention(self, k: int, e: Tensor, keys: Tensor) -> Tensor:
+        """Update ``(B, T, D)`` of positions ``e (B, T, D)`` from ``keys (B, N, D)``; W_K is folded into W_Q and P into W_V where that is exact."""
+        update, root = 0.0, math.sqrt(self.size)
+        for head, kernel in enumerate((self.kernel, "softmax")):
+            w_q, w_k = self.W_Q[k, head], self.W_K[k, head]
+            gamma = 0.5 if kernel == "rbf" else 1.0
+            if KERNELS[kernel] == "inner":
+                relation = (e @ (w_q.T @ w_k / root)) @ keys.mT  # (B, T, N)
+            else:
+                relation = relate(KERNELS[kernel], e @ w_q.T, keys @ w_k.T)
+            weights = kernel_values(kernel, relation, gamma) * key_factor(kernel, keys.shape[1])
+            update = update + weights @ (keys @ (self.P[k, head] @ self.W_V[k, head]).T)
+        return update
+
+    def _cross_attention(self, k: int, e: Tensor) -> Tensor:
+        scores = e @ (self.cross_Q[k].T @ self.cross_K[k] @ self.embed)  # (B, T, C)
+        return torch.softmax(scores, dim=-1) @ (self.cross_P[k] @ self.cross_V[k] @ self.embed).T

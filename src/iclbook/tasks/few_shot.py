@@ -1,0 +1,88 @@
+"""Few-shot episodes: which images make a context, with which labels, and which is the query (wang2025, section 6.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+
+#: How the query's label comes about: at random (the text), or always the last one (a slip in one version of the published code, whose
+#: loader always numbers the query's class last).
+QUERY_LABELS = ("random", "last")
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """``ways`` classes, ``shots`` images of each in random order, and one more image of one of the classes as the query.
+
+    The images of one class within an episode are of different kinds (typefaces), so the query is never a jittered copy of a context image.
+    Labels say nothing about the class: they are dealt anew in each episode, so they carry over to classes that training never saw.
+
+    Attributes:
+        ways, shots: the document's 5 and 10, N = 50.
+        query_label: one of :data:`QUERY_LABELS`.
+
+    Raises:
+        UserError: sizes that define no episode, or an unknown rule for the query's label.
+    """
+
+    ways: int = 5
+    shots: int = 10
+    query_label: str = "random"
+
+    def __post_init__(self) -> None:
+        if self.ways < 2 or self.shots < 1:
+            raise UserError(f"{self.ways} ways, {self.shots} shots", "Take 2 ways and 1 shot, or more.")
+        if self.query_label not in QUERY_LABELS:
+            raise UserError(
+                f"unknown query_label {self.query_label!r}", f"Choose one of: {', '.join(QUERY_LABELS)}."
+            )
+
+    @property
+    def N(self) -> int:
+        """Examples in the context."""
+        return self.ways * self.shots
+
+    def normals(self, n_classes: int, kinds: int) -> int:
+        """Standard normals of one episode: they choose classes, kinds, copies, the order and the query's label.
+
+        Raises:
+            UserError: too few classes or kinds for one episode.
+        """
+        if n_classes < self.ways or kinds < self.shots + 1:
+            raise UserError(
+                f"{self.ways} classes with {self.shots + 1} images each are needed, there are {n_classes} with {kinds}",
+                "Take fewer ways or shots, or more images.",
+            )
+        return n_classes + self.ways * (kinds + self.shots + 1) + self.N + 1
+
+    def choose(self, normals: Tensor, n_classes: int, kinds: int, copies: int = 1) -> tuple[Tensor, Tensor]:
+        """Episodes over images ``(n_classes, kinds, copies)`` from standard normals ``(self.normals(...), B)``; pure.
+
+        Returns:
+            Index of each image, row-major, ``(N + 1, B)``, and its label ``0 .. ways - 1``, ``(N + 1, B)``; the query is last.
+        """
+        B, taken = normals.shape[-1], self.shots + 1
+        sizes = (n_classes, self.ways * kinds, self.ways * taken, self.N, 1)
+        for_class, for_kind, for_copy, for_order, for_query = normals.split(sizes)
+        classes = for_class.topk(self.ways, dim=0).indices  # (ways, B); label l stands for classes[l]
+        kind = for_kind.reshape(self.ways, kinds, B).topk(taken, dim=1).indices  # (ways, taken, B)
+        copy = _uniform_index(for_copy, copies).reshape(self.ways, taken, B)
+        image = (classes[:, None] * kinds + kind) * copies + copy  # (ways, taken, B)
+        asked = _uniform_index(for_query, self.ways)[0]  # (B,)
+        if self.query_label == "last":
+            asked = torch.full_like(asked, self.ways - 1)
+        order = for_order.argsort(dim=0)  # (N, B)
+        context = image[:, : self.shots].reshape(self.N, B).gather(0, order)
+        query = image[:, self.shots].gather(0, asked[None])
+        labels = order // self.shots  # place p of the ordered context belongs to class p // shots
+        return torch.cat([context, query]), torch.cat([labels, asked[None]])
+
+
+def _uniform_index(normals: Tensor, n: int) -> Tensor:
+    """Standard normals as whole numbers, uniform on ``0 .. n - 1``."""
+    return ((1 + torch.erf(normals / math.sqrt(2))) / 2 * n).long().clamp(0, n - 1)

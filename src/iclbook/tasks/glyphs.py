@@ -1,0 +1,271 @@
+"""A set of real glyph images that needs no download: characters in the typefaces that ship with matplotlib.
+
+It stands in for ImageNet in wang2025, section 6.2: many classes (characters), several images of each (typefaces, each a little rotated,
+scaled, sheared and shifted), some classes kept for testing. Clean glyphs are too easy: in a first trial every classifier on trained features was
+almost always right, which compares nothing. So a patch of each image is erased, its contrast varies and noise is added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.ft2font import FT2Font
+from scipy.ndimage import gaussian_filter
+from torch.nn.functional import affine_grid, grid_sample
+
+from ..errors import UserError
+from ..project import find_root
+
+#: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
+TYPEFACES = (
+    "DejaVuSans",
+    "DejaVuSans-Bold",
+    "DejaVuSans-Oblique",
+    "DejaVuSans-BoldOblique",
+    "DejaVuSansMono",
+    "DejaVuSansMono-Bold",
+    "DejaVuSansMono-Oblique",
+    "DejaVuSansMono-BoldOblique",
+    "DejaVuSerif",
+    "DejaVuSerif-Bold",
+    "DejaVuSerif-Italic",
+    "DejaVuSerif-BoldItalic",
+    "STIXGeneral",
+    "STIXGeneralBol",
+    "STIXGeneralItalic",
+    "STIXGeneralBolIta",
+)
+#: Pixels of the longer side of an unjittered glyph, and of the canvas it lies on.
+GLYPH, CANVAS = 32, 44
+#: Two characters whose blurred drawings correlate more than this are one class to the eye (Latin, Greek and Cyrillic A); one is dropped.
+LOOK_ALIKE = 0.93
+
+
+class Glyphs(NamedTuple):
+    """The drawn set.
+
+    Attributes:
+        images: ``(classes, typefaces, copies, size, size)`` uint8; full ink is brighter than the ground.
+        codes: ``(classes,)`` code points.
+        faces: ``(classes, typefaces)`` index into :data:`TYPEFACES`.
+    """
+
+    images: np.ndarray
+    codes: np.ndarray
+    faces: np.ndarray
+
+
+@dataclass(frozen=True)
+class GlyphSet:
+    """What decides every pixel.
+
+    Attributes:
+        n_classes: characters, in an order drawn once from ``seed``, so that any first part of them is a random sample.
+        n_train: how many of them are training classes; the others are never seen in training.
+        typefaces: images of a class before jitter; each class has typefaces of its own, drawn from those that hold it.
+        copies: jittered copies of each.
+        size: pixels of a side.
+        rotation, scale, shear, shift: uniform jitter: degrees, logarithm, ratio, share of a side; each up to this size in both directions.
+        erase: side of the square that is wiped out of each image, in pixels.
+        contrast: the ink's strength is uniform from this to 1.
+        noise: standard deviation of the noise on each pixel, in units of full ink.
+        seed: of order, typefaces, jitter and noise.
+
+    Raises:
+        UserError: sizes that define no set, or more classes than the typefaces hold.
+    """
+
+    n_classes: int = 1000
+    n_train: int = 900
+    typefaces: int = 12
+    copies: int = 2
+    size: int = 20
+    rotation: float = 20.0
+    scale: float = 0.2
+    shear: float = 0.25
+    shift: float = 0.1
+    erase: int = 5
+    contrast: float = 0.5
+    noise: float = 0.15
+    seed: int = 2025
+
+    def __post_init__(self) -> None:
+        if not 0 < self.n_train < self.n_classes:
+            raise UserError(
+                f"{self.n_train} training classes of {self.n_classes}", "Keep at least one class for testing."
+            )
+        if not 0 < self.typefaces <= len(TYPEFACES) or self.copies < 1 or self.size < 8:
+            raise UserError(
+                f"typefaces={self.typefaces}, copies={self.copies}, size={self.size}",
+                f"Choose 1 to {len(TYPEFACES)} typefaces, 1 or more copies, 8 or more pixels.",
+            )
+        if not 0 <= self.erase < self.size or not 0 < self.contrast <= 1 or self.noise < 0:
+            raise UserError(
+                f"erase={self.erase}, contrast={self.contrast}, noise={self.noise}",
+                "Erase less than a side, take a contrast in (0, 1] and a noise of 0 or more.",
+            )
+
+    def load(self) -> Glyphs:
+        """The set, drawn once and then kept in the project's cache.
+
+        Raises:
+            UserError: a damaged cache file, or fewer look-alike-free characters than classes.
+        """
+        return _load(self)
+
+    def draw(self) -> Glyphs:
+        """The set, drawn now (seconds); a pure function of these numbers and matplotlib's fonts."""
+        fonts = {name: FT2Font(str(_font_folder() / f"{name}.ttf")) for name in TYPEFACES}
+        holds = [set(fonts[name].get_charmap()) for name in TYPEFACES]
+        rng = np.random.default_rng(self.seed)
+        codes = self._choose(fonts, holds, rng)
+        plain = np.zeros((self.n_classes, self.typefaces, CANVAS, CANVAS), np.uint8)
+        faces = np.zeros((self.n_classes, self.typefaces), np.int64)
+        for i, code in enumerate(codes):
+            held = [f for f in range(len(TYPEFACES)) if code in holds[f]]
+            faces[i] = rng.permutation(held)[: self.typefaces]
+            for j, f in enumerate(faces[i]):
+                drawn = draw_glyph(fonts[TYPEFACES[f]], code)
+                plain[i, j] = 0 if drawn is None else drawn  # one that is empty in this typeface stays white
+        return Glyphs(self._jitter(plain), codes, faces)
+
+    def _choose(
+        self, fonts: dict[str, FT2Font], holds: list[set[int]], rng: np.random.Generator
+    ) -> np.ndarray:
+        """Code points ``(n_classes,)`` that enough typefaces hold, no two of which look alike."""
+        counts = np.bincount([code for held in holds for code in held])
+        # letters, digits, punctuation and symbols; not marks that combine with a neighbour, not spaces, not controls
+        able = [
+            int(c)
+            for c in np.flatnonzero(counts >= max(self.typefaces, 1))
+            if unicodedata.category(chr(c))[0] in "LNPS"
+        ]
+        drawn = {}
+        for code in able:
+            first = next(f for f in range(len(TYPEFACES)) if code in holds[f])
+            picture = draw_glyph(fonts[TYPEFACES[first]], code)
+            if picture is not None:
+                drawn[code] = picture
+        codes = np.array(list(drawn))
+        blurred = gaussian_filter(np.stack(list(drawn.values())).astype(np.float32), (0, 1.5, 1.5))
+        flat = blurred.reshape(len(codes), -1)
+        flat = flat - flat.mean(1, keepdims=True)
+        flat /= np.linalg.norm(flat, axis=1, keepdims=True)
+        alike = flat @ flat.T
+        chosen: list[int] = []
+        for i in rng.permutation(len(codes)):
+            if len(chosen) < self.n_classes and (not chosen or alike[i, chosen].max() < LOOK_ALIKE):
+                chosen.append(int(i))
+        if len(chosen) < self.n_classes:
+            raise UserError(
+                f"{self.n_classes} classes asked for, but the typefaces hold {len(chosen)} characters that look different",
+                f"Set n_classes to {len(chosen)} or less.",
+            )
+        return codes[chosen]
+
+    def _jitter(self, plain: np.ndarray) -> np.ndarray:
+        """Jittered copies ``(C, T, copies, size, size)`` of plain drawings ``(C, T, CANVAS, CANVAS)``."""
+        generator = torch.Generator().manual_seed(self.seed)
+        out = np.empty((*plain.shape[:2], self.copies, self.size, self.size), np.uint8)
+        for i, drawings in enumerate(plain):  # class by class, so that memory stays small
+            n = len(drawings) * self.copies
+            angle, scale, shear, right, down = 2 * torch.rand(5, n, generator=generator) - 1
+            angle, scale = angle * math.radians(self.rotation), torch.exp(scale * self.scale)
+            cos, sin, shear = torch.cos(angle) * scale, torch.sin(angle) * scale, shear * self.shear
+            # where each pixel of the copy is read in the drawing: rotation and scale after a shear
+            affine = torch.stack(
+                [cos, cos * shear - sin, right * self.shift, sin, sin * shear + cos, down * self.shift]
+            )
+            source = torch.from_numpy(drawings).float().repeat_interleave(self.copies, 0)[:, None]
+            grid = affine_grid(affine.T.reshape(n, 2, 3), (n, 1, self.size, self.size), align_corners=False)
+            copies = grid_sample(source, grid, mode="bilinear", align_corners=False)[:, 0] / 255
+            out[i] = self._degrade(copies, generator).reshape(out.shape[1:])
+        return out
+
+    def _degrade(self, ink: torch.Tensor, generator: torch.Generator) -> np.ndarray:
+        """Erase a square, vary the contrast, add noise: ``(n, size, size)`` ink in [0, 1] to uint8, ground at 1/4 and full ink at 3/4."""
+        n, pixel = len(ink), torch.arange(self.size)
+        corner = torch.randint(0, self.size - self.erase + 1, (2, n, 1), generator=generator)
+        down, right = (pixel >= corner) & (pixel < corner + self.erase)  # (n, size) each
+        ink = ink.masked_fill(down[:, :, None] & right[:, None, :], 0.0)
+        strength = self.contrast + (1 - self.contrast) * torch.rand(n, 1, 1, generator=generator)
+        noise = self.noise * torch.randn(ink.shape, generator=generator)
+        return ((0.25 + 0.5 * (strength * ink + noise)).clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+
+
+def draw_glyph(font: FT2Font, code: int) -> np.ndarray | None:
+    """A character ``(CANVAS, CANVAS)`` uint8, its longer side :data:`GLYPH` pixels, in the middle; ``None`` if it has no ink."""
+    font.set_size(64, 72)
+    font.set_text(chr(code))
+    longer = max(font.get_width_height()) / 64  # FreeType counts in 64ths of a pixel
+    if longer < 2:
+        return None
+    font.set_size(64 * GLYPH / longer, 72)
+    font.set_text(chr(code))
+    font.draw_glyphs_to_bitmap(antialiased=True)
+    ink = np.asarray(font.get_image())[:CANVAS, :CANVAS]
+    if not ink.any():
+        return None
+    out = np.zeros((CANVAS, CANVAS), np.uint8)
+    top, left = (CANVAS - ink.shape[0]) // 2, (CANVAS - ink.shape[1]) // 2
+    out[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
+    return out
+
+
+def _font_folder() -> Path:
+    return Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+
+
+def cache_path(chosen: GlyphSet) -> Path:
+    """Where the drawn set is kept: named after its numbers and the fonts' release."""
+    digest = hashlib.sha256(f"{chosen!r} {matplotlib.__version__} {GLYPH} {CANVAS} {LOOK_ALIKE}".encode())
+    return find_root() / ".cache" / "glyphs" / f"{digest.hexdigest()[:16]}.npz"
+
+
+@lru_cache(maxsize=2)
+def _load(chosen: GlyphSet) -> Glyphs:
+    path = cache_path(chosen)
+    if path.exists():
+        return _read(path, chosen)
+    glyphs = chosen.draw()
+    part = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(part, "wb") as file:
+            np.savez_compressed(file, checksum=np.array(_checksum(glyphs)), **glyphs._asdict())
+        os.replace(part, path)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path} ({error.strerror})", "Free space there or make the folder writable."
+        ) from error
+    return glyphs
+
+
+def _read(path: Path, chosen: GlyphSet) -> Glyphs:
+    shape = (chosen.n_classes, chosen.typefaces, chosen.copies, chosen.size, chosen.size)
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
+            glyphs = Glyphs(*(data[name] for name in Glyphs._fields))
+            whole = glyphs.images.shape == shape and str(data["checksum"]) == _checksum(glyphs)
+    except Exception:  # a cut zip, a foreign file, a missing member: all are one mistake to the reader
+        whole = False
+    if not whole:
+        raise UserError(
+            f"the cached glyph images {path} are damaged", "Delete that file; it is drawn again in seconds."
+        )
+    return glyphs
+
+
+def _checksum(glyphs: Glyphs) -> str:
+    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in glyphs)).hexdigest()

@@ -1,0 +1,167 @@
+"""Filtering in hidden Markov models that change with every sequence: the "HMM tracking" of agarwal2025, section 9.4, with exact posteriors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+from .batch import Batch
+
+
+def entropy_bits(p: Tensor, axis: int = -2) -> Tensor:
+    """Entropy in bits of the distributions along ``axis``; ``0 log 0 = 0``."""
+    return -torch.special.xlogy(p, p).sum(axis) / math.log(2)
+
+
+def normal_to_uniform(z: Tensor) -> Tensor:
+    """Standard normals to uniforms on [0, 1]."""
+    return (1 + torch.erf(z / math.sqrt(2))) / 2
+
+
+def posteriors(transition: Tensor, emission: Tensor, seen: Tensor) -> Tensor:
+    """Bayes filter ``p(s_t | o_1..o_t)`` from a uniform start.
+
+    Args:
+        transition: ``(..., S, S, B)``, rows ``p(s_{t+1} | s_t)``.
+        emission: ``(..., S, O, B)``, rows ``p(o_t | s_t)``.
+        seen: ``(..., K, O, B)`` observations, one-hot.
+
+    Returns:
+        ``(..., K, S, B)``.
+    """
+    prior = torch.full_like(emission[..., 0, :], 1 / emission.shape[-3])  # (..., S, B)
+    found = []
+    for t in range(seen.shape[-3]):
+        likelihood = (emission * seen[..., t, None, :, :]).sum(-2)  # (..., S, B)
+        joint = prior * likelihood
+        belief = joint / joint.sum(-2, keepdim=True)
+        found.append(belief)
+        prior = (transition * belief[..., :, None, :]).sum(-3)  # sum over s_t: (..., S, B)
+    return torch.stack(found, -3)
+
+
+def memoryless(emission: Tensor, seen: Tensor) -> Tensor:
+    """What a model believes that never looks back, ``p(s_t | o_t)`` from a uniform prior: shapes as in :func:`posteriors`."""
+    likelihood = (emission[..., None, :, :, :] * seen[..., :, None, :, :]).sum(-2)  # (..., K, S, B)
+    return likelihood / likelihood.sum(-2, keepdim=True)
+
+
+@dataclass(frozen=True)
+class HmmFiltering:
+    """Each sequence has its own transition matrix T and emission matrix E; both stand in front of the observations.
+
+    The first S tokens are the rows of T, the next S the rows of E, then come K observations. A token carries a row's probabilities
+    (``max(S, O)`` numbers), which row it is (2S indicators) and an observation (O indicators). The target at observation t is the exact
+    posterior over the hidden state, as in the published code of Paper I; the cross-entropy against it has the same expected gradient as that
+    against the sampled state. Rows are Dirichlet(1), cut off below at ``floor`` and normalised again, as in that code (which also rounds
+    them to hundredths).
+
+    Args:
+        states: S, hidden states.
+        symbols: O, observation symbols.
+        length: K, observations.
+        floor: smallest probability before the last normalisation.
+
+    Raises:
+        UserError: sizes that define no task.
+    """
+
+    states: int = 3
+    symbols: int = 3
+    length: int = 12
+    floor: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.states < 2 or self.symbols < 2 or self.length < 1:
+            raise UserError(
+                f"states={self.states}, symbols={self.symbols}, length={self.length}",
+                "Use two states and two symbols or more, and at least one observation.",
+            )
+        if not 0 <= self.floor * max(self.states, self.symbols) < 1:
+            raise UserError(f"floor={self.floor} leaves no freedom", "Use less than 1/states and 1/symbols.")
+
+    @property
+    def first(self) -> int:
+        """Place of the first token at which a prediction is asked for."""
+        return 2 * self.states
+
+    stride = 1
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a sequence."""
+        return 2 * self.states + self.length
+
+    @property
+    def token_width(self) -> int:
+        """Numbers in a token."""
+        return max(self.states, self.symbols) + 2 * self.states + self.symbols
+
+    @property
+    def classes(self) -> int:
+        """Outcomes that are predicted."""
+        return self.states
+
+    @property
+    def normals(self) -> int:
+        """Standard normals for one sequence: two for each probability, one for each state and each observation."""
+        return 2 * self.states * (self.states + self.symbols) + 2 * self.length
+
+    def draw(self, normals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Matrices ``(..., S, S, B)`` and ``(..., S, O, B)`` and one-hot observations ``(..., K, O, B)`` from normals; pure."""
+        s, o = self.states, self.symbols
+        lead, width = normals.shape[:-2], normals.shape[-1]
+        pairs = normals[..., : 2 * s * (s + o), :].reshape(*lead, s, s + o, 2, width)
+        exponential = (pairs**2).sum(-2) / 2  # the half sum of two squared normals is Exponential(1)
+        transition, emission = self._rows(exponential[..., :s, :]), self._rows(exponential[..., s:, :])
+        uniform = normal_to_uniform(normals[..., 2 * s * (s + o) :, :])  # (..., 2K, B)
+        chance = torch.full_like(emission[..., 0, :], 1 / s)  # (..., S, B)
+        seen = []
+        for t in range(self.length):
+            state = _choose(chance, uniform[..., t, :])  # (..., S, B)
+            seen.append(
+                _choose((emission * state[..., :, None, :]).sum(-3), uniform[..., self.length + t, :])
+            )
+            chance = (transition * state[..., :, None, :]).sum(-3)
+        return transition, emission, torch.stack(seen, -3)
+
+    def _rows(self, exponential: Tensor) -> Tensor:
+        cut = (exponential / exponential.sum(-2, keepdim=True)).clamp(min=self.floor)
+        return cut / cut.sum(-2, keepdim=True)
+
+    def encode(self, transition: Tensor, emission: Tensor, seen: Tensor) -> Tensor:
+        """Tokens ``(..., T, D, B)``."""
+        s, o, wide = self.states, self.symbols, max(self.states, self.symbols)
+        lead, width = seen.shape[:-3], seen.shape[-1]
+        header = seen.new_zeros(*lead, 2 * s, self.token_width, width)
+        header[..., :s, :s, :] = transition
+        header[..., s:, :o, :] = emission
+        header[..., :, wide : wide + 2 * s, :] = torch.eye(2 * s, dtype=seen.dtype, device=seen.device)[
+            ..., None
+        ]
+        body = seen.new_zeros(*lead, self.length, self.token_width, width)
+        body[..., wide + 2 * s :, :] = seen
+        return torch.cat([header, body], -3)
+
+    def batch(self, normals: Tensor) -> Batch:
+        """Tokens ``(..., T, D, B)``, nothing as the query, and the posteriors ``(..., K, S, B)`` as the target."""
+        transition, emission, seen = self.draw(normals)
+        target = posteriors(transition, emission, seen)
+        return Batch(self.encode(transition, emission, seen), target[..., 0, :0, :], target)
+
+    def exact(self, normals: Tensor) -> Tensor:
+        """The exact predictive distribution at every place where one is asked for, ``(..., K, S, B)``."""
+        return posteriors(*self.draw(normals))
+
+
+def _choose(p: Tensor, uniform: Tensor) -> Tensor:
+    """A one-hot draw ``(..., n, B)`` from distributions ``(..., n, B)`` and uniforms ``(..., B)``."""
+    above = (uniform[..., None, :] >= p.cumsum(-2)[..., :-1, :]).to(
+        p
+    )  # the last bound is 1: left out, rounding cannot miss it
+    ones = torch.ones_like(above[..., :1, :])
+    return torch.cat([ones, above], -2) - torch.cat([above, torch.zeros_like(ones)], -2)

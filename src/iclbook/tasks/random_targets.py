@@ -1,0 +1,42 @@
+"""A handful of random inputs with random labels (agarwal2025, section 7.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import UserError
+
+
+@dataclass(frozen=True)
+class RandomTargets:
+    """``x_j ~ N(0, I)`` and ``y_i`` uniform over classes, independent of everything.
+
+    Args:
+        T, d, n: positions, input dimensions, classes.
+
+    Raises:
+        UserError: sizes that define no task.
+    """
+
+    T: int = 5
+    d: int = 3
+    n: int = 3
+
+    def __post_init__(self) -> None:
+        if self.T < 1 or self.d < 1 or self.n < 2:
+            raise UserError(f"T={self.T}, d={self.d}, n={self.n}", "Take T >= 1, d >= 1 and n >= 2.")
+
+    @property
+    def normals(self) -> int:
+        """Standard normals of one data set."""
+        return self.T * (self.d + 1)
+
+    def dataset(self, normals: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs ``(..., T, d)`` and targets ``(..., T)`` from standard normals ``(..., self.normals)``; pure."""
+        x = normals[..., : self.T * self.d].unflatten(-1, (self.T, self.d))
+        uniform = (1 + torch.erf(normals[..., self.T * self.d :] / math.sqrt(2))) / 2
+        return x, (uniform * self.n).long().clamp(max=self.n - 1)

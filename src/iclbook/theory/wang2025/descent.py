@@ -1,0 +1,100 @@
+"""Gradient descent on (A, b) and on the function it defines (wang2025, sections 2.2 and appendix B, G, H).
+
+Shapes: features ``psi (N + 1, m)`` (the query last), labels ``y (N,)`` long, embeddings ``w (d', C)``, functions ``f (N + 1, d')``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def expectation(w: Tensor, f: Tensor) -> Tensor:
+    """``E(w_e | f) = W_e softmax(W_e^T f)`` (equations 6, 7), ``(..., d')`` from ``f (..., d')``."""
+    return torch.softmax(f @ w, dim=-1) @ w.T
+
+
+def expectation_printed(w: Tensor, f: Tensor) -> Tensor:
+    """Equation 39 as printed: ``sum_c w_c exp[w_c^T f / sum_c' w_c'^T f]``."""
+    scores = f @ w
+    return torch.exp(scores / scores.sum(-1, keepdim=True)) @ w.T
+
+
+def cross_entropy(w: Tensor, f: Tensor, y: Tensor) -> Tensor:
+    """The context's loss (10), the mean over its N examples of ``-log p(y_i)``; ``f (N, d')``."""
+    return -torch.log_softmax(f @ w, dim=-1).gather(-1, y[:, None]).mean()
+
+
+def squared_loss(w: Tensor, f: Tensor, y: Tensor) -> Tensor:
+    """Appendix G with ``sigma = 1``: mean of ``|y_i - f_i|^2 / 2``; ``y (N, d')`` real, ``w`` unused."""
+    return ((y - f) ** 2).sum(-1).mean() / 2
+
+
+def parameter_descent(
+    psis: Sequence[Tensor],
+    y: Tensor,
+    w: Tensor,
+    rates: Sequence[float],
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor] = cross_entropy,
+    mixes: Sequence[Tensor] | None = None,
+    bias: bool = False,
+) -> list[Tensor]:
+    """Functions ``f (N + 1, d')`` after each gradient step on ``A_m`` (and b), the gradient taken by autograd.
+
+    ``f(x) = sum_m P_m A_m psi_m(x) + b``; without ``mixes`` every ``P_m`` is the identity. All start from zero.
+    """
+    width = w.shape[0] if loss is cross_entropy else y.shape[1]
+    a = [torch.zeros(width, psi.shape[1], dtype=w.dtype, requires_grad=True) for psi in psis]
+    b = torch.zeros(width, dtype=w.dtype, requires_grad=True)
+    mixes = [torch.eye(width, dtype=w.dtype)] * len(psis) if mixes is None else mixes
+
+    def function() -> Tensor:
+        parts = [psi @ a_m.T @ p.T for psi, a_m, p in zip(psis, a, mixes, strict=True)]
+        return sum(parts) + b
+
+    n, steps = len(y), []
+    for rate in rates:
+        variables = [*a, b] if bias else a
+        gradients = torch.autograd.grad(loss(w, function()[:n], y), variables)
+        with torch.no_grad():
+            for variable, gradient in zip(variables, gradients, strict=True):
+                variable -= rate * gradient
+            steps.append(function().clone())
+    return steps
+
+
+def functional_descent(
+    kernels: Sequence[Tensor],
+    y: Tensor,
+    w: Tensor,
+    rates: Sequence[float],
+    mixes: Sequence[Tensor] | None = None,
+    bias: str | None = None,
+    expect: Callable[[Tensor, Tensor], Tensor] = expectation,
+    mean: bool = True,
+) -> list[Tensor]:
+    """The same without parameters: equation 3 with kernels ``kappa_m (N, N + 1)``, ``kappa(x_i, x_j)``; functions after each step.
+
+    Args:
+        bias: ``None``; ``"mean"``, the bias term with 1/N; ``"printed"``, equation 14's without it.
+        expect: how ``E(w_e | f)`` is computed.
+        mixes: ``P_m`` applied to each head's update, as appendix H prints (``f = sum_m P_m f_m``).
+        mean: the factor 1/N (``False``: for tests).
+
+    For real y (appendix G) pass ``y (N, d')`` and ``expect=lambda w, f: f``.
+    """
+    n, values = len(y), (w[:, y].T if y.dim() == 1 else y)
+    f = torch.zeros(n + 1, values.shape[1], dtype=w.dtype)
+    mixes = [torch.eye(values.shape[1], dtype=w.dtype)] * len(kernels) if mixes is None else mixes
+    steps = []
+    for rate in rates:
+        residual = values - expect(w, f[:n])  # (N, d')
+        scale = rate / n if mean else rate
+        update = sum(scale * kappa.T @ residual @ p.T for kappa, p in zip(kernels, mixes, strict=True))
+        if bias is not None:
+            update = update + rate / (n if bias == "mean" else 1) * residual.sum(0)
+        f = f + update
+        steps.append(f)
+    return steps

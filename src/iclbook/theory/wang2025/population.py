@@ -1,0 +1,125 @@
+"""Theorem 2's model (wang2025, appendix I): equation 52 with ``B_l`` and ``T_l``, its loss on sampled prompts, gradients prompt by prompt.
+
+Shapes: covariates ``x (P, N + 1, d)`` (query last), categories ``y (P, N + 1)``, ``B (L, d, d)``, ``T (L, d', d')``, embeddings ``w (d', C)`` or one for
+each prompt ``(P, d', C)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda s: torch.softmax(s, dim=-1),
+    "rbf": lambda s: (
+        torch.exp(s) / s.shape[-1]
+    ),  # equation 51: covariates of constant norm; 1/N as in equation 3
+    "linear": lambda s: s / s.shape[-1],
+}
+
+
+def functions(
+    b: Tensor,
+    t: Tensor,
+    x: Tensor,
+    y: Tensor,
+    w: Tensor,
+    activation: str = "softmax",
+    s: Tensor | None = None,
+) -> Tensor:
+    """``F_L`` ``(N + 1, d')`` of one prompt: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N`` (equation 52).
+
+    ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F.
+    """
+    n = x.shape[0] - 1
+    values = w[:, y[:n]].T if y.dtype == torch.long else y[:n] @ w.T  # (N, d')
+    f = torch.zeros(n + 1, w.shape[0], dtype=x.dtype)
+    for layer in range(len(b)):
+        weights = ACTIVATIONS[activation](
+            x @ b[layer].T @ x[:n].T
+        )  # (N + 1, N): of key i for query j, x_i^T B x_j
+        update = (values - torch.softmax(f[:n] @ w, dim=-1) @ w.T) @ t[layer].T
+        f = f + weights @ (update if s is None else update + f[:n] @ s[layer].T)
+    return f
+
+
+def loss(
+    b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor, activation: str = "softmax"
+) -> Tensor:
+    """``-log p(y_{N+1})`` of one prompt; ``hot (N + 1, C)`` are one-hot categories."""
+    f = functions(b, t, x, hot, w, activation, s)
+    return -(hot[-1] * torch.log_softmax(f[-1] @ w, dim=-1)).sum()
+
+
+def gradients(
+    b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax"
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of the loss of every prompt at ``S = 0``: with respect to B ``(P, L, d, d)``, T and S ``(P, L, d', d')``."""
+    hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
+    per_prompt = 0 if w.dim() == 3 else None
+    one = grad(lambda *args: loss(*args, activation), argnums=(0, 1, 2))
+    return vmap(one, in_dims=(None, None, None, 0, 0, per_prompt), chunk_size=2048)(
+        b, t, torch.zeros_like(t), x, hot, w
+    )
+
+
+def mean_loss(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax") -> Tensor:
+    """Mean loss over prompts."""
+    hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
+    per_prompt = 0 if w.dim() == 3 else None
+    return vmap(lambda *a: loss(*a[:2], None, *a[2:], activation), in_dims=(None, None, 0, 0, per_prompt))(
+        b, t, x, hot, w
+    ).mean()
+
+
+def prompts(
+    n_prompts: int,
+    n: int,
+    d: int,
+    w: Tensor,
+    seed: int,
+    rotate_embedding: bool = False,
+    law: str = "sphere",
+    strength: float = 3.0,
+    group: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Prompts that satisfy assumptions 3 and 4: ``x`` of a law, ``f_*(x) = sum_m w_{c_m} exp(strength (x^T a_m - 1))`` with two anchors ``a_m`` that are
+    the prompt's own first two covariates, so that ``f_*`` is a function of ``X^T x`` as (53) asks.
+
+    Args:
+        rotate_embedding: multiply ``W_e`` by a random rotation for each prompt (an O(d')-invariant law of W_e).
+        law: ``sphere`` (uniform on the unit sphere), ``cube`` (uniform on ``[-1, 1]^d``), or ``skewed`` (correlated, skewed and of unequal
+            variances: no symmetry).
+        group: multiply each prompt's covariates by a random element of this finite group ``(G, d, d)``.
+
+    Returns:
+        ``x (P, N + 1, d)``, ``y (P, N + 1)`` long, ``w (d', C)`` or ``(P, d', C)``.
+    """
+    source = torch.Generator().manual_seed(seed)
+    x = torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype)
+    if law == "sphere":
+        x = x / x.norm(dim=-1, keepdim=True)
+    elif law == "cube":
+        x = 2 * torch.rand(n_prompts, n + 1, d, generator=source, dtype=w.dtype) - 1
+    else:
+        skewed = torch.rand(x.shape, generator=source, dtype=w.dtype).log() * -1 - 1
+        x = (skewed + 0.5 * skewed.roll(1, -1)) * torch.linspace(0.5, 2, d, dtype=w.dtype) / math.sqrt(d)
+    if group is not None:
+        element = torch.randint(0, len(group), (n_prompts,), generator=source)
+        x = x @ group[element].mT
+    if rotate_embedding:
+        gauss = torch.randn(n_prompts, w.shape[0], w.shape[0], generator=source, dtype=w.dtype)
+        q, r = torch.linalg.qr(gauss)
+        w = q * torch.diagonal(r, dim1=-2, dim2=-1).sign()[:, None] @ w
+    each = w if w.dim() == 3 else w.expand(n_prompts, *w.shape)
+    chosen = torch.rand(n_prompts, w.shape[-1], generator=source).topk(2, dim=-1).indices  # (P, 2)
+    anchors = x[:, :2]
+    kernel = torch.exp(strength * (x @ anchors.mT - 1))  # (P, N + 1, 2)
+    f = kernel @ torch.gather(each.mT, 1, chosen[..., None].expand(-1, -1, each.shape[1]))  # (P, N + 1, d')
+    p = torch.softmax(3 * f @ each, dim=-1)
+    y = torch.multinomial(p.flatten(0, 1), 1, generator=source).reshape(n_prompts, n + 1)
+    return x, y, w

@@ -1,0 +1,266 @@
+"""wang2025: the construction with all matrices against functional gradient descent, the fast models against both, and mutations that turn claims red."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.claims import Record, Verdict, load_ledger, verdict
+from iclbook.errors import UserError
+from iclbook.experiments.wang2025 import contexts, exact, structure
+from iclbook.models import functional_gd, kernels, literal_blocks
+from iclbook.models.functional_gd import FunctionalGD
+from iclbook.models.inexact_gd import HardErasureGD
+from iclbook.models.kernels import KERNELS
+from iclbook.models.literal_blocks import LiteralBlocks, LiteralStep
+from iclbook.models.multi_kernel import MultiKernelGD
+from iclbook.models.trained_tf import TrainedBlocks, TrainedStep
+from iclbook.models.watching import cross_entropy
+from iclbook.tasks import Batch
+from iclbook.tasks.categorical import Anchors, Quadrants
+
+LEDGER = load_ledger("wang2025")
+GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
+
+
+def judge(claim: str, values: dict) -> Verdict:
+    """The verdict of the paper profile on these values."""
+    records = {k: Record.make(k, v) for k, v in values.items() if k in LEDGER.keys}
+    return verdict(LEDGER.claim(f"wang2025/{claim}"), records, "paper")
+
+
+def failing(result: Verdict) -> set[str]:
+    """Keys of the parts that fail."""
+    return {p.key for p in result.parts if not p.holds}
+
+
+@pytest.fixture
+def batch() -> Batch:
+    """A few contexts of appendix E, float64."""
+    return Batch(*(part.double() for part in contexts.draw(Anchors(), 6, 9)))
+
+
+# -- the construction and its mutations ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim", ["construction", "q-query-slot"])
+def test_the_construction_is_functional_descent(claim):
+    values = exact.construction()
+    assert judge(claim, values).word in GREEN
+    # Controls: what each piece is there for.
+    assert min(values["construction/none"], values["construction/query"]) > 0.01
+
+
+def test_mutation_missing_erasure(monkeypatch):
+    monkeypatch.setattr(LiteralBlocks, "erased", lambda self, e, m: torch.zeros_like(e))
+    result = judge("construction", exact.construction())
+    assert result.word in RED
+    assert failing(result) == {"construction/rbf"}
+
+
+def test_mutation_wrong_kernel_square(monkeypatch):
+    """Distances in place of squared distances, in the literal model and then in the fast one."""
+
+    def unsquared(kernel, relation, gamma):
+        return kernels.kernel_values(
+            kernel, relation.clamp_min(0).sqrt() if kernel == "rbf" else relation, gamma
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(literal_blocks, "kernel_values", unsquared)
+        assert {"construction/rbf", "construction/step"} <= failing(
+            judge("construction", exact.construction())
+        )
+    with monkeypatch.context() as patch:
+        patch.setattr(functional_gd, "kernel_values", unsquared)
+        assert "construction/fast" in failing(judge("construction", exact.construction()))
+
+
+def test_mutation_query_among_the_keys(monkeypatch):
+    made = LiteralBlocks.__init__
+
+    def among(self, *args, **kwargs):
+        made(self, *args, **{**kwargs, "query_among_keys": True})
+
+    monkeypatch.setattr(LiteralBlocks, "__init__", among)
+    result = judge("construction", exact.construction())
+    assert result.word in RED
+    assert "construction/rbf" in failing(result)
+
+
+def test_mutation_missing_mean(monkeypatch):
+    for module in (literal_blocks, functional_gd):
+        monkeypatch.setattr(module, "key_factor", lambda kernel, n: 1.0)
+    result = judge("construction", exact.construction())
+    assert result.word in RED
+    assert {"construction/rbf", "construction/fast"} <= failing(result)
+
+
+def test_mutation_missing_mean_in_equation_3(monkeypatch):
+    values = exact.functional_form(5)
+    assert judge("eq2-3", values).word in GREEN
+    assert values["eq2-3/without_mean"] > 0.1
+    step = exact.descent.functional_descent
+    monkeypatch.setattr(exact.descent, "functional_descent", lambda *a, **k: step(*a, **{**k, "mean": False}))
+    assert judge("eq2-3", exact.functional_form(5)).word == "not reproduced"
+
+
+def test_mutation_erasure_sign(monkeypatch):
+    """Plus in W_V and plus in P: the expectation doubles (equations 35, 36 with P = I)."""
+    matrices = LiteralBlocks.matrices
+    monkeypatch.setattr(
+        LiteralBlocks, "matrices", lambda self, *a: (m := matrices(self, *a)) | {"P2": -m["P2"]}
+    )
+    assert "construction/rbf" in failing(judge("construction", exact.construction()))
+    assert failing(judge("q-signs", exact.signs())) == {"signs/printed_pair"}
+
+
+# -- the same model, several ways ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+@pytest.mark.parametrize("vector", [False, True])
+def test_fast_equals_literal_with_gradients(batch, kernel, blocks, vector):
+    fast = exact.fast_model(kernel, blocks, 3, Anchors(), vector)
+    literal = LiteralBlocks(25, 5, blocks, kernel, vector, erasure="exact").double()
+    literal.load_state_dict(fast.state_dict())
+    models = [fast, literal]
+    if blocks == 1:
+        models.append(LiteralStep(25, 5, 1, kernel, vector).double())
+        models[-1].load_state_dict(fast.state_dict())
+    losses = [cross_entropy(m, batch) for m in models]
+    grads = [
+        torch.autograd.grad(loss, list(m.parameters()), allow_unused=True)
+        for loss, m in zip(losses, models, strict=True)
+    ]
+    for loss, each in zip(losses[1:], grads[1:], strict=True):
+        assert loss.item() == pytest.approx(losses[0].item(), rel=1e-12)
+        for a, b in zip(grads[0], each, strict=True):
+            if a is None or b is None:  # linear attention has no gamma
+                assert kernel == "linear"
+            else:
+                torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_cached_relations_give_the_same_as_tokens(batch, kernel):
+    fast = exact.fast_model(kernel, 3, 3, Anchors())
+    cached = contexts.seen_as(batch, KERNELS[kernel], among_keys=True)
+    assert cached.query.shape[0] == 0
+    torch.testing.assert_close(fast(*cached[:2]), fast(*batch[:2]), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_the_limit_of_the_softmax_erasure(blocks):
+    """HardErasureGD is the literal model at lambda = 1e5, and from the third block on it is not functional descent."""
+    batch = Batch(*(part.double() for part in contexts.draw(Quadrants(N=30), 6, 9)))
+    hard = HardErasureGD(20, 5, blocks, "softmax").double()
+    hard.initialise(torch.Generator().manual_seed(0))
+    literal = LiteralBlocks(20, 5, blocks, "softmax").double()
+    literal.load_state_dict(hard.state_dict())
+    exactly = FunctionalGD(20, 5, blocks, "softmax").double()
+    exactly.load_state_dict(hard.state_dict())
+    torch.testing.assert_close(hard(*batch[:2]), literal(*batch[:2]), rtol=1e-10, atol=1e-10)
+    gap = (hard(*batch[:2]) - exactly(*batch[:2])).abs().max()
+    assert gap <= 1e-10 if blocks == 2 else gap > 1e-3
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_trained_tf_at_the_constructed_matrices_is_gd(batch, kernel):
+    gamma = 0.5 if kernel == "rbf" else 1.0
+    n = batch.context.shape[0]
+    one = LiteralStep(25, 5, 1, kernel, gamma=gamma).double()
+    one.initialise(torch.Generator().manual_seed(1))
+    m = one.matrices(10, n)
+    tf = TrainedStep(10, 25, 5, kernel).double()
+    root = tf.size**0.25 if KERNELS[kernel] == "inner" else 1.0  # undoes the division by sqrt(D)
+    scale = 1.0 if kernel == "softmax" else float(n)  # undoes 1/N, which is in W_V already
+    with torch.no_grad():
+        for name, value in (
+            ("W_Q", root * m["W_Q"]),
+            ("W_K", root * m["W_K"]),
+            ("W_V", scale * m["W_V"]),
+            ("P", m["P"]),
+        ):
+            getattr(tf, name).copy_(value)
+        tf.embed.copy_(one.embed)
+    torch.testing.assert_close(tf(*batch[:2]), one(*batch[:2]), rtol=1e-10, atol=1e-10)
+
+
+def test_trained_blocks_at_the_constructed_matrices_are_gd(batch):
+    n, blocks = batch.context.shape[0], 2
+    gd = LiteralBlocks(25, 5, blocks, "softmax", gamma=1.0).double()
+    gd.initialise(torch.Generator().manual_seed(1))
+    tf = TrainedBlocks(10, 25, 5, blocks, "softmax").double()
+    with torch.no_grad():
+        for k in range(blocks):
+            m = gd.matrices(10, n, k)
+            for head in (1, 2):
+                for name in ("W_Q", "W_K", "W_V", "P"):
+                    scale = tf.size**0.25 if head == 1 and name in ("W_Q", "W_K") else 1.0
+                    key = {"P": f"P{head}"}.get(name, f"{name}{head}")
+                    getattr(tf, name)[k, head - 1] = scale * m[key]
+            tf.cross_Q[k], tf.cross_K[k], tf.cross_V[k] = m["W_Qc"], m["W_Kc"], m["W_Vc"]
+            tf.cross_P[k] = torch.eye(tf.size)
+        tf.embed.copy_(gd.embed)
+    torch.testing.assert_close(tf(*batch[:2]), gd(*batch[:2]), rtol=1e-10, atol=1e-10)
+
+
+def test_entries_called_inert_have_no_gradient_and_others_do(batch):
+    tf = TrainedStep(10, 25, 5, "softmax", "glorot").double()
+    tf.initialise(torch.Generator().manual_seed(0))
+    cross_entropy(tf, batch).backward()
+    for name, mask in tf.inert().items():
+        grad = getattr(tf, name).grad
+        assert grad[mask].abs().max() == 0
+        assert grad[~mask].abs().min() > 0
+
+
+def test_one_head_without_mixing_is_the_single_kernel(batch):
+    fast = FunctionalGD(25, 5, 3, "rbf", gamma=0.8).double()
+    fast.initialise(torch.Generator().manual_seed(0))
+    heads = MultiKernelGD(10, 25, 5, 1, 3, "rbf").double()
+    with torch.no_grad():
+        heads.embed.copy_(fast.embed)
+        heads.rate.copy_(fast.rate)
+        heads.scales.fill_(math.sqrt(0.8))
+    torch.testing.assert_close(heads(*batch[:2]), fast(*batch[:2]), rtol=1e-10, atol=1e-10)
+
+
+def test_architecture_and_absorbed_alpha():
+    assert judge("fig1-2", structure.architecture()).word in GREEN
+    assert structure.absorbed()["q-alpha/absorbed"] <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: FunctionalGD(1, 5),
+        lambda: FunctionalGD(25, 5, kernel="cosine"),
+        lambda: LiteralBlocks(25, 5, erasure="eraser"),
+        lambda: TrainedStep(10, 25, 5, init="zero"),
+        lambda: TrainedBlocks(10, 25, 5, 0),
+        lambda: MultiKernelGD(10, 25, 5, 0),
+        lambda: FunctionalGD(25, 5, 2).descend(torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.long)),
+        lambda: kernels.relate("angle", torch.zeros(1, 2), torch.zeros(1, 2)),
+    ],
+)
+def test_what_defines_no_model_is_refused(make):
+    with pytest.raises(UserError):
+        make()
+
+
+def test_softmax_weights_sum_to_one_and_kernels_are_symmetric():
+    x = torch.randn(7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for kernel, relation in KERNELS.items():
+        values = kernels.kernel_values(kernel, kernels.relate(relation, x, x), 0.7)
+        if kernel == "softmax":
+            np.testing.assert_allclose(values.sum(-1).numpy(), 1, rtol=1e-12)
+        else:
+            np.testing.assert_allclose(values.numpy(), values.T.numpy(), atol=1e-12)
+            if kernel != "linear":
+                assert torch.linalg.eigvalsh(values).min() > -1e-9

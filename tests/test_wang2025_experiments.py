@@ -1,0 +1,261 @@
+"""wang2025: what is measured on trained runs, on made-up results with known answers, and mutations that turn the claims red."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_wang2025_construction import GREEN, RED, failing, judge
+
+from iclbook.experiments.study import pack
+from iclbook.experiments.wang2025 import learned, square
+from iclbook.experiments.wang2025.specs import scores, stopped_parameters
+from iclbook.experiments.wang2025.studies import SIZES, studies
+from iclbook.models.trained_tf import TrainedStep
+from iclbook.store import Results
+from iclbook.tasks.categorical import Quadrants
+
+SMOKE = studies("smoke")
+
+
+def made_up(accuracy: float, nll: float, runs: int = 5, train: float = 1.0) -> dict[str, np.ndarray]:
+    """Arrays of a group whose second record is the best on validation and whose third is better on test."""
+    rng = np.random.default_rng(0)
+    noise = 0.002 * rng.standard_normal(runs)
+    return {
+        "steps": np.array([0, 10, 20]),
+        "loss": np.full((3, runs), train),
+        "nll_validation": np.array([3.0, 1.0, 2.0])[:, None] + noise,
+        "nll_test": np.array([3.0, nll, nll - 0.5])[:, None] + noise,
+        "accuracy_validation": np.full((3, runs), 0.1),
+        "accuracy_test": np.array([0.0, accuracy, 1.0])[:, None] + noise,
+    }
+
+
+def results(**groups: dict[str, np.ndarray]) -> Results:
+    """Results with these groups (``_`` stands for ``-``)."""
+    return Results({f"{g.replace('_', '-')}/{k}": v for g, a in groups.items() for k, v in a.items()}, {})
+
+
+def fake(tf_nll: dict[int, float], tf_accuracy: float = 0.55):
+    """Results of figure 3 in which GD needs few contexts and Trained TF reaches the given NLL."""
+
+    def get(study: str) -> Results:
+        L = int(study.rsplit("L", 1)[1])
+        if study.startswith("gd_inner"):
+            gd = made_up(0.55, 1.5)
+            return results(softmax=gd, softmax_scalar=gd, linear=made_up(0.3, 3.1))
+        if study.startswith("gd_squared"):
+            return results(rbf=made_up(0.55, 1.5))
+        tf = made_up(tf_accuracy, tf_nll[L], train=1.5)
+        return results(softmax=tf, rbf=tf)
+
+    return get
+
+
+def test_scores_are_those_of_the_best_validation_record():
+    r = results(a=made_up(0.7, 1.2))
+    assert scores(r, "a").best.tolist() == [1] * 5
+    np.testing.assert_allclose(scores(r, "a").stopped("accuracy"), 0.7, atol=0.02)
+    r.arrays["a/embed"] = np.arange(3 * 5 * 2).reshape(3, 5, 2)
+    assert stopped_parameters(r, "a")["embed"].tolist() == r["a/embed"][1].tolist()
+
+
+def test_figure_3_is_green_when_it_should_be_and_red_otherwise():
+    L = SIZES["paper"].L
+    reaches = dict(zip(L, (2.0, 1.7, 1.51), strict=True))
+    assert judge("fig3", learned.figure3(learned.one_block(fake(reaches), "paper"))).word in GREEN
+    never = dict(zip(L, (2.0, 1.9, 1.8), strict=True))
+    result = judge("fig3", learned.figure3(learned.one_block(fake(never, 0.4), "paper")))
+    assert result.word in RED
+    assert {"fig3/softmax_nll_gap", "fig3/rbf_accuracy_gap"} <= failing(result)
+    at_once = dict.fromkeys(L, 1.5)
+    result = judge("fig3", learned.figure3(learned.one_block(fake(at_once), "paper")))
+    assert "fig3/softmax_reach" in failing(result)
+
+
+def test_reached_asks_for_all_larger_sets():
+    nll = np.array([[1.0], [1.3], [1.0]])
+    assert learned.reached((10, 20, 30), nll, 1.0) == 30
+    assert learned.reached((10, 20, 30), nll + 1, 1.0) == learned.NEVER
+    assert learned.reached((10, 20, 30), nll * 0 + 1.04, 1.0) == 10
+
+
+def learned_matrices(noise: float, transpose: bool = True) -> dict[str, np.ndarray]:
+    """Trained TF's arrays around the constructed matrices."""
+    task, source = Quadrants(N=SIZES["paper"].quad_N), torch.Generator().manual_seed(0)
+    model = TrainedStep(2, 20, 5)
+    runs, found = 5, {}
+    inert = model.inert()
+    for name in ("W_Q", "W_K", "W_V", "P"):
+        stack = noise * torch.randn(runs, 12, 12, generator=source)
+        for i in range(2):
+            stack[:, i, i] += 2.0 if name in ("W_Q", "W_K") else 0
+        for i in range(5):
+            if name == "W_V":
+                stack[:, i, 2 + i] += 1.0
+            if name == "P":
+                stack[:, 7 + i, i if transpose else i + 3] += 1.0
+        start = noise * torch.randn(runs, 12, 12, generator=source)
+        start[:, inert[name]] = stack[:, inert[name]]
+        found[name] = torch.stack([start, stack, stack]).numpy()
+    embed = torch.randn(runs, 5, 20, generator=source)
+    return made_up(0.5, 1.5) | found | {"embed": torch.stack([embed] * 3).numpy()}, task
+
+
+@pytest.mark.parametrize(
+    ("noise", "transpose", "green"), [(0.01, True, True), (1.5, True, False), (0.01, False, True)]
+)
+def test_figure_10_on_constructed_matrices(noise, transpose, green):
+    """The near-zero blocks and Q decide; a wrong transpose shows in its value alone."""
+    arrays, _ = learned_matrices(noise, transpose)
+    other, _ = learned_matrices(0.01)
+
+    def get(study: str) -> Results:
+        if study == "quad_tf":
+            return results(softmax=arrays)
+        return results(true=other, glorot=arrays, true_glorot=other)
+
+    values, _ = square.figures10_11(get, "paper")
+    assert (judge("fig10-11", values).word in GREEN) == green
+    if not green:
+        assert {"fig10/code_Q", "fig10/code_keys", "fig10/code_values"} <= failing(judge("fig10-11", values))
+    assert values["q-ed-gauge/logits"] <= 1e-10
+    assert values["q-ed-gauge/turned"] > 0.3
+    assert (max(values["fig10/code_transpose"]) < 0.2) == (noise < 0.1 and transpose)
+    assert values["fig10/inert_moved"] == 0
+    arrays["W_Q"][-1, 0, 3, 7] += 1e-3  # an entry that no gradient reaches has moved
+    assert square.figures10_11(get, "paper")[0]["fig10/inert_moved"] > 0
+
+
+def test_a_paired_interval_covers_and_one_run_has_none():
+    rng = np.random.default_rng(0)
+    ends = np.array([learned.interval(rng.standard_normal(5) + 0.3) for _ in range(2000)])
+    assert 0.93 < ((ends[:, 0] <= 0.3) & (ends[:, 1] >= 0.3)).mean() < 0.97
+    low, high = learned.interval(np.array([0.2]))
+    assert low < -1e5
+    assert high > 1e5
+
+
+def test_one_more_draw_is_rejected_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    p = np.array([learned.another_draw(d[0], d[1:]) for d in rng.standard_normal((4000, 7))])
+    assert 0.04 < (p < 0.05).mean() < 0.06
+
+
+def test_the_gap_is_taken_at_the_best_validation_record():
+    tf = made_up(0.5, 1.5, train=1.0)
+    tf["loss"] = np.array([9.0, 1.2, 0.1])[:, None] * np.ones(5)
+
+    def get(study: str) -> Results:
+        return results(gd=made_up(0.5, 1.5, train=1.4)) if "gd" in study else results(tf=tf)
+
+    deep = learned.two_blocks(get, "paper")
+    np.testing.assert_allclose(deep.train["TF"], 1.2)
+    values = learned.gap(
+        dataclasses.replace(
+            deep,
+            **{
+                k: {"GD softmax": v["GD"], "TF softmax": v["TF"]}
+                for k, v in (("accuracy", deep.accuracy), ("nll", deep.nll), ("train", deep.train))
+            },
+        ),
+        deep,
+    )
+    assert values["q-gap/two_overfit_large"] == pytest.approx(0.3, abs=0.01)
+    assert judge("q-gap", values).word in RED  # 0.3 nats of overfitting at the largest L
+
+
+def test_columns_that_are_ignored_and_spread():
+    read, ignored = np.ones((2, 3, 2)), np.full((2, 3, 5), 0.1)
+    np.testing.assert_allclose(square.neglect(read, ignored), 0.1)
+    assert square.spread(np.stack([np.eye(3), np.eye(3)])) == 0
+    assert square.spread(np.stack([np.eye(3), 3 * np.eye(3)])) == pytest.approx(0.5)
+
+
+def test_anisotropy_of_known_matrices():
+    eye = np.eye(4)[None]
+    assert square.anisotropy(3 * eye)[0] == pytest.approx(0)
+    assert square.anisotropy(eye[:, ::-1])[0] == pytest.approx(1)
+
+
+def test_free_map_is_the_models_descent():
+    """The sliders' maps against FunctionalGD at the same parameters."""
+    from iclbook.models.functional_gd import FunctionalGD
+
+    task = Quadrants()
+    p, batch = square.free_map("rbf", 8.0, 30, 3, 5.0, task)
+    model = FunctionalGD(20, 5, 3, "rbf", gamma=8.0, rate=5.0).double()
+    with torch.no_grad():
+        model.embed.copy_(task.embedding)
+    points = square.grid()
+    context = batch.context.double()[..., None].expand(-1, -1, len(points))
+    with torch.no_grad():
+        expected = torch.softmax(model(context, points.T), dim=0)
+    np.testing.assert_allclose(p.reshape(20, -1), expected.numpy(), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["gd_inner_L256", "tf_L256", "quad_gauge"])
+def test_a_run_alone_equals_the_same_run_in_the_ensemble(name):
+    study = dataclasses.replace(SMOKE[name], steps=6, record=(6,))
+    together = pack(study.trainer("cpu", False).train(progress=False))
+    for spec in study.groups:
+        alone = dataclasses.replace(study, groups=(dataclasses.replace(spec, runs=spec.runs[1:]),))
+        again = pack(alone.trainer("cpu", False).train(progress=False))
+        np.testing.assert_allclose(
+            again[f"{spec.name}/nll_test"][:, 0], together[f"{spec.name}/nll_test"][:, 1], rtol=2e-4
+        )
+
+
+def test_a_held_embedding_stays_the_tasks_own():
+    study = dataclasses.replace(SMOKE["quad_gauge"], steps=3, record=(3,))
+    arrays = pack(study.trainer("cpu", False).train(progress=False))
+    truth = study.task.task.embedding.numpy()
+    np.testing.assert_array_equal(arrays["true/embed"][-1], np.stack([truth] * 2))
+    assert np.abs(arrays["glorot/embed"][-1] - arrays["glorot/embed"][0]).max() > 0
+
+
+def test_training_lowers_the_loss_of_every_kind():
+    for name in ("gd_inner_L256", "tf_L256"):
+        study = SMOKE[name]
+        arrays = pack(study.trainer("cpu", False).train(progress=False))
+        for spec in study.groups:
+            nll = arrays[f"{spec.name}/nll_validation"]
+            assert (nll.min(0) < nll[0] - 0.2).all() or spec.name == "linear"
+
+
+# -- the benchmark's contenders -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """``benchmarks.categorical``, which is not part of the installed package."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1]))
+    return importlib.import_module("benchmarks.categorical")
+
+
+def test_contenders_hold_the_same_contexts_and_step_the_same_model(bench):
+    literal, _ = bench.build("literal", 10, 16)
+    fast, _ = bench.build("fast", 10, 16)
+    literal(3), fast(3)
+    a, b = (dict(inspect.getclosurevars(f).nonlocals["model"].named_parameters()) for f in (literal, fast))
+    for name, p in a.items():  # same contexts, same minibatches, same start: the same trajectory
+        torch.testing.assert_close(p, b[name], rtol=2e-4, atol=2e-5)
+
+
+def test_leaving_out_zeros_pays(bench):
+    """A loose guard in processor time; the measured factors stand in the book's page."""
+    seconds = {}
+    for name in ("literal", "fast"):
+        run, _ = bench.build(name, 40, 256)
+        run(2)
+        start = time.process_time()
+        run(5)
+        seconds[name] = time.process_time() - start
+    assert seconds["literal"] > 4 * seconds["fast"]

@@ -1,0 +1,208 @@
+"""wang2025: the data, the closed forms, Theorem 2's test, and mutations that turn their claims red."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from test_wang2025_construction import GREEN, RED, failing, judge
+
+from iclbook.errors import UserError
+from iclbook.experiments.wang2025 import bounds, contexts, erasure, exact, structure, theorem2
+from iclbook.tasks.categorical import Anchors, Quadrants
+from iclbook.theory.wang2025 import descent, population, symmetry
+
+# -- data ---------------------------------------------------------------------------------------------------------------
+
+
+def test_anchor_function_by_a_plain_loop():
+    """Appendix E written out for one context, in both readings of the kernel."""
+    for squared in (True, False):
+        task = Anchors(N=4, d=3, squared=squared)
+        normals = torch.randn(
+            task.normals, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(2)
+        )
+        x = task.covariates(normals[: 5 * 3].reshape(5, 3, 1))
+        hidden = normals[15 : 15 + task.hidden]
+        anchors = hidden[:15].reshape(5, 3)
+        categories = hidden[15:, 0].topk(5).indices
+        f = torch.zeros(5, 5, dtype=torch.float64)
+        for j in range(5):
+            for m in range(5):
+                nearest = min(torch.dist(anchors[m], anchors[k]).item() for k in range(5) if k != m)
+                power = 2 if squared else 1
+                value = 0.1 ** ((torch.dist(x[j, :, 0], anchors[m]).item() / nearest) ** power)
+                f[j] += 10 * value * task.embedding[:, categories[m]].double()
+        torch.testing.assert_close(task.latent(x, hidden)[..., 0], f, rtol=1e-10, atol=1e-10)
+
+
+def test_labels_follow_their_probabilities():
+    task = Anchors(N=1)
+    normals = torch.randn(task.normals, 20_000, generator=torch.Generator().manual_seed(0))
+    p, y = task.truth(normals), task.batch(normals).target[0].long()
+    counts = torch.bincount(y, minlength=25).double()
+    expected = p.sum(1).double()
+    z = (counts - expected) / (p * (1 - p)).sum(1).double().sqrt()
+    assert z.abs().max() < 4.5
+    assert (y == p.argmax(0)).double().mean().item() == pytest.approx(p.amax(0).mean().item(), abs=0.012)
+
+
+def test_quadrants_run_counter_clockwise_and_have_four_categories():
+    task = Quadrants(N=200)
+    normals = torch.randn(task.normals, 3, generator=torch.Generator().manual_seed(0))
+    x, _, _ = task._parts(normals)
+    rows = (task.N + 1) * 2
+    f = task.latent(x, normals[rows : rows + task.hidden])
+    chosen = normals[rows : rows + 20].topk(4, dim=0).indices
+    signs = {(True, True): 0, (False, True): 1, (False, False): 2, (True, False): 3}
+    for b in range(3):
+        for i in range(task.N + 1):
+            q = signs[bool(x[i, 0, b] >= 0), bool(x[i, 1, b] >= 0)]
+            torch.testing.assert_close(f[i, :, b], task.embedding[:, chosen[q, b]])
+
+
+def test_a_smaller_set_begins_the_larger_one_and_batches_come_from_it():
+    task = Anchors()
+    few, many = contexts.draw(task, 5, 0), contexts.draw(task, 1500, 0)
+    torch.testing.assert_close(many.context[..., :5], few.context)
+    chosen = contexts.ContextSet(task, 5, "inner", among_keys=True)
+    batch = chosen.batch(torch.randn(2, 1, 64, generator=torch.Generator().manual_seed(0)))
+    assert batch.context.shape == (2, 10, 12, 64)
+    rows = contexts.seen_as(few, "inner", True).context
+    for b in range(64):
+        assert any(torch.equal(batch.context[1, ..., b], rows[..., k]) for k in range(5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Anchors(N=0),
+        lambda: Anchors(inputs="sphere"),
+        lambda: Quadrants(d=3),
+        lambda: contexts.ContextSet(Anchors(), 0),
+        lambda: contexts.seen_as(contexts.draw(Anchors(), 2, 0), "angle"),
+        lambda: symmetry.affine_group(3),
+    ],
+)
+def test_what_defines_no_task_is_refused(make):
+    with pytest.raises(UserError):
+        make()
+
+
+def test_bounds_move_with_the_draw_and_rule_out_normal_inputs():
+    values, _ = bounds.records(12, 512)
+    assert values["we-draw/quadrants_sd"] > 0.02
+    assert judge("q-kernel", values).word in GREEN
+    assert values["q-kernel/normal_squared_possible"] == 0
+    still = {"we-draw/quadrants_sd": 0.001, "we-draw/share_below": 1.0}
+    assert judge("q-we-draw", values).word in RED
+    assert judge("q-we-draw", still).word in GREEN
+
+
+# -- equations ----------------------------------------------------------------------------------------------------------
+
+
+def test_equations_and_their_verdicts():
+    values = exact.functional_form(5) | exact.equation_39() | exact.signs() | exact.equations_54_to_56()
+    values |= exact.gaussian(5) | exact.multi_kernel(3) | structure.parameters()
+    for claim in ("eq2-3", "gaussian", "params", "q-signs"):
+        assert judge(claim, values).word in GREEN
+    for claim in ("q-eq14", "q-eq39", "q-eq54-56", "typos"):
+        assert judge(claim, values).word == "inconsistent"
+    assert failing(judge("multi-kernel", values)) == {"multi-kernel/mixed"}
+    assert failing(judge("params", values)) == {"params/gd_scalar", "params/tf_narrow_millions"}
+    assert min(values["eq54/with_F"], values["eq54/with_T"]) > 0.1
+    repaired = values | {"eq14/printed": values["eq14/with_mean"]}
+    assert judge("q-eq14", repaired).word in GREEN
+    assert values["multi-kernel/mixed_corrected"] <= 1e-12
+
+
+def test_mutation_wrong_rate_of_the_gaussian_case(monkeypatch):
+    monkeypatch.setattr(
+        exact.estimators,
+        "vanilla_gd",
+        lambda eta, x, y, x_q: 2 * eta * ((x @ x_q[..., None])[..., 0] * y).mean(-1),
+    )
+    assert failing(judge("gaussian", exact.gaussian(5))) == {"gaussian/he2025"}
+
+
+def test_expectation_is_the_mean_embedding():
+    w, f = torch.randn(5, 25, dtype=torch.float64), torch.randn(3, 5, dtype=torch.float64)
+    for row, x in zip(descent.expectation(w, f), f, strict=True):
+        p = [math.exp(float(w[:, c] @ x)) for c in range(25)]
+        mean = sum(p[c] * w[:, c] for c in range(25)) / sum(p)
+        torch.testing.assert_close(row, mean, rtol=1e-12, atol=1e-12)
+
+
+# -- erasure ------------------------------------------------------------------------------------------------------------
+
+
+def test_erasure_of_rbf_and_softmax():
+    values = erasure.curve_records(erasure.curves(20))
+    assert failing(judge("q-erasure", values)) == {
+        f"erasure/softmax_own_{at}" for at in ("d10_N10", "d10_N125", "d2_N100")
+    }
+    assert values["erasure/softmax_own_d2_N100"] < 0.1 < 0.9 < values["erasure/softmax_own_d10_N10"]
+    one = torch.tensor([[1.0, 0.0], [2.0, 0.0]], dtype=torch.float64)  # the longer vector attracts both
+    from iclbook.theory.wang2025.erasure import quality, softmax_weights
+
+    assert quality(softmax_weights(one, 100.0, 4)).own == 0.5
+
+
+# -- Theorem 2 ----------------------------------------------------------------------------------------------------------
+
+
+def test_population_model_is_the_chapters_and_its_gradient_autograds():
+    source = torch.Generator().manual_seed(0)
+    w = torch.randn(3, 8, generator=source, dtype=torch.float64)
+    x, y, _ = population.prompts(3, 5, 4, w, 0)
+    b, t = theorem2.at_scalars(torch.tensor([0.75, 0.5]).double(), torch.tensor([1.25, 0.5]).double())
+    for p in range(3):
+        f = torch.zeros(6, 3, dtype=torch.float64)
+        for scale, step in ((0.75, 1.25), (0.5, 0.5)):
+            new = f.clone()
+            for j in range(6):
+                k = torch.softmax(torch.stack([scale * x[p, i] @ x[p, j] for i in range(5)]), 0)
+                for i in range(5):
+                    new[j] += step * k[i] * (w[:, y[p, i]] - descent.expectation(w, f[i]))
+            f = new
+        torch.testing.assert_close(population.functions(b, t, x[p], y[p], w), f, rtol=1e-10, atol=1e-10)
+    grads = population.gradients(b, t, x, y, w)
+    b.requires_grad_(True)
+    (mean,) = torch.autograd.grad(population.mean_loss(b, t, x, y, w), b)
+    torch.testing.assert_close(grads[0].mean(0), mean, rtol=1e-9, atol=1e-11)
+
+
+def test_groups_decide_the_question_of_the_smallest():
+    values = theorem2.groups()
+    assert values["thm2-group/order_d2"] == 6
+    assert values["thm2-group/closed"]
+    assert min(values["thm2-group/rotations_defect"]) > 0.5  # rotations commute with each other
+    wrong = values | {
+        "thm2/group_p": 0.5,
+        "thm2-group/defect_d10": symmetry.defect(symmetry.affine_group(10)[:11]),
+    }
+    assert failing(judge("q-thm2-group", wrong)) == {
+        "thm2-group/defect_d10"
+    }  # the translations alone do not suffice
+    assert judge("q-thm2-group", values | {"thm2/group_p": 0.5}).word in GREEN
+
+
+@pytest.mark.slow
+def test_shape_of_the_gradient_under_four_laws():
+    values, _ = theorem2.shapes(2000)
+    assert min(values[f"thm2/{law}_p"] for law in ("sphere", "cube", "group")) > 1e-3
+    assert values["thm2/skewed_p"] < 1e-6
+
+
+def test_p_values_of_known_samples():
+    rng = np.random.default_rng(0)
+    noise = torch.from_numpy(rng.standard_normal((4000, 1, 3, 3)))
+    eye = torch.eye(3, dtype=torch.float64)
+    assert theorem2.summarise(noise + 0.5 * eye).p_shape > 1e-3
+    assert theorem2.summarise(noise + 0.5 * eye).p_zero < 1e-10
+    tilted = noise.clone()
+    tilted[..., 0, 1] += 0.2
+    assert theorem2.summarise(tilted).p_shape < 1e-10
