@@ -43,11 +43,6 @@ def neglected(alpha: Tensor, u: Tensor) -> Tensor:
     return weight.sum(-2, keepdim=True) / weight - 1
 
 
-def value_step_of_weights(dv: Tensor, x: Tensor, rate: float) -> Tensor:
-    """What a step on ``W_V`` (equation 31) does to the values: equation 33 mixed by the Gram matrix of the inputs, ``-rate (x x^T) dL/dv``."""
-    return -rate * (x @ x.mT) @ dv
-
-
 def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tensor, rate: float) -> Tensor:
     """What steps on ``W_Q`` and ``W_K`` (equations 29, 30) do to the scores, to first order in the rate."""
     gram = x @ x.mT

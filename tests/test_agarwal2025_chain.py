@@ -1,0 +1,358 @@
+"""agarwal2025: the sticky chain, full-batch training, Table 1's measurements, and mutations that must turn a named claim red."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.claims import load_ledger
+from iclbook.errors import UserError
+from iclbook.experiments.agarwal2025 import chain, follow, full_batch, regularisation, short, shown, studies
+from iclbook.experiments.agarwal2025.chain import Curves
+from iclbook.experiments.agarwal2025.full_batch import EM, SGD, Arm, ArmSpec, FullBatch, arm_runs, arms_of
+from iclbook.experiments.agarwal2025.studies import extensions
+from iclbook.experiments.study import Study, pack
+from iclbook.models.single_head import SingleHead
+from iclbook.store import Results
+from iclbook.tasks.sticky_chain import LEAVING, StickyChain
+from iclbook.training import Sgd, Trainer
+
+LEDGER = load_ledger("agarwal2025")
+SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
+
+
+def holds(claim: str, key: str, value, reading: str | None = None) -> bool:
+    """Whether the parts of this claim that read ``key`` accept ``value``."""
+    parts = [p for p in LEDGER.claim(f"agarwal2025/{claim}").parts if p.key == key]
+    parts = [p for p in parts if reading is None or p.reading == reading]
+    assert parts, f"{claim} has no part on {key}"
+    return all(p.rule.check(value, {}) for p in parts)
+
+
+def small(arms=(SGD, EM), seeds=(1, 2), T=60, steps=12, alternating=False) -> Study:
+    task = StickyChain(T=T)
+    spec = ArmSpec(
+        "runs",
+        SingleHead,
+        tuple(SIZES.items()),
+        arm_runs(arms, seeds),
+        Sgd(),
+        (),
+        full_batch.mean_cross_entropy,
+        arms,
+        task,
+        alternating,
+    )
+    return Study("agarwal2025", "small", FullBatch(task), (spec,), steps, 1, (4, 8, 12))
+
+
+# -- the chain ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leaving", LEAVING)
+def test_transitions_are_probabilities(leaving):
+    p = StickyChain(leaving, 0.4).transition
+    assert (p >= 0).all()
+    np.testing.assert_allclose(p.sum(1), 1)
+    np.testing.assert_allclose(
+        StickyChain(leaving).stationary @ StickyChain(leaving).transition, StickyChain(leaving).stationary
+    )
+
+
+def test_published_chain_stays_longer_than_stated():
+    assert StickyChain("code").transition[0, 0] == pytest.approx(
+        0.3 + 0.7 * 0.3 / (3.9166667 + 0.3), abs=1e-6
+    )
+    assert StickyChain("nearer").transition[0, 0] == 0.3
+    near, far = StickyChain("nearer").transition[0], StickyChain("farther").transition[0]
+    assert near[1] > near[4]
+    assert far[1] < far[4]
+
+
+def test_mutation_wrong_chain():
+    """Only the published chain, in nats, has the printed entropy rate."""
+    values = chain.rate_values()
+    assert [key for key in values if holds("q-entropy-rate", key, values[key])] == ["rate/code_nats"]
+    assert holds("table1", "table1/code/minimum", StickyChain("code").entropy_rate)
+    assert not holds("table1", "table1/text/minimum", StickyChain("nearer").entropy_rate)
+    for wrong in ("nearer", "farther", "modulo"):
+        assert not holds("table1", "table1/code/minimum", StickyChain(wrong).entropy_rate)
+
+
+def test_sequences_follow_the_transitions():
+    task = StickyChain("nearer", T=20_000, d=2)
+    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    y = seq.y.numpy()
+    counts = np.zeros((8, 8))
+    np.add.at(counts, (y[:-1], y[1:]), 1)
+    np.testing.assert_allclose(counts / counts.sum(1, keepdims=True), task.transition, atol=0.03)
+
+
+def test_inputs_show_the_previous_symbol():
+    task = StickyChain(T=50, noise=0.0)
+    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1)
+    assert (state[1:] == seq.y[:-1]).all()
+    assert len(seq.y) == 49
+
+
+@pytest.mark.parametrize("kwargs", [{"leaving": "left"}, {"stay": 1.0}, {"T": 1}, {"n": 2}, {"noise": -1.0}])
+def test_chains_that_are_none_are_refused(kwargs):
+    with pytest.raises(UserError):
+        StickyChain(**kwargs)
+
+
+def test_filter_against_all_paths_and_clean_limit():
+    assert chain.filter_error() <= 1e-12
+    task = StickyChain(T=400, noise=0.0)
+    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
+    expected = -np.log(task.transition[state, seq.y.numpy()]).mean()
+    assert task.bayes_loss(seq) == pytest.approx(expected, rel=1e-12)
+
+
+def test_filter_beats_the_last_input_alone():
+    """With strong noise the past helps: filtering must not be worse than Bayes on the current input only."""
+    task = StickyChain(T=3000, stay=0.9, d=3, noise=2.0)
+    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    x, means = seq.x.double().numpy(), seq.means.double().numpy()
+    likelihood = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 8)
+    posterior = likelihood * task.stationary
+    memoryless = posterior / posterior.sum(1, keepdims=True) @ task.transition
+    loss = -np.log(memoryless[np.arange(len(x)), seq.y.numpy()]).mean()
+    assert task.bayes_loss(seq) < loss - 0.1
+
+
+# -- training -------------------------------------------------------------------------------------------------------------
+
+
+def naive(seed: int, rates: dict[str, float], steps: int, T: int = 60) -> dict[str, torch.Tensor]:
+    """Plain autograd gradient descent, as a careful author would write it."""
+    own = full_batch.data(StickyChain(T=T), seed)
+    model = SingleHead()
+    model.initialise(full_batch.generator(seed, 0), full_batch.INIT_SCALE)
+    for _ in range(steps):
+        loss = torch.nn.functional.cross_entropy(model(own.train.x), own.train.y)
+        grads = torch.autograd.grad(loss, list(model.parameters()))
+        with torch.no_grad():
+            for (name, p), g in zip(model.named_parameters(), grads, strict=True):
+                p -= rates[name] * g
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("arm", [0, 1])
+def test_trainer_equals_a_plain_loop(arm):
+    """SGD and the schedule, with its own rate for W_V."""
+    study = small()
+    trainer = study.trainer("cpu", False)
+    trainer.train(progress=False)
+    rates = dict.fromkeys(full_batch.MATRICES, 0.01) | ({"W_V": 0.1} if arm else {})
+    expected = naive(2, rates, 12)
+    found = trainer.parameters()["runs"]
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name][2 * arm + 1], value.numpy(), atol=2e-6)
+
+
+def test_a_run_alone_equals_the_run_in_the_ensemble():
+    study = small()
+    spec = study.groups[0]
+    alone = dataclasses.replace(study, groups=(dataclasses.replace(spec, runs=(spec.runs[1],), arms=(SGD,)),))
+    both = [s.trainer("cpu", False).train(progress=False)["runs"] for s in (study, alone)]
+    np.testing.assert_allclose(both[0].circuits["nll"][:, 1], both[1].circuits["nll"][:, 0], atol=1e-6)
+
+
+def test_arms_of_runs_and_of_runs_cut_out():
+    arms = (SGD, Arm("fast", 0.1), EM)
+    runs = arm_runs(arms, (5, 6))
+    assert [a.name for a in arms_of(runs, arms)] == ["sgd", "sgd", "fast", "fast", "em", "em"]
+    assert [a.name for a in arms_of(runs[2:3], arms)] == ["fast"]
+    with pytest.raises(UserError):
+        arm_runs((), (1,))
+
+
+def test_alternation_uses_fresh_gradients_for_routing():
+    trainer = small((EM,), (3,), steps=1, alternating=True).trainer("cpu", False)
+    start = {k: torch.from_numpy(v[0]) for k, v in trainer.parameters()["runs"].items()}
+    trainer.train(progress=False)
+    after = {k: torch.from_numpy(v[0]) for k, v in trainer.parameters()["runs"].items()}
+    own = full_batch.data(StickyChain(T=60), 3)
+    first = full_batch.step(own.train.x, own.target, *[start[n] for n in full_batch.MATRICES])
+    moved = start | {"W_V": start["W_V"] - 0.1 * first.W_V}
+    torch.testing.assert_close(after["W_V"], moved["W_V"])
+    second = full_batch.step(own.train.x, own.target, *[moved[n] for n in full_batch.MATRICES])
+    torch.testing.assert_close(after["W_O"], start["W_O"] - 0.01 * second.W_O)
+
+
+def test_measurements_of_a_run():
+    study = small(steps=1)
+    history = study.trainer("cpu", False).train(progress=False)["runs"]
+    own = full_batch.data(StickyChain(T=60), 1)
+    model = SingleHead()
+    model.initialise(full_batch.generator(1, 0), full_batch.INIT_SCALE)
+    with torch.no_grad():
+        logs = model(own.train.x).log_softmax(-1)
+    c = {name: value[0, 0] for name, value in history.circuits.items()}
+    assert c["nll"] == pytest.approx(float(torch.nn.functional.nll_loss(logs, own.train.y)), abs=1e-5)
+    assert c["entropy"] == pytest.approx(float(-(logs.exp() * logs).sum(1).mean()), abs=1e-5)
+    assert c["accuracy"] == pytest.approx(float((logs.argmax(1) == own.train.y).float().mean()))
+    assert c["kl"] == 0
+    assert (history.circuits["kl"][-1, 2:] > 0).all()
+
+
+def test_interrupted_training_resumes_to_the_same_numbers(tmp_path):
+    study = small()
+    whole = study.trainer("cpu", False).train(progress=False)["runs"]
+    study.trainer("cpu", False).train(tmp_path / "c.pt", progress=False, until=5)
+    resumed = study.trainer("cpu", False)
+    assert isinstance(resumed, Trainer)
+    np.testing.assert_array_equal(
+        resumed.train(tmp_path / "c.pt", progress=False)["runs"].circuits["nll"], whole.circuits["nll"]
+    )
+
+
+def test_every_study_of_both_profiles_can_be_described():
+    for profile in ("smoke", "paper"):
+        for name, study in studies(profile).items():
+            assert study.name == name
+            assert study.describe()
+
+
+def test_extensions_bring_fifty_more_seeds():
+    for kind in ("code", "nearer"):
+        every = (*studies("paper").values(), *extensions().values())
+        own = [s for s in every if not s.name.startswith("tunnel") and chain.chain_of(s).leaving == kind]
+        own = [s for s in own if s.name != "small_start"]
+        assert len({run.seed for study in own for run in study.groups[0].runs}) == 55
+
+
+# -- measurements ---------------------------------------------------------------------------------------------------------
+
+
+def curves(end: float, seeds=(42, 2024, 1337)) -> Curves:
+    steps = np.arange(0, 1001, 100)
+    fall = np.linspace(0, 1, 11)[:, None]
+    speeds = 1 + 0.01 * np.arange(len(seeds)) * (end < 1.9)
+    nll = 2.08 - (2.08 - end) * fall * speeds
+    return Curves(
+        steps, seeds, {"nll": nll, "entropy": nll, "accuracy": 2.2 - nll, "kl": 0 * nll + 0.1 * fall}
+    )
+
+
+def test_steps_to_a_level_are_interpolated():
+    fast, slow = curves(1.88), curves(1.98)
+    np.testing.assert_allclose(chain.steps_to(fast, slow["nll"][-1]), [500, 500 / 1.01, 500 / 1.02])
+    np.testing.assert_allclose(chain.steps_to(slow, np.full(3, 0.0)), 1000)
+
+
+def test_table_and_curves():
+    found = chain.table(curves(1.88), curves(1.98), (42, 2024, 1337))
+    assert found["speedup"] == pytest.approx(2.02, abs=0.001)
+    assert found["loss_em"] == pytest.approx(1.878)
+    ahead = chain.curve_values({"a": (curves(1.88), curves(1.98))}, after=200)
+    assert all(holds("fig6-8", key, value) for key, value in ahead.items())
+
+
+def test_mutation_arms_swapped():
+    behind = chain.curve_values({"a": (curves(1.98), curves(1.88))}, after=200)
+    assert not any(holds("fig6-8", key, value) for key, value in behind.items())
+
+
+def test_smaller_start_is_kept_apart():
+    """Runs from other initial weights must not be averaged with the others."""
+    one = small()
+    spec = one.groups[0]
+    runs = tuple(dataclasses.replace(run, init_scale=0.05) for run in spec.runs)
+    every = {
+        "published": one,
+        "small": dataclasses.replace(one, groups=(dataclasses.replace(spec, runs=runs),)),
+    }
+    stored = {
+        name: Results(pack(study.trainer("cpu", False).train(progress=False)), {})
+        for name, study in every.items()
+    }
+    found, alone = chain.gather(every, stored, "code"), chain.arms(one, stored["published"])
+    np.testing.assert_array_equal(found["em"]["nll"], alone["em"]["nll"])
+    assert chain.gather({"small": every["small"]}, {"small": stored["small"]}, "code") == {}
+
+
+def test_intervals_and_widths():
+    low, high = chain.paired_interval(np.array([1.0, 2.0, 3.0]))
+    assert (low + high) / 2 == pytest.approx(2)
+    assert high - 2 == pytest.approx(4.302653 / np.sqrt(3))
+    assert chain.welch(0.3, 0.4, 5) == pytest.approx(2.8 * 0.5 / np.sqrt(5))
+    assert holds("fair-baseline", "fair/interval_uniform0.1", [-2.0, -1.0])
+    assert not holds("fair-baseline", "fair/interval_uniform0.1", [-2.0, 0.1])
+
+
+def test_speed_left():
+    steps = np.arange(0, 101, 5)
+    even = np.linspace(0, 1, 21)[:, None] * np.ones((21, 3))
+    assert follow.speed_left(even, steps) == pytest.approx((1, 1))
+    assert max(follow.speed_left(1 - np.exp(-even * 20), steps)) < 1e-3
+
+
+def test_joined_counts_a_seed_once():
+    both = chain.joined([curves(1.9, (1, 2)), curves(1.9, (2, 3))])
+    assert both.seeds == (1, 2, 3)
+    assert both["nll"].shape == (11, 3)
+
+
+def test_weights_by_hand_are_near_the_floor():
+    assert chain.by_hand(StickyChain("code", T=1000), 42) < 0.085
+
+
+def test_gradient_exponents():
+    values = follow.size_exponents(StickyChain(T=150), (1,))
+    np.testing.assert_allclose(values["sizes/exponents"], values["sizes/predicted"], atol=0.1)
+
+
+def test_summed_loss_is_cut_where_it_overflows():
+    losses = follow.summed_loss(StickyChain(T=200), 42, 80)
+    assert np.isfinite(losses).all()
+    assert not holds("q-eq9-sum", "sum/loss", float(losses[-1]))
+
+
+def test_settling_times():
+    left = np.array([1.0, 0.5, 0.2, 0.05, 0.0])
+    assert follow.settles(left, np.array([0, 10, 20, 30, 40])) == pytest.approx(20 + 10 * 0.1 / 0.15)
+    assert follow.way_left(np.linspace(1, 0, 5)[:, None, None] * np.ones((5, 3, 2)))[2] == pytest.approx(0.5)
+
+
+def test_followed_runs_and_diagnostics():
+    study = studies("smoke")["shown"]
+    spec = dataclasses.replace(study.groups[0], chain=StickyChain(T=80))
+    study = dataclasses.replace(study, task=FullBatch(spec.chain), groups=(spec,), steps=40)
+    results = Results(pack(study.trainer("cpu", False).train(progress=False)), {})  # writes no file
+    run = follow.followed(study, results, "em")[1]
+    w = run.weights(0)
+    model = SingleHead()
+    model.initialise(full_batch.generator(run.seed, 0), full_batch.INIT_SCALE)
+    torch.testing.assert_close(w.W_V.float(), model.W_V.detach())
+    torch.testing.assert_close(w.W_O.float(), model.W_O.detach())
+    values = follow.diagnostic_values(run, 1)
+    assert values["diag/exact"] < 1e-9
+    assert follow.activation_ratio([run])["sizes/activation_v_over_qk"] > 0
+    found = follow.diagnose(run, 0)
+    assert float(found.usage.sum()) == pytest.approx(79)
+    assert float(found.by_position.sum()) == pytest.approx(79)
+    paths, share = follow.projected([run])
+    assert paths[0].shape == (len(run.steps), 79, 2)
+    assert 0 < share <= 1
+    assert shown.first_component(np.array([[1.0, 0], [2, 0]])) == pytest.approx(1)
+
+
+def test_regularisation_runs():
+    """The error of the first-order picture is of the next order, also between single rates; dropout is measured at every rate."""
+    values = regularisation.measure((1,), T=60, steps=10)
+    assert values["reg/rate_exponent"] == pytest.approx(1, abs=0.1)
+    assert len(values["reg/dropout_even"]) == len(regularisation.DROPOUTS)
+    assert values["reg/norm_spread"] < 0.01
+
+
+def test_race_of_ratio_one_is_sgd():
+    race = short.race(1.0, 0.3, T=60, steps=5)
+    np.testing.assert_array_equal(race.schedule, race.sgd)
+    np.testing.assert_array_equal(race.uniform, race.sgd)

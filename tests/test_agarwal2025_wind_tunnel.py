@@ -1,0 +1,297 @@
+"""agarwal2025, the wind tunnel: exact posteriors against enumeration, the models against plain loops, and a run alone against the ensemble."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.claims import load_ledger
+from iclbook.errors import UserError
+from iclbook.experiments.agarwal2025 import wind_tunnel as tunnel
+from iclbook.experiments.agarwal2025.tunnel_specs import probe, soft_cross_entropy
+from iclbook.models.causal_transformer import CausalTransformer
+from iclbook.models.lstm import Lstm, lstm_scan
+from iclbook.models.prefix_mlp import PrefixMlp
+from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
+from iclbook.tasks.bijection_elimination import BijectionElimination
+from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
+from iclbook.training import Group, Run, Trainer
+
+LEDGER = load_ledger("agarwal2025")
+HMM, BIJECTION = HmmFiltering(3, 2, 4), BijectionElimination(4, 4)
+
+
+def normals(task, n: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(task.normals, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# -- hidden Markov models ---------------------------------------------------------------------------------------------
+
+
+def enumerated(transition, emission, seen) -> np.ndarray:
+    """``p(s_t | o_1..o_t)`` of one sequence by summing over every path of hidden states: ``(K, S)``."""
+    states, length = transition.shape[0], seen.shape[0]
+    symbol = seen.argmax(1)
+    found = np.zeros((length, states))
+    for t in range(length):
+        for path in itertools.product(range(states), repeat=t + 1):
+            p = 1 / states
+            for k in range(t + 1):
+                p *= emission[path[k], symbol[k]] * (transition[path[k - 1], path[k]] if k else 1)
+            found[t, path[t]] += p
+    return found / found.sum(1, keepdims=True)
+
+
+def test_filter_against_enumeration_of_all_paths():
+    transition, emission, seen = HMM.draw(normals(HMM, 6))
+    exact = posteriors(transition, emission, seen)
+    for b in range(6):
+        want = enumerated(*(part[..., b].numpy() for part in (transition, emission, seen)))
+        np.testing.assert_allclose(exact[..., b].numpy(), want, atol=1e-14)
+    np.testing.assert_allclose(
+        memoryless(emission, seen)[0], exact[0], atol=1e-14
+    )  # one observation: no memory needed
+
+
+def test_hmm_sequences_follow_their_matrices():
+    """Frequencies of hidden moves are not visible; those of two neighbouring observations are, for fixed matrices."""
+    task = HmmFiltering(2, 3, 2)
+    z = normals(task, 200_000, 1)
+    z[: -2 * task.length] = z[: -2 * task.length, :1]  # the same matrices for all
+    transition, emission, seen = task.draw(z)
+    for m in (transition, emission):
+        torch.testing.assert_close(m.sum(1), torch.ones_like(m.sum(1)))
+    start = torch.full((2,), 0.5, dtype=torch.float64)
+    joint = torch.einsum("s,so,sr,rp->op", start, emission[..., 0], transition[..., 0], emission[..., 0])
+    counted = torch.einsum("ob,pb->op", seen[0], seen[1]) / 200_000
+    assert (counted - joint).abs().max() < 5 * math.sqrt(0.25 / 200_000)
+
+
+def test_cut_off_rows_and_tokens():
+    z = normals(HMM, 500, 2)
+    transition, emission, seen = HMM.draw(z)
+    assert transition.min() > 0.05 / (1 + 2 * 0.05)
+    assert emission.min() > 0.05 / (1 + 0.05) - 1e-12
+    tokens = HMM.batch(z).context
+    assert tokens.shape == (HMM.tokens, HMM.token_width, 500) == (10, 11, 500)
+    torch.testing.assert_close(tokens[:3, :3], transition)
+    torch.testing.assert_close(tokens[3:6, :2], emission)
+    torch.testing.assert_close(tokens[6:, 9:], seen)
+    assert (seen.sum(1) == 1).all()
+    assert (tokens[6:, :9] == 0).all()
+
+
+# -- bijections -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("distinct", [True, False])
+def test_bijection_posterior_against_enumeration(distinct):
+    task = BijectionElimination(4, 4, distinct)
+    z = normals(task, 20, 3)
+    keys, images = task.draw(z)
+    exact = task.exact(z)
+    for b in range(20):
+        for k in range(4):
+            want = np.zeros(4)
+            for pi in itertools.permutations(range(4)):
+                if all(pi[keys[j, b]] == images[j, b] for j in range(k)):
+                    want[pi[keys[k, b]]] += 1
+            np.testing.assert_allclose(exact[k, :, b].numpy(), want / want.sum(), atol=1e-14)
+
+
+def test_bijection_entropies_and_tokens():
+    z = normals(BIJECTION, 50, 4)
+    keys, images = BIJECTION.draw(z)
+    left = torch.log2(torch.arange(4.0, 0, -1, dtype=torch.float64))
+    torch.testing.assert_close(entropy_bits(BIJECTION.exact(z)), left[:, None].expand(-1, 50))
+    batch = BIJECTION.batch(z)
+    assert batch.context.shape == (7, 8, 50)
+    assert (batch.context[::2].argmax(1) == keys).all()
+    assert (batch.context[1::2].argmax(1) - 4 == images[:-1]).all()
+    assert (batch.target.argmax(1) == images).all()
+    assert all(len(set(keys[:, b].tolist())) == 4 for b in range(50))
+
+
+@pytest.mark.parametrize("wrong", [{"length": 5}, {"symbols": 1}, {"length": 0}])
+def test_impossible_bijections_are_refused(wrong):
+    with pytest.raises(UserError):
+        BijectionElimination(**{"symbols": 4, "length": 4, **wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"states": 1}, {"length": 0}, {"floor": 0.4}])
+def test_impossible_hmms_are_refused(wrong):
+    with pytest.raises(UserError):
+        HmmFiltering(**wrong)
+
+
+@pytest.mark.parametrize("task", [HMM, BIJECTION, BijectionElimination(4, 3, False)])
+def test_batches_for_any_leading_axes(task):
+    z = normals(task, 12, 5)
+    apart = z.unflatten(-1, (3, 4)).movedim(-2, 0)  # (3, normals, 4)
+    together, split = task.batch(z), task.batch(apart)
+    for a, b in zip(together, split, strict=True):
+        torch.testing.assert_close(a.unflatten(-1, (3, 4)).movedim(-2, 0), b)
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+
+
+def build(name: str, task):
+    model, kwargs = tunnel.architectures(task)[name]
+    net = model(**kwargs).double()
+    net.initialise(torch.Generator().manual_seed(0), 1.0)
+    return net
+
+
+@pytest.mark.parametrize("task", [HmmFiltering(), BijectionElimination(8, 6)])
+def test_models_are_of_about_equal_size(task):
+    counts = {
+        name: sum(p.numel() for p in build(name, task).parameters()) for name in tunnel.architectures(task)
+    }
+    assert max(counts.values()) / min(counts.values()) < 1.25, counts
+
+
+@pytest.mark.parametrize("task", [HMM, BIJECTION])
+@pytest.mark.parametrize("name", ["transformer", "ssm", "lstm", "prefix_mlp"])
+def test_models_do_not_see_the_future(name, task):
+    net = build(name, task)
+    tokens = task.batch(normals(task, 3, 6)).context
+    logits = net(tokens)
+    assert logits.shape == (task.length, task.classes, 3)
+    changed = tokens.clone()
+    changed[-1] += 1
+    after = net(changed)
+    torch.testing.assert_close(after[:-1], logits[:-1])
+    assert not torch.allclose(after[-1], logits[-1])
+    changed = tokens.clone()
+    changed[0] += 1
+    assert not torch.allclose(net(changed)[-1], logits[-1])
+
+
+def test_prefix_mlp_refuses_longer_sequences():
+    net = PrefixMlp(5, 2, length=4)
+    assert net.reads(4)
+    assert not net.reads(5)
+    with pytest.raises(UserError):
+        net(torch.zeros(5, 5, 1))
+
+
+def test_lstm_against_torch():
+    torch.manual_seed(0)
+    theirs = torch.nn.LSTM(4, 3).double()
+    x = torch.randn(6, 2, 4, dtype=torch.float64)  # (T, B, D)
+    want, _ = theirs(x)
+    drive = (
+        torch.einsum("gd,tbd->gtb", theirs.weight_ih_l0, x)
+        + (theirs.bias_ih_l0 + theirs.bias_hh_l0)[:, None, None]
+    )
+    got = lstm_scan(drive, theirs.weight_hh_l0)["h"]
+    torch.testing.assert_close(got.permute(1, 2, 0), want)
+
+
+def test_scan_against_a_plain_loop():
+    g = torch.Generator().manual_seed(1)
+    x, delta = (torch.rand(3, 5, 2, generator=g, dtype=torch.float64) for _ in range(2))
+    a = -torch.rand(3, 4, generator=g, dtype=torch.float64)
+    b, c = (torch.randn(4, 5, 2, generator=g, dtype=torch.float64) for _ in range(2))
+    got = selective_scan(x, delta, a, b, c)
+    for w, s in itertools.product(range(3), range(2)):
+        h = np.zeros(4)
+        for t in range(5):
+            step = delta[w, t, s].item()
+            h = np.exp(a[w].numpy() * step) * h + step * b[:, t, s].numpy() * x[w, t, s].item()
+            assert got[w, t, s].item() == pytest.approx(float(c[:, t, s].numpy() @ h), abs=1e-14)
+
+
+@pytest.mark.parametrize("model", [CausalTransformer, SelectiveSsm, Lstm])
+def test_impossible_models_are_refused(model):
+    with pytest.raises(UserError):
+        model(4, 2, width=0)
+    if model is CausalTransformer:
+        with pytest.raises(UserError):
+            model(4, 2, width=8, n_heads=3)
+
+
+class Oracle(Lstm):
+    """Answers with given distributions."""
+
+    answer: torch.Tensor
+
+    def forward(self, tokens):
+        return torch.log(self.answer.clamp(min=1e-300))
+
+
+def test_measures_of_a_model_that_is_exact():
+    """A model whose logits are the exact log probabilities has no error; the uniform one has the error that entropy leaves."""
+    tokens, exact = probe(HMM, 40)
+
+    net = Oracle(HMM.token_width, 3).double()
+    net.answer = exact
+    net.watch({"train": (tokens, exact)})
+    found = net.circuits()
+    assert max(found["mae_train"].max(), found["kl_train"].abs().max()) < 1e-12
+    flat = build("lstm", HMM)
+    with torch.no_grad():
+        flat.read.zero_()
+    flat.watch({"train": (tokens, exact)})
+    want = (math.log2(3) - entropy_bits(exact)).mean(-1)
+    torch.testing.assert_close(flat.circuits()["mae_train"], want)
+
+
+def test_geometry_of_keys_and_values():
+    net = build("transformer", BIJECTION)
+    symbols = torch.eye(8, dtype=torch.float64)[:4]
+    got = net.key_cosine(symbols)
+    x = net.embed[:, :4]
+    x = x / torch.sqrt((x**2).mean(0) + 1e-6)
+    keys = (net.key[0] @ x).reshape(net.n_heads, -1, 4).detach().numpy()
+    for h, k in enumerate(keys):
+        k = k / np.linalg.norm(k, axis=0)
+        off = np.abs(k.T @ k)[~np.eye(4, dtype=bool)]
+        assert got[h].item() == pytest.approx(off.mean(), abs=1e-12)
+    tokens, exact = probe(BIJECTION, 30)
+    found = net.manifold(tokens, exact)
+    x = net.stream(tokens)[1]
+    x = x / torch.sqrt((x**2).mean(0) + 1e-6)
+    points = torch.einsum("vw,wtb->vtb", net.value[1], x)[:, ::2].reshape(net.width, -1).T.detach().numpy()
+    s = np.linalg.svd(points - points.mean(0), compute_uv=True)
+    assert found["pc1_value"].item() == pytest.approx(s[1][0] ** 2 / (s[1] ** 2).sum(), abs=1e-10)
+    entropy = entropy_bits(exact).flatten().numpy()
+    r = abs(np.corrcoef(s[0][:, 0], entropy)[0, 1])
+    assert found["r_value"].item() == pytest.approx(r, abs=1e-8)
+
+
+# -- training ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["transformer", "ssm", "lstm", "prefix_mlp"])
+def test_a_run_alone_and_in_an_ensemble(name):
+    model, kwargs = tunnel.architectures(HMM)[name]
+
+    def train(seeds):
+        group = Group("g", model(**kwargs), [Run(s, rate=1e-2) for s in seeds], loss=soft_cross_entropy)
+        trainer = Trainer(HMM, [group], 6, 8, compile=False)
+        history = trainer.train(progress=False)["g"]
+        return history.loss[1:], trainer.parameters()["g"]
+
+    losses, params = train([0, 1, 2])
+    alone, own = train([1])
+    np.testing.assert_allclose(losses[:, 1], alone[:, 0], rtol=1e-4)
+    for k in own:
+        np.testing.assert_allclose(params[k][1], own[k][0], rtol=2e-3, atol=2e-4)
+    assert not np.allclose(losses[:, 0], losses[:, 1])
+
+
+def test_loss_is_smallest_at_the_posterior():
+    batch = HMM.batch(normals(HMM, 200, 7))
+
+    def loss(p):
+        return soft_cross_entropy(lambda context: torch.log(p), batch).item()
+
+    exact = HMM.exact(normals(HMM, 200, 7))
+    assert loss(exact) < loss(0.9 * exact + 0.1 / 3)
+    assert loss(exact) == pytest.approx(entropy_bits(exact).mean().item() * math.log(2))

@@ -1,0 +1,153 @@
+"""agarwal2025, the wind tunnel: its records and figures, and mutations of the exact posteriors that turn a claim red."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+
+from iclbook import store
+from iclbook.claims import Record, load_ledger, verdict
+from iclbook.errors import UserError
+from iclbook.experiments.agarwal2025 import tunnel_records as records
+from iclbook.experiments.agarwal2025 import wind_tunnel as tunnel
+from iclbook.experiments.study import pack
+from iclbook.figures.agarwal2025 import wind_tunnel as draw
+from iclbook.models.lstm import Lstm
+from iclbook.tasks.bijection_elimination import BijectionElimination
+from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, posteriors
+
+LEDGER = load_ledger("agarwal2025")
+HMM = HmmFiltering(3, 2, 4)
+
+
+def normals(task, n: int, seed: int) -> torch.Tensor:
+    return torch.randn(task.normals, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# -- records, claims, mutations -----------------------------------------------------------------------------------------
+
+#: Values with which every part of the claim holds.
+HOLDS = {
+    "tunnel/hmm/transformer": 0.0,
+    "tunnel/hmm/ssm": 0.0,
+    "tunnel/hmm/lstm_over_transformer": 8.5,
+    "tunnel/hmm/lstm_over_ssm": 13.0,
+    "tunnel/bijection/lstm": 0.0,
+    "tunnel/bijection/prior_over_transformer": 10.0,
+    "tunnel/bijection/prefix_mlp_over_transformer": 10.0,
+    "tunnel/keys/ratio": [0.7, 0.7],
+    "tunnel/keys/p": [1e-4, 1e-4],
+    **{f"tunnel/{part}/pc1": [0.87, 0.87] for part in ("value", "output")},
+    **{f"tunnel/{part}/r": [0.95, 0.95] for part in ("value", "output")},
+}
+
+
+def failing(claim: str, values: dict) -> set[str]:
+    result = verdict(
+        LEDGER.claim(f"agarwal2025/{claim}"), {k: Record.make(k, v) for k, v in values.items()}, "paper"
+    )
+    assert "not recorded" not in result.note, result.note
+    return {p.key for p in result.parts if not p.holds}
+
+
+class Oracle(Lstm):
+    """Answers with given distributions."""
+
+    answer: torch.Tensor
+
+    def forward(self, tokens):
+        return torch.log(self.answer.clamp(min=1e-300))
+
+
+def oracle_error(task, answer: torch.Tensor, exact: torch.Tensor) -> float:
+    """Error of the entropy of a model that gives ``answer`` where ``exact`` is held to be right."""
+    net = Oracle(task.token_width, task.classes).double()
+    net.answer = answer
+    net.watch({"train": (torch.zeros(task.tokens, task.token_width, answer.shape[-1]), exact)})
+    return net.circuits()["mae_train"].mean().item()
+
+
+def test_right_filter_keeps_the_claims_green():
+    assert failing("wind-tunnel", HOLDS) == set()
+    found = records.lstm_baseline_records(8000)
+    assert failing("q-lstm-baseline", found) == {"lstm_baseline/uniform"}  # the printed error is no better
+    assert failing("q-lstm-baseline", found | {"lstm_baseline/uniform": [0.5, 0.5]}) == set()
+    assert max(found["lstm_baseline/memoryless"]) < 0.208
+
+
+@pytest.mark.parametrize("wrong", ["transposed", "without transport"])
+def test_wrong_transition_turns_red(monkeypatch, wrong):
+    def broken(transition, emission, seen):
+        eye = torch.eye(transition.shape[0], dtype=transition.dtype)[..., None]
+        return posteriors(
+            transition.transpose(0, 1) if wrong == "transposed" else eye.expand_as(transition), emission, seen
+        )
+
+    task = HmmFiltering(3, 3, 10)
+    z = normals(task, 400, 8)
+    error = oracle_error(task, posteriors(*task.draw(z)), broken(*task.draw(z)))
+    assert failing("wind-tunnel", HOLDS | {"tunnel/hmm/transformer": error}) == {"tunnel/hmm/transformer"}
+    found = records.hmm_baselines(HmmFiltering(5, 5, 20), 2000)["memoryless"]
+    monkeypatch.setattr(records, "posteriors", broken)
+    assert abs(records.hmm_baselines(HmmFiltering(5, 5, 20), 2000)["memoryless"] - found).mean() > 0.01
+
+
+def test_missing_elimination_turns_red():
+    task = BijectionElimination(8, 6)
+    exact = task.exact(normals(task, 100, 9))
+    error = oracle_error(task, exact, torch.full_like(exact, 1 / 8))
+    assert error == pytest.approx(records.prior_error(task).mean(), abs=1e-9)
+    assert failing("wind-tunnel", HOLDS | {"tunnel/bijection/lstm": error}) == {"tunnel/bijection/lstm"}
+
+
+def test_constant_answer_is_the_best_constant():
+    found = records.hmm_baselines(HMM, 2000)
+    entropy = entropy_bits(HMM.exact(records.probe_normals(HMM, 2000)))
+    best = min((entropy - c).abs().mean().item() for c in np.linspace(0, math.log2(3), 400))
+    assert found["constant"].mean() == pytest.approx(best, abs=1e-3)
+    assert found["memoryless"][0] < 1e-12
+
+
+@pytest.fixture(scope="module")
+def smoke() -> tuple[dict, dict]:
+    """Both studies of the smoke profile, trained now: results and studies."""
+    every = {study.name: study for study in tunnel.wind_tunnel_studies("smoke")}
+    found = {}
+    for name, study in every.items():
+        histories = study.trainer("cpu", compile=False).train(progress=False)
+        found[name] = store.Results(pack(histories), {"config": study.describe(), "seconds": 1.0})
+    return found, every
+
+
+def test_smoke_runs_give_every_record(smoke):
+    results, studies = smoke
+    values = records.tunnel_records(results["tunnel_hmm"], results["tunnel_bijection"], studies)
+    failing("wind-tunnel", values)
+    for key in values:
+        LEDGER.require_key(key)
+    assert values["tunnel/seeds"] == 2
+    for model in records.MODELS:  # sixty steps are enough to beat an answer that ignores the input
+        assert values[f"tunnel/bijection/{model}"] < values["tunnel/bijection/prior"]
+    width = studies["tunnel_hmm"].groups[0].model(**dict(studies["tunnel_hmm"].groups[0].kwargs)).width
+    assert records.transformer_width(results["tunnel_hmm"]) == width
+
+
+def test_figures_of_smoke_runs(smoke):
+    results, studies = smoke
+    assert len(draw.errors_by_place(results, studies).axes) == 2
+    assert len(draw.errors_by_step(results).axes) == 2
+    assert len(draw.geometry(results, studies).axes) == 4
+    plt.close("all")
+
+
+def test_studies_of_both_profiles():
+    for profile in ("smoke", "paper"):
+        for study in tunnel.wind_tunnel_studies(profile):
+            assert {g.name for g in study.groups} == set(records.MODELS)
+            assert len({tuple(g.runs) for g in study.groups}) == 1
+    with pytest.raises(UserError):
+        tunnel.wind_tunnel_studies("huge")
