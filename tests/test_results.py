@@ -12,6 +12,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+import torch
 
 from iclbook import experiments, store
 from iclbook.experiments.catalogue import Catalogue
@@ -28,6 +29,15 @@ DOCUMENTS = {
     )
 }
 STUDIES = [(paper, name) for paper, document in DOCUMENTS.items() for name in document.studies("paper")]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Results are made with one thread; more of them round sums otherwise, which Adam's first steps from tiny weights magnify."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]:
