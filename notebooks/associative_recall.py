@@ -47,12 +47,6 @@ style.use()
 paper = profile == "paper"
 READINGS = {"order": stages.experiment(), "k": stages.experiment(window=stages.HEADS)}
 
-
-def record_all(values):
-    for key, value in values.items():
-        record(key, value)
-
-
 # %% [markdown]
 # ## The task
 #
@@ -83,8 +77,8 @@ record.verdict("recall2025/fig2")
 # compared with brute force over every query and every map, on a transformer that reads the tokens.
 
 # %%
-record_all(exact.task_sizes())
-record_all(exact.against_enumeration())
+record.all(exact.task_sizes())
+record.all(exact.against_enumeration())
 record.verdict("recall2025/task")
 
 # %% [markdown]
@@ -109,9 +103,9 @@ record.verdict("recall2025/task")
 built, solution = exact.construction(), exact.solution_matrix()
 fig = draw.construction(solution, built, AssociativeRecall(3, 2))
 plt.show()
-record_all(exact.construction_values(built))
-record_all(exact.figure_three(solution))
-record_all(exact.simplifications_equal())
+record.all(exact.construction_values(built))
+record.all(exact.figure_three(solution))
+record.all(exact.simplifications_equal())
 record.verdict("recall2025/full-model")
 record.verdict("recall2025/fig3")
 record.verdict("recall2025/simplified")
@@ -139,10 +133,10 @@ record.verdict("recall2025/q-construction-rate")
 
 # %%
 c1, c2 = exact.lemma_c1(), exact.lemma_c2_errors()
-record_all({f"lemmaC1/{name}": value for name, value in c1.items()})
-record_all({f"lemmaC2/{name}": value for name, value in c2.items()})
-record_all(exact.lemma_c3())
-record_all(exact.lemma_d())
+record.all({f"lemmaC1/{name}": value for name, value in c1.items()})
+record.all({f"lemmaC2/{name}": value for name, value in c2.items()})
+record.all(exact.lemma_c3())
+record.all(exact.lemma_d())
 record.verdict("recall2025/lemmaC.1-C.3")
 record.verdict("recall2025/lemmaD.1-D.2")
 record.verdict("recall2025/q-lemmaC.1")
@@ -164,8 +158,8 @@ record.verdict("recall2025/q-eq6")
 # $2\beta \frac{e^\alpha - 1}{e^\alpha + k - 1} \cdot \bigl(-(1+\gamma)\, \mathbb{E}\Delta_{1,1}\bigr)$: the 2 is counted twice, and the clock of the printed ODE runs fast by that factor.
 
 # %% mystnb={"image": {"alt": "Alpha and beta against time: the exact flow and the ODE with half of Xi lie on one curve that jumps once; the ODE with the printed Xi jumps at half that time."}} tags=["hide-input"]
-record_all(first_jump.direction())
-record_all(first_jump.sufficient_ode())
+record.all(first_jump.direction())
+record.all(first_jump.sufficient_ode())
 pop, flow = first_jump.run(4, 0.01)
 
 fig = draw.first_jump(
@@ -186,13 +180,13 @@ record.verdict("recall2025/q-xi")
 # prints this plus sign, the theorem a minus.
 
 # %% mystnb={"image": {"alt": "Three candidate quantities against alpha along one flow: the one of the proof is a flat line, the one of the statement and the one with plus beta squared over four bend away."}} tags=["hide-input"]
-record_all(first_jump.conservation())
+record.all(first_jump.conservation())
 fig = draw.conservation(pop, flow)
 plt.show()
 record.verdict("recall2025/thm3.1d")
 record.verdict("recall2025/q-conserved-sign")
 record.verdict("recall2025/q-conserved-window")
-record_all(relaxed.time_scale_without_window())
+record.all(relaxed.time_scale_without_window())
 record.verdict("recall2025/q-noA0-timescale")
 
 # %% [markdown]
@@ -217,9 +211,9 @@ scan, late = first_jump.time_scale(epsilons), first_jump.late_growth()
 window = first_jump.window_time_scale(epsilons)
 fig = draw.time_scales(scan, window, first_jump.ORDERS, late)
 plt.show()
-record_all(first_jump.local_law())
-record_all(first_jump.time_scale_values(scan, window, late))
-record_all(first_jump.other_settings())
+record.all(first_jump.local_law())
+record.all(first_jump.time_scale_values(scan, window, late))
+record.all(first_jump.other_settings())
 SHORT, RATIOS = READINGS["k"], (4.0, 10.0, 100.0, 1e3, 1e4)
 short_scan = stages.plateau_scan(SHORT, RATIOS)
 record("window/plateau_r2", float(np.corrcoef(np.log(RATIOS[1:]), short_scan["length"][1:])[0, 1] ** 2))
@@ -301,7 +295,7 @@ for loss in ("dp", "ce"):
     flows[loss] = p, *stages.follow(p, betas)
 scans = {"order": stages.plateau_scan(READINGS["order"], RATIOS), "k": short_scan}
 for name, found in scans.items():
-    record_all(stages.plateau_values(name, found))
+    record.all(stages.plateau_values(name, found))
 record("plateaus/ratios", RATIOS)
 record("plateaus/k/length", short_scan["length"])
 p, f, times = flows["ce"]
@@ -313,7 +307,7 @@ record("losses/durations_dp", growth["dp"].tolist())
 record("losses/durations_ce", growth["ce"].tolist())
 record("losses/orders_dp", stages.orders_follow(stages.experiment()))
 record("losses/orders_ce", stages.orders_follow(stages.experiment("ce")))
-record_all(stages.losses_agree(40 if paper else 10))
+record.all(stages.losses_agree(40 if paper else 10))
 fig = draw.losses({"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]})
 plt.show()
 record.verdict("recall2025/plateaus")
@@ -350,12 +344,12 @@ for name, p in READINGS.items():
         continue
     rate, key = chosen.effective * (1 - MOMENTUM), "fig1" if name == "order" else "fig1/k"
     edges = {"rate_low": chosen.low * (1 - MOMENTUM), "rate_high": chosen.high * (1 - MOMENTUM)}
-    record_all({f"{key}/rate": rate, f"{key}/scale": chosen.scale, f"{key}/ratio": chosen.ratio})
-    record_all({f"{key}/{edge}": value for edge, value in edges.items()})
+    record.all({f"{key}/rate": rate, f"{key}/scale": chosen.scale, f"{key}/ratio": chosen.ratio})
+    record.all({f"{key}/{edge}": value for edge, value in edges.items()})
     for figure, start in (("fig1", chosen.betas()), ("fig4", chosen.betas()[::-1])):
         run = trainings.sgd(p, start, rate, MOMENTUM, max(stages.SNAPSHOTS) + 500, BATCH, SEEDS)
         runs[figure, name] = run
-        record_all({f"{figure}/{name}/{k}": v for k, v in trainings.staged_share(p, run, start).items()})
+        record.all({f"{figure}/{name}/{k}": v for k, v in trainings.staged_share(p, run, start).items()})
 
 # %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 fig = draw.training(READINGS["order"], runs["fig1", "order"])
@@ -433,8 +427,8 @@ fig = draw.later([(name, c["ratio"], c["predicted"]) for name, c in cases.items(
 plt.show()
 record("later/ratio", [c["ratio"] for c in cases.values()])
 record("later/predicted", [c["predicted"] for c in cases.values()])
-record_all(later.stationarity_values(still))
-record_all(later.jump_counts())
+record.all(later.stationarity_values(still))
+record.all(later.jump_counts())
 record.verdict("recall2025/propA.2")
 record.verdict("recall2025/q-later-jump")
 record.verdict("recall2025/q-stationarity")
@@ -461,7 +455,7 @@ shares = census.census(beta_scales, ratios, n_runs)
 fig = draw.census(shares, beta_scales, ratios)
 plt.show()
 record("census/runs", n_runs)
-record_all(census.census_values(shares, beta_scales, ratios))
+record.all(census.census_values(shares, beta_scales, ratios))
 record.verdict("recall2025/order")
 record.verdict("recall2025/q-order-census")
 
@@ -479,7 +473,7 @@ record.verdict("recall2025/q-order-census")
 found = relaxed.lifted()
 fig = draw.lifted(found, AssociativeRecall(relaxed.ORDER, first_jump.R))
 plt.show()
-record_all(relaxed.verdict_values(found))
+record.all(relaxed.verdict_values(found))
 record("full/A6_difference", relaxed.normalised_difference())
 record.verdict("recall2025/q-idle-head")
 

@@ -58,7 +58,6 @@ from iclbook.figures.agarwal2025 import wind_tunnel as draw_tunnel
 from iclbook.sliders import Slider, show
 from iclbook.tasks.sticky_chain import StickyChain
 
-record = Recorder("agarwal2025", profile)
 style.use()
 paper = profile == "paper"
 
@@ -69,13 +68,7 @@ signs/feedback2 signs/feedback3 fig2-3/best fig2-3/both fig2-3/halved fig2-3/any
 prose/toward_contexts"""
 FORMATS = dict.fromkeys(PERCENT.split(), ".0%")
 FORMATS |= {f"frame/{arm}_{what}": ".0f" for arm in ("sgd", "em", "far") for what in ("attention", "values")}
-
-
-def record_all(values):
-    """Record a dict of measured values."""
-    for key, value in values.items():
-        record(key, value, fmt=FORMATS.get(key))
-
+record = Recorder("agarwal2025", profile, FORMATS)
 
 # %% [markdown]
 # ## The gradients
@@ -96,8 +89,8 @@ def record_all(values):
 # long chains below are trained, and it is checked against autograd as well.
 
 # %%
-record_all(exact.closed_forms())
-record_all(exact.orientation())
+record.all(exact.closed_forms())
+record.all(exact.orientation())
 record.verdict("agarwal2025/eq13-32")
 record.verdict("agarwal2025/q-eq32-orientation")
 
@@ -113,10 +106,10 @@ record.verdict("agarwal2025/q-eq32-orientation")
 # error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
-record_all(exact.first_order())
-record_all(exact.readings_of_updates())
+record.all(exact.first_order())
+record.all(exact.readings_of_updates())
 pairs = exact.dominant_query()
-record_all({key: pairs[key] for key in pairs if key.startswith("dominant/")})
+record.all({key: pairs[key] for key in pairs if key.startswith("dominant/")})
 draw.dominant(pairs)
 plt.show()
 record.verdict("agarwal2025/eq33-43")
@@ -133,8 +126,8 @@ record.verdict("agarwal2025/q-dominant-query")
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the document's sentences holds, from always to never."}} tags=["hide-input"]
 said = statements.signs()
-record_all(said)
-record_all(statements.repeated_e_step())
+record.all(said)
+record.all(statements.repeated_e_step())
 SENTENCES = {
     "signs/scores": "3.4: scores fall where b is above its mean",
     "signs/alpha": "3.3: more weight raises the loss where b > 0",
@@ -188,7 +181,7 @@ SEEDS = range(200 if paper else 30)
 grid = toy.grid(SEEDS)
 draw.settings(grid)
 plt.show()
-record_all(toy.grid_values(grid, len(SEEDS)))
+record.all(toy.grid_values(grid, len(SEEDS)))
 record.verdict("agarwal2025/q-initial-scale")
 
 # %% [markdown]
@@ -213,13 +206,13 @@ record.verdict("agarwal2025/fig2-3")
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
 draw.loss(run, r)
 plt.show()
-record_all(toy.loss_values(run, toy.train(SEEDS, scale, toy.SLOW)))
+record.all(toy.loss_values(run, toy.train(SEEDS, scale, toy.SLOW)))
 record.verdict("agarwal2025/fig4")
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 draw.values(run, r)
 plt.show()
-record_all(toy.motion_values(run))
+record.all(toy.motion_values(run))
 record.verdict("agarwal2025/fig5")
 
 # %% [markdown]
@@ -235,7 +228,7 @@ record.verdict("agarwal2025/fig5")
 step = toy.steepest(run, r)
 draw.geometry(toy.one_step(run, r, step, rate))
 plt.show()
-record_all(toy.one_step_values(run, r, step, rate))
+record.all(toy.one_step_values(run, r, step, rate))
 record.verdict("agarwal2025/fig1")
 
 # %% [markdown]
@@ -273,7 +266,7 @@ show(
 # Which chain has the printed entropy of 1.829?
 
 # %%
-record_all(chain.rate_values())
+record.all(chain.rate_values())
 record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdict("agarwal2025/q-entropy-rate")
 
@@ -289,7 +282,7 @@ record.verdict("agarwal2025/q-entropy-rate")
 
 # %%
 code, text = (StickyChain(kind, T=2000 if paper else 300) for kind in ("code", "nearer"))
-record_all(chain.floor_values(code, 40 if paper else 10))
+record.all(chain.floor_values(code, 40 if paper else 10))
 record.verdict("agarwal2025/q-bayes-floor")
 
 # %% [markdown]
@@ -321,13 +314,13 @@ tables = {
     "text's chain": chain.table(em_text, sgd_text, PAPER_SEEDS),
     "published, half start": chain.table(small["em"], small["sgd"], PAPER_SEEDS),
 }
-record_all(chain.table_values("code", code, tables["published chain"]))
-record_all(chain.table_values("text", text, tables["text's chain"]))
-record_all(chain.table_values("small", code, tables["published, half start"]))
-record_all(chain.unit_values(tables["published chain"]))
-record_all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 60))
-record_all(chain.kl_values(em, code))
-record_all(chain.learned(em, sgd, code, floor))
+record.all(chain.table_values("code", code, tables["published chain"]))
+record.all(chain.table_values("text", text, tables["text's chain"]))
+record.all(chain.table_values("small", code, tables["published, half start"]))
+record.all(chain.unit_values(tables["published chain"]))
+record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 60))
+record.all(chain.kl_values(em, code))
+record.all(chain.learned(em, sgd, code, floor))
 record("chain/spread_small", tables["published, half start"]["loss_sgd_sd"])
 for claim in ("table1", "units", "fig6-8", "kl"):
     record.verdict(f"agarwal2025/{claim}")
@@ -367,7 +360,7 @@ kept = {arm: follow.followed(study["shown"], stored["shown"], arm) for arm in ("
 paths, share = follow.projected([kept["em"][0], kept["sgd"][0]])
 draw_chain.value_arrows(*paths, share)
 plt.show()
-record_all(follow.trajectory_values(study["shown"], stored["shown"]))
+record.all(follow.trajectory_values(study["shown"], stored["shown"]))
 record("fig9/share", share, fmt=".0%")
 record.verdict("agarwal2025/fig9")
 
@@ -384,9 +377,9 @@ record.verdict("agarwal2025/fig9")
 # %% mystnb={"image": {"alt": "Norms of the four gradients along SGD: those of W_V and W_O lie above those of W_Q and W_K at the start."}} tags=["hide-input"]
 draw_chain.gradient_sizes(sgd)
 plt.show()
-record_all(chain.early_ratios(sgd))
-record_all(follow.activation_ratio(kept["sgd"]))
-record_all(follow.size_exponents(code, PAPER_SEEDS[:3]))
+record.all(chain.early_ratios(sgd))
+record.all(follow.activation_ratio(kept["sgd"]))
+record.all(follow.size_exponents(code, PAPER_SEEDS[:3]))
 record.verdict("agarwal2025/q-gradient-sizes")
 
 # %% [markdown]
@@ -405,8 +398,8 @@ record.verdict("agarwal2025/q-gradient-sizes")
 # %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hide-input"]
 tried = on_code["uniform0.1"].seeds
 every = {name: curve.only(tried) for name, curve in on_code.items()}
-record_all(chain.fair_values(em, sgd, every))
-record_all(chain.gap_values(code, every, fresh_steps=1500 if paper else 300))
+record.all(chain.fair_values(em, sgd, every))
+record.all(chain.gap_values(code, every, fresh_steps=1500 if paper else 300))
 draw_chain.fair(every, chain.training_floor(code, tried), float(np.mean(chain.held_out_floor(code, tried))))
 plt.show()
 for claim in ("fair-baseline", "q-schedule", "q-uniform-rate", "manual-em", "q-gap"):
@@ -454,7 +447,7 @@ NAMES = {"sgd": "SGD 0.01", "em": "EM-like", "uniform1": "1 for everything"}
 scales = {NAMES[arm]: [follow.time_scales(run) for run in runs] for arm, runs in kept.items()}
 draw_chain.time_scales(scales, kept["em"][0].steps)
 plt.show()
-record_all(follow.frame_values(study["shown"], stored["shown"]))
+record.all(follow.frame_values(study["shown"], stored["shown"]))
 record.verdict("agarwal2025/frame-precision")
 
 # %% [markdown]
@@ -471,7 +464,7 @@ record.verdict("agarwal2025/frame-precision")
 watched, half = kept["em"][0], len(kept["em"][0].steps) // 2
 draw_chain.diagnostics(follow.diagnose(watched, half))
 plt.show()
-record_all(follow.diagnostics_of_runs(kept["em"]))
+record.all(follow.diagnostics_of_runs(kept["em"]))
 record.verdict("agarwal2025/diagnostics")
 
 # %% [markdown]
@@ -480,7 +473,7 @@ record.verdict("agarwal2025/diagnostics")
 # ({glue:text}`diag/weighted` if it is weighted by $\alpha$), since a step moves $W_Q$ and $W_K$, which all positions share.
 
 # %%
-record_all(regularisation.measure(PAPER_SEEDS if paper else PAPER_SEEDS[:2], 200, 300 if paper else 100))
+record.all(regularisation.measure(PAPER_SEEDS if paper else PAPER_SEEDS[:2], 200, 300 if paper else 100))
 record.verdict("agarwal2025/regularisation")
 
 # %% [markdown]
@@ -499,8 +492,8 @@ record.verdict("agarwal2025/regularisation")
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]
 draw_routing.weight_maps(routing.draw(1))
 plt.show()
-record_all(routing.identity_records())
-record_all(routing.definition_records())
+record.all(routing.identity_records())
+record.all(routing.definition_records())
 record.verdict("agarwal2025/routing-def")
 record.verdict("agarwal2025/q-ssm-routing")
 
@@ -522,8 +515,8 @@ record.verdict("agarwal2025/q-ssm-routing")
 # %% mystnb={"image": {"alt": "Cosines of three formulas with the exact gradient for softmax attention, selective SSM and a normalised SSM. The chain rule is at one everywhere; without the factor the conjecture is at one where rows sum to one and scattered for the SSM; as printed it is below one everywhere and mostly negative for the SSM."}} tags=["hide-input"]
 draw_routing.conjecture(routing.cosines(routing.DRAWS if paper else 60))
 plt.show()
-record_all(routing.conjecture_9_2_records())
-record_all(routing.conjecture_9_3_records())
+record.all(routing.conjecture_9_2_records())
+record.all(routing.conjecture_9_3_records())
 for claim in ("conj9.2", "q-conj9.2", "conj9.3"):
     record.verdict(f"agarwal2025/{claim}")
 
@@ -547,8 +540,8 @@ for claim in ("conj9.2", "q-conj9.2", "conj9.3"):
 # ({glue:text}`key_cosine/widths`); 0.08, printed for random vectors, belongs to {glue:text}`key_cosine/dimension` dimensions.
 
 # %%
-record_all(tunnel_records.lstm_baseline_records())
-record_all(routing.key_cosine_records())
+record.all(tunnel_records.lstm_baseline_records())
+record.all(routing.key_cosine_records())
 record.verdict("agarwal2025/q-lstm-baseline")
 record.verdict("agarwal2025/q-key-cosine")
 
@@ -561,7 +554,7 @@ record.verdict("agarwal2025/q-key-cosine")
 tunnel = {name: results(name, profile, device) for name in ("tunnel_hmm", "tunnel_bijection")}
 draw_tunnel.errors_by_place(tunnel, study)
 plt.show()
-record_all(tunnel_records.tunnel_records(tunnel["tunnel_hmm"], tunnel["tunnel_bijection"], study))
+record.all(tunnel_records.tunnel_records(tunnel["tunnel_hmm"], tunnel["tunnel_bijection"], study))
 
 # %% [markdown]
 # *Mean and range over seeds; the shaded part lies beyond the training length. Triangles at the edge: printed values of Paper I's larger models.*

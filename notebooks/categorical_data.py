@@ -55,12 +55,6 @@ def get(study):
     return _results[study]
 
 
-def record_all(values):
-    """Record every value; a key that the ledger does not know is a mistake."""
-    for key, value in values.items():
-        record(key, value)
-
-
 # %% [markdown]
 # ## A gradient step on a function
 #
@@ -74,7 +68,7 @@ def record_all(values):
 # Four such steps are compared with autograd on $(A, b)$ for random features, labels and embeddings.
 
 # %%
-record_all(exact.functional_form() | exact.equation_39())
+record.all(exact.functional_form() | exact.equation_39())
 record.verdict("wang2025/eq2-3")
 record.verdict("wang2025/q-eq14")
 record.verdict("wang2025/q-eq39")
@@ -93,7 +87,7 @@ record.verdict("wang2025/q-eq39")
 stream = structure.stream()
 fig = draw.architecture(stream)
 plt.show()
-record_all(structure.architecture())
+record.all(structure.architecture())
 record.verdict("wang2025/fig1-2")
 
 # %% [markdown]
@@ -111,7 +105,7 @@ plt.show()
 # dropping the erasure head, and letting the query be a key.
 
 # %%
-record_all(exact.construction() | exact.signs() | exact.equations_54_to_56())
+record.all(exact.construction() | exact.signs() | exact.equations_54_to_56())
 record.verdict("wang2025/construction")
 record.verdict("wang2025/q-query-slot")
 record.verdict("wang2025/q-signs")
@@ -138,7 +132,7 @@ record.verdict("wang2025/typos")
 curves = erasure.curves(200 if paper else 20)
 fig = draw.erasure(curves)
 plt.show()
-record_all(erasure.curve_records(curves))
+record.all(erasure.curve_records(curves))
 record.verdict("wang2025/q-erasure")
 
 # %% [markdown]
@@ -153,8 +147,8 @@ record.verdict("wang2025/q-erasure")
 drift = erasure.drift_records(contexts=128 if paper else 32)
 fig = draw.drift(drift["deep-erasure/quadrants"], drift["deep-erasure/anchors"])
 plt.show()
-record_all(drift)
-record_all(erasure.trained_records(get("erased"), (3,)))
+record.all(drift)
+record.all(erasure.trained_records(get("erased"), (3,)))
 record.verdict("wang2025/q-deep-erasure")
 
 # %% [markdown]
@@ -175,7 +169,7 @@ values, samples = bounds.records(60 if paper else 12, 2048 if paper else 512)
 bound, oracle = bounds.oracle(Quadrants(N=1), 8192)[0], bounds.oracle(Anchors(N=1), 8192)
 fig = draw.bounds(samples, bound)
 plt.show()
-record_all(values)
+record.all(values)
 record.verdict("wang2025/q-we-draw")
 record.verdict("wang2025/q-kernel")
 
@@ -197,7 +191,7 @@ record.verdict("wang2025/q-kernel")
 sweep = learned.one_block(get, profile)
 fig = draw.sweep(sweep, oracle[0])
 plt.show()
-record_all(learned.figure3(sweep) | learned.wide_pair(get))
+record.all(learned.figure3(sweep) | learned.wide_pair(get))
 record.verdict("wang2025/fig3")
 
 # %% [markdown]
@@ -220,8 +214,8 @@ record.verdict("wang2025/fig3")
 by_depth = learned.courses(get, profile)
 fig = draw.courses(by_depth)
 plt.show()
-record_all(learned.figure4(by_depth) | learned.over_draws(get, profile))
-record_all(learned.alpha(get, profile, sweep) | structure.absorbed())
+record.all(learned.figure4(by_depth) | learned.over_draws(get, profile))
+record.all(learned.alpha(get, profile, sweep) | structure.absorbed())
 record.verdict("wang2025/fig4")
 record.verdict("wang2025/q-contexts")
 record.verdict("wang2025/q-alpha")
@@ -250,7 +244,7 @@ record.verdict("wang2025/q-alpha")
 deep = learned.two_blocks(get, profile)
 fig = draw.two_blocks(deep)
 plt.show()
-record_all(learned.figure5(deep) | learned.gap(sweep, deep))
+record.all(learned.figure5(deep) | learned.gap(sweep, deep))
 record.verdict("wang2025/fig5-left")
 
 # %% [markdown]
@@ -284,7 +278,7 @@ record.verdict("wang2025/q-gap")
 by_kernel = square.compare(get)
 fig = draw.accuracy_courses(by_kernel, bound)
 plt.show()
-record_all(square.figure8(by_kernel, bound))
+record.all(square.figure8(by_kernel, bound))
 record.verdict("wang2025/fig8")
 
 # %% [markdown]
@@ -296,7 +290,7 @@ record.verdict("wang2025/fig8")
 maps = [square.maps(get, profile, pick=pick) for pick in range(4 if paper else 2)]
 fig = draw.probability_maps(maps[0])
 plt.show()
-record_all(square.figure9(maps))
+record.all(square.figure9(maps))
 record.verdict("wang2025/fig9")
 
 # %% [markdown]
@@ -356,7 +350,7 @@ show(
 values, products = square.figures10_11(get, profile)
 fig = draw.learned_matrices(products["code"])
 plt.show()
-record_all(values)
+record.all(values)
 record.verdict("wang2025/fig10-11")
 
 # %% [markdown]
@@ -404,8 +398,8 @@ values, shapes = theorem2.shapes(prompts)
 laws = {"sphere": "sphere", "cube": "cube U(-1, 1)", "group": "group of 20", "skewed": "no symmetry"}
 fig = draw.gradients(shapes, laws)
 plt.show()
-record_all(values)
-record_all(theorem2.groups())
+record.all(values)
+record.all(theorem2.groups())
 record.verdict("wang2025/q-thm2-group")
 
 # %% [markdown]
@@ -428,7 +422,7 @@ panels = {
 }
 fig = draw.gradients(ends, panels)
 plt.show()
-record_all(values)
+record.all(values)
 record.verdict("wang2025/thm2")
 record.verdict("wang2025/q-thm2-all")
 
@@ -450,7 +444,7 @@ record.verdict("wang2025/q-thm2-all")
 
 # %%
 values, nll = learned.heads(get)
-record_all(exact.gaussian() | exact.multi_kernel() | structure.parameters() | values)
+record.all(exact.gaussian() | exact.multi_kernel() | structure.parameters() | values)
 record.verdict("wang2025/gaussian")
 record.verdict("wang2025/multi-kernel")
 record.verdict("wang2025/params")
@@ -504,7 +498,7 @@ from iclbook.experiments.wang2025 import image_records, times
 
 studies = wang2025.studies(profile)
 pictures = {name: get(name) for name in image_records.image_names(studies)}
-record_all(image_records.setting_records(studies, pictures) | image_records.comparison_records(pictures))
+record.all(image_records.setting_records(studies, pictures) | image_records.comparison_records(pictures))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks."}}
 for number in (0, None):
@@ -558,7 +552,7 @@ plt.show()
 # everything.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
-record_all(image_records.seen_records(pictures))
+record.all(image_records.seen_records(pictures))
 draw_images.seen(pictures)
 plt.show()
 record.verdict("wang2025/q-unseen")
@@ -573,7 +567,7 @@ record.verdict("wang2025/q-unseen")
 # would a GD model make of such episodes?
 
 # %% tags=["hide-input"]
-record_all(image_records.last_records(studies, pictures) | times.records(get, studies))
+record.all(image_records.last_records(studies, pictures) | times.records(get, studies))
 record.verdict("wang2025/q-query-label")
 
 # %% [markdown]

@@ -44,7 +44,6 @@ from iclbook.theory import nagy2026 as theory
 from iclbook.theory.nagy2026 import one_layer as closed
 from iclbook.theory.nagy2026.heads import MASKS
 
-record = Recorder("nagy2026", profile)
 style.use()
 
 
@@ -67,13 +66,7 @@ FORMATS = {
     "9.6/oracle_change": ".1f",
     "q-unstated/one_seed": ".1f",
 }
-
-
-def record_all(values):
-    """Record a dict of measured values."""
-    for key, value in values.items():
-        record(key, value, fmt=FORMATS.get(key))
-
+record = Recorder("nagy2026", profile, FORMATS)
 
 study = studies(profile)
 runs = {name: results(name, profile, device) for name in study}
@@ -98,7 +91,7 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60,
 
 # %% tags=["hide-input"]
 statements = theory.check_all()
-record_all(theory.theory_records(statements))
+record.all(theory.theory_records(statements))
 Table(
     theory.statement_rows(theory.thirty(statements)),
     {
@@ -168,7 +161,7 @@ for claim in ("A7", "B6", "B7", "D2", "MN1", "M3"):
 
 # %% tags=["hide-input"]
 broken = theory.mutations()
-record_all(theory.mutation_records(broken))
+record.all(theory.mutation_records(broken))
 record.verdict("nagy2026/q-theorems")
 Table(
     theory.mutation_rows(broken),
@@ -194,7 +187,7 @@ Table(
 # book's own trainable attention layer with the construction's weights put in.
 
 # %%
-record_all(exact.construction_records())
+record.all(exact.construction_records())
 record.verdict("nagy2026/linear-attention")
 
 # %% [markdown]
@@ -208,14 +201,14 @@ record.verdict("nagy2026/linear-attention")
 # luck at {glue:text}`q-spectrum/chance` of other seeds, so the match is a candidate, not proof.
 
 # %% tags=["hide-input"]
-record_all(exact.generator_records())
+record.all(exact.generator_records())
 record.verdict("nagy2026/q-spectrum")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels: loss of scalar descent for four curvatures, squared error of five eigenchannels, compounded rates of 1 to 10 layers."}}
 eigenvalues = exact.spectrum()
 draw.figure_1(eigenvalues)
 plt.show()
-record_all(exact.figure_1(eigenvalues))
+record.all(exact.figure_1(eigenvalues))
 record.verdict("nagy2026/fig1")
 record.verdict("nagy2026/q-fig1b")
 
@@ -272,7 +265,7 @@ show(
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: distance to the optimum along layers, uniform and concentrated attention, on a line and off it. Right: answers of softmax and linear attention on plain tokens."}}
 draw.reweighting()
 plt.show()
-record_all(exact.reweighting_records())
+record.all(exact.reweighting_records())
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
@@ -316,7 +309,7 @@ show(
 masks = one_layer.mask_runs(study["masks"], runs["masks"])
 draw.masks(masks)
 plt.show()
-record_all(one_layer.mask_records(masks))
+record.all(one_layer.mask_records(masks))
 record.verdict("nagy2026/9.1")
 
 # %% [markdown]
@@ -351,7 +344,7 @@ Table(
 course = one_layer.dynamics(study["alignment"], runs["alignment"])
 draw.dynamics(course)
 plt.show()
-record_all(one_layer.dynamics_records(course))
+record.all(one_layer.dynamics_records(course))
 record.verdict("nagy2026/9.2")
 
 # %% [markdown]
@@ -400,7 +393,7 @@ plt.show()
 # {glue:text}`q-parameters/nearest_width` would be nearest to the baseline's.
 
 # %% tags=["hide-input"]
-record_all(deep.parameter_records(study["guided"]))
+record.all(deep.parameter_records(study["guided"]))
 record.verdict("nagy2026/q-parameters")
 
 # %% [markdown]
@@ -416,7 +409,7 @@ guided = deep.guided_readings(study, runs)
 draw.guided(guided)
 plt.show()
 for reading, measured in guided.items():
-    record_all(deep.guided_records(reading, measured))
+    record.all(deep.guided_records(reading, measured))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
 draw.guided_layers({r: g for r, g in guided.items() if r in READING_NAMES})
@@ -435,7 +428,7 @@ ablation = deep.ablation_runs({d: runs[f"ablation_d{d}"] for d in deep.DIMENSION
 draw.ablation(ablation.at(1.0))
 plt.show()
 for reading, share in deep.LENGTHS.items():
-    record_all(deep.ablation_records(reading, ablation.at(share)))
+    record.all(deep.ablation_records(reading, ablation.at(share)))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
 draw.depth_course(ablation)
@@ -459,7 +452,7 @@ grid = deep.depth_grid(
 )
 draw.depth_grid(grid)
 plt.show()
-record_all(deep.depth_records(grid))
+record.all(deep.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
@@ -485,8 +478,8 @@ diverse = diversity.diversity_runs(
 balanced = diversity.balanced_runs(study["balanced"], runs["balanced"])
 draw.diversity(diverse, balanced)
 plt.show()
-record_all(diversity.diversity_records(diverse))
-record_all(diversity.balanced_records(balanced))
+record.all(diversity.diversity_records(diverse))
+record.all(diversity.balanced_records(balanced))
 record.verdict("nagy2026/9.6")
 record.verdict("nagy2026/q-unstated")
 
@@ -521,7 +514,7 @@ Table(
 # printed inputs allows; {glue:text}`arithmetic/failing` do not follow.
 
 # %% tags=["hide-input"]
-record_all(theory.arithmetic_records())
+record.all(theory.arithmetic_records())
 recomputed = [
     row | {"result": "follows" if row["follows"] else "does not follow"}
     for row in theory.arithmetic_table()

@@ -253,3 +253,19 @@ def test_html_in_the_ledger_is_shown_as_text(tmp_path, monkeypatch):
     )
     assert "<script" not in html
     assert "a &lt; b &amp; &lt;script&gt;" in html
+
+
+def test_a_mapping_is_recorded_whole_with_the_formats_of_its_keys(book):
+    record = Recorder("demo", "paper", {"omega": ".1%"})
+    record.all({"omega": 0.126, "seeds": 8})
+    assert [record.records[key].text for key in ("omega", "seeds")] == ["12.6%", "8"]
+    other = Recorder("demo", "paper", {"omega": ".1%"})
+    other("omega", 0.126, fmt=".2f")
+    assert other.records["omega"].text == "0.13"
+
+
+def test_formats_and_mappings_name_keys_of_the_ledger(book, record):
+    with pytest.raises(UserError, match="omegga"):
+        Recorder("demo", "paper", {"omegga": ".1%"})
+    with pytest.raises(UserError, match="omegga"):
+        record.all({"omegga": 1})

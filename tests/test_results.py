@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from iclbook import experiments, store
-from iclbook.experiments.catalogue import Catalogue
+from iclbook.experiments.catalogue import Catalogue, threads_of
 from iclbook.experiments.study import Study, replay
 from iclbook.training import Sgd
 
@@ -29,15 +29,6 @@ DOCUMENTS = {
     )
 }
 STUDIES = [(paper, name) for paper, document in DOCUMENTS.items() for name in document.studies("paper")]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Results are made with one thread; more of them round sums otherwise, which Adam's first steps from tiny weights magnify."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]:
@@ -81,7 +72,8 @@ def test_a_run_of_every_group_replays(paper, name):
     """The first steps of a committed run of each group, trained again by today's code."""
     study = DOCUMENTS[paper].studies("paper")[name]
     results = store.load(paper, "paper", name, study.describe())
-    assert replay(*thinned(study, results)) <= 1
+    with threads_of(results.provenance):
+        assert replay(*thinned(study, results)) <= 1
 
 
 @pytest.mark.slow
@@ -94,4 +86,14 @@ def test_a_run_of_every_group_replays(paper, name):
 def test_every_run_replays(paper, name):
     """The first steps of every committed run."""
     study = DOCUMENTS[paper].studies("paper")[name]
-    assert replay(study, store.load(paper, "paper", name, study.describe())) <= 1
+    results = store.load(paper, "paper", name, study.describe())
+    with threads_of(results.provenance):
+        assert replay(study, results) <= 1
+
+
+def test_replays_run_with_the_threads_of_the_results_and_put_them_back():
+    before = torch.get_num_threads()
+    with pytest.raises(ValueError, match="stop"), threads_of({"threads": before + 1}):
+        assert torch.get_num_threads() == before + 1
+        raise ValueError("stop")
+    assert torch.get_num_threads() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UserError
@@ -21,6 +22,7 @@ class Recorder:
 
         record = Recorder("he2025", profile)
         record("fig2.2/omega_pos", 0.131)        # shows nothing; prose reads it with {glue:text}`fig2.2/omega_pos`
+        record.all(measure(runs))                # every value of a mapping
         record.verdict("he2025/fig2.2")          # a badge, computed from what was recorded so far
         record.table()                           # the chapter's table of claims
 
@@ -29,14 +31,18 @@ class Recorder:
     Args:
         paper: the paper's key, the name of ``claims/<key>.yaml``.
         profile: the profile that this notebook runs at.
+        formats: how prose shows the numbers of these keys, see ``fmt`` of a call.
 
     Raises:
         UserError: unknown paper or profile, malformed ledger.
     """
 
-    def __init__(self, paper: str, profile: str) -> None:
+    def __init__(self, paper: str, profile: str, formats: Mapping[str, str] | None = None) -> None:
         self.profile = check_profile(profile)
         self.ledger: Ledger = load_ledger(paper)
+        self.formats = dict(formats or {})
+        for key in self.formats:
+            self.ledger.require_key(key)
         self.records: dict[str, Record] = {}
         self._made_in: dict[str, Any] = {}
         self._shown: set[str] = set()
@@ -55,7 +61,7 @@ class Recorder:
             UserError: unknown or repeated key, a value that cannot be recorded.
         """
         self.ledger.require_key(key)
-        record = Record.make(key, value, unit, fmt)
+        record = Record.make(key, value, unit, self.formats.get(key) if fmt is None else fmt)
         shell = _shell()
         # In a live session a cell may be run again; a headless run executes each cell once, so a repeat is a mistake.
         cell = None if shell is None or _headless() else shell.execution_count
@@ -64,6 +70,15 @@ class Recorder:
         self.records[key], self._made_in[key] = record, cell
         if shell is not None:
             _display(*record.output())
+
+    def all(self, values: Mapping[str, Any]) -> None:
+        """Record every value of a mapping from keys, as measurements return them.
+
+        Raises:
+            UserError: as for a single value.
+        """
+        for key, value in values.items():
+            self(key, value)
 
     def verdict(self, claim_id: str) -> Verdict:
         """Judge a claim by what was recorded so far and display its badge.

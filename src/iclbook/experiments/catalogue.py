@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from .. import store
 from ..errors import UserError
 from ..profiles import check_profile
 from .study import Study, train_study, verify_study
+
+
+@contextmanager
+def threads_of(provenance: Mapping[str, Any]) -> Iterator[None]:
+    """As many threads as results were made with: others round sums otherwise, which Adam's first steps from tiny weights magnify."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(provenance["threads"])
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,9 @@ class Catalogue:
         for name in only or list(self.studies(profile)):
             study = self._named(name, profile)
             if verify:
-                worst = verify_study(study, profile, "cpu" if device == "auto" else device)
+                made = store.load(self.paper, profile, name, study.describe()).provenance
+                with threads_of(made):
+                    worst = verify_study(study, profile, "cpu" if device == "auto" else device)
                 print(f"{name}: replay agrees, largest deviation {worst:.2g} of the tolerance", flush=True)
                 continue
             if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():
