@@ -12,7 +12,7 @@ paper: demo
 title: A demonstration
 chapter: notebooks/demo.py
 values:
-  seeds: {says: number of seeds, tolerance: exact}
+  seeds: {says: number of seeds}
   seconds: {says: wall time, tolerance: none}
 claims:
   - id: demo/both
@@ -28,7 +28,6 @@ claims:
         key: omega
         rule: within 0.02 of 0.13
         because: 2.8 sigma of the seed spread
-        tolerance: {abs: 0.01}
   - id: demo/exact
     where: Theorem 1
     says: the optimum is exact

@@ -5,7 +5,6 @@ import pytest
 from claims_kit import LEDGER, make_root
 
 from iclbook.claims import all_ledgers, load_ledger, read_ledger
-from iclbook.claims.ledger import Tolerance
 from iclbook.errors import UserError
 
 REPOSITORY = Path(__file__).parents[1]
@@ -40,8 +39,12 @@ MALFORMED = {
     "claim no mapping": (LEDGER + "  - demo/text\n", "- demo/text", "not a mapping"),
     "unknown decides": (changed("decides: smoke", "decides: large"), "decides:", "decides is 'large'"),
     "unknown fails_as": (changed("decides: smoke", "fails_as: wrong"), "fails_as:", "fails_as is 'wrong'"),
-    "bad tolerance": (changed("{abs: 0.01}", "{abs: -1}"), "tolerance: {abs", "bad tolerance"),
-    "two tolerances": (changed(PART, PART + "        tolerance: exact\n"), "tolerance: {abs", "two tolerances"),
+    "typed tolerance": (changed("number of seeds}", "number of seeds, tolerance: exact}"), "seeds: {says", "'exact' is typed"),
+    "tolerance with a size": (changed("tolerance: none", "tolerance: {abs: 1}"), "seconds: {says", "is typed"),
+    "tolerance of a part": (changed(PART, PART + "        tolerance: none\n"), "tolerance: none\n      - name", "a part has no tolerance"),
+    "decides and is not compared": (changed("  seconds:", "  omega:"), "omega: {says", "'omega' decides a claim"),
+    "error is no key": (changed(PART, PART + "        error: 0.1\n"), "error: 0.1", "error is 0.1"),
+    "error of other characters": (changed(PART, PART + "        error: 2 sd\n"), "error: 2 sd", "other characters"),
     "values entry": (changed("{says: wall time, tolerance: none}", "wall time"), "seconds:", "not a mapping"),
     "key with a colon": (changed("key: gap", 'key: "a:b"'), 'key: "a:b"', "other characters"),
     "text that is a truth value": (changed("says: the optimum is exact", "says: yes"), "says: yes", "says is True"),
@@ -75,9 +78,16 @@ def test_the_ledger_as_written(tmp_path):
     both = ledger.claim("demo/both")
     assert (both.paper, both.decides, both.fails_as) == ("0.13", "paper", "not reproduced")
     assert ledger.keys == {"omega", "gap", "seeds", "seconds"}
-    assert ledger.tolerance("omega") == Tolerance("abs", 0.01)
-    assert ledger.tolerance("gap") == Tolerance("rel", 1e-6)
+    assert ledger.uncompared == {"seconds"}
     assert ledger.chapter_name == "demo"
+
+
+def test_the_key_of_an_error_may_be_recorded_and_decides(tmp_path):
+    text = changed(PART, PART + "        error: omega/se\n")
+    ledger = load_ledger("demo", make_root(tmp_path / "book", text))
+    assert ledger.claim("demo/both").parts[0].error == "omega/se"
+    assert "omega/se" in ledger.decisive
+    ledger.require_key("omega/se")
 
 
 def test_a_key_that_another_rule_compares_with_may_be_recorded(tmp_path):
@@ -106,29 +116,6 @@ def test_unreadable_files_are_user_errors(tmp_path):
         read_ledger(path)
     with pytest.raises(UserError, match="cannot be read"):
         read_ledger(tmp_path / "absent.yaml")
-
-
-@pytest.mark.parametrize(
-    ("tolerance", "measured", "reference", "agrees"),
-    [
-        (Tolerance("exact"), 1, 1, True),
-        (Tolerance("exact"), 1.0, 1.0000001, False),
-        (Tolerance("abs", 0.1), 1.09, 1.0, True),
-        (Tolerance("abs", 0.1), 1.11, 1.0, False),
-        (Tolerance("rel", 0.1), -10.9, -10.0, True),
-        (Tolerance("rel", 0.1), -11.1, -10.0, False),
-        (Tolerance("rel", 0.1), [1.0, 2.1], [1.0, 2.0], True),
-        (Tolerance("rel", 0.1), [1.0, 2.3], [1.0, 2.0], False),
-        (Tolerance("rel", 0.1), [1.0], [1.0, 2.0], False),
-        (Tolerance("rel", 0.1), 1.0, [1.0], False),
-        (Tolerance("rel", 0.1), True, 1, False),
-        (Tolerance("rel", 0.1), "a", "b", False),
-        (Tolerance("rel", 0.1), float("nan"), 1.0, False),
-        (Tolerance("none"), 5.0, 1.0, True),
-    ],
-)
-def test_tolerances(tolerance, measured, reference, agrees):
-    assert tolerance.allows(measured, reference) is agrees
 
 
 # ---------------------------------------------------------------------------------- the book's own ledgers

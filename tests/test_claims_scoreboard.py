@@ -66,6 +66,28 @@ def test_the_style_sheet_knows_every_class():
         assert sheet.count(f"--iclbook-{name}:") == 2, "one colour for the light page, one for the dark"
 
 
+def test_every_badge_can_be_read_on_either_page():
+    """WCAG's contrast of 4.5 to 1 against the lightest and the darkest page and the boxes on them."""
+    import re
+    from pathlib import Path
+
+    sheet = (Path(__file__).parents[1] / "book" / "assets" / "verdicts.css").read_text()
+    for _, name in SYMBOLS.values():
+        light, dark = re.findall(rf"--iclbook-{name}: (#[0-9a-f]{{6}});", sheet)
+        assert min(contrast(light, page) for page in ("#ffffff", "#f3f4f5")) >= 4.5, name
+        assert min(contrast(dark, page) for page in ("#121212", "#222832")) >= 4.5, name
+
+
+def contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
 def test_the_counts_line_leaves_out_zeros():
     assert counts_line(dict.fromkeys(WORDS, 0)) == "0 claims"
     assert counts_line(dict.fromkeys(WORDS, 0) | {"partly": 1}) == "1 claim: 1 partly"

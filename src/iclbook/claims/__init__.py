@@ -1,10 +1,10 @@
 """Claims: what a document says, the rule that decides it, what was measured, and the verdict that follows."""
 
-from .ledger import Claim, Ledger, Part, Tolerance, all_ledgers, ledger_keys, load_ledger, read_ledger
+from .ledger import Claim, Ledger, Part, all_ledgers, ledger_keys, load_ledger, read_ledger
 from .recording import Recorder
 from .records import Record, read_records
 from .rules import Rule, parse_rule
-from .verdicts import WORDS, PartResult, Verdict, verdict
+from .verdicts import WORDS, PartResult, Verdict, judge, verdict
 
 __all__ = [
     "WORDS",
@@ -15,9 +15,9 @@ __all__ = [
     "Record",
     "Recorder",
     "Rule",
-    "Tolerance",
     "Verdict",
     "all_ledgers",
+    "judge",
     "ledger_keys",
     "load_ledger",
     "parse_rule",

@@ -7,18 +7,16 @@ the line and the mend, so that a typing slip cannot turn into a verdict.
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ..errors import UserError
 from ..profiles import PROFILES
 from ..project import find_root
-from .rules import GRAMMAR, Rule, Value, parse_rule
+from .rules import GRAMMAR, Rule, parse_rule
 from .yaml_lines import Located, read_yaml
 
 FAILS_AS = ("not reproduced", "inconsistent")
@@ -36,57 +34,32 @@ _CLAIM = {
     "out_of_reach",
     "inventory",
 }
-_PART = {"name", "key", "rule", "because", "reading", "tolerance"}
+_PART = {"name", "key", "rule", "because", "reading", "error"}
 _VALUE = {"says", "tolerance"}
 _KEY = re.compile(r"[A-Za-z0-9._+/-]+")
 
 
 @dataclass(frozen=True)
-class Tolerance:
-    """How far a recorded number may move before ``iclbook check`` reports it.
+class Part:
+    """One recorded key and the rule it must satisfy.
 
     Attributes:
-        kind: ``exact``, ``abs``, ``rel`` or ``none`` (the value is not compared).
-        size: bound for ``abs`` (in the value's unit) and ``rel`` (a fraction of the reference).
+        because: where the bound comes from.
+        error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
+            or a list like the value; None for a value that another sample would not change, or whose rule already judges it in standard errors.
     """
-
-    kind: str = "rel"
-    size: float = 1e-6
-
-    def allows(self, measured: Value, reference: Value) -> bool:
-        """Whether ``measured`` agrees with ``reference``; lists element by element, texts and truth values exactly."""
-        if self.kind == "none":
-            return True
-        if isinstance(measured, list) or isinstance(reference, list):
-            if not (isinstance(measured, list) and isinstance(reference, list)) or len(measured) != len(
-                reference
-            ):
-                return False
-            return all(self.allows(a, b) for a, b in zip(measured, reference, strict=True))
-        texts = any(isinstance(item, bool | str) for item in (measured, reference))
-        if texts or self.kind == "exact":
-            return (
-                type(measured) is type(reference) and measured == reference
-                if texts
-                else measured == reference
-            )
-        bound = self.size if self.kind == "abs" else self.size * abs(reference)
-        return math.isfinite(measured) and abs(measured - reference) <= bound
-
-    def __str__(self) -> str:
-        return self.kind if self.kind in ("exact", "none") else f"{self.kind} {self.size:g}"
-
-
-@dataclass(frozen=True)
-class Part:
-    """One recorded key and the rule it must satisfy. ``because`` says where the bound comes from."""
 
     name: str
     key: str
     rule: Rule
     because: str
     reading: str | None = None
-    tolerance: Tolerance | None = None
+    error: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key that decides the part: its own, its error's and those that its rule compares with."""
+        return (self.key, *([self.error] if self.error else []), *self.rule.references())
 
 
 @dataclass(frozen=True)
@@ -113,14 +86,18 @@ class Claim:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All claims of one document."""
+    """All claims of one document.
+
+    Attributes:
+        uncompared: keys whose values differ from run to run by their nature, such as minutes; the regression check asks only that they are there.
+    """
 
     paper: str
     title: str
     chapter: str
     claims: tuple[Claim, ...]
     values: Mapping[str, str]
-    tolerances: Mapping[str, Tolerance]
+    uncompared: frozenset[str]
     path: Path
 
     @property
@@ -129,11 +106,14 @@ class Ledger:
         return Path(self.chapter).stem
 
     @cached_property
+    def decisive(self) -> frozenset[str]:
+        """Every key on which a verdict depends."""
+        return frozenset(key for claim in self.claims for part in claim.parts for key in part.keys)
+
+    @cached_property
     def keys(self) -> frozenset[str]:
         """Every key that a notebook of this document may record."""
-        used = {part.key for claim in self.claims for part in claim.parts}
-        compared = {key for claim in self.claims for part in claim.parts for key in part.rule.references()}
-        return frozenset(used | compared | set(self.values))
+        return self.decisive | set(self.values)
 
     def claim(self, claim_id: str) -> Claim:
         """The claim of that id.
@@ -162,10 +142,6 @@ class Ledger:
                 (f"Did you mean {hint[0]!r}? " if hint else "")
                 + "Name it in a part, or list it under values:.",
             )
-
-    def tolerance(self, key: str) -> Tolerance:
-        """The tolerance for the regression check; 1e-6 relative where the ledger states none."""
-        return self.tolerances.get(key, Tolerance())
 
 
 def ledger_keys(root: Path | None = None) -> list[str]:
@@ -206,29 +182,30 @@ def read_ledger(path: Path) -> Ledger:
     if paper != path.stem:
         raise top["paper"].error(f"paper is {paper!r}", f"It must be {path.stem!r}, the name of the file.")
     values: dict[str, str] = {}
-    tolerances: dict[str, Tolerance] = {}
+    uncompared: set[str] = set()
     if "values" in top and top["values"].value is not None:
         for key, entry in top["values"].items():
             _require_key_form(entry, key)
             entry.fields(_VALUE, required={"says"})
             values[key] = entry.text("says")
             if "tolerance" in entry:
-                tolerances[key] = _tolerance(entry["tolerance"])
+                _require_none(entry["tolerance"])
+                uncompared.add(key)
     claims: list[Claim] = []
     for entry in top["claims"].items_of_list():
         claim = _claim(entry, paper)
         if any(claim.id == other.id for other in claims):
             raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
         claims.append(claim)
-        for part, located in zip(claim.parts, _parts(entry), strict=True):
-            if part.tolerance is None:
-                continue
-            if tolerances.setdefault(part.key, part.tolerance) != part.tolerance:
-                raise located["tolerance"].error(
-                    f"key {part.key!r} has two tolerances",
-                    "State its tolerance once, or the same everywhere.",
-                )
-    return Ledger(paper, top.text("title"), top.text("chapter"), tuple(claims), values, tolerances, path)
+    ledger = Ledger(
+        paper, top.text("title"), top.text("chapter"), tuple(claims), values, frozenset(uncompared), path
+    )
+    for key in sorted(uncompared & ledger.decisive):
+        raise top["values"][key]["tolerance"].error(
+            f"{key!r} decides a claim and is not compared",
+            "Delete the tolerance: what decides is always compared.",
+        )
+    return ledger
 
 
 def _parts(entry: Located) -> list[Located]:
@@ -267,19 +244,26 @@ def _claim(entry: Located, paper: str) -> Claim:
 
 
 def _part(entry: Located) -> Part:
+    if "tolerance" in entry:
+        raise entry["tolerance"].error(
+            "a part has no tolerance",
+            "Delete it: tolerances are measured (references/), and what decides is always compared.",
+        )
     entry.fields(_PART, required={"name", "key", "rule", "because"})
     try:
         rule = parse_rule(entry["rule"].value)
     except ValueError as problem:
         raise entry["rule"].error(f"bad rule: {problem}", GRAMMAR) from None
-    _require_key_form(entry["key"], entry.text("key"))
+    for field in ("key", "error"):
+        if field in entry:
+            _require_key_form(entry[field], entry.text(field))
     return Part(
         name=entry.text("name"),
         key=entry.text("key"),
         rule=rule,
         because=entry.text("because"),
         reading=entry.text("reading", None),
-        tolerance=_tolerance(entry["tolerance"]) if "tolerance" in entry else None,
+        error=entry.text("error", None),
     )
 
 
@@ -289,18 +273,12 @@ def _require_key_form(entry: Located, key: str) -> None:
         raise entry.error(f"key {key!r} has other characters", mend)
 
 
-def _tolerance(entry: Located) -> Tolerance:
-    value: Any = entry.value
-    if value in ("exact", "none"):
-        return Tolerance(value, 0.0)
-    if isinstance(value, dict) and len(value) == 1:
-        kind, size = next(iter(value.items()))
-        good = (
-            isinstance(size, int | float) and not isinstance(size, bool) and math.isfinite(size) and size >= 0
+def _require_none(entry: Located) -> None:
+    if entry.value != "none":
+        raise entry.error(
+            f"tolerance {entry.value!r} is typed",
+            "Delete it: tolerances are measured (references/). Only `none` may be written, for a value that is not compared.",
         )
-        if kind in ("abs", "rel") and good:
-            return Tolerance(kind, float(size))
-    raise entry.error(f"bad tolerance {value!r}", "Write exact, none, {abs: x} or {rel: x} with x >= 0.")
 
 
 def _nearest(name: str, known: list[str], what: str) -> str:

@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .. import references
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
 from .ledger import Ledger, load_ledger
+from .margins import tolerances
 from .records import Record
 from .render import table_html, table_text, verdict_html, verdict_text
-from .verdicts import Verdict, verdict
+from .verdicts import Verdict, judge, verdict
 
 
 class Recorder:
@@ -34,12 +36,13 @@ class Recorder:
         formats: how prose shows the numbers of these keys, see ``fmt`` of a call.
 
     Raises:
-        UserError: unknown paper or profile, malformed ledger.
+        UserError: unknown paper or profile, malformed ledger, damaged reference.
     """
 
     def __init__(self, paper: str, profile: str, formats: Mapping[str, str] | None = None) -> None:
         self.profile = check_profile(profile)
         self.ledger: Ledger = load_ledger(paper)
+        self.spread = references.load_spread(self.ledger.chapter_name, profile, find_root())
         self.formats = dict(formats or {})
         for key in self.formats:
             self.ledger.require_key(key)
@@ -90,7 +93,7 @@ class Recorder:
             UserError: no such claim in the ledger.
         """
         claim = self.ledger.claim(claim_id)
-        result = verdict(claim, self.records, self.profile)
+        result = verdict(claim, self.records, self.profile, tolerances(self.records, self.spread))
         html = verdict_html(claim, result, anchor=claim_id not in self._shown)
         self._shown.add(claim_id)
         self._show(html, verdict_text(claim, result))
@@ -98,7 +101,8 @@ class Recorder:
 
     def table(self) -> None:
         """Display the chapter's table of all claims."""
-        rows = [(claim, verdict(claim, self.records, self.profile)) for claim in self.ledger.claims]
+        found = judge(self.ledger, self.records, self.profile, self.spread)
+        rows = [(claim, found[claim.id]) for claim in self.ledger.claims]
         self._show(table_html(rows, self._shown), table_text(rows))
 
     def _show(self, html: str, text: str) -> None:

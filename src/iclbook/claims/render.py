@@ -24,6 +24,7 @@ SYMBOLS = {
     v.PARTLY: ("\u25d0", "partly"),  # half circle
     v.NOT_REPRODUCED: ("\u2718", "not-reproduced"),  # heavy ballot x
     v.INCONSISTENT: ("\u2260", "inconsistent"),  # not equal
+    v.TOO_CLOSE: ("\u2248", "too-close"),  # almost equal
     v.OUT_OF_REACH: ("\u2298", "out-of-reach"),  # circled slash
     v.NOT_YET_TESTED: ("\u2026", "untested"),  # ellipsis
 }
@@ -63,9 +64,14 @@ def _part_html(part: PartResult) -> str:
     reading = f' <span class="iclbook-reading">[{escape(part.reading)}]</span>' if part.reading else ""
     return (
         f'<span class="iclbook-{word}">{mark} {word}</span> {escape(part.name)}{reading}: '
-        f"<strong>{escape(part.text)}</strong>, rule: {escape(part.rule)} "
+        f"<strong>{escape(part.text)}</strong>, rule: {escape(_rule(part))} "
         f'<span class="iclbook-because">({escape(part.because)})</span>'
     )
+
+
+def _rule(part: PartResult) -> str:
+    """``below 0.2; margin: 12 times its uncertainty``."""
+    return "; ".join(text for text in (part.rule, part.margin_text) if text)
 
 
 def verdict_text(claim: Claim, verdict: Verdict) -> str:
@@ -76,7 +82,7 @@ def verdict_text(claim: Claim, verdict: Verdict) -> str:
     for part in verdict.parts:
         reading = f" [{part.reading}]" if part.reading else ""
         word = "holds" if part.holds else "fails"
-        lines.append(f"    {word} {part.name}{reading}: {part.text}, rule: {part.rule}")
+        lines.append(f"    {word} {part.name}{reading}: {part.text}, rule: {_rule(part)}")
     return "\n".join(lines)
 
 
@@ -141,7 +147,7 @@ def _measured_html(part: PartResult) -> str:
     reading = f" [{escape(part.reading)}]" if part.reading else ""
     return (
         f'<span class="iclbook-{word}">{mark} {word}</span> {escape(part.name)}{reading}: {escape(part.text)} '
-        f'<span class="iclbook-rule">({escape(part.rule)})</span>'
+        f'<span class="iclbook-rule">({escape(_rule(part))})</span>'
     )
 
 
@@ -167,7 +173,7 @@ def table_myst(rows: Sequence[Row]) -> str:
         parts = "<br>".join(
             f"{'holds' if part.holds else 'fails'}: {plain_markdown(part.name)}"
             + (f" [{plain_markdown(part.reading)}]" if part.reading else "")
-            + f" {plain_markdown(part.text)} ({plain_markdown(part.rule)})"
+            + f" {plain_markdown(part.text)} ({plain_markdown(_rule(part))})"
             for part in verdict.parts
         )
         if len(verdict.parts) > UNFOLDED:

@@ -17,8 +17,11 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+#: Beside its measured spread a value may be off by this fraction of itself: the last digits of another machine.
+ROUNDING = 2.0**-40
 
 Number = bool | int | float
 Value = bool | int | float | str | list
@@ -88,6 +91,35 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Distance:
+    """One condition of a rule: whether it holds, and how far the value is from where that changes.
+
+    Attributes:
+        size: in the value's unit; infinite where nothing that may be off can change it.
+        doubt: how far the two sides may be off together, in the same unit.
+    """
+
+    holds: bool
+    size: float
+    doubt: float
+
+    @property
+    def margin(self) -> float:
+        """The distance in units of the doubt; below 1 the condition may as well come out the other way."""
+        if math.isinf(self.size):
+            return math.inf
+        return self.size / self.doubt if self.doubt > 0 else math.inf
+
+    @classmethod
+    def make(
+        cls, holds: bool, gap: float, doubt: float, values: Sequence[float], doubts: Sequence[float]
+    ) -> Distance:
+        """From a gap between two sides. At its bound exactly, a value decides if all sides are the same on every machine, such as a count."""
+        steady = all(off <= ROUNDING * abs(value) for value, off in zip(values, doubts, strict=True))
+        return cls(holds, math.inf if gap == 0 and steady else abs(gap), doubt)
+
+
+@dataclass(frozen=True)
 class Rule:
     """One parsed rule.
 
@@ -154,6 +186,49 @@ class Rule:
         width = terms[0] * abs(terms[1]) / 100 if self.percent else terms[0]
         return abs(value - terms[1]) <= width
 
+    def distances(
+        self, value: Value, records: Mapping[str, Value], doubt: Value, doubts: Mapping[str, Value]
+    ) -> list[Distance]:
+        """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold.
+
+        An interval makes two conditions of each element of a list, the other rules one.
+
+        Args:
+            value: the measured value.
+            records: key to value, for rules that compare with another key.
+            doubt: how far the value may be off, a number or a list like the value; for texts and truth values 0 if it cannot change.
+            doubts: the same for the records that the rule names.
+
+        Raises:
+            MissingRecord, RuleMismatch: as ``check``.
+        """
+        if self.kind in ("truth", "text"):
+            wanted = self.word == "true" if self.kind == "truth" else self.word
+            items = zip(_items(value), _items(doubt), strict=True)
+            return [Distance(item == wanted, math.inf if off == 0 else 0.0, off) for item, off in items]
+        rows = _rows(value, [term.value(records) for term in self.terms])
+        off = _rows(doubt, [0.0 if term.key is None else doubts[term.key] for term in self.terms], len(rows))
+        return [distance for pair in zip(rows, off, strict=True) for distance in self._distances(*pair)]
+
+    def _distances(self, row: tuple[float, ...], off: tuple[float, ...]) -> list[Distance]:
+        value, *terms = row
+        if self.kind == "order":
+            return [
+                Distance.make(_COMPARE[self.symbol](value, terms[0]), value - terms[0], sum(off), row, off)
+            ]
+        if self.kind == "in":
+            low, high = terms
+            return [
+                Distance.make(low <= value, value - low, off[0] + off[1], (value, low), off[:2]),
+                Distance.make(value <= high, high - value, off[0] + off[2], (value, high), (off[0], off[2])),
+            ]
+        width, centre = terms
+        widths = off[1]
+        if self.percent:
+            width, widths = width * abs(centre) / 100, (off[1] * abs(centre) + abs(width) * off[2]) / 100
+        gap = width - abs(value - centre)
+        return [Distance.make(self._holds(*row), gap, off[0] + off[2] + widths, row, off)]
+
 
 def parse_rule(text: str | bool) -> Rule:
     """Read a rule.
@@ -201,10 +276,10 @@ def _truth(item: Value) -> bool:
     return item
 
 
-def _rows(value: Value, operands: list[Value]) -> list[tuple[float, ...]]:
-    """Line up the value with the operands, element by element; single numbers meet every element."""
+def _rows(value: Value, operands: list[Value], least: int = 1) -> list[tuple[float, ...]]:
+    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element."""
     columns = [_items(column) for column in (value, *operands)]
-    length = max(len(column) for column in columns)
+    length = max(least, *(len(column) for column in columns))
     for column in columns:
         if len(column) not in (1, length):
             raise RuleMismatch(f"lists of {len(column)} and {length} numbers cannot be compared")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import references
 from ..profiles import check_profile
 from ..project import find_root
 from . import render
 from .ledger import Ledger, all_ledgers
-from .records import Record, read_records
-from .verdicts import Verdict, verdict
+from .records import read_records
+from .verdicts import judge
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,11 @@ class Board:
     executed: bool
 
 
-def judge(ledger: Ledger, records: dict[str, Record], profile: str) -> dict[str, Verdict]:
-    """Every claim's verdict, by id."""
-    return {claim.id: verdict(claim, records, profile) for claim in ledger.claims}
-
-
 def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
     """One board for each ledger.
 
     Raises:
-        UserError: unknown profile, malformed ledger, damaged executed copy.
+        UserError: unknown profile, malformed ledger, damaged executed copy or reference.
     """
     check_profile(profile)
     root = root or find_root()
@@ -43,7 +39,7 @@ def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
     for ledger in all_ledgers(root):
         path = root / "executed" / profile / f"{ledger.chapter_name}.ipynb"
         records = read_records(path) if path.is_file() else {}
-        verdicts = judge(ledger, records, profile)
+        verdicts = judge(ledger, records, profile, references.load_spread(ledger.chapter_name, profile, root))
         rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
         result.append(Board(ledger, rows, path.is_file()))
     return result

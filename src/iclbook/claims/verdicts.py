@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ..errors import UserError
 from ..profiles import at_least
-from .ledger import Claim, Part
+from .ledger import Claim, Ledger, Part
+from .margins import Tolerances, margin, margin_text, tolerances
 from .records import Record
-from .rules import MissingRecord, RuleMismatch, Value
+from .rules import RuleMismatch, Value
 
 REPRODUCED = "reproduced"
 REDUCED = "reproduced (reduced)"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
 INCONSISTENT = "inconsistent"
+TOO_CLOSE = "too close to call"
 OUT_OF_REACH = "out of reach"
 NOT_YET_TESTED = "not yet tested"
 
 #: Every verdict, in the order in which the scoreboard counts them.
-WORDS = (REPRODUCED, REDUCED, PARTLY, NOT_REPRODUCED, INCONSISTENT, OUT_OF_REACH, NOT_YET_TESTED)
+WORDS = (REPRODUCED, REDUCED, PARTLY, NOT_REPRODUCED, INCONSISTENT, TOO_CLOSE, OUT_OF_REACH, NOT_YET_TESTED)
+
+#: With more close parts than this, only each alone and all together are tried the other way.
+TRIED = 8
 
 
 @dataclass(frozen=True)
 class PartResult:
-    """A measured value against its rule."""
+    """A measured value against its rule.
+
+    Attributes:
+        margin: distance from coming out the other way in units of the uncertainty (:mod:`.margins`); None where it is not known.
+        sampled: whether the uncertainty holds a standard error, or only what rounding does.
+    """
 
     name: str
     key: str
@@ -35,6 +47,18 @@ class PartResult:
     holds: bool
     because: str
     reading: str | None = None
+    margin: float | None = None
+    sampled: bool = False
+
+    @property
+    def close(self) -> bool:
+        """Whether a repetition may come out the other way."""
+        return self.margin is not None and self.margin <= 1
+
+    @property
+    def margin_text(self) -> str:
+        """The margin in a phrase; empty where it is not known."""
+        return margin_text(self.margin, self.sampled)
 
 
 @dataclass(frozen=True)
@@ -64,18 +88,38 @@ class Verdict:
         """Nothing: ``Recorder.verdict`` has already shown the badge."""
 
 
-def verdict(claim: Claim, records: Mapping[str, Record], profile: str) -> Verdict:
+def judge(
+    ledger: Ledger, records: Mapping[str, Record], profile: str, spread: Mapping[str, Value] | None
+) -> dict[str, Verdict]:
+    """Every claim's verdict, by id.
+
+    Args:
+        spread: how far rounding carries each value, from the chapter's reference (``references.load_spread``); None where it was never measured.
+
+    Raises:
+        UserError: as ``verdict``.
+    """
+    known = tolerances(records, spread)
+    return {claim.id: verdict(claim, records, profile, known) for claim in ledger.claims}
+
+
+def verdict(
+    claim: Claim, records: Mapping[str, Record], profile: str, tolerances: Tolerances | None = None
+) -> Verdict:
     """Judge a claim by what was recorded at ``profile``.
 
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
-    measured.
+    measured. Where parts are closer to their bounds than their uncertainty, and the word depends on how these come out, it is *too close to call*.
+
+    Args:
+        tolerances: how far rounding may carry each value, by key; margins are not known for keys that are absent.
 
     Raises:
-        UserError: unknown profile; a rule that does not fit the kind of value recorded.
+        UserError: unknown profile; a rule that does not fit the kind of value recorded; a value, bound or error that is not finite.
     """
-    decisive = at_least(profile, claim.decides)
-    results, missing = _measure(claim, records)
+    at_least(profile, claim.decides)
+    results, missing = _measure(claim, records, tolerances or {})
     if claim.out_of_reach is not None:
         stand_in = f"stand-in: {_sides(results)}" if results else ""
         return Verdict(OUT_OF_REACH, claim.out_of_reach, results, sides=stand_in)
@@ -83,7 +127,42 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str) -> Verdic
         return Verdict(NOT_YET_TESTED, "no rule yet")
     if missing:
         return Verdict(NOT_YET_TESTED, "not recorded: " + ", ".join(missing), results)
+    found = _judge(claim, results, profile)
+    if all(_judge(claim, other, profile).word == found.word for other in _other_ways(results)):
+        return found
+    close = [
+        f"{_named(part)} ({part.text}, rule: {part.rule}; {part.margin_text})"
+        for part in results
+        if part.close
+    ]
+    remarks = [f"closer to the bound than its uncertainty: {', '.join(close)}", f"as measured: {found.word}"]
+    if found.remark:
+        remarks.append(found.remark)
+    return Verdict(TOO_CLOSE, "; ".join(remarks), results, found.reading)
 
+
+def _other_ways(results: tuple[PartResult, ...]) -> Iterator[tuple[PartResult, ...]]:
+    """The parts with every assignment of outcomes to the close ones."""
+    close = [i for i, part in enumerate(results) if part.close]
+    if len(close) <= TRIED:
+        ways = itertools.product((True, False), repeat=len(close))
+    else:
+        together = [(True,) * len(close), (False,) * len(close)]
+        measured = [results[i].holds for i in close]
+        alone = [[holds != (n == m) for m, holds in enumerate(measured)] for n in range(len(close))]
+        ways = iter([*together, *alone])
+    for way in ways:
+        outcome = dict(zip(close, way, strict=True))
+        yield tuple(replace(part, holds=outcome.get(i, part.holds)) for i, part in enumerate(results))
+
+
+def _named(part: PartResult) -> str:
+    return part.name if part.reading is None else f"{part.name} [{part.reading}]"
+
+
+def _judge(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
+    """The verdict from which parts hold."""
+    decisive = at_least(profile, claim.decides)
     best = _best_reading(results)
     considered = [part for part in results if part.reading in (None, best)]
     remarks = [claim.reduced] if claim.reduced is not None else []
@@ -113,27 +192,40 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str) -> Verdic
     return Verdict(word, "; ".join(remarks), results, sides=_sides(considered))
 
 
-def _measure(claim: Claim, records: Mapping[str, Record]) -> tuple[tuple[PartResult, ...], list[str]]:
+def _measure(
+    claim: Claim, records: Mapping[str, Record], known: Tolerances
+) -> tuple[tuple[PartResult, ...], list[str]]:
     values = {key: record.value for key, record in records.items()}
     results: list[PartResult] = []
     missing: list[str] = []
     for part in claim.parts:
+        absent = [key for key in part.keys if key not in records]
+        missing += [key for key in absent if key not in missing]
+        if absent:
+            continue
+        for key in part.keys:
+            _require_finite(claim, part, key, values[key])
         try:
-            if part.key not in records:
-                raise MissingRecord(part.key)
-            results.append(_result(part, records[part.key], values))
-        except MissingRecord as absent:
-            if absent.key not in missing:
-                missing.append(absent.key)
-        except RuleMismatch as problem:
+            results.append(_result(part, records[part.key], values, known))
+        except (RuleMismatch, ValueError) as problem:
+            named = f"{part.key!r} with error {part.error!r}" if part.error else repr(part.key)
             raise UserError(
-                f"{claim.id}, part {part.name!r}: rule {part.rule.text!r} does not fit what {part.key!r} recorded ({problem})",
+                f"{claim.id}, part {part.name!r}: rule {part.rule.text!r} does not fit what {named} recorded ({problem})",
                 "Change the rule in the ledger or the value that the notebook records.",
             ) from None
     return tuple(results), missing
 
 
-def _result(part: Part, record: Record, values: Mapping[str, Value]) -> PartResult:
+def _require_finite(claim: Claim, part: Part, key: str, value: Value) -> None:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, float) and not math.isfinite(item):
+            raise UserError(
+                f"{claim.id}, part {part.name!r}: {key!r} is {item}, which no rule can judge",
+                "Find the run that diverged; if diverging is the finding, record how many runs did.",
+            )
+
+
+def _result(part: Part, record: Record, values: Mapping[str, Value], known: Tolerances) -> PartResult:
     return PartResult(
         name=part.name,
         key=part.key,
@@ -143,6 +235,8 @@ def _result(part: Part, record: Record, values: Mapping[str, Value]) -> PartResu
         holds=part.rule.check(record.value, values),
         because=part.because,
         reading=part.reading,
+        margin=margin(part, values, known),
+        sampled=part.error is not None,
     )
 
 

@@ -1,0 +1,353 @@
+"""Margins on values whose answer is known, and verdicts that turn *too close to call* exactly where they should."""
+
+import itertools
+import math
+
+import pytest
+from claims_kit import LEDGER, make_root, records_of
+
+from iclbook import references
+from iclbook.claims import Record, load_ledger, verdict
+from iclbook.claims.margins import margin, margin_text, tolerances
+from iclbook.claims.rules import ROUNDING, parse_rule
+from iclbook.claims.verdicts import TOO_CLOSE, TRIED, WORDS
+from iclbook.errors import UserError
+
+
+def sizes(rule, value, doubt=0.1, records=None, doubts=None):
+    return parse_rule(rule).distances(value, records or {}, doubt, doubts or {})
+
+
+def part_of(rule, error=None):
+    class Part:
+        key = "v"
+
+    Part.rule, Part.error = parse_rule(rule), error
+    return Part
+
+
+def margin_of(rule, value, tolerance, error=None, records=None, known=None):
+    values = {"v": value} | (records or {}) | ({} if error is None else {"se": error})
+    return margin(part_of(rule, None if error is None else "se"), values, {"v": tolerance} | (known or {}))
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "distance"),
+    [
+        ("> 1", 1.5, 0.5),
+        ("> 1", 0.25, 0.75),
+        (">= 1", 3, 2.0),
+        ("< -1", -4.0, 3.0),
+        ("<= 0", 0.5, 0.5),
+        ("within 0.5 of 2", 2.25, 0.25),  # | width - |value - centre| |
+        ("within 0.5 of 2", 1.0, 0.5),
+        ("within 25% of -2", -2.0, 0.5),
+        ("== 4", 3.0, 1.0),
+    ],
+)
+def test_the_distance_to_coming_out_the_other_way(rule, value, distance):
+    (found,) = sizes(rule, value)
+    assert found.size == pytest.approx(distance, rel=1e-15)
+    assert found.margin == pytest.approx(distance / 0.1)
+    assert found.holds is parse_rule(rule).check(value, {})
+
+
+@pytest.mark.parametrize(("value", "nearer"), [(1.25, 0.25), (2.5, 0.5), (0.5, 0.5), (4.0, 1.0)])
+def test_an_interval_is_as_far_as_its_nearer_end(value, nearer):
+    assert margin_of("in [1, 3]", value, 1.0) == nearer
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "distance"),
+    [
+        ("> 0", [1.0, 3.0, 0.5], 0.5),  # holds: one element is enough to fail
+        ("> 0", [1.0, -3.0, -0.5], 3.0),  # fails: all failing elements must come over
+        ("in [0, 1]", [0.5, 5.0, -2.0], 4.0),
+        ("> key:pair", [2.0, 3.0], 0.25),
+    ],
+)
+def test_a_list_holds_if_every_element_does(rule, value, distance):
+    records = {"pair": [1.75, 1.0]}
+    assert margin_of(rule, value, [1.0] * len(value), records=records, known={"pair": [0.0, 0.0]}) == distance
+
+
+def test_each_element_is_measured_in_its_own_uncertainty():
+    assert margin_of("> 0", [1.0, 3.0], [0.1, 3.0]) == 1.0
+    assert margin_of("> 0", [-1.0, -3.0], [0.1, 3.0]) == 10.0
+
+
+def test_a_bound_that_is_measured_adds_its_own_tolerance():
+    assert margin_of("< key:b", 1.0, 0.25, records={"b": 2.0}, known={"b": 0.25}) == 2.0
+    assert (
+        margin_of(
+            "within key:w of key:b", 1.0, 0.5, records={"b": 1.0, "w": 2.0}, known={"b": 0.25, "w": 0.25}
+        )
+        == 2.0
+    )
+    assert margin_of("in [0, key:b]", 1.5, 0.25, records={"b": 2.0}, known={"b": 0.25}) == 1.0
+    # A percentage of a measured number: its width moves with it. 10 % of 10 +- 1 is 1 +- 0.1, about a centre that is off by 1 too.
+    assert margin_of(
+        "within 10% of key:b", 10.0, 0.0, records={"b": 10.0}, known={"b": 1.0}
+    ) == pytest.approx(1 / 1.1)
+
+
+def test_two_standard_errors_beside_the_tolerance():
+    assert margin_of("> 0", 1.0, 0.5, error=0.25) == 1.0
+    assert margin_of("> 0", [1.0, 1.0], [0.0, 0.0], error=[0.25, 0.125]) == 2.0
+    assert margin_of("> 0", [1.0, 2.0], [0.0, 0.0], error=0.25) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "doubt", "exact"),
+    [
+        ("== 4", 4, ROUNDING * 4, True),
+        ("== 1", 1.0, ROUNDING, True),
+        ("== 1", 1.0, 1e-3, False),
+        ("== 1", 1 - 1e-16, ROUNDING, False),
+        (">= 1", 1.0, ROUNDING, True),
+        ("<= 0", 0.0, 0.0, True),
+        ("< 0", 0, 0.0, True),
+        ("true", True, 0.0, True),
+        ("true", False, 1.0, False),
+        ("== 'a'", "a", 0.0, True),
+        ("== 'a'", "b", 1.0, False),
+    ],
+)
+def test_exact_is_what_nothing_can_change(rule, value, doubt, exact):
+    found = margin_of(rule, value, doubt)
+    assert math.isinf(found) is exact
+    assert exact or found <= 1
+
+
+def test_a_margin_that_cannot_be_known_is_none():
+    assert margin(part_of("> 0"), {"v": 1.0}, {}) is None
+    assert margin(part_of("< key:b"), {"v": 1.0, "b": 2.0}, {"v": 0.1}) is None
+    records = records_of(a=[1.0, 2.0], b=1.0, c=3)
+    assert set(tolerances(records, {"a": [0.1], "b": 0.1})) == {"b"}, (
+        "a spread of another shape is that of another value"
+    )
+    assert tolerances(records, None) == {}
+    assert tolerances(records, {"c": 0.0})["c"] == 3 * ROUNDING
+
+
+def test_the_floor_is_that_of_the_regression_check():
+    assert references.ROUNDING == ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("value", "sampled", "text"),
+    [
+        (None, True, ""),
+        (math.inf, True, "exact"),
+        (12.3, True, "margin: 12 times its uncertainty"),
+        (1.54, False, "margin: 1.5 times its rounding"),
+        (5e9, False, "margin: over 1000 times its rounding"),
+        (0.42, True, "margin: only 0.4 of its uncertainty"),
+        (0.0, True, "margin: only 0 of its uncertainty"),
+    ],
+)
+def test_a_margin_in_words(value, sampled, text):
+    assert margin_text(value, sampled) == text
+
+
+# ------------------------------------------------------------------------------------------------ verdicts
+
+
+@pytest.fixture
+def claim(tmp_path):
+    def make(claim_id="demo/both", **replaced):
+        text = LEDGER
+        for old, new in replaced.pop("replace", {}).items():
+            assert old in text
+            text = text.replace(old, new, 1)
+        return load_ledger("demo", make_root(tmp_path / "book", text)).claim(claim_id)
+
+    return make
+
+
+RULES = {
+    "> 0.3": 0.3,
+    ">= 0.3": 0.3,
+    "< 0.3": 0.3,
+    "<= 0.3": 0.3,
+    "within 0.1 of 0.2": 0.3,
+    "within 50% of 0.2": 0.1,
+    "in [0.1, 0.3]": 0.3,
+    "in [0.3, 0.9]": 0.3,
+    "< key:floor": 0.3,
+    "within key:floor of 0.5": 0.2,
+}
+
+
+@pytest.mark.parametrize("tolerance", [1e-9, 1e-3, 0.02])
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_value_within_its_tolerance_of_the_bound_is_too_close_to_call(claim, rule, side, tolerance):
+    """On either side of each rule's bound: too close within the tolerance, decided beyond it."""
+    exact = claim("demo/exact", replace={'"<= 1e-9"': f'"{rule}"'})
+    known = {"gap": tolerance, "floor": 0.0}
+
+    def word(steps):
+        return verdict(
+            exact, records_of(gap=RULES[rule] + steps * side * tolerance, floor=0.3), "paper", known
+        ).word
+
+    assert [word(steps) for steps in (0, 0.5, 0.99)] == [TOO_CLOSE] * 3
+    assert word(1.01) in ("reproduced", "not reproduced")
+    assert {word(1.01), word(-1.01)} == {"reproduced", "not reproduced"}
+
+
+def test_moved_across_the_bound_by_its_own_tolerance_it_reads_too_close(claim):
+    """The verdict before, too close between, the other verdict after: never one green and the next machine red."""
+    exact = claim("demo/exact", replace={'"<= 1e-9"': '"<= 0.5"'})
+    words = [verdict(exact, records_of(gap=v / 100), "paper", {"gap": 0.02}).word for v in range(40, 61)]
+    assert [word for word, _ in itertools.groupby(words)] == ["reproduced", TOO_CLOSE, "not reproduced"]
+    for before, after in itertools.pairwise(words):
+        assert TOO_CLOSE in (before, after) or before == after
+
+
+def test_the_remark_names_the_part_and_what_was_measured(claim):
+    found = verdict(claim(), records_of(omega=0.145), "paper", {"omega": 0.01})
+    assert found.word == TOO_CLOSE
+    assert found.note.startswith(
+        "closer to the bound than its uncertainty: size (0.145, rule: within 0.02 of 0.13; margin: only 0.5 of its"
+    )
+    assert "as measured: reproduced" in found.note
+    assert [part.close for part in found.parts] == [False, True]
+
+
+def test_a_close_part_that_does_not_decide_leaves_the_word(claim):
+    odd = claim(replace={"    paper: 0.13": "    fails_as: inconsistent"})
+    records = records_of(omega=-0.001)
+    found = verdict(odd, records, "paper", {"omega": 0.01})
+    assert found.parts[0].close
+    assert found.word == "inconsistent", "the size fails by far, whatever the sign"
+    assert verdict(claim(), records, "paper", {"omega": 0.01}).word == TOO_CLOSE, "partly or not reproduced"
+
+
+def test_readings_that_are_close_decide_nothing_while_another_holds(claim):
+    readings = {
+        "        because: 2.8 sigma of the seed spread\n": "        because: x\n        reading: as printed\n",
+        "  - id: demo/exact\n": "      - name: scaled size\n        key: scaled\n        rule: within 0.02 of 0.13\n"
+        "        because: x\n        reading: with the code's scale\n  - id: demo/exact\n",
+    }
+    both = claim(replace=readings)
+    known = {"omega": 0.01, "scaled": 0.001}
+    assert verdict(both, records_of(omega=0.149, scaled=0.13), "paper", known).word == "reproduced"
+    assert verdict(both, records_of(omega=0.149, scaled=0.3), "paper", known).word == TOO_CLOSE
+
+
+def test_standard_errors_count(claim):
+    sampled = claim(
+        replace={"        because: a sign\n": "        because: a sign\n        error: omega/se\n"}
+    )
+    known = {"omega": 0.0, "omega/se": 0.0}
+    found = [verdict(sampled, records_of(omega=0.13, omega__se=se), "paper", known) for se in (0.06, 0.07)]
+    assert [item.word for item in found] == ["reproduced", TOO_CLOSE]
+    assert "1.1 times its uncertainty" in found[0].parts[0].margin_text
+    assert verdict(sampled, records_of(omega=0.13), "paper", known).note == "not recorded: omega/se"
+    with pytest.raises(UserError, match=r"demo/both, part 'positive'.*'omega/se'.*not a standard error"):
+        verdict(sampled, records_of(omega=0.13, omega__se=-1.0), "paper", known)
+    with pytest.raises(UserError, match="omega/se"):
+        verdict(sampled, records_of(omega=[0.1, 0.1], omega__se=[0.1, 0.1, 0.1]), "paper", known)
+
+
+@pytest.mark.parametrize("far", [TRIED - 2, TRIED + 2])
+def test_many_close_parts(claim, far):
+    """Beyond eight close parts all assignments are too many; all together and each alone still find what decides."""
+    part = "      - name: gap {0}\n        key: gap{0}\n        rule: '< 1'\n        because: x\n"
+    many = claim(
+        "demo/exact",
+        replace={
+            "        because: float64\n": "        because: x\n" + "".join(part.format(n) for n in range(far))
+        },
+    )
+    values = {f"gap{n}": 0.99 for n in range(far)}
+    known = dict.fromkeys(values, 0.1) | {"gap": 0.0}
+    assert verdict(many, records_of(gap=0.0, **values), "paper", known).word == TOO_CLOSE
+    assert (
+        verdict(many, records_of(gap=0.0, **values), "paper", dict.fromkeys(values, 1e-3) | {"gap": 0.0}).word
+        == "reproduced"
+    )
+
+
+def test_without_tolerances_there_is_a_verdict_and_no_margin(claim):
+    found = verdict(claim(), records_of(omega=0.1499999), "paper")
+    assert found.word == "reproduced"
+    assert {part.margin for part in found.parts} == {None}
+    assert {part.margin_text for part in found.parts} == {""}
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("where", "records"),
+    [
+        ("gap", {"gap": ..., "floor": 1.0, "se": 0.1}),
+        ("gap", {"gap": [0.0, ...], "floor": 1.0, "se": 0.1}),
+        ("floor", {"gap": 0.0, "floor": ..., "se": 0.1}),
+        ("se", {"gap": 0.0, "floor": 1.0, "se": ...}),
+    ],
+)
+def test_what_is_not_finite_is_an_error_that_names_it(claim, bad, where, records):
+    """Not an answer: nan > x is silently no, and inf > x silently yes."""
+    judged = claim("demo/exact", replace={'"<= 1e-9"': '"< key:floor"\n        error: se'})
+    filled = {
+        key: [bad if v is ... else v for v in value]
+        if isinstance(value, list)
+        else bad
+        if value is ...
+        else value
+        for key, value in records.items()
+    }
+    found = {key: Record(key, value, str(value)) for key, value in filled.items()}
+    with pytest.raises(UserError, match=rf"demo/exact, part 'gap': '{where}' is {bad}"):
+        verdict(judged, found, "paper")
+
+
+def test_an_out_of_reach_claim_stays_so(claim):
+    far = claim(replace={"    paper: 0.13": "    out_of_reach: needs GPT-2; run x"})
+    assert verdict(far, records_of(omega=0.15), "paper", {"omega": 1.0}).word == "out of reach"
+
+
+def test_the_word_is_of_the_vocabulary():
+    assert TOO_CLOSE in WORDS
+
+
+def test_the_page_shows_margins(claim):
+    from iclbook.claims.render import table_html, table_myst, verdict_html, verdict_text
+
+    judged = claim()
+    found = verdict(judged, records_of(omega=0.145), "paper", {"omega": 0.01})
+    for shown in (
+        verdict_html(judged, found),
+        verdict_text(judged, found),
+        table_html([(judged, found)]),
+        table_myst([(judged, found)]),
+    ):
+        assert "margin: 14 times its rounding" in shown
+        assert "too close to call" in shown
+
+
+def test_the_recorder_and_the_scoreboard_judge_by_the_committed_spread(tmp_path, monkeypatch):
+    import json
+
+    from claims_kit import write_notebook
+
+    from iclbook.claims import Recorder, scoreboard
+
+    root = make_root(tmp_path / "book")
+    monkeypatch.setenv("ICLBOOK_ROOT", str(root))
+    values = {"omega": 0.145, "gap": 0.0}
+    write_notebook(root / "executed" / "paper" / "demo.ipynb", **values)
+
+    def word():
+        record = Recorder("demo", "paper")
+        record.all(values)
+        return {record.verdict("demo/both").word, scoreboard.boards("paper", root)[0].rows[0][1].word}
+
+    assert word() == {"reproduced"}
+    path = references.reference_path("demo", "paper", root)
+    path.parent.mkdir(parents=True)
+    body = {"records": values, "verdicts": {}, "spread": {"omega": 0.01, "gap": 0.0}}
+    path.write_text(json.dumps(body))
+    assert word() == {TOO_CLOSE}
