@@ -163,6 +163,10 @@ class Ledger:
                 + "Name it in a part, or list it under values:.",
             )
 
+    def compares(self, key: str) -> bool:
+        """Whether the regression check compares this value; seconds, say, are only recorded."""
+        return self.tolerance(key).kind != "none"
+
     def tolerance(self, key: str) -> Tolerance:
         """The tolerance for the regression check; 1e-6 relative where the ledger states none."""
         return self.tolerances.get(key, Tolerance())
