@@ -88,12 +88,14 @@ def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
     """The largest deviation of ``others`` from ``reference``: a number, or a list of them; 1 where a text or truth value differs, or its kind.
 
     Raises:
-        ValueError: a list of another length.
+        ValueError: a list of another length, or a list beside a number.
     """
     if isinstance(reference, list):
         if any(not isinstance(other, list) or len(other) != len(reference) for other in others):
             raise ValueError("lists of different length")
         return [spread_of(item, [other[i] for other in others]) for i, item in enumerate(reference)]
+    if any(isinstance(other, list) for other in others):
+        raise ValueError("a list beside a number")
     if isinstance(reference, bool | str) or any(isinstance(other, bool | str) for other in others):
         return float(any(type(other) is not type(reference) or other != reference for other in others))
     return max((float(f"{abs(other - reference):.3g}") for other in others), default=0.0)
