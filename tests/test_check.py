@@ -30,6 +30,9 @@ class Book:
 def book(tmp_path):
     book = Book(make_root(tmp_path / "book"))
     book.check(update=True)
+    path = book.root / "references" / "smoke" / "demo.json"
+    body = json.loads(path.read_text())
+    path.write_text(json.dumps(body | {"spread": {"omega": 1e-3, "gap": 0.0, "seeds": 0}}))
     book.runs.clear()
     return book
 
@@ -56,10 +59,10 @@ def test_a_reference_is_made_per_profile(book):
 @pytest.mark.parametrize(
     ("key", "value", "moved"),
     [
-        ("omega", 0.139, False),  # abs 0.01, stated by the part
-        ("omega", 0.141, True),
-        ("gap", 1e-300, True),  # 1e-6 relative by default: next to zero nothing else is allowed
-        ("seeds", 9, True),  # exact
+        ("omega", 0.13 + 3.9e-3, False),  # four times its spread
+        ("omega", 0.13 + 4.1e-3, True),
+        ("gap", 1e-300, True),  # without a spread next to zero nothing else is allowed
+        ("seeds", 9, True),
         ("seconds", 99.0, False),  # none
     ],
 )
@@ -69,6 +72,72 @@ def test_a_value_that_moved(book, key, value, moved):
     assert (("moved", key) in kinds(result)) is moved
     assert result.ok is not moved
     assert (key in regression.table([result])) is moved
+
+
+def test_a_value_whose_tolerance_is_as_large_as_itself_is_left_to_its_rule(book):
+    path = book.root / "references" / "smoke" / "demo.json"
+    body = json.loads(path.read_text())
+    body["spread"]["omega"] = 0.05
+    path.write_text(json.dumps(body))
+    book.values["omega"] = 0.14
+    assert book.check()[0].ok
+    book.values["gap"] = 1.0
+    assert ("verdict", "demo/exact") in kinds(book.check()[0])
+
+
+def test_an_update_keeps_the_spreads_of_values_of_the_same_shape(book):
+    book.values |= {"omega": 0.5, "gap": [0.0, 1.0]}
+    book.check(update=True)
+    body = json.loads((book.root / "references" / "smoke" / "demo.json").read_text())
+    assert body["spread"] == {"omega": 1e-3, "seeds": 0}
+
+
+def machines_that_record(book, monkeypatch, **by_machine):
+    """Let the chapter record other values on emulated machines, each in a copy of the book."""
+    folders = []
+
+    def run_chapters(names, profile, device, root, jobs, machine):
+        folders.append(root)
+        for name in names:
+            values = VALUES | by_machine.get(machine.split("-")[0], {})
+            yield name, write_notebook(root / "executed" / profile / f"{name}.ipynb", **values), 0.0
+
+    monkeypatch.setattr(regression, "run_chapters", run_chapters)
+    return folders
+
+
+def test_spreads_are_the_largest_deviation_over_the_machines(book, monkeypatch):
+    folders = machines_that_record(
+        book, monkeypatch, sse={"omega": 0.1302}, avx2={"omega": 0.1299, "gap": 1e-17}
+    )
+    (result,) = book.check(spread=True)
+    assert result.updated
+    body = json.loads((book.root / "references" / "smoke" / "demo.json").read_text())
+    assert body["spread"] == pytest.approx({"omega": 2e-4, "gap": 1e-17, "seeds": 0, "seconds": 0}, rel=1e-2)
+    assert "sse-1" in body["machines"]
+    assert all(folder != book.root and not folder.exists() for folder in folders), "copies, gone afterwards"
+
+
+def test_a_key_that_one_machine_lacks_is_an_error(book, monkeypatch):
+    machines_that_record(book, monkeypatch, native={"seeds": [8, 8]})
+    with pytest.raises(UserError, match="seeds is not of one shape on all machines"):
+        book.check(spread=True)
+
+
+def test_an_emulated_machine_is_compared_and_leaves_nothing(book, monkeypatch):
+    machines_that_record(book, monkeypatch, sse={"omega": 0.2})
+    (result,) = book.check(machine="sse-2", runner=None)
+    assert ("moved", "omega") in kinds(result)
+    assert book.check(machine="native-1", runner=None)[0].ok
+    assert not (book.root / "executed").exists() or book.values == VALUES
+
+
+def test_an_executed_copy_is_compared_without_a_run(book, monkeypatch):
+    monkeypatch.setattr(regression, "known_chapters", lambda root: ["demo"])
+    write_notebook(book.root / "executed" / "smoke" / "demo.ipynb", **VALUES | {"seeds": 9})
+    result = regression.check_executed("demo", "smoke", book.root)
+    assert kinds(result) == {("moved", "seeds")}
+    assert not book.runs
 
 
 def test_missing_and_new_keys_count(book):

@@ -9,9 +9,10 @@ from claims_kit import LEDGER, make_root, records_of
 from iclbook import references
 from iclbook.claims import Record, load_ledger, verdict
 from iclbook.claims.margins import margin, margin_text, tolerances
-from iclbook.claims.rules import ROUNDING, parse_rule
+from iclbook.claims.rules import parse_rule
 from iclbook.claims.verdicts import TOO_CLOSE, TRIED, WORDS
 from iclbook.errors import UserError
+from iclbook.references import ROUNDING
 
 
 def sizes(rule, value, doubt=0.1, records=None, doubts=None):
@@ -128,10 +129,6 @@ def test_a_margin_that_cannot_be_known_is_none():
     )
     assert tolerances(records, None) == {}
     assert tolerances(records, {"c": 0.0})["c"] == 3 * ROUNDING
-
-
-def test_the_floor_is_that_of_the_regression_check():
-    assert references.ROUNDING == ROUNDING
 
 
 @pytest.mark.parametrize(

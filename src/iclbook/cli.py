@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
 
     sub = add(
         "check", _check, "run chapters and compare every recorded value with its stored reference",
-        "References stand in references/PROFILE/CHAPTER.json, tolerances in claims/*.yaml. Missing and new values and changed\n"
+        "References stand in references/PROFILE/CHAPTER.json with the spread that rounding alone gives each value. Missing and new values and changed\n"
         "verdicts count as moved. The exit code is 1 when something moved or a chapter failed.\n\n"
         "examples:\n"
         "  iclbook check --profile smoke --junit report.xml\n"
@@ -109,6 +109,15 @@ def parser() -> argparse.ArgumentParser:
         "--junit", metavar="FILE", type=Path, help="also write a JUnit report, which CI services display"
     )
     sub.add_argument("--update", action="store_true", help="write the references anew instead of failing")
+    sub.add_argument(
+        "--spread", action="store_true", help="as --update, and measure how far rounding carries each value"
+    )
+    sub.add_argument(
+        "--machine",
+        metavar="NAME",
+        default="pinned",
+        help="emulate a processor and its threads, such as sse-2 (default: pinned code paths)",
+    )
     sub.add_argument("--jobs", metavar="N", type=_positive, help=_JOBS)
 
     sub = add(
@@ -205,9 +214,17 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from . import check as regression
+    from .machines import environment
 
+    environment(options.machine)  # an unknown machine is refused before minutes of running
     results = regression.check(
-        options.chapters, options.profile, options.device, options.update, jobs=options.jobs
+        options.chapters,
+        options.profile,
+        options.device,
+        options.update,
+        jobs=options.jobs,
+        spread=options.spread,
+        machine=options.machine,
     )
     print(regression.table(results))
     if options.json:

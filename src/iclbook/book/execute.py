@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,7 +43,9 @@ class NotebookError(UserError):
         super().__init__(f"notebooks/{notebook}.py stopped{where}: {cause}", mend)
 
 
-def headless_kernel(root: Path, sockets: Path) -> type[AsyncKernelManager]:
+def headless_kernel(
+    root: Path, sockets: Path, environment: Mapping[str, str] | None = None
+) -> type[AsyncKernelManager]:
     """A kernel of the interpreter that runs us, in the environment of a headless run.
 
     The specification is made here rather than looked up: a user's own ``python3`` kernel may belong to another environment.
@@ -50,10 +53,11 @@ def headless_kernel(root: Path, sockets: Path) -> type[AsyncKernelManager]:
     Args:
         root: the book's folder.
         sockets: a short-lived folder for the connection; local sockets need no port and are nobody else's to read.
+        environment: the variables around it, such as those of an emulated machine; default: this process's, and one thread.
     """
+    # Kernels run beside others on few cores, and the thread count changes the last digits.
+    around = dict(os.environ) | {"OMP_NUM_THREADS": "1"} if environment is None else dict(environment)
     env = {
-        # Kernels run beside others on few cores, and the thread count changes the last digits.
-        "OMP_NUM_THREADS": "1",
         "ICLBOOK_HEADLESS": "1",
         "ICLBOOK_ROOT": str(root),
         # Progress bars write to stderr, which the book build counts as a warning.
@@ -71,6 +75,9 @@ def headless_kernel(root: Path, sockets: Path) -> type[AsyncKernelManager]:
             self.transport = "ipc"
             self.connection_file = str(sockets / "kernel.json")
 
+        def start_kernel(self, **kwargs: object) -> Awaitable[None]:
+            return super().start_kernel(**{**kwargs, "env": around})
+
         @property
         def kernel_spec(self) -> KernelSpec:
             return KernelSpec(argv=argv, display_name="Python 3", language="python", env=env)
@@ -84,6 +91,7 @@ def run_notebook(
     device: str = "auto",
     timeout_s: float | None = None,
     root: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Path:
     """Run ``notebooks/NAME.py`` and write ``executed/PROFILE/NAME.ipynb``.
 
@@ -96,6 +104,7 @@ def run_notebook(
         device: ``auto``, ``cpu`` or ``cuda``; handed to the notebook.
         timeout_s: seconds that one cell may take; default ICLBOOK_CELL_TIMEOUT or 1800.
         root: the book's folder; default: found from the working directory.
+        environment: the kernel's environment variables, such as :func:`iclbook.machines.environment` gives; default: this process's, and one thread.
 
     Returns:
         Path of the executed copy.
@@ -141,7 +150,7 @@ def run_notebook(
             str(partial),
             parameters={"profile": profile, "device": device},
             kernel_name="python3",
-            kernel_manager_class=headless_kernel(root, Path(sockets.name)),
+            kernel_manager_class=headless_kernel(root, Path(sockets.name), environment),
             on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
             cwd=str(source.parent),
             execution_timeout=_timeout(timeout_s),

@@ -14,7 +14,7 @@ from ..profiles import check_profile
 from ..project import find_root
 
 #: Files of the library that cannot change what a notebook computes: they run around it, not in it.
-AROUND = ("book", "check.py", "cli.py", "claims/scoreboard.py")
+AROUND = ("book", "check", "cli.py", "claims/scoreboard.py")
 
 #: The library that the notebook's kernel imports: this one.
 LIBRARY = Path(__file__).resolve().parents[1]

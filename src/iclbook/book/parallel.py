@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -17,7 +17,12 @@ from . import execute
 
 
 def run_notebooks(
-    names: Sequence[str], profile: str, device: str, root: Path, jobs: int | None = None
+    names: Sequence[str],
+    profile: str,
+    device: str,
+    root: Path,
+    jobs: int | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, Path | UserError, float]]:
     """Run chapters and hand each on as it finishes.
 
@@ -26,7 +31,7 @@ def run_notebooks(
 
     Args:
         names: chapter names; the longest should come first.
-        profile, device, root: as in :func:`~iclbook.book.execute.run_notebook`.
+        profile, device, root, environment: as in :func:`~iclbook.book.execute.run_notebook`.
         jobs: chapters at once; default: one for each core.
 
     Yields:
@@ -35,10 +40,10 @@ def run_notebooks(
     jobs = min(jobs or usable_cores(), len(names))
     if jobs <= 1:
         for name in names:
-            yield _timed(name, profile, device, root)
+            yield _timed(name, profile, device, root, environment)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(_timed, name, profile, device, root): name for name in names}
+        futures = {pool.submit(_timed, name, profile, device, root, environment): name for name in names}
         try:
             for future in as_completed(futures):
                 try:
@@ -62,10 +67,14 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _timed(name: str, profile: str, device: str, root: Path) -> tuple[str, Path | UserError, float]:
+def _timed(
+    name: str, profile: str, device: str, root: Path, environment: Mapping[str, str] | None
+) -> tuple[str, Path | UserError, float]:
     began = perf_counter()
     try:
-        result: Path | UserError = execute.run_notebook(name, profile, device, root=root)
+        result: Path | UserError = execute.run_notebook(
+            name, profile, device, root=root, environment=environment
+        )
     except UserError as problem:
         result = problem
     return name, result, perf_counter() - began

@@ -143,6 +143,10 @@ class Ledger:
                 + "Name it in a part, or list it under values:.",
             )
 
+    def compares(self, key: str) -> bool:
+        """Whether the regression check compares this value; seconds, say, are only recorded."""
+        return key not in self.uncompared
+
 
 def ledger_keys(root: Path | None = None) -> list[str]:
     """The paper keys for which there is a ledger, sorted."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from .. import references  # the module: it names types of this package
+from ..references import tolerance
 from .ledger import Part
 from .records import Record, significant
 from .rules import Value
@@ -35,7 +35,7 @@ def tolerances(records: Mapping[str, Record], spread: Mapping[str, Value] | None
     for key, record in records.items():
         if spread is not None and key in spread:
             try:
-                found[key] = references.tolerance(record.value, spread[key])
+                found[key] = tolerance(record.value, spread[key])
             except (TypeError, ValueError):  # a list of another length
                 continue
     return found
@@ -62,18 +62,18 @@ def margin(part: Part, values: Mapping[str, Value], known: Tolerances) -> float 
     return max(failing) if failing else min(condition.margin for condition in conditions)
 
 
-def _uncertainty(tolerance: Value, error: Value) -> Value:
+def _uncertainty(rounding: Value, error: Value) -> Value:
     """``tolerance + 2 error``; either may be a list.
 
     Raises:
         ValueError: lists of different length, a negative error.
     """
-    if not isinstance(tolerance, list) and not isinstance(error, list):
+    if not isinstance(rounding, list) and not isinstance(error, list):
         if isinstance(error, bool | str) or error < 0:
             raise ValueError(f"{error!r} is not a standard error")
-        return tolerance + ERRORS * error
-    length = len(tolerance if isinstance(tolerance, list) else error)
-    columns = [side if isinstance(side, list) else [side] * length for side in (tolerance, error)]
+        return rounding + ERRORS * error
+    length = len(rounding if isinstance(rounding, list) else error)
+    columns = [side if isinstance(side, list) else [side] * length for side in (rounding, error)]
     return [_uncertainty(*pair) for pair in zip(*columns, strict=True)]
 
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .. import references
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
+from ..references import load_spread
 from .ledger import Ledger, load_ledger
 from .margins import tolerances
 from .records import Record
@@ -42,7 +42,7 @@ class Recorder:
     def __init__(self, paper: str, profile: str, formats: Mapping[str, str] | None = None) -> None:
         self.profile = check_profile(profile)
         self.ledger: Ledger = load_ledger(paper)
-        self.spread = references.load_spread(self.ledger.chapter_name, profile, find_root())
+        self.spread = load_spread(self.ledger.chapter_name, profile, find_root())
         self.formats = dict(formats or {})
         for key in self.formats:
             self.ledger.require_key(key)

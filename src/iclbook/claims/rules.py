@@ -20,11 +20,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-#: Beside its measured spread a value may be off by this fraction of itself: the last digits of another machine.
-ROUNDING = 2.0**-40
+from ..references import ROUNDING, Value
 
-Number = bool | int | float
-Value = bool | int | float | str | list
 
 GRAMMAR = (
     'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '

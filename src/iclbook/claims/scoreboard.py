@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import references
 from ..profiles import check_profile
 from ..project import find_root
+from ..references import load_spread
 from . import render
 from .ledger import Ledger, all_ledgers
 from .records import read_records
@@ -39,7 +39,7 @@ def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
     for ledger in all_ledgers(root):
         path = root / "executed" / profile / f"{ledger.chapter_name}.ipynb"
         records = read_records(path) if path.is_file() else {}
-        verdicts = judge(ledger, records, profile, references.load_spread(ledger.chapter_name, profile, root))
+        verdicts = judge(ledger, records, profile, load_spread(ledger.chapter_name, profile, root))
         rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
         result.append(Board(ledger, rows, path.is_file()))
     return result

@@ -1,0 +1,266 @@
+"""The regression check: run chapters headless under pinned code paths and compare every recorded value with its stored reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+
+from ..claims import Ledger, Record, all_ledgers, load_ledger, read_records, verdict
+from ..errors import UserError
+from ..machines import environment
+from ..profiles import check_profile
+from ..project import find_root
+from ..references import (
+    Reference,
+    agrees,
+    is_regression_value,
+    read_reference,
+    reference_path,
+    tolerance,
+    write_reference,
+)
+from .reports import ChapterCheck, Difference, table, write_json, write_junit
+
+__all__ = [
+    "ChapterCheck",
+    "Difference",
+    "check",
+    "check_executed",
+    "compare",
+    "known_chapters",
+    "ledger_of",
+    "require_chapter",
+    "table",
+    "write_json",
+    "write_junit",
+]
+
+#: ``runner(name, profile, device)`` runs a chapter and returns its executed copy.
+Runner = Callable[[str, str, str], Path]
+
+
+def check(
+    names: Sequence[str] = (),
+    profile: str = "smoke",
+    device: str = "auto",
+    update: bool = False,
+    root: Path | None = None,
+    runner: Runner | None = None,
+    jobs: int | None = None,
+    spread: bool = False,
+    machine: str = "pinned",
+) -> list[ChapterCheck]:
+    """Run the chapters and compare what they record with the references.
+
+    A chapter that fails counts as an error of that chapter; the others are still checked.
+
+    Args:
+        names: chapter names; all chapters of the book when empty.
+        update: write the references instead of comparing; the differences to the old ones are still reported.
+        runner: how to run a chapter; papermill unless a test says otherwise.
+        jobs: chapters to run at once; default: one for each core.
+        spread: write the references with the spread of every value, measured anew over the emulated machines.
+        machine: ``pinned``, or an emulated one, which runs in a copy of the book and leaves nothing here.
+
+    Raises:
+        UserError: unknown chapter or profile, missing or damaged reference, malformed ledger.
+    """
+    check_profile(profile)
+    root = root or find_root()
+    known = known_chapters(root)
+    for name in names:
+        require_chapter(name, known)
+    ledgers = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
+    chosen = list(names) or known
+    for name in chosen:  # before minutes of running
+        if name not in ledgers:
+            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims/*.yaml.")
+        if not (update or spread):
+            read_reference(reference_path(name, profile, root), root)
+    if machine != "pinned":
+        from .spreads import elsewhere
+
+        with elsewhere(root) as copy:
+            runs = list(run_chapters(chosen, profile, device, copy, jobs, machine))
+            return _judged(chosen, ledgers, profile, False, root, runs)
+    if runner:
+        runs = _run_in_turn(runner, chosen, profile, device)
+    else:
+        runs = run_chapters(chosen, profile, device, root, jobs, machine)
+    found = _judged(chosen, ledgers, profile, update or spread, root, runs)
+    if spread:
+        from .spreads import measure_spreads
+
+        measure_spreads([ledgers[result.chapter] for result in found if result.updated], profile, root, jobs)
+    return found
+
+
+def _judged(
+    chosen: Sequence[str],
+    ledgers: Mapping[str, Ledger],
+    profile: str,
+    update: bool,
+    root: Path,
+    runs: Iterable[tuple[str, Path | UserError, float]],
+) -> list[ChapterCheck]:
+    found = {
+        name: _check_one(ledgers[name], profile, update, root, result, seconds)
+        for name, result, seconds in runs
+    }
+    return [found[name] for name in chosen]
+
+
+def check_executed(name: str, profile: str, root: Path | None = None) -> ChapterCheck:
+    """Compare an executed copy that is there already with its reference.
+
+    Raises:
+        UserError: unknown chapter or profile, malformed ledger.
+    """
+    from ..book.inputs import executed_path
+
+    root = root or find_root()
+    require_chapter(name, known_chapters(root))
+    return _check_one(ledger_of(name, root), profile, False, root, executed_path(name, profile, root), 0.0)
+
+
+def known_chapters(root: Path) -> list[str]:
+    """Chapters that the book lists, in reading order."""
+    from ..book.execute import chapters
+
+    return chapters(root)
+
+
+def require_chapter(name: str, known: Sequence[str]) -> None:
+    """Refuse an unknown chapter, naming the known ones.
+
+    Raises:
+        UserError: not a chapter of the book.
+    """
+    if name not in known:
+        raise UserError(f"unknown chapter {name!r}", f"Choose one of: {', '.join(known) or '(none yet)'}.")
+
+
+def run_chapters(
+    names: Sequence[str], profile: str, device: str, root: Path, jobs: int | None, machine: str
+) -> Iterable[tuple[str, Path | UserError, float]]:
+    """Run chapters by papermill on a machine, several at once; one at a time where a chapter has two threads."""
+    from ..book.parallel import run_notebooks
+
+    jobs = 1 if machine.endswith("-2") else jobs
+    return run_notebooks(names, profile, device, root.resolve(), jobs, environment(machine))
+
+
+def _run_in_turn(
+    runner: Runner, names: Sequence[str], profile: str, device: str
+) -> Iterable[tuple[str, Path | UserError, float]]:
+    for name in names:
+        began = perf_counter()
+        try:
+            result: Path | UserError = runner(name, profile, device)
+        except UserError as problem:
+            result = problem
+        yield name, result, perf_counter() - began
+
+
+def _check_one(
+    ledger: Ledger, profile: str, update: bool, root: Path, executed: Path | UserError, seconds: float
+) -> ChapterCheck:
+    name = ledger.chapter_name
+    result = ChapterCheck(name, ledger.paper, profile, seconds)
+    path = reference_path(name, profile, root)
+    try:
+        if isinstance(executed, UserError):
+            raise executed
+        records = read_records(executed)
+        reference = _old_reference(path, root) if update else read_reference(path, root)
+        if reference is not None:
+            result.differences = compare(ledger, records, reference, profile)
+    except UserError as problem:
+        result.error = str(problem)
+        return result
+    result.compared = len(records)
+    if update:
+        write_reference(path, ledger.paper, renewed(ledger, records, reference, profile))
+        result.updated = True
+    return result
+
+
+def _old_reference(path: Path, root: Path) -> Reference | None:
+    """The reference that is about to be replaced; None where there is none to compare with, or a damaged one."""
+    try:
+        return read_reference(path, root)
+    except UserError:
+        return None
+
+
+def renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | None, profile: str) -> Reference:
+    """A reference with new values; spreads are kept where the value is of the same shape, and are as old as they were."""
+    values = {key: record.value for key, record in records.items()}
+    old = old or Reference({})
+    spread = {k: s for k, s in old.spread.items() if k in values and _shape(values[k]) == _shape(s)}
+    return Reference(values, spread, words(ledger, records, profile), old.machines)
+
+
+def _shape(value: object) -> int:
+    return len(value) if isinstance(value, list) else -1
+
+
+def words(ledger: Ledger, records: Mapping[str, Record], profile: str) -> dict[str, str]:
+    """The verdict of every claim in a word."""
+    return {claim.id: verdict(claim, records, profile).word for claim in ledger.claims}
+
+
+def compare(
+    ledger: Ledger, records: Mapping[str, Record], reference: Reference, profile: str
+) -> list[Difference]:
+    """Every difference between what was recorded and the reference: values first, then verdicts.
+
+    A key whose tolerance is ``none`` must still be there; its value may be anything. A value whose tolerance is as large as itself is left to the
+    rules that judge it.
+    """
+    differences = []
+    for key, expected in reference.records.items():
+        spread = reference.spread.get(key, _none(expected))
+        if key not in records:
+            differences.append(Difference("missing", key, expected, None))
+        elif not ledger.compares(key) or not is_regression_value(expected, spread):
+            continue
+        elif not agrees(records[key].value, expected, spread):
+            bound = _bound(expected, spread)
+            differences.append(Difference("moved", key, expected, records[key].value, bound))
+    for key, record in records.items():
+        if key not in reference.records:
+            differences.append(Difference("new", key, None, record.value))
+    now = words(ledger, records, profile)
+    for claim_id in dict.fromkeys([*reference.verdicts, *now]):
+        before, after = reference.verdicts.get(claim_id), now.get(claim_id)
+        if before != after:
+            differences.append(Difference("verdict", claim_id, before, after))
+    return differences
+
+
+def _none(value: object) -> float | list:
+    """No spread, in the shape of the value."""
+    return [0.0] * len(value) if isinstance(value, list) else 0.0
+
+
+def _bound(value: object, spread: float | list) -> str:
+    """The tolerance in words; of a list the largest."""
+    if isinstance(value, bool | str):
+        return "exact"
+    sizes = tolerance(value, spread)
+    return f"{max(sizes) if isinstance(sizes, list) else sizes:.2g}"
+
+
+def ledger_of(name: str, root: Path | None = None) -> Ledger:
+    """A ledger by its paper key or by its chapter's name.
+
+    Raises:
+        UserError: neither.
+    """
+    root = root or find_root()
+    for ledger in all_ledgers(root):
+        if name in (ledger.paper, ledger.chapter_name):
+            return ledger
+    return load_ledger(name, root)

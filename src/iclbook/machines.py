@@ -1,0 +1,89 @@
+"""Processors: the pinned code paths of the regression check, and other machines emulated by environment switches.
+
+The same program rounds differently on another processor: torch, oneDNN, MKL, OpenBLAS and numpy each choose kernels by instruction set, and sums change
+their order with the number of threads. Two promises are kept apart. Under :data:`PINNED` any x86-64 machine with AVX2 takes the same paths, so recorded
+values can be compared tightly. Without it, as a reader runs the book, values may differ by what rounding does and verdicts may not; the emulated machines
+show how far that is. All switches are read when a library is loaded, so they act on a new process only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from .errors import UserError
+
+#: numpy's groups of AVX-512 features (numpy 2.4); one that a processor lacks is ignored.
+_NO_AVX512 = "X86_V4,AVX512_ICL,AVX512_SPR"
+
+#: One instruction set for every library, and MKL's mode that is the same on Intel and AMD. Code compiled by torch's inductor follows
+#: ATEN_CPU_CAPABILITY and contracts no multiply-adds unless told to.
+PINNED: Mapping[str, str] = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_CBWR": "COMPATIBLE",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": _NO_AVX512,
+    "TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG": "off",
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",  # threads that wait for one another do not burn a core that others need
+}
+
+#: Processors by the kernels that they make the libraries choose; ``native`` is this machine as it is.
+PROCESSORS: Mapping[str, Mapping[str, str]] = {
+    "sse": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NPY_DISABLE_CPU_FEATURES": f"X86_V3,{_NO_AVX512}",
+    },
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "OPENBLAS_CORETYPE": "Zen",
+        "NPY_DISABLE_CPU_FEATURES": _NO_AVX512,
+    },
+    "avx512": {
+        "ATEN_CPU_CAPABILITY": "avx512",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512",
+        "OPENBLAS_CORETYPE": "SkylakeX",
+    },
+    "native": {},
+}
+
+#: Every variable that a machine may set: cleared before another one is emulated.
+SWITCHES = frozenset(PINNED) | {name for switches in PROCESSORS.values() for name in switches}
+
+
+def emulated() -> tuple[str, ...]:
+    """Machines that this one can emulate, as ``processor-threads``: each processor with one thread, the oldest and this one with two as well."""
+    able = [name for name in PROCESSORS if name != "avx512" or _has_avx512()]
+    return (*(f"{name}-1" for name in able), "sse-2", "native-2")
+
+
+def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Environment of a process on a machine: ``pinned``, or ``processor-threads`` such as ``sse-2``.
+
+    Args:
+        machine: the name.
+        base: what else the process sees; this process's own environment by default.
+
+    Raises:
+        UserError: unknown machine.
+    """
+    plain = {k: v for k, v in (os.environ if base is None else base).items() if k not in SWITCHES}
+    if machine == "pinned":
+        return plain | PINNED
+    processor, _, threads = machine.partition("-")
+    if processor not in PROCESSORS or threads not in ("1", "2"):
+        raise UserError(f"unknown machine {machine!r}", f"Choose pinned or one of: {', '.join(emulated())}.")
+    return plain | PROCESSORS[processor] | {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "passive"}
+
+
+def _has_avx512() -> bool:
+    from numpy._core._multiarray_umath import __cpu_features__ as features
+
+    # A process that is itself pinned has these switched off in numpy's table; the processor's flags stay.
+    return bool(features.get("AVX512F") and features.get("AVX512VL"))

@@ -1,0 +1,181 @@
+"""References: what a chapter recorded, how far rounding alone carries each value, and the verdicts; ``references/<profile>/<chapter>.json``.
+
+The tolerance of the regression check is not typed but measured. A reference holds the values of a run under pinned code paths and, for each, the *spread*:
+its largest deviation over the emulated machines of :mod:`iclbook.machines`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import UserError
+
+Value = bool | int | float | str | list
+
+#: A value may move by so many spreads. The spread is the largest of a handful of deviations; a machine that is not among them may deviate more, but
+#: of deviations with any one scale the next is rarely four times the largest of seven.
+SPREADS = 4.0
+#: Beside them a value may move by this fraction of itself: where no emulated machine differs, another one may still round the last digits differently.
+ROUNDING = 2.0**-40
+
+Spread = float | list
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A stored reference.
+
+    Attributes:
+        records: key to value, from a pinned run.
+        spread: key to the largest deviation over the emulated machines: a number, or a list like the value; 1 for a text or truth value that differs.
+        verdicts: claim id to word.
+        machines: those that the spread was measured on.
+    """
+
+    records: Mapping[str, Value]
+    spread: Mapping[str, Spread] = field(default_factory=dict)
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    machines: tuple[str, ...] = ()
+
+
+def reference_path(chapter: str, profile: str, root: Path) -> Path:
+    """``references/<profile>/<chapter>.json``."""
+    return root / "references" / profile / f"{chapter}.json"
+
+
+def tolerance(value: Value, spread: Spread) -> Spread:
+    """How far a value may move before it counts as moved: ``4 spread + 2^-40 |value|``, element by element; for texts and truth values the spread itself."""
+    if isinstance(value, list):
+        return [tolerance(v, s) for v, s in zip(value, spread, strict=True)]
+    if isinstance(value, bool | str):
+        return float(spread)
+    return SPREADS * spread + ROUNDING * abs(value)
+
+
+def agrees(measured: Value, reference: Value, spread: Spread) -> bool:
+    """Whether a value agrees with its reference; lists in length and in every element."""
+    if isinstance(measured, list) or isinstance(reference, list):
+        if not (isinstance(measured, list) and isinstance(reference, list)) or len(measured) != len(
+            reference
+        ):
+            return False
+        spreads = spread if isinstance(spread, list) else [spread] * len(reference)
+        return all(map(agrees, measured, reference, spreads))
+    if any(isinstance(item, bool | str) for item in (measured, reference)):
+        return type(measured) is type(reference) and (measured == reference or spread > 0)
+    return math.isfinite(measured) and abs(measured - reference) <= tolerance(reference, spread)
+
+
+def is_regression_value(value: Value, spread: Spread) -> bool:
+    """Whether comparing a value says anything: not where its tolerance is as large as itself, as for the rounding residual of an identity.
+
+    Such a value is left to the rules that judge it. A list counts if any of its elements does.
+    """
+    if isinstance(value, list):
+        return any(map(is_regression_value, value, spread))
+    if isinstance(value, bool | str):
+        return spread == 0
+    return tolerance(value, spread) < abs(value) or spread == 0
+
+
+def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
+    """The largest deviation of ``others`` from ``reference``: a number, or a list of them; 1 where a text or truth value differs, or its kind.
+
+    Raises:
+        ValueError: a list of another length, or a list beside a number.
+    """
+    if isinstance(reference, list):
+        if any(not isinstance(other, list) or len(other) != len(reference) for other in others):
+            raise ValueError("lists of different length")
+        return [spread_of(item, [other[i] for other in others]) for i, item in enumerate(reference)]
+    if any(isinstance(other, list) for other in others):
+        raise ValueError("a list beside a number")
+    if isinstance(reference, bool | str) or any(isinstance(other, bool | str) for other in others):
+        return float(any(type(other) is not type(reference) or other != reference for other in others))
+    return max((float(f"{abs(other - reference):.3g}") for other in others), default=0.0)
+
+
+def read_reference(path: Path, root: Path) -> Reference:
+    """Read a stored reference.
+
+    Raises:
+        UserError: not there, or not a reference.
+    """
+    shown = path.relative_to(root)
+    mend = f"Make it with `iclbook check {path.stem} --profile {path.parent.name} --update` and review the change."
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        if not all(isinstance(body[part], dict) for part in ("records", "verdicts")):
+            raise TypeError("records and verdicts are needed")
+        spread = body.get("spread", {})
+        for key, size in spread.items():
+            if not _fits(size, body["records"][key]):
+                raise TypeError(f"the spread of {key} does not fit its value")
+        found = Reference(body["records"], spread, body["verdicts"], tuple(body.get("machines", ())))
+    except FileNotFoundError:
+        raise UserError(f"{shown} is not there", mend) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise UserError(f"{shown} cannot be read as a reference ({problem})", mend) from None
+    return found
+
+
+def _fits(spread: object, value: object) -> bool:
+    if isinstance(value, list):
+        return isinstance(spread, list) and len(spread) == len(value) and all(map(_fits, spread, value))
+    number = isinstance(spread, int | float) and not isinstance(spread, bool)
+    return number and math.isfinite(spread) and spread >= 0
+
+
+def load_spread(chapter: str, profile: str, root: Path) -> Mapping[str, Spread] | None:
+    """The measured spreads of a chapter at a profile, or ``None`` where none were measured (a new chapter).
+
+    Raises:
+        UserError: a damaged reference.
+    """
+    path = reference_path(chapter, profile, root)
+    if not path.is_file():
+        return None
+    return read_reference(path, root).spread or None
+
+
+def write_reference(path: Path, paper: str, reference: Reference) -> None:
+    """Store a reference, atomically.
+
+    Raises:
+        UserError: the folder or disk does not take it.
+    """
+    body = {
+        "paper": paper,
+        "profile": path.parent.name,
+        "records": dict(reference.records),
+        "spread": dict(reference.spread),
+        "machines": list(reference.machines),
+        "verdicts": dict(reference.verdicts),
+    }
+    write_text(path, json.dumps(body, indent=1, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or nothing.
+
+    Raises:
+        UserError: the folder or disk does not take it.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as problem:
+        raise UserError(
+            f"cannot write {path} ({problem.strerror})", "Free space or change its rights."
+        ) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)

@@ -1,0 +1,91 @@
+"""Spreads and the tolerances that follow from them."""
+
+import json
+
+import pytest
+
+from iclbook.errors import UserError
+from iclbook.references import (
+    Reference,
+    agrees,
+    is_regression_value,
+    load_spread,
+    read_reference,
+    reference_path,
+    spread_of,
+    tolerance,
+    write_reference,
+)
+
+
+def test_the_tolerance_is_four_spreads_and_the_last_digits():
+    assert tolerance(8.0, 0.5) == 2.0 + 8 * 2.0**-40
+    assert tolerance([1.0, -2.0], [0.0, 0.1]) == [2.0**-40, 0.4 + 2 * 2.0**-40]
+    assert tolerance("proved", 0.0) == 0
+    assert tolerance(True, 1.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("measured", "reference", "spread", "good"),
+    [
+        (1.4, 1.0, 0.1, True),
+        (1.5, 1.0, 0.1, False),
+        (1.0 + 1e-13, 1.0, 0.0, True),
+        (1.0 + 1e-11, 1.0, 0.0, False),
+        (float("nan"), 1.0, 0.1, False),
+        (float("inf"), 1.0, 1e300, False),
+        (9, 8, 0.0, False),
+        (9, 8, 1.0, True),
+        (True, 1, 0.0, False),
+        (True, False, 0.0, False),
+        (True, False, 1.0, True),
+        ("a", "b", 0.0, False),
+        ([1.0, 2.0], [1.0, 2.3], [0.0, 0.1], True),
+        ([1.0, 2.0], [1.0, 2.5], [0.0, 0.1], False),
+        ([1.0], [1.0, 2.0], [0.0, 0.0], False),
+        (1.0, [1.0], [0.0], False),
+    ],
+)
+def test_agreement(measured, reference, spread, good):
+    assert agrees(measured, reference, spread) is good
+
+
+def test_the_spread_is_the_largest_deviation_element_by_element():
+    assert spread_of(1.0, [1.5, 0.75, 1.0]) == 0.5
+    assert spread_of([1, 2], [[1, 4], [2, 2]]) == [1.0, 2.0]
+    assert spread_of("proved", ["proved", "refuted"]) == 1.0
+    assert spread_of(True, [True, True]) == 0.0
+    assert spread_of(1, [True]) == 1.0, "a truth value is no number"
+    with pytest.raises(ValueError, match="length"):
+        spread_of([1.0], [[1.0, 2.0]])
+
+
+def test_rounding_residuals_are_no_regression_values():
+    assert not is_regression_value(3e-15, 2e-15)
+    assert is_regression_value(3e-15, 0.0)
+    assert is_regression_value(0.5, 1e-9)
+    assert is_regression_value([1e-16, 0.5], [1e-16, 1e-9])
+    assert not is_regression_value([1e-16, 0.5], [1e-16, 0.5])
+    assert not is_regression_value("maybe", 1.0)
+
+
+def test_a_reference_returns_as_it_was_written(tmp_path):
+    path = reference_path("demo", "smoke", tmp_path)
+    written = Reference(
+        {"a": 0.1 + 0.2, "b": [1, 2]}, {"a": 1e-17, "b": [0, 0.5]}, {"demo/x": "partly"}, ("sse-1",)
+    )
+    write_reference(path, "demo", written)
+    assert read_reference(path, tmp_path) == written
+    assert load_spread("demo", "smoke", tmp_path) == written.spread
+    assert load_spread("new", "smoke", tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "spread", [{"a": -1}, {"a": "x"}, {"a": [1]}, {"c": 1}, {"b": 1}, {"b": [1]}, {"a": True}, [], 3]
+)
+def test_a_spread_that_does_not_fit_is_one_clear_line(tmp_path, spread):
+    path = reference_path("demo", "smoke", tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"records": {"a": 1.0, "b": [1, 2]}, "verdicts": {}, "spread": spread}))
+    with pytest.raises(UserError, match="cannot be read as a reference"):
+        read_reference(path, tmp_path)
