@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 from ..references import ROUNDING, Value
 
-
 GRAMMAR = (
     'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
     "where A, B and T are numbers or key:NAME."
