@@ -7,8 +7,8 @@ import pytest
 from claims_kit import LEDGER, make_root, records_of
 
 from iclbook import references
-from iclbook.claims import Record, load_ledger, verdict
-from iclbook.claims.margins import margin, margin_text, tolerances
+from iclbook.claims import Part, Record, load_ledger, verdict
+from iclbook.claims.margins import Yardstick, margin, margin_text, yardstick
 from iclbook.claims.rules import parse_rule
 from iclbook.claims.verdicts import TOO_CLOSE, TRIED, WORDS
 from iclbook.errors import UserError
@@ -20,16 +20,14 @@ def sizes(rule, value, doubt=0.1, records=None, doubts=None):
 
 
 def part_of(rule, error=None):
-    class Part:
-        key = "v"
-
-    Part.rule, Part.error = parse_rule(rule), error
-    return Part
+    return Part("v", "v", parse_rule(rule), "x", error=error)
 
 
 def margin_of(rule, value, tolerance, error=None, records=None, known=None):
     values = {"v": value} | (records or {}) | ({} if error is None else {"se": error})
-    return margin(part_of(rule, None if error is None else "se"), values, {"v": tolerance} | (known or {}))
+    return margin(
+        part_of(rule, None if error is None else "se"), values, Yardstick({"v": tolerance} | (known or {}))
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,14 +119,36 @@ def test_exact_is_what_nothing_can_change(rule, value, doubt, exact):
 
 
 def test_a_margin_that_cannot_be_known_is_none():
-    assert margin(part_of("> 0"), {"v": 1.0}, {}) is None
-    assert margin(part_of("< key:b"), {"v": 1.0, "b": 2.0}, {"v": 0.1}) is None
-    records = records_of(a=[1.0, 2.0], b=1.0, c=3)
-    assert set(tolerances(records, {"a": [0.1], "b": 0.1})) == {"b"}, (
-        "a spread of another shape is that of another value"
+    assert margin(part_of("> 0"), {"v": 1.0}, Yardstick()) is None
+    assert margin(part_of("< key:b"), {"v": 1.0, "b": 2.0}, Yardstick({"v": 0.1})) is None
+    records = records_of(a=[1.0, 2.0], b=1.0, c=3, d=0.5)
+    spread = {"a": [0.1], "b": 0.1, "c": 0.0}
+    reference = references.Reference({"a": [1.0], "b": 1.0, "c": 2}, spread)
+    found = yardstick(records, reference)
+    assert found.tolerances == {"b": 0.4 + ROUNDING, "c": 3 * ROUNDING}, (
+        "not of another shape, nor of what was not measured"
     )
-    assert tolerances(records, None) == {}
-    assert tolerances(records, {"c": 0.0})["c"] == 3 * ROUNDING
+    assert yardstick(records, None) == yardstick(records, references.Reference({"b": 1.0})) == Yardstick()
+
+
+@pytest.mark.parametrize("distance", [0.5, 0.9, 1.0, 1.1, 1.9, 2.1])
+@pytest.mark.parametrize("rule", ["> 1", "< 1", "within 0.5 of 0.5", "in [1, 3]", "< key:b"])
+def test_all_runs_that_agree_with_the_reference_have_its_verdict(claim, rule, distance):
+    """Also where the margin is near 1: measured at a run's own value it would be above 1 here and below it there."""
+    judged = claim("demo/exact", replace={'"<= 1e-9"': f'"{rule}"'})
+    spread = 0.01
+    reference = references.Reference({"gap": 1 + distance * 4 * spread, "b": 1.0}, {"gap": spread, "b": 0.0})
+
+    def word(gap):
+        records = records_of(gap=gap, b=1.0)
+        return verdict(judged, records, "paper", yardstick(records, reference)).word
+
+    tolerance = references.tolerance(reference.records["gap"], spread)
+    steps = [reference.records["gap"] + k / 10.001 * tolerance for k in range(-10, 11)]
+    assert len({word(gap) for gap in steps}) == 1
+    assert (word(steps[10]) == TOO_CLOSE) is (distance <= 1)
+    far = reference.records["gap"] + 40 * spread
+    assert word(far) != TOO_CLOSE, "a value that does not agree is judged where it lies"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +202,7 @@ RULES = {
 def test_a_value_within_its_tolerance_of_the_bound_is_too_close_to_call(claim, rule, side, tolerance):
     """On either side of each rule's bound: too close within the tolerance, decided beyond it."""
     exact = claim("demo/exact", replace={'"<= 1e-9"': f'"{rule}"'})
-    known = {"gap": tolerance, "floor": 0.0}
+    known = Yardstick({"gap": tolerance, "floor": 0.0})
 
     def word(steps):
         return verdict(
@@ -197,14 +217,16 @@ def test_a_value_within_its_tolerance_of_the_bound_is_too_close_to_call(claim, r
 def test_moved_across_the_bound_by_its_own_tolerance_it_reads_too_close(claim):
     """The verdict before, too close between, the other verdict after: never one green and the next machine red."""
     exact = claim("demo/exact", replace={'"<= 1e-9"': '"<= 0.5"'})
-    words = [verdict(exact, records_of(gap=v / 100), "paper", {"gap": 0.02}).word for v in range(40, 61)]
+    words = [
+        verdict(exact, records_of(gap=v / 100), "paper", Yardstick({"gap": 0.02})).word for v in range(40, 61)
+    ]
     assert [word for word, _ in itertools.groupby(words)] == ["reproduced", TOO_CLOSE, "not reproduced"]
     for before, after in itertools.pairwise(words):
         assert TOO_CLOSE in (before, after) or before == after
 
 
 def test_the_remark_names_the_part_and_what_was_measured(claim):
-    found = verdict(claim(), records_of(omega=0.145), "paper", {"omega": 0.01})
+    found = verdict(claim(), records_of(omega=0.145), "paper", Yardstick({"omega": 0.01}))
     assert found.word == TOO_CLOSE
     assert found.note.startswith(
         "closer to the bound than its uncertainty: size (0.145, rule: within 0.02 of 0.13; margin: only 0.5 of its"
@@ -216,10 +238,12 @@ def test_the_remark_names_the_part_and_what_was_measured(claim):
 def test_a_close_part_that_does_not_decide_leaves_the_word(claim):
     odd = claim(replace={"    paper: 0.13": "    fails_as: inconsistent"})
     records = records_of(omega=-0.001)
-    found = verdict(odd, records, "paper", {"omega": 0.01})
+    found = verdict(odd, records, "paper", Yardstick({"omega": 0.01}))
     assert found.parts[0].close
     assert found.word == "inconsistent", "the size fails by far, whatever the sign"
-    assert verdict(claim(), records, "paper", {"omega": 0.01}).word == TOO_CLOSE, "partly or not reproduced"
+    assert verdict(claim(), records, "paper", Yardstick({"omega": 0.01})).word == TOO_CLOSE, (
+        "partly or not reproduced"
+    )
 
 
 def test_readings_that_are_close_decide_nothing_while_another_holds(claim):
@@ -230,8 +254,8 @@ def test_readings_that_are_close_decide_nothing_while_another_holds(claim):
     }
     both = claim(replace=readings)
     known = {"omega": 0.01, "scaled": 0.001}
-    assert verdict(both, records_of(omega=0.149, scaled=0.13), "paper", known).word == "reproduced"
-    assert verdict(both, records_of(omega=0.149, scaled=0.3), "paper", known).word == TOO_CLOSE
+    assert verdict(both, records_of(omega=0.149, scaled=0.13), "paper", Yardstick(known)).word == "reproduced"
+    assert verdict(both, records_of(omega=0.149, scaled=0.3), "paper", Yardstick(known)).word == TOO_CLOSE
 
 
 def test_standard_errors_count(claim):
@@ -239,14 +263,19 @@ def test_standard_errors_count(claim):
         replace={"        because: a sign\n": "        because: a sign\n        error: omega/se\n"}
     )
     known = {"omega": 0.0, "omega/se": 0.0}
-    found = [verdict(sampled, records_of(omega=0.13, omega__se=se), "paper", known) for se in (0.06, 0.07)]
+    found = [
+        verdict(sampled, records_of(omega=0.13, omega__se=se), "paper", Yardstick(known))
+        for se in (0.06, 0.07)
+    ]
     assert [item.word for item in found] == ["reproduced", TOO_CLOSE]
     assert "1.1 times its uncertainty" in found[0].parts[0].margin_text
-    assert verdict(sampled, records_of(omega=0.13), "paper", known).note == "not recorded: omega/se"
+    assert (
+        verdict(sampled, records_of(omega=0.13), "paper", Yardstick(known)).note == "not recorded: omega/se"
+    )
     with pytest.raises(UserError, match=r"demo/both, part 'positive'.*'omega/se'.*not a standard error"):
-        verdict(sampled, records_of(omega=0.13, omega__se=-1.0), "paper", known)
+        verdict(sampled, records_of(omega=0.13, omega__se=-1.0), "paper", Yardstick(known))
     with pytest.raises(UserError, match="omega/se"):
-        verdict(sampled, records_of(omega=[0.1, 0.1], omega__se=[0.1, 0.1, 0.1]), "paper", known)
+        verdict(sampled, records_of(omega=[0.1, 0.1], omega__se=[0.1, 0.1, 0.1]), "paper", Yardstick(known))
 
 
 @pytest.mark.parametrize("far", [TRIED - 2, TRIED + 2])
@@ -261,9 +290,14 @@ def test_many_close_parts(claim, far):
     )
     values = {f"gap{n}": 0.99 for n in range(far)}
     known = dict.fromkeys(values, 0.1) | {"gap": 0.0}
-    assert verdict(many, records_of(gap=0.0, **values), "paper", known).word == TOO_CLOSE
+    assert verdict(many, records_of(gap=0.0, **values), "paper", Yardstick(known)).word == TOO_CLOSE
     assert (
-        verdict(many, records_of(gap=0.0, **values), "paper", dict.fromkeys(values, 1e-3) | {"gap": 0.0}).word
+        verdict(
+            many,
+            records_of(gap=0.0, **values),
+            "paper",
+            Yardstick(dict.fromkeys(values, 1e-3) | {"gap": 0.0}),
+        ).word
         == "reproduced"
     )
 
@@ -303,7 +337,7 @@ def test_what_is_not_finite_is_an_error_that_names_it(claim, bad, where, records
 
 def test_an_out_of_reach_claim_stays_so(claim):
     far = claim(replace={"    paper: 0.13": "    out_of_reach: needs GPT-2; run x"})
-    assert verdict(far, records_of(omega=0.15), "paper", {"omega": 1.0}).word == "out of reach"
+    assert verdict(far, records_of(omega=0.15), "paper", Yardstick({"omega": 1.0})).word == "out of reach"
 
 
 def test_the_word_is_of_the_vocabulary():
@@ -314,7 +348,7 @@ def test_the_page_shows_margins(claim):
     from iclbook.claims.render import table_html, table_myst, verdict_html, verdict_text
 
     judged = claim()
-    found = verdict(judged, records_of(omega=0.145), "paper", {"omega": 0.01})
+    found = verdict(judged, records_of(omega=0.145), "paper", Yardstick({"omega": 0.01}))
     for shown in (
         verdict_html(judged, found),
         verdict_text(judged, found),

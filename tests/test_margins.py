@@ -28,7 +28,7 @@ def records_of(values):
 
 
 def judged(ledger, reference, profile):
-    return judge(ledger, records_of(reference.records), profile, reference.spread)
+    return judge(ledger, records_of(reference.records), profile, reference)
 
 
 def without_spread(ledger, reference, profile):

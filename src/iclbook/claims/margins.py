@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from ..references import tolerance
+from ..references import Reference, agrees, read_reference, reference_path, tolerance
 from .ledger import Part
 from .records import Record, significant
 from .rules import Value
@@ -23,41 +25,66 @@ ERRORS = 2.0
 #: Margins above it are not told apart.
 AMPLE = 1000
 
-Tolerances = Mapping[str, Value]
 
+@dataclass(frozen=True)
+class Yardstick:
+    """What margins are measured with.
 
-def tolerances(records: Mapping[str, Record], spread: Mapping[str, Value] | None) -> Tolerances:
-    """The tolerance of each recorded value, from the measured spreads of its chapter at its profile.
-
-    Keys are absent where no spread was measured, or one of a value of another shape: their margins are unknown.
+    Attributes:
+        tolerances: how far rounding may carry each value, by key; absent where it was never measured.
+        values: of records that agree with their reference, the reference's value. Margins are measured there: were they measured at a run's own
+            values, a margin near 1 would be above it on one machine and below it on another. So all runs that agree have one verdict.
     """
-    found = {}
-    for key, record in records.items():
-        if spread is not None and key in spread:
-            try:
-                found[key] = tolerance(record.value, spread[key])
-            except (TypeError, ValueError):  # a list of another length
-                continue
-    return found
+
+    tolerances: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
 
 
-def margin(part: Part, values: Mapping[str, Value], known: Tolerances) -> float | None:
+def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yardstick:
+    """From a chapter's reference at the profile of the run; without one, or without its spreads, margins are not known."""
+    values: dict[str, Value] = {}
+    tolerances: dict[str, Value] = {}
+    for key, spread in (reference.spread if reference is not None else {}).items():
+        if key not in records:
+            continue
+        value = records[key].value
+        if agrees(value, reference.records[key], spread):
+            value = values[key] = reference.records[key]
+        if _shape(value) == _shape(spread):
+            tolerances[key] = tolerance(value, spread)
+    return Yardstick(tolerances, values)
+
+
+def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
+    """A chapter's reference, or None where there is none yet.
+
+    Raises:
+        UserError: a damaged reference.
+    """
+    path = reference_path(chapter, profile, root)
+    return read_reference(path, root) if path.is_file() else None
+
+
+def _shape(value: Value) -> int | None:
+    return len(value) if isinstance(value, list) else None
+
+
+def margin(part: Part, values: Mapping[str, Value], by: Yardstick) -> float | None:
     """Distance of a part from coming out the other way, in units of its uncertainty.
 
     A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold.
 
     Args:
         values: what was recorded; holds every key of the part.
-        known: tolerances by key.
 
     Returns:
         0 or more; infinite where nothing that may be off can change the outcome; None where a tolerance is not known.
     """
-    if any(key not in known for key in (part.key, *part.rule.references())):
+    if any(key not in by.tolerances for key in (part.key, *part.rule.references())):
         return None
-    error = values[part.error] if part.error is not None else 0.0
-    doubt = _uncertainty(known[part.key], error)
-    conditions = part.rule.distances(values[part.key], values, doubt, known)
+    values = {key: by.values.get(key, values[key]) for key in part.keys}
+    doubt = _uncertainty(by.tolerances[part.key], values[part.error] if part.error is not None else 0.0)
+    conditions = part.rule.distances(values[part.key], values, doubt, by.tolerances)
     failing = [condition.margin for condition in conditions if not condition.holds]
     return max(failing) if failing else min(condition.margin for condition in conditions)
 

@@ -9,9 +9,8 @@ from typing import Any
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
-from ..references import load_spread
 from .ledger import Ledger, load_ledger
-from .margins import tolerances
+from .margins import load_reference, yardstick
 from .records import Record
 from .render import table_html, table_text, verdict_html, verdict_text
 from .verdicts import Verdict, judge, verdict
@@ -42,7 +41,7 @@ class Recorder:
     def __init__(self, paper: str, profile: str, formats: Mapping[str, str] | None = None) -> None:
         self.profile = check_profile(profile)
         self.ledger: Ledger = load_ledger(paper)
-        self.spread = load_spread(self.ledger.chapter_name, profile, find_root())
+        self.reference = load_reference(self.ledger.chapter_name, profile, find_root())
         self.formats = dict(formats or {})
         for key in self.formats:
             self.ledger.require_key(key)
@@ -93,7 +92,7 @@ class Recorder:
             UserError: no such claim in the ledger.
         """
         claim = self.ledger.claim(claim_id)
-        result = verdict(claim, self.records, self.profile, tolerances(self.records, self.spread))
+        result = verdict(claim, self.records, self.profile, yardstick(self.records, self.reference))
         html = verdict_html(claim, result, anchor=claim_id not in self._shown)
         self._shown.add(claim_id)
         self._show(html, verdict_text(claim, result))
@@ -101,7 +100,7 @@ class Recorder:
 
     def table(self) -> None:
         """Display the chapter's table of all claims."""
-        found = judge(self.ledger, self.records, self.profile, self.spread)
+        found = judge(self.ledger, self.records, self.profile, self.reference)
         rows = [(claim, found[claim.id]) for claim in self.ledger.claims]
         self._show(table_html(rows, self._shown), table_text(rows))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ..profiles import check_profile
 from ..project import find_root
-from ..references import load_spread
 from . import render
 from .ledger import Ledger, all_ledgers
+from .margins import load_reference
 from .records import read_records
 from .verdicts import judge
 
@@ -39,7 +39,7 @@ def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
     for ledger in all_ledgers(root):
         path = root / "executed" / profile / f"{ledger.chapter_name}.ipynb"
         records = read_records(path) if path.is_file() else {}
-        verdicts = judge(ledger, records, profile, load_spread(ledger.chapter_name, profile, root))
+        verdicts = judge(ledger, records, profile, load_reference(ledger.chapter_name, profile, root))
         rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
         result.append(Board(ledger, rows, path.is_file()))
     return result

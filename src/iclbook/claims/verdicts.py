@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from ..errors import UserError
 from ..profiles import at_least
+from ..references import Reference
 from .ledger import Claim, Ledger, Part
-from .margins import Tolerances, margin, margin_text, tolerances
+from .margins import Yardstick, margin, margin_text, yardstick
 from .records import Record
 from .rules import RuleMismatch, Value
 
@@ -89,22 +90,22 @@ class Verdict:
 
 
 def judge(
-    ledger: Ledger, records: Mapping[str, Record], profile: str, spread: Mapping[str, Value] | None
+    ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
 ) -> dict[str, Verdict]:
     """Every claim's verdict, by id.
 
     Args:
-        spread: how far rounding carries each value, from the chapter's reference (``references.load_spread``); None where it was never measured.
+        reference: the chapter's at this profile, with the spread of its values; None where there is none yet.
 
     Raises:
         UserError: as ``verdict``.
     """
-    known = tolerances(records, spread)
-    return {claim.id: verdict(claim, records, profile, known) for claim in ledger.claims}
+    by = yardstick(records, reference)
+    return {claim.id: verdict(claim, records, profile, by) for claim in ledger.claims}
 
 
 def verdict(
-    claim: Claim, records: Mapping[str, Record], profile: str, tolerances: Tolerances | None = None
+    claim: Claim, records: Mapping[str, Record], profile: str, by: Yardstick | None = None
 ) -> Verdict:
     """Judge a claim by what was recorded at ``profile``.
 
@@ -113,13 +114,13 @@ def verdict(
     measured. Where parts are closer to their bounds than their uncertainty, and the word depends on how these come out, it is *too close to call*.
 
     Args:
-        tolerances: how far rounding may carry each value, by key; margins are not known for keys that are absent.
+        by: what margins are measured with; without it they are not known.
 
     Raises:
         UserError: unknown profile; a rule that does not fit the kind of value recorded; a value, bound or error that is not finite.
     """
     at_least(profile, claim.decides)
-    results, missing = _measure(claim, records, tolerances or {})
+    results, missing = _measure(claim, records, by or Yardstick())
     if claim.out_of_reach is not None:
         stand_in = f"stand-in: {_sides(results)}" if results else ""
         return Verdict(OUT_OF_REACH, claim.out_of_reach, results, sides=stand_in)
@@ -193,7 +194,7 @@ def _judge(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdi
 
 
 def _measure(
-    claim: Claim, records: Mapping[str, Record], known: Tolerances
+    claim: Claim, records: Mapping[str, Record], by: Yardstick
 ) -> tuple[tuple[PartResult, ...], list[str]]:
     values = {key: record.value for key, record in records.items()}
     results: list[PartResult] = []
@@ -206,7 +207,7 @@ def _measure(
         for key in part.keys:
             _require_finite(claim, part, key, values[key])
         try:
-            results.append(_result(part, records[part.key], values, known))
+            results.append(_result(part, records[part.key], values, by))
         except (RuleMismatch, ValueError) as problem:
             named = f"{part.key!r} with error {part.error!r}" if part.error else repr(part.key)
             raise UserError(
@@ -225,7 +226,7 @@ def _require_finite(claim: Claim, part: Part, key: str, value: Value) -> None:
             )
 
 
-def _result(part: Part, record: Record, values: Mapping[str, Value], known: Tolerances) -> PartResult:
+def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardstick) -> PartResult:
     return PartResult(
         name=part.name,
         key=part.key,
@@ -235,7 +236,7 @@ def _result(part: Part, record: Record, values: Mapping[str, Value], known: Tole
         holds=part.rule.check(record.value, values),
         because=part.because,
         reading=part.reading,
-        margin=margin(part, values, known),
+        margin=margin(part, values, by),
         sampled=part.error is not None,
     )
 
