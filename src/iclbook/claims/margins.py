@@ -2,8 +2,8 @@
 
 A recorded value may be off for two reasons. Another machine rounds differently: the regression check's tolerance, from the spread measured over emulated
 machines (:mod:`iclbook.references`). And other seeds or samples give another value: its standard error, where the ledger's part names one. Its uncertainty
-is the sum ``tolerance + 2 error``. Two standard errors because a value that far from its bound comes out on the other side in one repetition of forty; at
-one it would be one of six, and at three a claim would need twice the runs to say anything, while sampling is not all that a repetition could change.
+is the sum ``tolerance + 2 error``. Two standard errors because, were the true value on the other side of the bound, a value measured so far on this side
+would be seen in fewer than one repetition of forty; with one it would be one of six, and with three a claim would need twice the runs.
 
 A part whose margin is 1 or less is *close*: the same measurement, repeated elsewhere or with other seeds, may come out the other way.
 """

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import UserError
@@ -26,9 +25,6 @@ NOT_YET_TESTED = "not yet tested"
 
 #: Every verdict, in the order in which the scoreboard counts them.
 WORDS = (REPRODUCED, REDUCED, PARTLY, NOT_REPRODUCED, INCONSISTENT, TOO_CLOSE, OUT_OF_REACH, NOT_YET_TESTED)
-
-#: With more close parts than this, only each alone and all together are tried the other way.
-TRIED = 8
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,9 @@ def verdict(
     if missing:
         return Verdict(NOT_YET_TESTED, "not recorded: " + ", ".join(missing), results)
     found = _judge(claim, results, profile)
-    if all(_judge(claim, other, profile).word == found.word for other in _other_ways(results)):
+    # A part more that holds never makes a word worse, so what happens in between need not be tried.
+    ways = (_with_close(results, holds) for holds in (True, False))
+    if all(_judge(claim, way, profile).word == found.word for way in ways):
         return found
     close = [
         f"{_named(part)} ({part.text}, rule: {part.rule}; {part.margin_text})"
@@ -142,19 +140,9 @@ def verdict(
     return Verdict(TOO_CLOSE, "; ".join(remarks), results, found.reading)
 
 
-def _other_ways(results: tuple[PartResult, ...]) -> Iterator[tuple[PartResult, ...]]:
-    """The parts with every assignment of outcomes to the close ones."""
-    close = [i for i, part in enumerate(results) if part.close]
-    if len(close) <= TRIED:
-        ways = itertools.product((True, False), repeat=len(close))
-    else:
-        together = [(True,) * len(close), (False,) * len(close)]
-        measured = [results[i].holds for i in close]
-        alone = [[holds != (n == m) for m, holds in enumerate(measured)] for n in range(len(close))]
-        ways = iter([*together, *alone])
-    for way in ways:
-        outcome = dict(zip(close, way, strict=True))
-        yield tuple(replace(part, holds=outcome.get(i, part.holds)) for i, part in enumerate(results))
+def _with_close(results: tuple[PartResult, ...], holds: bool) -> tuple[PartResult, ...]:
+    """The parts with every close one coming out one way."""
+    return tuple(replace(part, holds=holds) if part.close else part for part in results)
 
 
 def _named(part: PartResult) -> str:
