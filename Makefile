@@ -37,7 +37,7 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@echo '$(LAB_SETTINGS)' > $(VENV)/share/jupyter/lab/settings/overrides.json
-	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
 
 proofs:  ## compile the Coq proofs of nagy2026 and print the axioms they use (needs coqc)
 	@$(MAKE) --no-print-directory -C proofs

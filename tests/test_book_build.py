@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from iclbook.book import pages
 from iclbook.book.build import build
 from iclbook.book.inputs import executed_path
 from iclbook.errors import UserError
@@ -77,7 +79,10 @@ def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.Capture
         source.write_text(text + "\n# %%\n1 + 1\n")
         with pytest.raises(UserError, match="the book was not built"):
             build("smoke", run=False)
-        assert "changed since: notebook. Run `iclbook run tiny --profile smoke`" in capfd.readouterr().err
+        assert (
+            "is stale (changed since: notebook). Run `iclbook run tiny --profile smoke`"
+            in capfd.readouterr().err
+        )
         source.write_text(text)
         copy.unlink()
         with pytest.raises(UserError, match="the book was not built"):
@@ -89,16 +94,131 @@ def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.Capture
         ledger.write_text(rules)
 
 
-def test_warnings_are_errors(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    intro = built / "book" / "intro.md"
-    text = intro.read_text()
+@pytest.fixture
+def intro(built: Path) -> Iterator[Path]:
+    """The first page's source, put back afterwards."""
+    path = built / "book" / "intro.md"
+    text = path.read_text()
+    yield path
+    path.write_text(text)
+
+
+def age(*paths: Path) -> None:
+    """Give files the time of an archive that was packed long ago."""
+    for path in paths:
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+def page_of(built: Path, name: str) -> Path:
+    return built / "_build" / "html" / f"{name}.html"
+
+
+def test_a_page_follows_its_source_though_times_go_back(built: Path, intro: Path) -> None:
+    intro.write_text(intro.read_text() + "\nA sentence from the archive.\n")
+    age(intro)
+    build("smoke")
+    assert "A sentence from the archive." in page_of(built, "book/intro").read_text()
+
+
+def test_a_page_follows_its_executed_copy_though_times_go_back(built: Path) -> None:
+    copy = executed_path("tiny", "smoke")
+    good = copy.read_text()
+    assert good.count("profile smoke device") == 1
     try:
-        intro.write_text(text + "\n[a link to nowhere](nowhere.md)\n")
+        copy.write_text(good.replace("profile smoke device", "profile restored device"))
+        age(copy, built / "notebooks" / "tiny.py")
+        build("smoke")
+        assert "profile restored device" in page_of(built, "notebooks/tiny").read_text()
+    finally:
+        copy.write_text(good)
+        build("smoke")
+
+
+def test_a_page_that_is_not_the_one_written_is_written_again(built: Path) -> None:
+    page = page_of(built, "notebooks/tiny")
+    good = page.read_text()
+    assert "profile smoke" in good
+    page.write_text(good.replace("profile smoke", "profile of an older cache"))  # newer than its source
+    build("smoke")
+    assert page.read_text() == good
+
+
+def test_a_title_reaches_the_navigation_of_every_page(built: Path, intro: Path) -> None:
+    board = built / "book" / "scoreboard.md"
+    text = board.read_text()
+    try:
+        board.write_text("# The Renamed Page\n" + text.partition("\n")[2])
+        build("smoke")
+        assert "The Renamed Page" in page_of(built, "notebooks/tiny").read_text()
+    finally:
+        board.write_text(text)
+
+
+def test_warnings_are_errors_in_the_next_build_too(
+    built: Path, intro: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    intro.write_text(intro.read_text() + "\n[a link to nowhere](nowhere.md)\n")
+    for _ in range(2):
         with pytest.raises(UserError, match="the book was not built"):
             build("smoke")
         assert "nowhere" in capfd.readouterr().err
-    finally:
-        intro.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        ('<a href="nowhere.html">x</a>', "leads to a file that is not there"),
+        ('<a href="../../../outside.html">x</a>', "leads out of the book"),
+        ('<img src="nowhere.png" alt="x">', "leads to a file that is not there"),
+        ('<script src="https://example.org/a.js"></script>', "loads from outside"),
+        ('<img src="//example.org/a.png" alt="x">', "loads from outside"),
+        ('<link rel="stylesheet" href="http://example.org/a.css">', "loads from outside"),
+        ('<iframe src="https://example.org"></iframe>', "loads from outside"),
+        ('<p style="background: url(https://example.org/a.png)">x</p>', "loads from outside"),
+        ('<img srcset="https://example.org/a.png 2x" alt="x">', "loads from outside"),
+    ],
+)
+def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, raw: str, says: str) -> None:
+    (tmp_path / "book").mkdir()
+    (tmp_path / "here.html").write_text("<p>here</p>")
+    good = '<a href="../here.html#top">here</a> <a href="https://example.org">out</a> <a href="#top">up</a>'
+    good += '<img src="data:image/png;base64,AA" alt="x"><a href="mailto:a@b">post</a>'
+    (tmp_path / "book" / "page.html").write_text(f"<html><body>{good}</body></html>")
+    assert pages.problems(tmp_path) == []
+    (tmp_path / "book" / "page.html").write_text(f"<html><body>{good}\n{raw}</body></html>")
+    (problem,) = pages.problems(tmp_path)
+    assert problem.startswith("book/page.html: ")
+    assert says in problem
+
+
+def test_a_build_refuses_raw_html_that_leads_nowhere(built: Path, intro: Path) -> None:
+    intro.write_text(intro.read_text() + '\n<a href="nowhere.html">x</a>\n')
+    with pytest.raises(UserError, match=r"book/intro\.html: <a> leads to a file that is not there"):
+        build("smoke")
+
+
+def test_a_build_refuses_a_page_without_its_sliders(built: Path) -> None:
+    copy, key = executed_path("tiny", "smoke"), "iclbook_slider"
+    chapters = {"notebooks/tiny": copy}
+    html = built / "_build" / "html"
+    view = {"application/vnd.jupyter.widget-view+json": {"model_id": "of-no-widget"}}
+    shown = json.loads(copy.read_text())
+    (widget,) = [
+        output
+        for cell in shown["cells"]
+        for output in cell.get("outputs", [])
+        if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
+    ]
+    widget["metadata"] = {key: {"title": "Waves"}}
+    there, lost = built / "there.json", built / "lost.json"
+    there.write_text(json.dumps(shown))
+    assert pages.missing_sliders(html, {"notebooks/tiny": there}, key) == []
+    widget["data"] = view
+    lost.write_text(json.dumps(shown))
+    assert pages.missing_sliders(html, {"notebooks/tiny": lost}, key) == [
+        "notebooks/tiny.html lacks the slider 'Waves'"
+    ]
+    assert pages.missing_sliders(html, chapters, key) == []
 
 
 def test_vendored_files_are_what_their_list_says() -> None:

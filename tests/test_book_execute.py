@@ -167,7 +167,7 @@ def test_bad_input(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"is no notebook .'display_name' is a required"):
         run_notebook("tiny", "smoke")
     (minibook / "_toc.yml").write_text("root: [")
-    with pytest.raises(UserError, match=r"_toc\.yml cannot be read"):
+    with pytest.raises(UserError, match=r"_toc\.yml, line 1: not valid YAML"):
         chapters()
 
 
@@ -181,3 +181,23 @@ def test_first_line() -> None:
     assert first_line("\n# a comment\n  x = 1\ny = 2") == "x = 1"
     assert first_line("# only a comment") == "# only a comment"
     assert first_line("") == ""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "raise SystemExit",
+        "raise SystemExit(0)",
+        "import sys\nsys.exit(3)",
+        "exit()",
+        "quit()",
+        "import os\nos._exit(0)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)",
+    ],
+)
+@pytest.mark.parametrize("last", [True, False], ids=["in the last cell", "in the middle"])
+def test_a_notebook_that_exits_early_has_not_run(minibook: Path, cell: str, last: bool) -> None:
+    rewrite(minibook, cell, *([] if last else ["x = 2"]))
+    with pytest.raises(NotebookError, match=r"notebooks/tiny\.py stopped"):
+        run_notebook("tiny", "smoke", timeout_s=30)
+    assert left_behind(minibook) == ["tiny.failed.ipynb"]

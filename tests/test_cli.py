@@ -1,14 +1,19 @@
 import json
+import os
+import shutil
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook import cli
+from iclbook.book.inputs import METADATA_KEY, input_digests
 from iclbook.errors import UserError
 
+REPOSITORY = Path(__file__).parents[1]
 COMMANDS = ("run", "check", "build", "train", "claims")
 
 
@@ -60,6 +65,9 @@ def test_every_command_has_help_with_an_example(command, capsys):
         (["claims", "--profile", "large"], ["unknown profile"]),
         (["train", "dmo"], ["unknown paper 'dmo'", "demo"]),
         (["train", "demo"], ["demo has no studies"]),
+        (["train", "/x"], ["unknown paper '/x'"]),
+        (["claims", "/x"], ["unknown paper ''", "demo"]),
+        (["claims", "/"], ["unknown paper ''", "demo"]),
         (["claims", "dmo"], ["unknown paper 'dmo'", "demo"]),
         (["claims", "demo/boht"], ["no claim 'demo/boht'", "demo/both"]),
         (["check"], ["references/smoke/demo.json is not there", "--update"]),
@@ -176,8 +184,17 @@ def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     assert seen == {"only": ["a", "b"], "profile": "smoke", "device": "auto", "fresh": True, "verify": False}
 
 
+def ran_today(root, profile="paper", **values):
+    """An executed copy with these records, made from the inputs as they are now."""
+    path = write_notebook(root / "executed" / profile / "demo.ipynb", **values)
+    notebook = json.loads(path.read_text())
+    notebook["metadata"][METADATA_KEY] = {"inputs": input_digests("demo", profile, root)}
+    path.write_text(json.dumps(notebook))
+    return path
+
+
 def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):
-    write_notebook(root / "executed" / "paper" / "demo.ipynb", omega=0.2, gap=0.0)
+    ran_today(root, omega=0.2, gap=0.0)
     assert cli.main(["claims"]) == 0
     assert "3 claims: 1 reproduced, 1 partly, 1 not yet tested" in capsys.readouterr().out
     assert cli.main(["claims", "demo"]) == 0
@@ -196,3 +213,118 @@ def test_the_command_works_as_a_program_and_into_a_closed_pipe(root):
     assert done.returncode == 0
     assert "demo/both" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ("notebooks/demo.py", "notebook"),
+        ("claims/demo.yaml", "ledger"),
+        ("results/demo/paper/a.npz", "results"),
+        ("requirements.txt", "pins"),
+    ],
+)
+def test_claims_refuses_what_is_stale(root, capsys, changed, what):
+    ran_today(root, omega=0.2, gap=0.0)
+    (root / changed).parent.mkdir(parents=True, exist_ok=True)
+    with (root / changed).open("a") as file:
+        file.write("# another line\n")
+    for arguments in (["claims"], ["claims", "demo"], ["claims", "demo/both"], ["claims", "--json"]):
+        assert cli.main(arguments) == 2
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert output.err.count("\n") == 1
+        assert f"stale (changed since: {what}). Run `iclbook run demo --profile paper`" in output.err
+
+
+def test_claims_judges_by_the_spreads_of_today(root, capsys):
+    reference = root / "references" / "paper" / "demo.json"
+    reference.parent.mkdir(parents=True)
+    reference.write_text('{"records": {"omega": 0.2}, "verdicts": {}, "spread": {"omega": 0.01}}')
+    ran_today(root, omega=0.2, gap=0.0)
+    reference.write_text('{"records": {"omega": 0.3}, "verdicts": {}, "spread": {"omega": 0.010}}')
+    assert cli.main(["claims"]) == 0, "records, verdicts and layout of a reference change no page"
+    capsys.readouterr()
+    reference.write_text('{"records": {"omega": 0.2}, "verdicts": {}, "spread": {"omega": 0.02}}')
+    assert cli.main(["claims"]) == 2
+    assert ends_with_one_line(capsys, "stale (changed since: spread)")
+
+
+def test_a_paper_without_studies_cannot_be_trained(capsys):
+    assert cli.main(["train", "recall2025"]) == 2
+    assert ends_with_one_line(capsys, "recall2025 has no studies to train", "iclbook run")
+
+
+def test_an_unforeseen_error_is_one_line_and_its_traceback_can_be_seen(root, capsys, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("two\nlines \x1b[31m")
+
+    monkeypatch.setattr("iclbook.claims.scoreboard.boards", broken)
+    assert cli.main(["claims"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.startswith("error: RuntimeError: two lines \\x1b[31m.")
+    assert "ICLBOOK_TRACEBACK=1" in error
+    monkeypatch.setenv("ICLBOOK_TRACEBACK", "1")
+    assert cli.main(["claims"]) == 2
+    error = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in error
+    assert "in broken" in error
+
+
+def program(arguments, cwd=None, **environment):
+    """The command as a program of its own: (exit code, stdout, stderr)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "iclbook.cli", *arguments],
+        capture_output=True,
+        timeout=120,
+        cwd=cwd,
+        env=os.environ | environment,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_a_terminal_that_knows_only_ascii(root):
+    ledger = root / "claims" / "demo.yaml"
+    ledger.write_text(ledger.read_text().replace("two heads |", "two heads γ ≈ 0 |"))
+    ran_today(root, omega=0.2, gap=0.0)
+    code, out, error = program(["claims", "demo/both"], PYTHONIOENCODING="ascii")
+    assert (code, error) == (0, "")
+    assert r"two heads \u03b3 \u2248 0" in out
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_is_one_line(root):
+    ran_today(root, omega=0.2, gap=0.0)
+    command = f"{sys.executable} -m iclbook.cli claims > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr
+
+
+def test_a_deleted_working_directory_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.delenv("ICLBOOK_ROOT", raising=False)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m iclbook.cli claims"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: the working directory was deleted. ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(("user", "flag"), [("0", True), ("1000", False)])
+def test_make_lab_starts_as_root_too(user, flag, tmp_path):
+    (tmp_path / "id").write_text(f"#!/bin/sh\necho {user}\n")
+    (tmp_path / "id").chmod(0o755)
+    done = subprocess.run(
+        ["make", "--dry-run", "lab"],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+    (line,) = [line for line in done.stdout.splitlines() if "jupyter lab" in line]
+    assert ("--allow-root" in line) is flag

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
+import math
 
 import ipywidgets as w
 import matplotlib.pyplot as plt
@@ -220,9 +222,28 @@ def test_numpy_values_become_plain_numbers():
         (lambda: build(bars, [ONE], "live", start={"a": 99}), "cannot start at 99"),
         (lambda: build(lambda a: "no figure", [ONE], "static"), "returned str"),
         (lambda: build(lambda a: plt.figure(figsize=(a, 1)), [ONE], "static"), "different sizes"),
-        (lambda: build(bars, [Slider("a", "a", range(61))], "static"), "61 slider frames"),
+        (
+            lambda: build(bars, [Slider("a", "a", range(8)), Slider("b", "b", range(8))], "static"),
+            "64 slider frames",
+        ),
+        (lambda: Slider("a", "a", range(61)), "more than 60 values"),
+        (lambda: Slider("a", "a", np.arange(1_000_000)), "more than 60 values"),
+        (lambda: Slider("a", "a", itertools.count()), "more than 60 values"),
+        (lambda: Slider("a", "a", [1.0, math.nan]), "position at nan"),
+        (lambda: Slider("a", "a", np.array([math.inf])), "position at inf"),
+        (lambda: Slider("a", "a", [1], live=(-math.inf, 1, 1)), "live range"),
+        (lambda: Slider("a", "a", [1], live=(0, math.inf, 1)), "live range"),
+        (lambda: Slider("a", "a", [1], live=(0, 1, math.nan)), "live range"),
+        (lambda: Slider("a", "a", [1], live=(0, 10**9, 1)), "live range"),
+        (lambda: Slider("a", "a", [1], live=(0, 10**400, 1)), "live range"),
+        (lambda: Slider("a", "a", [1], live=(1.0, 10.0, 1e-9), log=True), "live range"),
+        (lambda: Slider("a", "a", [1], live=(0, 1)), "live range"),
+        (lambda: Slider("a", "a", [1], live=("low", "high", "step")), "live range"),
+        (lambda: build(bars, [ONE], "live", start={"a": math.nan}), "cannot start at nan"),
+        (lambda: build(bars, [ONE], "live", start={"a": "left"}), "cannot start at 'left'"),
     ],
 )
+@pytest.mark.timeout(20)
 def test_bad_definitions_are_refused_with_a_mend(make, says):
     with pytest.raises(UserError, match=says) as caught:
         make()

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+def one_line(text: object) -> str:
+    """``text`` in one line that a terminal may print: white space becomes single spaces, other control characters their escapes."""
+    words = " ".join(str(text).split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+
+
 class UserError(Exception):
     """A mistake or a missing thing that the user can mend.
 

@@ -15,7 +15,7 @@ def find_root() -> Path:
     starts a notebook in ``notebooks/``); the checkout that this package was installed from in editable mode.
 
     Raises:
-        UserError: none of these holds a ``_toc.yml``.
+        UserError: none of these holds a ``_toc.yml``, or the working directory was deleted.
     """
     named = os.environ.get("ICLBOOK_ROOT")
     if named:
@@ -25,7 +25,12 @@ def find_root() -> Path:
                 f"ICLBOOK_ROOT={named} holds no _toc.yml", "Point it at a checkout of the book, or unset it."
             )
         return root.resolve()
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise UserError(
+            "the working directory was deleted", "Change into the checkout, or set ICLBOOK_ROOT to it."
+        ) from None
     for folder in (here, *here.parents, *Path(__file__).resolve().parents):
         if (folder / "_toc.yml").is_file() and (folder / "claims").is_dir():
             return folder

@@ -10,7 +10,8 @@ from pathlib import Path
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
-from .inputs import chapters, is_stale
+from . import orphans, pages
+from .inputs import chapters, executed_path, is_stale
 from .parallel import run_notebooks
 
 #: Where the pages are, below the book's folder.
@@ -51,33 +52,59 @@ def build(
         elif run:
             say(f"running notebooks/{name}.py at profile {profile}: {why}")
             stale[name] = why
-    failures = []
-    for number, (name, result, seconds) in enumerate(
-        run_notebooks(list(stale), profile, device, root, jobs), start=1
-    ):
-        if isinstance(result, UserError):
-            failures.append(result)
-            say(f"[{number}/{len(stale)}] {name} failed")
-        else:
-            say(f"[{number}/{len(stale)}] {name} ran in {seconds:.0f} s")
-    if failures:
-        for failure in failures[1:]:
-            say(f"error: {failure}")
-        raise failures[0]
+    _run(list(stale), profile, device, root, jobs)
     say("building the pages")
     _jupyter_book(root, profile)
+    _require_sound_pages(root, names, profile)
     page = root / HTML / "index.html"
     say(f"\nThe book is at {_shown(page)}")
     _say_counts(root, profile)
     return page
 
 
+def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | None) -> None:
+    """Run these chapters and say how each ended; the first failure is raised once all have ended."""
+    failures = []
+    runs = run_notebooks(names, profile, device, root, jobs)
+    for number, (name, result, seconds) in enumerate(runs, start=1):
+        if isinstance(result, UserError):
+            failures.append(result)
+            say(f"[{number}/{len(names)}] {name} failed")
+        else:
+            say(f"[{number}/{len(names)}] {name} ran in {seconds:.0f} s")
+    if failures:
+        for failure in failures[1:]:
+            say(f"error: {failure}")
+        raise failures[0]
+
+
+def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
+    """Refuse what Sphinx does not look at: addresses in raw HTML, and slider figures that got lost."""
+    from ..sliders import METADATA_KEY
+
+    html = root / HTML
+    executed = {f"notebooks/{name}": executed_path(name, profile, root) for name in names}
+    found = [*pages.problems(html), *pages.missing_sliders(html, executed, METADATA_KEY)]
+    if found:
+        for line in found[1:]:
+            say(f"error: {line}")
+        raise UserError(
+            f"the book was not built: {found[0]}",
+            "Mend the source of that page; pages load nothing from outside and lead nowhere in vain.",
+        )
+
+
 def _jupyter_book(root: Path, profile: str) -> None:
     """Run Jupyter Book in its own process (it changes global state) and let its progress through."""
-    call = "from jupyter_book.cli.main import main; main()"
+    command = orphans.call("from jupyter_book.cli.main import main; main()")
     arguments = ["build", str(root), "-W", "-n", "--keep-going"]
-    env = os.environ | {"ICLBOOK_BOOK_PROFILE": profile, "ICLBOOK_ROOT": str(root), "PYTHONUNBUFFERED": "1"}
-    if subprocess.run([sys.executable, "-c", call, *arguments], env=env, cwd=root, check=False).returncode:
+    env = os.environ | {
+        "ICLBOOK_BOOK_PROFILE": profile,
+        "ICLBOOK_ROOT": str(root),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": f"{getattr(sys.stdout, 'encoding', None) or 'utf-8'}:backslashreplace",
+    }
+    if subprocess.run([*command, *arguments], env=env, cwd=root, check=False).returncode:
         raise UserError(
             "the book was not built: Jupyter Book warned (see above)",
             "Mend what it names; warnings are errors.",

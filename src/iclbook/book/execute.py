@@ -20,6 +20,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
+from . import orphans
 from .inputs import METADATA_KEY, chapters, executed_path, input_digests, is_stale, source_path
 
 __all__ = ["NotebookError", "chapters", "executed_path", "is_stale", "run_notebook"]
@@ -67,7 +68,9 @@ def headless_kernel(
         # Figures go into the notebook; a window would hang.
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    # A kernel whose runner is killed would compute on for nobody.
+    start = "import runpy; runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
+    argv = [*orphans.call(start), "-f", "{connection_file}"]
 
     class HeadlessKernel(AsyncKernelManager):
         def __init__(self, **kwargs: object) -> None:
@@ -115,46 +118,16 @@ def run_notebook(
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
-    source = source_path(name, root)
     inputs = input_digests(name, profile, root)  # before the run: what changes meanwhile makes the copy stale
-    try:
-        notebook = jupytext.read(source)
-    except (ValueError, nbformat.ValidationError, yaml.YAMLError) as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(
-            f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter."
-        ) from error
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
-        raise UserError(
-            f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device."
-        )
-
+    notebook = _read_source(name, root)
+    limit = _timeout(timeout_s)
     target = executed_path(name, profile, root)
-    partial = target.with_name(f".{name}.{os.getpid()}.ipynb")
+    partial = _prepare(name, target, root)
     failed = target.with_name(f"{name}.failed.ipynb")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (root / ".cache" / "ipython").mkdir(parents=True, exist_ok=True)
-        partial.touch()
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {target.parent} ({error.strerror})", "Free space or change its rights."
-        ) from error
-
     current = {"cell": ""}
-    sockets = tempfile.TemporaryDirectory(prefix="iclbook-", ignore_cleanup_errors=True)
     try:
-        executed = papermill.execute_notebook(
-            notebook,
-            str(partial),
-            parameters={"profile": profile, "device": device},
-            kernel_name="python3",
-            kernel_manager_class=headless_kernel(root, Path(sockets.name), environment),
-            on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
-            cwd=str(source.parent),
-            execution_timeout=_timeout(timeout_s),
-            progress_bar={"desc": f"{name} ({profile})", "mininterval": 0.1 if sys.stderr.isatty() else 5},
+        executed = _execute(
+            notebook, partial, root, {"profile": profile, "device": device}, environment, limit, current
         )
         _raise_for_silent_errors(executed, name)
         _finish(executed, inputs, profile, device)
@@ -171,17 +144,103 @@ def run_notebook(
         shown = failed.relative_to(root)
         with suppress(OSError):
             os.replace(partial, failed)
-        raise _explain(
-            error, name, current["cell"], f"The cells that ran are in {shown}.", _timeout(timeout_s)
-        ) from error
+        raise _explain(error, name, current["cell"], f"The cells that ran are in {shown}.", limit) from error
     except OSError as error:
         raise UserError(
             f"cannot write {target.name} ({error.strerror})", "Free space or change its rights."
         ) from error
     finally:
-        partial.unlink(missing_ok=True)
-        sockets.cleanup()
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
     return target
+
+
+def _read_source(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter as a notebook, with a last cell that tells whether everything before it ran.
+
+    Raises:
+        UserError: no such chapter, not a notebook, no `parameters` cell.
+    """
+    try:
+        notebook = jupytext.read(source_path(name, root))
+    except (OSError, ValueError, RecursionError, nbformat.ValidationError, yaml.YAMLError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter."
+        ) from error
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
+        raise UserError(
+            f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device."
+        )
+    notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
+    return notebook
+
+
+#: exit() and quit() only ask the kernel to stop once it is idle: the cells after them may run or not.
+_LAST_CELL = """\
+if get_ipython().exit_now:
+    raise SystemExit("exit() or quit() was called")"""
+
+
+def _prepare(name: str, target: Path, root: Path) -> Path:
+    """Make the folders, remove what killed runs of this chapter left, and return the file to write to.
+
+    Raises:
+        UserError: a folder cannot be written.
+    """
+    partial = target.with_name(f".{name}.{os.getpid()}.ipynb")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (root / ".cache" / "ipython").mkdir(parents=True, exist_ok=True)
+        for left in target.parent.glob(f".{name}.*.ipynb"):
+            number = left.name.split(".")[-2]
+            if number.isdecimal() and not orphans.lives(int(number)):
+                left.unlink(missing_ok=True)
+        partial.touch()
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {target.parent} ({error.strerror})", "Free space or change its rights."
+        ) from error
+    return partial
+
+
+def _execute(
+    notebook: nbformat.NotebookNode,
+    partial: Path,
+    root: Path,
+    parameters: dict[str, str],
+    environment: Mapping[str, str] | None,
+    limit: int,
+    current: dict[str, str],
+) -> nbformat.NotebookNode:
+    """Run every cell in a kernel of its own; ``current`` names the cell that runs.
+
+    Raises:
+        NotebookError: the notebook ended before its last cell.
+        Exception: whatever stops papermill.
+    """
+    name = partial.name.split(".")[1]
+    title = f"{name} ({parameters['profile']})"
+    with tempfile.TemporaryDirectory(prefix="iclbook-", ignore_cleanup_errors=True) as sockets:
+        executed = papermill.execute_notebook(
+            notebook,
+            str(partial),
+            parameters=parameters,
+            kernel_name="python3",
+            kernel_manager_class=headless_kernel(root, Path(sockets), environment),
+            on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
+            cwd=str(root / "notebooks"),
+            execution_timeout=limit,
+            progress_bar={"desc": title, "mininterval": 0.1 if sys.stderr.isatty() else 5},
+        )
+    last = executed.cells.pop()
+    # papermill takes `raise SystemExit` for a success and leaves the other cells out
+    if last.execution_count is None or last.outputs:
+        cell = "" if last.outputs else current["cell"]
+        cause = "it ended early: SystemExit, exit() or quit() leaves the rest undone"
+        raise NotebookError(name, cell, cause, "")
+    return executed
 
 
 def first_line(source: str) -> str:

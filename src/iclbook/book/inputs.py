@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
-import yaml
-
+from ..claims.yaml_lines import read_yaml
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
-
-#: Files of the library that cannot change what a notebook computes: they run around it, not in it.
-AROUND = ("book", "check", "cli.py", "claims/scoreboard.py")
+from ..references import reference_path
+from ..sources import source_digest
 
 #: The library that the notebook's kernel imports: this one.
 LIBRARY = Path(__file__).resolve().parents[1]
@@ -30,13 +30,9 @@ def chapters(root: Path | None = None) -> list[str]:
         UserError: ``_toc.yml`` cannot be read or lists a notebook that is not there.
     """
     root = root or find_root()
-    toc = root / "_toc.yml"
-    try:
-        tree = yaml.safe_load(toc.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        where = str(error).splitlines()[-1].strip()
-        raise UserError(f"_toc.yml cannot be read ({where})", "Repair it, or restore it from git.") from error
-    names = [Path(entry).name for entry in _entries(tree) if Path(entry).parent.as_posix() == "notebooks"]
+    tree = read_yaml(root / "_toc.yml").value
+    entries = [Path(entry) for entry in _entries(tree)]
+    names = list(dict.fromkeys(entry.name for entry in entries if entry.parent.as_posix() == "notebooks"))
     for name in names:
         source_path(name, root)
     return names
@@ -80,35 +76,77 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """sha256 of everything that can change the executed copy of a chapter.
 
     Returns:
-        ``notebook``: its source. ``library``: this package without the files around it. ``ledger``: its claims.
-        ``results``: the committed results it loads (paper profile only). ``pins``: requirements.txt and constraints.txt.
+        ``notebook``: its source. ``library``: the code of this package that its imports reach. ``ledger``: its claims.
+        ``results``: the committed results it loads (paper profile only). ``spread``: how far rounding carries its values, measured,
+        which the badges show. ``pins``: requirements.txt and constraints.txt.
+
+    Raises:
+        UserError: no such chapter; a file that cannot be read.
     """
     root = root or find_root()
-    around = [LIBRARY / part for part in AROUND]
-    code = [p for p in LIBRARY.rglob("*.py") if not any(p == a or a in p.parents for a in around)]
     ledgers = _ledgers_of(name, root)
     results: list[Path] = []
     if profile == "paper":
         for ledger in ledgers:
             folder = root / "results" / ledger.stem / profile
-            results += [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")]
+            results += [p for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
+    source = source_path(name, root)
     return {
-        "notebook": _digest([source_path(name, root)], root),
-        "library": _digest(code, LIBRARY),
+        "notebook": _digest([source], root),
+        "library": _library(_imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)),
         "ledger": _digest(ledgers, root),
         "results": _digest(results, root),
+        "spread": _spread(reference_path(name, profile, root)),
         "pins": _digest([root / "requirements.txt", root / "constraints.txt"], root),
     }
 
 
+def _is_leftover(path: Path) -> bool:
+    """Whether a file in results is what a killed training left, and no result."""
+    return path.name.startswith(".") or path.suffix in (".part", ".ckpt")
+
+
+def _imported(source: Path) -> tuple[str, ...]:
+    """What a notebook imports from this package: modules, and what may be a module in one."""
+    try:
+        tree = ast.parse(_read(source))
+    except (SyntaxError, ValueError, RecursionError):  # it will not run either; until then everything counts
+        return ()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return tuple(sorted(name for name in names if name.split(".")[0] == LIBRARY.name))
+
+
+@cache  # following imports takes a second, reading every file a few milliseconds
+def _library(roots: tuple[str, ...], checkout: str) -> str:
+    """Digest of the code that ``roots`` reach; of every file (``checkout``) where there are none."""
+    return source_digest(roots) if roots else checkout
+
+
+def _spread(reference: Path) -> str:
+    """Digest of the measured spreads in a reference; the rest of it changes no page."""
+    try:
+        spread = json.loads(_read(reference)).get("spread", {}) if reference.is_file() else {}
+    except (ValueError, AttributeError, RecursionError):
+        return "unreadable"
+    return hashlib.sha256(json.dumps(spread, sort_keys=True).encode()).hexdigest()
+
+
 def _ledgers_of(name: str, root: Path) -> list[Path]:
-    """The ledgers whose ``chapter:`` is this notebook; all of them when none says so or one is unreadable."""
+    """The ledgers whose ``chapter:`` is this notebook; all of them when none says so."""
     ledgers = sorted((root / "claims").glob("*.yaml"))
     chapter = f"notebooks/{name}.py"
     own = [
         p
         for p in ledgers
-        if any(_is_chapter_line(line, chapter) for line in p.read_text(encoding="utf-8").splitlines())
+        if p.is_file()
+        and any(
+            _is_chapter_line(line, chapter) for line in _read(p).decode(errors="surrogateescape").splitlines()
+        )
     ]
     return own or ledgers
 
@@ -124,8 +162,17 @@ def _digest(paths: Iterable[Path], base: Path) -> str:
     for path in sorted(paths):
         if path.is_file():
             total.update(path.relative_to(base).as_posix().encode() + b"\0")
-            total.update(hashlib.sha256(path.read_bytes()).digest())
+            total.update(hashlib.sha256(_read(path)).digest())
     return total.hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise UserError(
+            f"{path} cannot be read ({problem.strerror})", "Change its rights, or restore it."
+        ) from None
 
 
 def is_stale(name: str, profile: str, root: Path | None = None) -> str:
@@ -136,8 +183,14 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
         return "it was never run"
     try:
         made_from = json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA_KEY]["inputs"]
-    except (OSError, ValueError, KeyError, TypeError):
+        inputs = dict(made_from.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "its executed copy cannot be read"
     now = input_digests(name, profile, root)
-    changed = [what for what in now if made_from.get(what) != now[what]]
+    changed = [what for what in now if inputs.get(what) != now[what]]
     return f"changed since: {', '.join(changed)}" if changed else ""
+
+
+def stale_line(name: str, profile: str, why: str) -> str:
+    """What to tell a user of a chapter that ``is_stale`` for this reason."""
+    return f"notebooks/{name}.py is stale ({why}). Run `iclbook run {name} --profile {profile}`."

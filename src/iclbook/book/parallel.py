@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 from ..errors import UserError
-from . import execute
+from . import execute, orphans
 
 
 def run_notebooks(
@@ -42,7 +42,8 @@ def run_notebooks(
         for name in names:
             yield _timed(name, profile, device, root, environment)
         return
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, orphans.die_with, (os.getpid(),)) as pool:
         futures = {pool.submit(_timed, name, profile, device, root, environment): name for name in names}
         try:
             for future in as_completed(futures):

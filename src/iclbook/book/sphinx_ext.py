@@ -1,7 +1,8 @@
 """Sphinx extension: show executed chapters under their source names, and write the pages that are computed.
 
 A chapter is committed as ``notebooks/NAME.py``; the page shows ``executed/PROFILE/NAME.ipynb``. A copy that is missing or
-was made from other inputs gives a warning, so that a build with ``-W`` refuses a stale book.
+was made from other inputs gives a warning, so that a build with ``-W`` refuses a stale book. Which pages are read and written again
+is decided by contents, since modification times say nothing once a cache was restored or a folder copied.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from ..profiles import check_profile
-from .inputs import executed_path, is_stale
+from . import pages
+from .inputs import executed_path, is_stale, stale_line
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,9 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
     app.connect("source-read", replace_source)
     app.connect("env-get-outdated", outdated_pages)
+    app.connect("env-before-read-docs", note_sources)
+    app.connect("env-updated", note_dependencies)
+    app.connect("build-finished", keep_record)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -59,14 +64,7 @@ def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
     app.env.note_dependency(str(path))
     why = is_stale(name, profile, root)
     if why:
-        logger.warning(
-            "notebooks/%s.py: %s. Run `iclbook run %s --profile %s`.",
-            name,
-            why,
-            name,
-            profile,
-            location=docname,
-        )
+        logger.warning("%s", stale_line(name, profile, why), location=docname)
     if not path.is_file():
         return nbformat.writes(jupytext.reads(source, fmt="py:percent"))
     return path.read_text(encoding="utf-8")
@@ -83,17 +81,70 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
 def outdated_pages(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Pages to read again though their files are unchanged.
+    """Pages to read again whatever the times of their files are.
 
     The computed pages depend on every ledger and every executed copy; a chapter whose library, ledger or results have moved
-    on must warn again on every build.
+    on must warn again on every build; every page whose contents, or whose HTML, are not what the last good build left.
     """
-    pages = [page for page in (SCOREBOARD[0], COUNTS[0]) if page in env.found_docs]
+    root, html = Path(app.srcdir), Path(app.outdir)
+    record = pages.Record.read(html)
+    if record.shared != pages.shared_digest(root):
+        return list(env.found_docs)
+    outdated = [page for page in (SCOREBOARD[0], COUNTS[0]) if page in env.found_docs]
     for page in env.found_docs:
         folder, _, name = page.rpartition("/")
-        if folder == "notebooks" and is_stale(name, app.config.iclbook_profile, Path(app.srcdir)):
-            pages.append(page)
-    return pages
+        now = f"{_source_digest(app, page)} {_dependency_digest(app, page)}"
+        known = getattr(env, "iclbook_made_from", {}).get(page) == now and record.holds(html, page, now)
+        if not known or (folder == "notebooks" and is_stale(name, app.config.iclbook_profile, root)):
+            outdated.append(page)
+    return outdated
+
+
+def note_sources(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
+    """On ``env-before-read-docs``: what changes after this is not in the page, and makes it outdated next time."""
+    app.iclbook_shared = pages.shared_digest(Path(app.srcdir))
+    app.iclbook_sources = {page: _source_digest(app, page) for page in docnames}
+
+
+def note_dependencies(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """On ``env-updated``: note what the pages just read were made from; every page shows the titles of all others."""
+    if not hasattr(env, "iclbook_made_from"):
+        env.iclbook_made_from = {}
+    for page, source in app.iclbook_sources.items():
+        env.iclbook_made_from[page] = f"{source} {_dependency_digest(app, page)}"
+    renamed = pages.Record.read(Path(app.outdir)).titles != _titles(env)
+    return list(env.found_docs) if renamed else []
+
+
+def keep_record(app: Sphinx, exception: Exception | None) -> None:
+    """On ``build-finished``: leave the list of pages; none after a warning, so that the next build warns again."""
+    if exception is not None or app.builder.name != "html":
+        return
+    html = Path(app.outdir)
+    if app._warncount:
+        (html / pages.RECORD).unlink(missing_ok=True)
+        return
+    made = {page: app.env.iclbook_made_from[page] for page in app.env.found_docs}
+    written = {page: [now, pages.digest([html / f"{page}.html"])] for page, now in made.items()}
+    pages.Record(app.iclbook_shared, _titles(app.env), written).write(html)
+
+
+def _source_digest(app: Sphinx, page: str) -> str:
+    """Digest of a page's own file and, for a chapter, of the executed copy that is shown in its place."""
+    folder, _, name = page.rpartition("/")
+    files = [Path(app.env.doc2path(page))]
+    if folder == "notebooks":
+        files.append(executed_path(name, app.config.iclbook_profile, Path(app.srcdir)))
+    return pages.digest(files)
+
+
+def _dependency_digest(app: Sphinx, page: str) -> str:
+    """Digest of the pictures and other files that a page takes in."""
+    return pages.digest(Path(app.srcdir) / name for name in sorted(app.env.dependencies[page]))
+
+
+def _titles(env: BuildEnvironment) -> dict[str, str]:
+    return {page: title.astext() for page, title in sorted(env.titles.items())}
 
 
 def _scoreboard(app: Sphinx, what: str, docname: str) -> str:

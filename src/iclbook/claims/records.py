@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, one_line
 from .rules import Value
 
 PREFIX = "application/papermill.record/"
@@ -74,30 +74,46 @@ def read_records(path: Path | str) -> dict[str, Record]:
         UserError: the notebook is missing, truncated or holds a damaged record.
     """
     path = Path(path)
+    mend = f"Run `iclbook run {path.stem}` again."
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+        outputs = [output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", [])]
+        carried = [data for data in outputs if VALUE_MIME in data]
     except FileNotFoundError:
         raise UserError(f"{path} is not there", f"Run `iclbook run {path.stem}` first.") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise UserError(
-            f"{path} is not a readable notebook ({problem})", f"Run `iclbook run {path.stem}` again."
-        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise UserError(f"{path} is not a readable notebook ({_short(problem)})", mend) from None
     records: dict[str, Record] = {}
-    for output in outputs:
-        data = output.get("data", {})
-        if VALUE_MIME not in data:
-            continue
+    for data in carried:
         try:
-            body = json.loads(_joined(data[VALUE_MIME]))
-            text = ast.literal_eval(_joined(data[TEXT_MIME]))
-            record = Record(body["key"], body["value"], text, body.get("unit", ""))
-        except (ValueError, SyntaxError, KeyError, TypeError) as problem:
-            raise UserError(
-                f"{path} holds a damaged record ({problem})", f"Run `iclbook run {path.stem}` again."
-            ) from None
+            record = _carried(data)
+        except (ValueError, SyntaxError, LookupError, TypeError, AttributeError, RecursionError, MemoryError,
+                OverflowError, UserError) as problem:  # fmt: skip
+            raise UserError(f"{path} holds a damaged record ({_short(problem)})", mend) from None
         records[record.key] = record
     return records
+
+
+def _carried(data: Mapping) -> Record:
+    """The record in an output's data.
+
+    Raises:
+        Exception: what is damaged, in whatever words Python has for it.
+    """
+    body = json.loads(_joined(data[VALUE_MIME]))
+    key, value, unit = body["key"], body["value"], body.get("unit", "")
+    text = ast.literal_eval(_joined(data[TEXT_MIME]))
+    if not all(isinstance(item, str) for item in (key, text, unit)):
+        raise TypeError("key, text and unit are texts")
+    value = _plain(key, value)
+    for number in value if isinstance(value, list) else [value]:
+        if isinstance(number, int):
+            float(number)  # overflows where no rule could judge it
+    return Record(key, value, text, unit)
+
+
+def _short(problem: Exception) -> str:
+    return one_line(problem)[:200] or type(problem).__name__
 
 
 def _joined(text: str | list[str] | Mapping) -> str:

@@ -9,9 +9,30 @@ from typing import Any
 
 import yaml
 
-from ..errors import UserError
+from ..errors import UserError, one_line
 
 _REQUIRED = object()
+#: Levels of nesting; a ledger needs six.
+DEEPEST = 40
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe, and without what no file here needs and what can grow without bound: aliases and deep nesting."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node, index: object) -> yaml.Node:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.MarkedYAMLError(problem="an alias, which is not used here", problem_mark=mark)
+        self.depth += 1
+        if self.depth > DEEPEST:
+            mark = self.peek_event().start_mark
+            raise yaml.MarkedYAMLError(problem=f"nested more than {DEEPEST} deep", problem_mark=mark)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
 
 class Located:
@@ -101,11 +122,20 @@ class Located:
 
 
 def _construct(node: yaml.Node, path: Path) -> Any:
-    loader = yaml.SafeLoader("")
+    loader = _Loader("")
     try:
-        return loader.construct_object(node, deep=True)
+        value = loader.construct_object(node, deep=True)
+        if isinstance(value, int):
+            float(value)  # overflows where the number is beyond all use
+        return value
     except yaml.MarkedYAMLError as problem:
         raise _syntax(problem, path) from None
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as problem:
+        # PyYAML's constructors pass on whatever Python says of "!!int x", a 13th month or a number of a million digits
+        raise UserError(
+            f"{path.name}, line {node.start_mark.line + 1}: a value that cannot be read ({_flat(problem)})",
+            "Correct it, or put it in quotes if it is a text.",
+        ) from None
     finally:
         loader.dispose()
 
@@ -117,7 +147,7 @@ def read_yaml(path: Path) -> Located:
         UserError: unreadable, not UTF-8, empty or not YAML; names file and line.
     """
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_Loader)
     except yaml.MarkedYAMLError as problem:
         raise _syntax(problem, path) from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
@@ -126,7 +156,7 @@ def read_yaml(path: Path) -> Located:
         ) from None
     except OSError as problem:
         raise UserError(
-            f"{path.name} cannot be read: {problem.strerror}", "Check that the file is there."
+            f"{path.name} cannot be read: {problem.strerror}", "Check that the file is there and readable."
         ) from None
     if node is None:
         raise UserError(f"{path.name}, line 1: the file is empty", "Restore it.")
@@ -143,4 +173,4 @@ def _syntax(problem: yaml.MarkedYAMLError, path: Path) -> UserError:
 
 
 def _flat(problem: object) -> str:
-    return " ".join(str(problem).split())
+    return one_line(problem)[:200]

@@ -6,13 +6,14 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from ..errors import UserError
 
 MAX_FRAMES = 60  # precomputed frames a page
 MAX_BYTES = 3_000_000  # their size in the page, where they stand in base64
+MAX_STEPS = 10_000  # of a live slider; a hand cannot place it more finely
 MODES = ("auto", "static", "live")
 
 
@@ -30,7 +31,7 @@ class Slider:
         log: space the live slider by powers of ten; ``step`` is then in powers of ten (0.1: ten steps a decade).
 
     Raises:
-        UserError: no values, repeated values, a label too many or too few, an empty live range.
+        UserError: no values, too many, repeated or not finite; a label too many or too few; a live range that is empty, endless or too fine.
     """
 
     name: str
@@ -41,33 +42,57 @@ class Slider:
     log: bool = False
 
     def __post_init__(self) -> None:
-        # Arrays are welcome, but their elements must not be: numpy scalars neither compare nor print as numbers do.
-        values = tuple(v.item() if hasattr(v, "item") else v for v in self.values)
-        object.__setattr__(self, "values", values)
         where = f"slider {self.name!r}"
         if not self.name.isidentifier():
             raise UserError(f"{where} is not a keyword", "Name it like the frame function's argument.")
+        # Counted before they are looked at: a range or an array may be of any length.
+        values = tuple(islice(iter(self.values), MAX_FRAMES + 1))
+        if len(values) > MAX_FRAMES:
+            raise UserError(
+                f"{where} has more than {MAX_FRAMES} values, which is all that a page may hold",
+                "Give it fewer values, and live=(smallest, largest, step) for those between.",
+            )
+        # Arrays are welcome, but their elements must not be: numpy scalars neither compare nor print as numbers do.
+        values = tuple(v.item() if hasattr(v, "item") else v for v in values)
+        object.__setattr__(self, "values", values)
         if not values:
             raise UserError(f"{where} has no values", "Give it at least one value.")
+        for value in values:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UserError(f"{where} has a position at {value}", "Give it finite values.")
         if any(a == b for i, a in enumerate(values) for b in values[:i]):
             raise UserError(f"{where} has the same value twice", "Give each value once.")
-        labels = tuple(self.labels) if self.labels is not None else tuple(map(_text, values))
-        if len(labels) != len(values):
+        object.__setattr__(self, "labels", self._labels(where))
+        if self.live is not None and not _can_move(self.live, self.log):
             raise UserError(
-                f"{where} has {len(values)} values but {len(labels)} labels", "Give one label for each value."
+                f"{where} has the live range {self.live}",
+                f"Give finite numbers (smallest, largest, step) with at most {MAX_STEPS} steps, positive if log.",
+            )
+
+    def _labels(self, where: str) -> tuple[str, ...]:
+        labels = tuple(self.labels) if self.labels is not None else tuple(map(_text, self.values))
+        if len(labels) != len(self.values):
+            raise UserError(
+                f"{where} has {len(self.values)} values but {len(labels)} labels",
+                "Give one label for each value.",
             )
         if len(set(labels)) != len(labels):
             raise UserError(
                 f"{where} shows two values by the same label", "Give labels= that tell the values apart."
             )
-        object.__setattr__(self, "labels", labels)
-        if self.live is not None:
-            low, high, step = self.live
-            if not (low < high and step > 0 and math.isfinite(high)) or (self.log and low <= 0):
-                raise UserError(
-                    f"{where} has the live range {self.live}",
-                    "Give (smallest, largest, step), positive if log.",
-                )
+        return labels
+
+
+def _can_move(live: Sequence[float], log: bool) -> bool:
+    """Whether a live range has an end on each side and a number of steps that a slider can show."""
+    try:
+        low, high, step = map(float, live)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    if not (all(map(math.isfinite, (low, high, step))) and low < high and step > 0) or (log and low <= 0):
+        return False
+    width = math.log10(high) - math.log10(low) if log else high - low
+    return width / step <= MAX_STEPS
 
 
 def check(frame: Callable, sliders: Sequence[Slider], start: dict[str, Any] | None, mode: str) -> None:

@@ -100,7 +100,7 @@ def _control(slider: Slider, start: dict[str, Any] | None) -> w.Widget:
         return selection(slider, index, continuous_update=False)
     low, high, step = slider.live
     value = (start or {}).get(slider.name, slider.values[0])
-    if not low <= value <= high:
+    if not isinstance(value, int | float) or not low <= value <= high:
         raise UserError(
             f"slider {slider.name!r} cannot start at {value!r}", f"Choose a value from {low} to {high}."
         )
@@ -126,7 +126,7 @@ def _positions(control: w.Widget) -> tuple[str, list]:
     if isinstance(control, w.SelectionSlider):
         return "index", list(range(len(control.options)))
     if isinstance(control, w.IntSlider):
-        every = list(range(control.min, control.max + 1, control.step))
+        every = range(control.min, control.max + 1, control.step)
         picked = np.unique(np.linspace(0, len(every) - 1, POINTS).round().astype(int))
         return "value", [every[i] for i in picked]
     ends = np.linspace(control.min, control.max, POINTS)
