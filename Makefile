@@ -25,8 +25,11 @@ help:  ## this list
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
 
+# One worker a core, up to four, each computing with one thread; the pages come after the chapters that they show.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10
 test: $(STAMP) browser lint  ## everything that is checked: style, tests, notebook regression, pages, sliders
-	@$(BIN)/python -m pytest
+	@$(PYTEST) -m "not browser"
+	@$(PYTEST) -m browser
 
 check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare every recorded value
 	@$(BIN)/iclbook check --profile smoke

@@ -1,28 +1,39 @@
-"""Order of the tests, and miniature books."""
+"""Threads, order of the tests, miniature books, and the built book."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+# Before anything imports torch: a test computes on one core, and workers of pytest-xdist have the others.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-#: Later groups cost more; a failure should come early.
-GROUPS = ("slow", "browser")
+#: Later groups cost more.
+GROUPS = ("slow", "chapter", "browser")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unmarked tests first, then slow ones, then those that need a built book and a browser. Stable within a group."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Unmarked tests first, then slow ones, then whole chapters, then pages: a failure should come early. Stable within a group.
+
+    Workers of pytest-xdist take the longest first, and fill up with small ones, so that they end together.
+    """
 
     def cost(item: pytest.Item) -> int:
         return max(
             (GROUPS.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in GROUPS), default=0
         )
 
-    items.sort(key=cost)
+    items.sort(key=cost, reverse=hasattr(config, "workerinput"))
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +59,42 @@ def minibook(make_minibook: Callable[[], Path], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(root)
     monkeypatch.setenv("ICLBOOK_ROOT", str(root))
     return root
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of the real book at the paper profile, built once for all workers; what is stale is run first."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with one_at_a_time(shared / "book.lock"):
+        said = shared / "book.log"
+        if not said.is_file():
+            said.write_text(build_book())
+    if said.read_text():
+        pytest.fail(said.read_text(), pytrace=False)
+    return REPOSITORY / "_build" / "html"
+
+
+def build_book() -> str:
+    """Run ``iclbook build``; the end of what it said if it failed."""
+    call = "import sys; from iclbook.cli import main; sys.exit(main())"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("ICLBOOK_")}
+    done = subprocess.run(
+        [sys.executable, "-c", call, "build", "--profile", "paper"],
+        cwd=REPOSITORY,
+        env=env | {"ICLBOOK_EXERCISE_SLIDERS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return f"iclbook build: exit code {done.returncode}\n{done.stdout[-8000:]}" if done.returncode else ""
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Hold a lock that all workers of this run know."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from ledgers import ledger
 
-from iclbook.claims import Record, Verdict, load_ledger, verdict
+from iclbook.claims import Record, Verdict, verdict
 from iclbook.experiments.nagy2026 import deep, diversity, one_layer, studies
 from iclbook.experiments.nagy2026.studies import CONFIGURATIONS
 from iclbook.experiments.study import Study
@@ -14,7 +15,7 @@ from iclbook.store import Results
 from iclbook.training import Run
 
 STUDIES = studies("paper")
-LEDGER = load_ledger("nagy2026")
+LEDGER = ledger("nagy2026")
 GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from ledgers import ledger
 
-from iclbook.claims import load_ledger
 from iclbook.errors import UserError
 from iclbook.experiments.agarwal2025 import chain, follow, full_batch, regularisation, short, shown, studies
 from iclbook.experiments.agarwal2025.chain import Curves
@@ -20,7 +20,7 @@ from iclbook.store import Results
 from iclbook.tasks.sticky_chain import LEAVING, StickyChain
 from iclbook.training import Sgd, Trainer
 
-LEDGER = load_ledger("agarwal2025")
+LEDGER = ledger("agarwal2025")
 SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from ledgers import ledger
 
-from iclbook.claims import Record, load_ledger, verdict
+from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
 from iclbook.experiments.agarwal2025 import exact, statements, toy
 from iclbook.experiments.agarwal2025.cases import random_case, relative
@@ -15,7 +16,7 @@ from iclbook.tasks.random_targets import RandomTargets
 from iclbook.theory.agarwal2025 import causal, updates
 from iclbook.theory.agarwal2025 import gradients as closed
 
-LEDGER = load_ledger("agarwal2025")
+LEDGER = ledger("agarwal2025")
 
 
 def holds(claim: str, key: str, value, reading: str | None = None) -> bool:

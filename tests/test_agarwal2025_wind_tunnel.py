@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from ledgers import ledger
 
-from iclbook.claims import load_ledger
 from iclbook.errors import UserError
 from iclbook.experiments.agarwal2025 import wind_tunnel as tunnel
 from iclbook.experiments.agarwal2025.tunnel_specs import probe, soft_cross_entropy
@@ -21,7 +21,7 @@ from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from iclbook.training import Group, Run, Trainer
 
-LEDGER = load_ledger("agarwal2025")
+LEDGER = ledger("agarwal2025")
 HMM, BIJECTION = HmmFiltering(3, 2, 4), BijectionElimination(4, 4)
 
 

@@ -8,9 +8,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from ledgers import ledger
 
 from iclbook import store
-from iclbook.claims import Record, load_ledger, verdict
+from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
 from iclbook.experiments.agarwal2025 import tunnel_records as records
 from iclbook.experiments.agarwal2025 import wind_tunnel as tunnel
@@ -20,7 +21,9 @@ from iclbook.models.lstm import Lstm
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, posteriors
 
-LEDGER = load_ledger("agarwal2025")
+pytestmark = pytest.mark.xdist_group("wind tunnel")  # the smoke runs are trained once
+
+LEDGER = ledger("agarwal2025")
 HMM = HmmFiltering(3, 2, 4)
 
 

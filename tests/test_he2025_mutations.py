@@ -12,16 +12,17 @@ from functools import partial
 import numpy as np
 import pytest
 from circuits_kit import on_manifold, settled_group
+from ledgers import ledger
 from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
 from iclbook import store
-from iclbook.claims import Record, Verdict, load_ledger, verdict
+from iclbook.claims import Record, Verdict, verdict
 from iclbook.experiments import he2025
 from iclbook.experiments.he2025.circuits import code_scale, read_heads, spread
 from iclbook.theory import he2025 as theory
 
-LEDGER = load_ledger("he2025")
+LEDGER = ledger("he2025")
 D, L, S2 = 5, 40, 0.1
 GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
 SCALES = {"text": 1.0, "code": code_scale(D)}

@@ -8,14 +8,19 @@ from fractions import Fraction as F
 
 import numpy as np
 import pytest
+from ledgers import ledger
 from scipy import stats
 
-from iclbook.claims import Record, load_ledger, verdict
+from iclbook.claims import Record, verdict
 from iclbook.theory import nagy2026 as theory
 from iclbook.theory.nagy2026 import arithmetic, printed, rates, statistics
 
-LEDGER = load_ledger("nagy2026")
-RESULTS = {r.item.id: r for r in theory.recompute_all()}
+LEDGER = ledger("nagy2026")
+
+
+def outcomes() -> dict:
+    """Every item by its id; computed once."""
+    return {r.item.id: r for r in theory.recompute_all()}
 
 
 def judge(claim: str, values: dict):
@@ -50,7 +55,7 @@ def test_a_number_follows_exactly_if_some_rounding_leads_to_it():
 
 def test_corners_bound_every_value_in_the_box():
     rng = np.random.default_rng(0)
-    for result in RESULTS.values():
+    for result in outcomes().values():
         boxes = [printed.box(x) for x in result.item.inputs]
         for _ in range(20):
             point = [low + (high - low) * F(int(rng.integers(0, 1001)), 1000) for low, high in boxes]
@@ -87,18 +92,18 @@ REFUSED = {
 
 
 def test_exactly_these_do_not_follow():
-    assert {i for i, r in RESULTS.items() if not r.follows and r.item.kind != "test"} == set(REFUSED)
+    assert {i for i, r in outcomes().items() if not r.follows and r.item.kind != "test"} == set(REFUSED)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_recomputed_number(name):
-    assert RESULTS[name].values[0] == pytest.approx(REFUSED[name], rel=1e-9)
+    assert outcomes()[name].values[0] == pytest.approx(REFUSED[name], rel=1e-9)
 
 
 def test_28_20_5_follow_from_another_denominator():
     """Of the deep model's error, not of the penalty of depth."""
-    assert RESULTS["9.5.1/reduction"].follows
-    shares = RESULTS["9.5.1/penalty"]
+    assert outcomes()["9.5.1/reduction"].follows
+    shares = outcomes()["9.5.1/penalty"]
     assert np.round(shares.values, 1).tolist() == [61.4, 43.6, 24.7]
     assert min(np.array(shares.low) - [28, 20, 5]) > 19
 
@@ -170,8 +175,8 @@ def test_a_wrong_number_turns_the_claim_red_and_a_right_one_green():
     """With the numbers that follow in place of the printed ones, the same rules hold; one changed input breaks a section that held."""
     right = {k: 0 for k in theory.arithmetic_records() if k.endswith("/failing")}
     assert judge("arithmetic", right).word == "reproduced"
-    masks = RESULTS["9.1/changes"].item
-    assert RESULTS["9.1/changes"].follows
+    masks = outcomes()["9.1/changes"].item
+    assert outcomes()["9.1/changes"].follows
     wrong = printed.recompute(replace(masks, inputs=("5.77", "5.99", "5.83", "5.97")))
     assert not wrong.follows
     results = tuple(wrong if r.item.id == masks.id else r for r in theory.recompute_all())
@@ -183,7 +188,7 @@ def test_a_wrong_number_turns_the_claim_red_and_a_right_one_green():
 
 def test_a_mended_table_turns_the_percentages_green():
     """28 % of a penalty of 0.280 leaves 0.5256: with such means the rule on the shares holds."""
-    penalty = RESULTS["9.5.1/penalty"].item
+    penalty = outcomes()["9.5.1/penalty"].item
     mended = replace(
         penalty, inputs=("0.324", "0.604", "0.526", "0.982", "1.824", "1.656", "2.187", "2.684", "2.659")
     )

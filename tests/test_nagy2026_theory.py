@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ledgers import ledger
 
-from iclbook.claims import Record, load_ledger, verdict
+from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
 from iclbook.theory import nagy2026 as theory
 from iclbook.theory.nagy2026 import checking, formula, smt
@@ -19,9 +20,15 @@ from iclbook.theory.nagy2026.proposition import Proposition
 
 pytest.importorskip("z3", reason="the solver is not installed")
 
-LEDGER = load_ledger("nagy2026")
-RESULTS = {r.id: r for r in theory.check_all()}
+pytestmark = pytest.mark.xdist_group("solver")  # every statement is checked once
+
+LEDGER = ledger("nagy2026")
 PROPOSITIONS = {p.id: p for p in theory.propositions()}
+
+
+def outcomes() -> dict:
+    """What came out, by id; the solver is asked once."""
+    return {r.id: r for r in theory.check_all()}
 
 
 def judge(claim: str, values: dict):
@@ -72,13 +79,13 @@ BY_HAND = {
 
 
 def test_exactly_these_sentences_are_not_proved():
-    assert {r.id for r in RESULTS.values() if r.word != "proved"} == set(BY_HAND)
+    assert {r.id for r in outcomes().values() if r.word != "proved"} == set(BY_HAND)
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_counterexample_by_hand_and_by_the_solver(name):
     """Hypotheses true and conclusion false, in plain fractions."""
-    result, proposition = RESULTS[name], PROPOSITIONS[name]
+    result, proposition = outcomes()[name], PROPOSITIONS[name]
     assert result.verified
     assert checking.is_counterexample(proposition, {k: F(x) for k, x in BY_HAND[name].items()})
     assert checking.is_counterexample(proposition, result.counterexample)
@@ -109,7 +116,7 @@ WEAKEST = {
 
 
 def test_weakest_repairs():
-    assert {r.id for r in RESULTS.values() if r.weakest} == WEAKEST
+    assert {r.id for r in outcomes().values() if r.weakest} == WEAKEST
 
 
 def test_a_repair_that_is_too_strong_is_not_called_weakest_and_one_too_weak_mends_nothing():
@@ -120,15 +127,15 @@ def test_a_repair_that_is_too_strong_is_not_called_weakest_and_one_too_weak_mend
 
 
 def test_floating_point_and_solver_agree_everywhere():
-    assert all(r.agrees for r in RESULTS.values())
-    assert all(r.points > 200 for r in RESULTS.values() if r.id != "B7/tuning-sometimes")
+    assert all(r.agrees for r in outcomes().values())
+    assert all(r.points > 200 for r in outcomes().values() if r.id != "B7/tuning-sometimes")
     measure_zero = {"D2/balanced-is-optimal"}  # the points drawn balance by eta (a1 + a2) = 2
-    failing = {r.id for r in RESULTS.values() if r.failing}
+    failing = {r.id for r in outcomes().values() if r.failing}
     assert failing == set(BY_HAND) - measure_zero
 
 
 def test_hypotheses_that_are_not_needed():
-    assert {r.id: r.unneeded for r in RESULTS.values() if r.unneeded and r.role == "statement"} == {
+    assert {r.id: r.unneeded for r in outcomes().values() if r.unneeded and r.role == "statement"} == {
         "A1": ("0 < η",),
         "A2": ("0 < a",),
         "B1": ("0 ≤ p",),
@@ -151,7 +158,7 @@ def test_only_what_the_document_says_is_flagged():
     assert {r.id for r in theory.failing()} == set(BY_HAND) - ours
     values = theory.theory_records()
     assert values["theory/flagged_printed"] + values["theory/flagged_readings"] == len(BY_HAND) - len(ours)
-    broken = [replace(r, word="refuted") if r.id == "A2/vanishes" else r for r in RESULTS.values()]
+    broken = [replace(r, word="refuted") if r.id == "A2/vanishes" else r for r in outcomes().values()]
     assert theory.theory_records(broken)["theory/flagged_printed"] == values["theory/flagged_printed"] + 1
 
 
@@ -218,7 +225,7 @@ def test_a_mutated_theorem_turns_its_claim_red(monkeypatch, of, change, claim):
     mutated = theory.check(replace(PROPOSITIONS[of], **change))
     assert mutated.word != "proved"
     assert mutated.verified
-    results = [mutated if r.id == of else r for r in RESULTS.values()]
+    results = [mutated if r.id == of else r for r in outcomes().values()]
     wrong = theory.theory_records(results)
     assert judge(claim, wrong).word in {"not reproduced", "partly"}
     assert wrong["theory/thirty_proved"] == 29
@@ -263,11 +270,11 @@ def test_irrational_counterexample_is_not_passed_off_as_rational():
 
 
 def test_text_of_statements():
-    assert RESULTS["loss-decrease"].conclusion.endswith("= η·(2 − η·a)·g²")
-    assert RESULTS["C1"].conclusion == "(ρ²)² ≤ ρ²"
-    assert RESULTS["A7"].definitions == ("ρ² = (1 − η·a)²", "E_next = ρ²·e²")
-    assert "there are v_o, q_k with v_o·q_k·a_p = 1" in RESULTS["V3/exists"].conclusion
-    assert RESULTS["5.2/general"].hypotheses == ("|1 − v| ≤ |1 − u|",)
+    assert outcomes()["loss-decrease"].conclusion.endswith("= η·(2 − η·a)·g²")
+    assert outcomes()["C1"].conclusion == "(ρ²)² ≤ ρ²"
+    assert outcomes()["A7"].definitions == ("ρ² = (1 − η·a)²", "E_next = ρ²·e²")
+    assert "there are v_o, q_k with v_o·q_k·a_p = 1" in outcomes()["V3/exists"].conclusion
+    assert outcomes()["5.2/general"].hypotheses == ("|1 − v| ≤ |1 − u|",)
     assert formula.label("kappa_1") == "κ₁"
     assert formula.label("g_1'") == "g₁'"
 
@@ -326,7 +333,7 @@ def test_tables_for_the_page():
     assert len(rows) == 30
     assert all(row["result"] == "proved" and row["conclusion"] for row in rows)
     others = theory.statement_rows(theory.sentences())
-    assert len(others) + 30 == len(RESULTS)
+    assert len(others) + 30 == len(outcomes())
     (tuning,) = [row for row in others if row["statement"] == "B7/tuning"]
     assert tuning["mended by"].endswith("(weakest)")
     assert "=" in tuning["counterexample"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ledgers import ledger
 
-from iclbook.claims import load_ledger
 from iclbook.experiments.recall2025 import exact, first_jump, later, relaxed, stages, trainings
 from iclbook.models import RecallTransformer
 from iclbook.theory import recall2025 as theory
 from iclbook.theory.recall2025 import Population
 
-LEDGER = load_ledger("recall2025")
+LEDGER = ledger("recall2025")
 
 
 def holds(claim: str, key: str, values: dict) -> bool:

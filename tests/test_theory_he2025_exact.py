@@ -1,10 +1,18 @@
 """The true loss of He et al. 2025's reduced model: quadrature against simulation, sampling and autograd; its minimisers."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
 
 from iclbook.theory import he2025 as he
+
+
+@cache
+def prompts_of(d, L, s2):
+    """60,000 prompts; the same for both readings."""
+    return he.draw_prompts(60_000, d, L, s2, seed=7)
 
 
 def z_score(prediction, prompts, expected):
@@ -24,7 +32,7 @@ def z_score(prediction, prompts, expected):
     ],
 )
 def test_quadrature_equals_simulation_of_the_model(omega, mu, d, L, s2, query_key):
-    prompts = he.draw_prompts(60_000, d, L, s2, seed=7)
+    prompts = prompts_of(d, L, s2)
     predicted = he.softmax_predictor(omega, mu, prompts.x, prompts.y, prompts.x_q, query_key)
     exact = float(he.exact_loss(omega, mu, d, L, s2, query_key))
     assert abs(z_score(predicted, prompts, exact)) < 5
@@ -32,7 +40,7 @@ def test_quadrature_equals_simulation_of_the_model(omega, mu, d, L, s2, query_ke
 
 def test_query_among_the_keys_is_told_apart():
     """The check above can fail: the two readings differ by many standard errors."""
-    prompts = he.draw_prompts(60_000, 5, 40, 0.1, seed=7)
+    prompts = prompts_of(5, 40, 0.1)
     predicted = he.softmax_predictor([0.45], [1.6], prompts.x, prompts.y, prompts.x_q, query_key=True)
     assert abs(z_score(predicted, prompts, float(he.exact_loss([0.45], [1.6], 5, 40, 0.1)))) > 10
 

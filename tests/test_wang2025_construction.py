@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from ledgers import ledger
 
-from iclbook.claims import Record, Verdict, load_ledger, verdict
+from iclbook.claims import Record, Verdict, verdict
 from iclbook.errors import UserError
 from iclbook.experiments.wang2025 import contexts, exact, structure
 from iclbook.models import functional_gd, kernels, literal_blocks
@@ -22,7 +23,7 @@ from iclbook.models.watching import cross_entropy
 from iclbook.tasks import Batch
 from iclbook.tasks.categorical import Anchors, Quadrants
 
-LEDGER = load_ledger("wang2025")
+LEDGER = ledger("wang2025")
 GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
 
 

@@ -12,8 +12,9 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -195,6 +196,34 @@ class Browser:
                 self.failures.append(f"loading failed: {address} ({about.get('errorText')})")
 
 
+@dataclass(frozen=True)
+class State:
+    """What a reader sees of a slider figure.
+
+    Attributes:
+        positions: where the sliders stand.
+        labels: what they say to a screen reader.
+        readouts: the values shown beside them.
+        frames: the pictures that are visible, as {"src", "alt"}; a reader must see exactly one.
+    """
+
+    positions: list[int]
+    labels: list[str]
+    readouts: list[str]
+    frames: list[dict[str, str]]
+
+
+STATE = """
+const all = selector => [...arguments[0].querySelectorAll(selector)];
+return {
+  positions: all('.noUi-handle').map(h => Math.round(h.getAttribute('aria-valuenow'))),
+  labels: all('.noUi-handle').map(h => h.getAttribute('aria-label')),
+  readouts: all('.widget-readout').map(r => r.checkVisibility() ? r.innerText.trim() : ''),
+  frames: all('.iclbook-frame img').filter(i => i.checkVisibility() && i.width).map(i => ({src: i.src, alt: i.alt})),
+};
+"""
+
+
 class PagePanel:
     """One slider figure of an open page."""
 
@@ -207,38 +236,27 @@ class PagePanel:
         """The sliders' handles, from top to bottom."""
         return self.area.find_elements(By.CSS_SELECTOR, ".noUi-handle")
 
-    def readouts(self) -> list[str]:
-        """The values shown beside the sliders."""
-        return [e.text for e in self.area.find_elements(By.CSS_SELECTOR, ".widget-readout")]
-
     def press(self, slider: int, key: str, times: int = 1) -> None:
         """Press a key on a slider's handle, as a reader without a mouse does."""
         handle = self.handles()[slider]
         self.browser._run("arguments[0].focus()", handle)
-        for _ in range(times):
-            handle.send_keys(key)
+        handle.send_keys(key * times)  # one event a press, in one call
 
-    def move(self, slider: int, position: int) -> None:
-        """Bring a slider to ``position`` (0 is its left end) by the arrow keys."""
-        now = round(float(self.handles()[slider].get_attribute("aria-valuenow")))
-        self.press(slider, Keys.ARROW_RIGHT if position > now else Keys.ARROW_LEFT, abs(position - now))
+    def move(self, place: Sequence[int]) -> None:
+        """Bring every slider to its position in ``place`` (0 is the left end) by the arrow keys."""
+        for slider, (now, position) in enumerate(zip(self.state().positions, place, strict=True)):
+            if now != position:
+                self.press(
+                    slider, Keys.ARROW_RIGHT if position > now else Keys.ARROW_LEFT, abs(position - now)
+                )
 
-    def position(self, slider: int) -> int:
-        """Where a slider stands."""
-        return round(float(self.handles()[slider].get_attribute("aria-valuenow")))
-
-    def frames(self) -> list[dict[str, str]]:
-        """The pictures that are visible now, as {"src", "alt"}; a reader must see exactly one."""
-        # one call: a playing slider may exchange the picture between two
-        return self.browser._run(
-            "return [...arguments[0].querySelectorAll('.iclbook-frame img')].filter(i => i.checkVisibility() && i.width)"
-            ".map(i => ({src: i.src, alt: i.alt}))",
-            self.area,
-        )
+    def state(self) -> State:
+        """What stands there now, seen in one call: a playing slider may exchange the picture between two."""
+        return State(**self.browser._run(STATE, self.area))
 
     def visible_hash(self) -> str | None:
         """sha256 of the visible picture's PNG; None while there is not exactly one."""
-        shown = self.frames()
+        shown = self.state().frames
         if len(shown) != 1:
             return None
         kind, _, data = shown[0]["src"].partition(",")

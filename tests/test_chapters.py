@@ -1,0 +1,68 @@
+"""Every chapter at every profile runs to its end and records what its reference says: values, verdicts, and nothing else.
+
+It runs under pinned code paths, with every slider moved through its whole range. A copy in ``executed/`` that this test made is not made again while
+it is fresh; one that somebody else made, on other code paths or with its sliders at rest, is. The page tests show the same copies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from iclbook.book.inputs import chapters, executed_path, is_stale
+from iclbook.check import check_executed, table
+from iclbook.machines import environment
+from iclbook.profiles import PROFILES
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTERS = chapters(ROOT)
+#: What the kernel sees beside the pins; nothing of a reader's own settings.
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("ICLBOOK_")}
+KERNEL = environment("pinned", PLAIN) | {"ICLBOOK_EXERCISE_SLIDERS": "1"}
+
+
+@pytest.mark.chapter
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None:
+    copy, mark = executed_path(name, profile, ROOT), ROOT / ".cache" / "checked" / f"{profile}-{name}.sha256"
+    if is_stale(name, profile, ROOT) or not is_marked(copy, mark):
+        from iclbook.book.execute import run_notebook
+
+        run_notebook(name, profile, root=ROOT, environment=KERNEL)
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text(fingerprint(copy))
+    result = check_executed(name, profile, ROOT)
+    assert result.ok, f"\n{table([result])}"
+    assert result.compared > 0
+
+
+def is_marked(copy: Path, mark: Path) -> bool:
+    """Whether the copy is, byte for byte, one that this test made under today's pins."""
+    return mark.is_file() and mark.read_text() == fingerprint(copy)
+
+
+def fingerprint(copy: Path) -> str:
+    """A digest of an executed copy and of the pins."""
+    pins = repr(sorted(environment("pinned", {}).items()))
+    return hashlib.sha256(copy.read_bytes() + pins.encode()).hexdigest()
+
+
+def test_a_copy_of_other_bytes_is_not_taken_for_ours(tmp_path: Path) -> None:
+    copy, mark = tmp_path / "a.ipynb", tmp_path / "mark"
+    copy.write_text("{}")
+    assert not is_marked(copy, mark)
+    mark.write_text(fingerprint(copy))
+    assert is_marked(copy, mark)
+    copy.write_text("{} ")
+    assert not is_marked(copy, mark)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_chapter_has_a_reference_and_every_reference_a_chapter(profile: str) -> None:
+    assert {path.stem for path in (ROOT / "references" / profile).glob("*.json")} == set(CHAPTERS)
