@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from ..claims import Ledger, Record, all_ledgers, load_ledger, read_records, verdict
+from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
 from ..errors import UserError
 from ..machines import environment
 from ..profiles import check_profile
@@ -199,16 +200,19 @@ def renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | None
     values = {key: record.value for key, record in records.items()}
     old = old or Reference({})
     spread = {k: s for k, s in old.spread.items() if k in values and _shape(values[k]) == _shape(s)}
-    return Reference(values, spread, words(ledger, records, profile), old.machines)
+    new = Reference(values, spread, {}, old.machines)
+    return replace(new, verdicts=words(ledger, records, profile, new))
 
 
 def _shape(value: object) -> int:
     return len(value) if isinstance(value, list) else -1
 
 
-def words(ledger: Ledger, records: Mapping[str, Record], profile: str) -> dict[str, str]:
+def words(
+    ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
+) -> dict[str, str]:
     """The verdict of every claim in a word."""
-    return {claim.id: verdict(claim, records, profile).word for claim in ledger.claims}
+    return {claim_id: found.word for claim_id, found in judge(ledger, records, profile, reference).items()}
 
 
 def compare(
@@ -232,7 +236,7 @@ def compare(
     for key, record in records.items():
         if key not in reference.records:
             differences.append(Difference("new", key, None, record.value))
-    now = words(ledger, records, profile)
+    now = words(ledger, records, profile, reference)
     for claim_id in dict.fromkeys([*reference.verdicts, *now]):
         before, after = reference.verdicts.get(claim_id), now.get(claim_id)
         if before != after:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ..claims import Ledger, read_records
+from ..claims import Ledger, Record, read_records
 from ..errors import UserError
 from ..machines import emulated
 from ..references import (
@@ -42,6 +42,8 @@ def measure_spreads(ledgers: Sequence[Ledger], profile: str, root: Path, jobs: i
         UserError: a chapter that fails on a machine, or records other keys there.
     """
     seen: dict[str, list[Mapping[str, Value]]] = {ledger.chapter_name: [] for ledger in ledgers}
+    from . import words
+
     for machine in emulated():
         for name, values in _values_on(machine, list(seen), profile, root, jobs):
             seen[name].append(values)
@@ -49,7 +51,10 @@ def measure_spreads(ledgers: Sequence[Ledger], profile: str, root: Path, jobs: i
     for ledger in ledgers:
         path = reference_path(ledger.chapter_name, profile, root)
         reference = read_reference(path, root)
-        write_reference(path, ledger.paper, with_spread(reference, seen[ledger.chapter_name]))
+        reference = with_spread(reference, seen[ledger.chapter_name])
+        records = {key: Record.make(key, value) for key, value in reference.records.items()}
+        reference = replace(reference, verdicts=words(ledger, records, profile, reference))
+        write_reference(path, ledger.paper, reference)
 
 
 def with_spread(reference: Reference, others: Sequence[Mapping[str, Value]]) -> Reference:
