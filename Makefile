@@ -17,7 +17,7 @@ LAB_SETTINGS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test check bench lab lint clean setup pins browser proofs
+.PHONY: help book test check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,16 @@ check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare 
 
 bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+# A GPU machine may bring its own Python with torch: make gpu GPU_PYTHON=python3 (what needs papermill is then left out).
+GPU_PYTHON ?= $(BIN)/python
+gpu:  ## what a GPU machine should be asked: CUDA tests, the benchmark ladder, all replays and all emulated processors
+	@$(GPU_PYTHON) -c "import torch; raise SystemExit(not torch.cuda.is_available())" || \
+	  { echo "error: there is no CUDA device here. Run make gpu on a machine that has one."; exit 2; }
+	@$(GPU_PYTHON) -m pytest -q -m cuda
+	@$(GPU_PYTHON) -m benchmarks --device cuda
+	@ICLBOOK_FULL=1 OMP_NUM_THREADS=1 $(GPU_PYTHON) -m pytest -q tests/test_results.py
+	@if $(GPU_PYTHON) -c "import papermill" 2>/dev/null; then ICLBOOK_FULL=1 $(GPU_PYTHON) -m pytest -q tests/test_emulated.py; fi
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
