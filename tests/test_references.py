@@ -9,7 +9,6 @@ from iclbook.references import (
     Reference,
     agrees,
     is_regression_value,
-    load_spread,
     read_reference,
     reference_path,
     spread_of,
@@ -76,8 +75,6 @@ def test_a_reference_returns_as_it_was_written(tmp_path):
     )
     write_reference(path, "demo", written)
     assert read_reference(path, tmp_path) == written
-    assert load_spread("demo", "smoke", tmp_path) == written.spread
-    assert load_spread("new", "smoke", tmp_path) is None
 
 
 @pytest.mark.parametrize(

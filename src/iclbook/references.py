@@ -132,18 +132,6 @@ def _fits(spread: object, value: object) -> bool:
     return number and math.isfinite(spread) and spread >= 0
 
 
-def load_spread(chapter: str, profile: str, root: Path) -> Mapping[str, Spread] | None:
-    """The measured spreads of a chapter at a profile, or ``None`` where none were measured (a new chapter).
-
-    Raises:
-        UserError: a damaged reference.
-    """
-    path = reference_path(chapter, profile, root)
-    if not path.is_file():
-        return None
-    return read_reference(path, root).spread or None
-
-
 def write_reference(path: Path, paper: str, reference: Reference) -> None:
     """Store a reference, atomically.
 

@@ -128,12 +128,13 @@ def _library(roots: tuple[str, ...], checkout: str) -> str:
 
 
 def _spread(reference: Path) -> str:
-    """Digest of the measured spreads in a reference; the rest of it changes no page."""
+    """Digest of what margins are measured with: the values of a reference and their spreads; its verdicts change no page."""
     try:
-        spread = json.loads(_read(reference)).get("spread", {}) if reference.is_file() else {}
+        body = json.loads(_read(reference)) if reference.is_file() else {}
+        parts = [body.get(part, {}) for part in ("records", "spread")]
     except (ValueError, AttributeError, RecursionError):
         return "unreadable"
-    return hashlib.sha256(json.dumps(spread, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _ledgers_of(name: str, root: Path) -> list[Path]:
