@@ -78,7 +78,10 @@ class Catalogue:
                 made = store.load(self.paper, profile, name, study.describe()).provenance
                 with threads_of(made):
                     worst = verify_study(study, profile, "cpu" if device == "auto" else device)
-                print(f"{name}: replay agrees, largest deviation {worst:.2g} of the tolerance", flush=True)
+                print(
+                    f"{name}: replay agrees, largest deviation {worst:.2g} of what rounding explains",
+                    flush=True,
+                )
                 continue
             if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():
                 self._load(study, profile)  # damaged or stale ones are never overwritten unasked

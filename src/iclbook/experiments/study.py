@@ -21,11 +21,11 @@ from ..sources import source_digest
 from ..tasks import Batch
 from ..training import Adam, Group, History, Run, Trainer
 from ..training.groups import squared_error
+from ..training.history import pack
 from ..training.optimisers import Optimiser
+from .replay import REPLAY_STEPS, replay
 
-#: Replays compare this many steps; float32 sums taken in another order differ by far less over so few.
-REPLAY_STEPS = 24
-REPLAY_RTOL, REPLAY_ATOL = 2e-3, 2e-4
+__all__ = ["REPLAY_STEPS", "GroupSpec", "Study", "pack", "replay", "train_study", "verify_study"]
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,6 @@ class Study:
         """A trainer at step 0."""
         groups = [g.build() for g in self.groups]
         return Trainer(self.task, groups, self.steps, self.batch_size, self.record, device, compile, **kwargs)
-
-
-def pack(histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """Histories as ``"group/name"`` arrays."""
-    arrays: dict[str, np.ndarray] = {}
-    for name, history in histories.items():
-        arrays[f"{name}/steps"] = history.steps
-        arrays[f"{name}/loss"] = history.loss.astype(np.float32)
-        arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
-    return arrays
 
 
 def _made_from(study: Study) -> str:
@@ -174,27 +164,6 @@ def train_study(
     return store.Results(arrays, about)
 
 
-def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
-    """Train the first steps again and return the largest deviation from the stored trajectory, in units of the tolerance.
-
-    Results made on another kind of device drew other random numbers, so of those only the initial circuits are compared.
-    """
-    same_device = results.provenance["device"] == device
-    trainer = study.trainer(device, compile=False)
-    until = min(REPLAY_STEPS, study.steps) if same_device else 0
-    again = pack(trainer.train(progress=False, until=until))
-    worst = 0.0
-    for spec in study.groups:
-        rows = len(again[f"{spec.name}/steps"])
-        for key in (
-            k for k in again if k.startswith(f"{spec.name}/") and not k.endswith(("/steps", "/loss"))
-        ):
-            stored = results[key][:rows]
-            allowed = REPLAY_ATOL + REPLAY_RTOL * np.abs(stored)
-            worst = float(np.maximum(worst, (np.abs(again[key] - stored) / allowed).max()))  # keeps a NaN
-    return worst
-
-
 def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
     """Replay a stored study and, if it agrees, stamp it as made from today's source.
 
@@ -211,7 +180,7 @@ def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
     worst = replay(study, results, device)
     if not worst <= 1:
         raise UserError(
-            f"the replay of {study.name} deviates by {worst:.2g} tolerances",
+            f"the replay of {study.name} deviates by {worst:.2g} times what rounding explains",
             "The training code has changed: train with --fresh.",
         )
     store.restamp(study.paper, profile, study.name, study.source())

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,11 @@ from ..tasks import Batch
 from . import checkpoint as checkpoints
 from .devices import can_compile, compile_method, pick_device
 from .groups import DATA, Group, generator
+from .history import History
+from .rounding import jittered
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
 COMPILE_FROM_STEPS = 20_000
-
-
-@dataclass
-class History:
-    """What a group left behind.
-
-    Attributes:
-        steps: ``(T,)`` recorded steps; 0 is the initial point.
-        loss: ``(T, R)`` mean batch loss over the steps since the previous record (NaN at step 0, where there are none).
-        circuits: ``name -> (T, R, ...)`` circuits at the recorded steps.
-    """
-
-    steps: np.ndarray
-    loss: np.ndarray
-    circuits: dict[str, np.ndarray]
 
 
 def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
@@ -109,6 +95,7 @@ class Trainer:
         self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
         self.done = 0
         self._about = ""
+        self._jitter: torch.Generator | None = None
         self._losses: list[list[np.ndarray]] = [[] for _ in self.groups]
         self._circuits: list[list[dict[str, np.ndarray]]] = [[] for _ in self.groups]
 
@@ -118,11 +105,20 @@ class Trainer:
         self, normals: Tensor, params: list, states: list, rates: list, t: Tensor
     ) -> tuple[list, list, list]:
         batch = self.task.batch(normals)
+        if self._jitter is not None:
+            batch = Batch(*(jittered(part, self._jitter) for part in batch))
+            params = [self._moved(p) for p in params]
         new = []
         for group, index, p, s, r in zip(self.groups, self._index, params, states, rates, strict=True):
             seen = batch if index is None else Batch(*(part[index] for part in batch))
             new.append(group.step(p, s, seen, r, t))
         return tuple(map(list, zip(*new, strict=True)))
+
+    def _moved(self, params: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The parameters of one group, of a twin moved by a rounding unit."""
+        if self._jitter is None:
+            return params
+        return {k: jittered(v, self._jitter) for k, v in params.items()}
 
     def _advance(self, k: int) -> None:
         """One step on the k-th slice of the drawn normals; results are copied into the same storage, as a captured graph needs."""
@@ -176,9 +172,8 @@ class Trainer:
             )
             self._losses[i].append(mean.cpu().numpy())
             self._loss_sums[i].zero_()
-            circuits = group.circuits(
-                self._params[i]
-            )  # of a reduced model: the parameters themselves, hence the copy
+            # of a reduced model circuits are the parameters themselves, hence the copy; of a twin those of moved parameters: measuring rounds, too
+            circuits = group.circuits(self._moved(self._params[i]))
             self._circuits[i].append({k: v.cpu().numpy().copy() for k, v in circuits.items()})
 
     def history(self) -> dict[str, History]:
@@ -247,17 +242,19 @@ class Trainer:
         progress: bool = True,
         until: int | None = None,
         about: str = "",
+        jitter: torch.Generator | None = None,
     ) -> dict[str, History]:
         """Train to the end (or to step ``until``), resuming from ``checkpoint`` when it exists.
 
         ``about`` is kept in the checkpoint, which is refused by a trainer that is told another one: what else must not change.
+        ``jitter`` moves parameters and data by a rounding unit at every step, see :mod:`iclbook.training.rounding`.
 
         Ctrl-C finishes the step under way, writes the checkpoint and raises KeyboardInterrupt; the next call goes on from there.
 
         Raises:
             UserError: damaged or foreign checkpoint, unwritable folder, or a loss that is no longer finite.
         """
-        self._about = about
+        self._about, self._jitter = about, jitter
         resumed = checkpoint is not None and self._restore(checkpoint)
         if not resumed and not self._losses[0]:
             self._keep(0)

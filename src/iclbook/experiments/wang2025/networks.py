@@ -25,6 +25,7 @@ from ...sources import source_digest
 from ...tasks.glyphs import GlyphSet
 from ...training.groups import DATA, INIT, Run, generator
 from ...training.optimisers import Adam
+from ...training.rounding import jittered
 from ...training.trainer import History
 from ..study import GroupSpec, Study
 
@@ -65,7 +66,11 @@ class Network:
 
 
 def train_network(
-    network: Network, record: tuple[int, ...], until: int | None = None, progress: bool = False
+    network: Network,
+    record: tuple[int, ...],
+    until: int | None = None,
+    progress: bool = False,
+    jitter: torch.Generator | None = None,
 ) -> tuple[ConvFeatures, History]:
     """Train a network to its end, or to step ``until``.
 
@@ -92,7 +97,13 @@ def train_network(
         if step % per_epoch == 0:
             order = torch.randperm(len(images), generator=data)
         chosen = order[(step % per_epoch) * network.batch_size :][: network.batch_size]
-        logits = model(images[chosen].float() / 255)
+        x = images[chosen].float() / 255
+        if jitter is not None:
+            x = jittered(x, jitter)
+            with torch.no_grad():
+                for part in model.parameters():
+                    part.copy_(jittered(part, jitter))
+        logits = model(x)
         loss = cross_entropy(logits, labels[chosen])
         optimiser.zero_grad()
         loss.backward()
@@ -252,7 +263,12 @@ class NetworkTrainer:
         self.study = study
 
     def train(
-        self, checkpoint: Path | None = None, progress: bool = True, until: int | None = None, about: str = ""
+        self,
+        checkpoint: Path | None = None,
+        progress: bool = True,
+        until: int | None = None,
+        about: str = "",
+        jitter: torch.Generator | None = None,
     ) -> dict[str, History]:
         """Train each network, a minute each; weights of finished ones go to the cache. ``checkpoint`` is not used: each is short."""
         found, chosen = {}, {spec.name for spec in self.study.groups}
@@ -261,7 +277,7 @@ class NetworkTrainer:
             if name not in chosen:
                 continue
             start = time.perf_counter()
-            model, found[name] = train_network(network, self.study.record or (), until, progress)
+            model, found[name] = train_network(network, self.study.record or (), until, progress, jitter)
             if until is None:
                 _write(_cache_path(network), feature_weights(model))
                 if progress:
