@@ -10,7 +10,6 @@ import importlib
 import os
 import pkgutil
 
-import numpy as np
 import pytest
 import torch
 
@@ -18,7 +17,7 @@ from iclbook import experiments, store
 from iclbook.experiments.catalogue import Catalogue, threads_of
 from iclbook.experiments.study import Study, replay
 from iclbook.models.watching import cross_entropy
-from iclbook.training import Adam, Sgd
+from iclbook.training import Adam
 from iclbook.training.groups import squared_error
 
 DOCUMENTS = {
@@ -61,12 +60,6 @@ def test_committed_results_carry_todays_source_and_configuration(paper, name):
     for group in study.groups:
         assert results[f"{group.name}/steps"][-1] in ends
         assert results[f"{group.name}/loss"].shape[1] == len(group.runs)
-    may_diverge = {
-        g.name for g in study.groups if isinstance(g.optimiser, Sgd)
-    }  # at the large rates of a grid
-    for key, array in results.arrays.items():
-        if not key.endswith("/loss") and key.split("/")[0] not in may_diverge:
-            assert np.isfinite(array).all(), key
 
 
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
