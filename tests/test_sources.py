@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 import iclbook
-from iclbook.experiments import he2025
+from iclbook import store
+from iclbook.errors import UserError
+from iclbook.experiments import agarwal2025, he2025, nagy2026, wang2025
+from iclbook.experiments import study as study_module
+from iclbook.experiments.wang2025 import networks
 from iclbook.sources import reached, source_digest
+from iclbook.tasks import glyphs
 
 ROOTS = (
     "iclbook.experiments.study",
@@ -80,7 +85,113 @@ def test_only_what_is_reached_counts(package):
 def test_imports_are_followed_through_packages_that_pass_names_on():
     names = {f.name for f in reached(ROOTS)}
     assert {"batch.py", "trainer.py", "groups.py", "reduced.py", "optimisers.py"} <= names
-    assert not names & {"multitask.py", "__init__.py", "store.py", "errors.py", "cli.py"}
+    assert not names & {"multitask.py", "errors.py", "cli.py"}
+
+
+def digest_of(study, package: Path) -> str:
+    """The digest of a study as it would be with the sources in ``package``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study_module, "source_digest", lambda roots: source_digest(roots, package))
+        return study.source()
+
+
+@pytest.mark.parametrize(
+    ("document", "name", "file", "old", "new"),
+    [
+        (
+            nagy2026,
+            "masks",
+            "experiments/nagy2026/studies.py",
+            "COMPILE_FROM_STEPS = 1000",
+            "COMPILE_FROM_STEPS = 10",
+        ),
+        (nagy2026, "masks", "experiments/nagy2026/specs.py", "if self.low:", "if not self.low:"),
+        (
+            agarwal2025,
+            "fair",
+            "experiments/agarwal2025/studies.py",
+            "device, False, **kwargs",
+            "device, True, **kwargs",
+        ),
+        (
+            agarwal2025,
+            "fair",
+            "experiments/agarwal2025/full_batch.py",
+            "INIT_SCALE = 0.1",
+            "INIT_SCALE = 0.2",
+        ),
+        (
+            wang2025,
+            "quad_tf",
+            "experiments/wang2025/specs.py",
+            "watch(self.contexts",
+            "watch(2 * self.contexts",
+        ),
+        (wang2025, "images_unseen0", "tasks/glyphs.py", "LOOK_ALIKE = 0.93", "LOOK_ALIKE = 0.9"),
+        (he2025, "isotropic", "store.py", "np.savez_compressed(buffer", "np.savez(buffer"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.endswith(".py") else "",
+)
+def test_what_a_study_its_groups_and_the_store_do_counts(package, document, name, file, old, new):
+    study = document.studies("paper")[name]
+    before = digest_of(study, package)
+    edit(package / file, old, new)
+    assert digest_of(study, package) != before
+
+
+def test_a_package_that_does_something_when_imported_counts(package):
+    before = source_digest(ROOTS, package)
+    for init in ("training/__init__.py", "models/__init__.py", "__init__.py"):
+        path = package / init
+        text = path.read_text()
+        path.write_text(text + "\nimport torch\n\ntorch.set_default_dtype(torch.float16)\n")
+        assert source_digest(ROOTS, package) != before, init
+        path.write_text(text)
+    assert source_digest(ROOTS, package) == before
+
+
+def test_neutral_modules_are_told_by_their_path(package):
+    """A module that shares the name of a neutral one counts."""
+    (package / "models" / "errors.py").write_text("x = 1\n")
+    edit(package / "models" / "attention.py", "\nimport torch\n", "\nimport torch\nfrom .errors import x\n")
+    before = source_digest(ROOTS, package)
+    (package / "models" / "errors.py").write_text("x = 2\n")
+    assert source_digest(ROOTS, package) != before
+    edit(package / "errors.py", "self.mend = mend", "self.mend = mend + mend")
+    (package / "models" / "errors.py").write_text("x = 1\n")
+    assert source_digest(ROOTS, package) == before
+
+
+def test_cached_glyphs_and_networks_are_named_after_what_makes_them(monkeypatch):
+    """Another drawing, other typefaces or other committed weights are never taken for those in the cache."""
+    chosen = glyphs.GlyphSet()
+    network = networks.Network(chosen, 900, 0)
+    paths = lambda: (glyphs.cache_path(chosen), networks._cache_path(network))  # noqa: E731
+    before = paths()
+
+    def renamed() -> list[bool]:
+        glyphs.drawn_with.cache_clear()
+        return [a != b for a, b in zip(before, paths(), strict=True)]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(glyphs, "source_digest", lambda roots: "other drawing code")
+        assert renamed() == [True, True]
+    with monkeypatch.context() as patch:
+        read = Path.read_bytes
+        patch.setattr(Path, "read_bytes", lambda p: b"another font" if p.suffix == ".ttf" else read(p))
+        assert renamed() == [True, True]
+    with monkeypatch.context() as patch:
+        patch.setattr(networks.store, "read_provenance", lambda *_: {"files": {"unseen0": "another"}})
+        assert renamed() == [False, True]
+    assert renamed() == [False, False]
+
+
+def test_committed_weights_of_other_code_are_not_used(monkeypatch):
+    network = wang2025.studies("paper")["images_unseen0"].task.task.network
+    read = store.read_provenance
+    monkeypatch.setattr(networks.store, "read_provenance", lambda *a: read(*a) | {"source": "0" * 16})
+    with pytest.raises(UserError, match="other training code"):
+        networks._committed(network)
 
 
 def test_a_study_stands_on_its_own_task_and_models():

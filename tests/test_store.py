@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iclbook import store
+from iclbook import files, store
 from iclbook.errors import UserError
 
 ARRAYS = {
@@ -51,7 +51,8 @@ def refused(call, match: str) -> str:
 
 
 def group_file(root: Path, group: str = "h2") -> Path:
-    return store.folder("demo", "smoke", root) / "tiny" / f"{group}.npz"
+    (path,) = (store.folder("demo", "smoke", root) / "tiny").glob(f"{group}.*npz")
+    return path
 
 
 def about_file(root: Path) -> Path:
@@ -63,6 +64,7 @@ def replace_group(root: Path, content: bytes) -> None:
     group_file(root).write_bytes(content)
     about = json.loads(about_file(root).read_text())
     about["files"]["h2"] = hashlib.sha256(content).hexdigest()
+    group_file(root).rename(group_file(root).with_name("h2.npz"))  # as results were named before
     about_file(root).write_text(json.dumps(about))
 
 
@@ -81,7 +83,7 @@ def test_round_trip(tmp_path):
     assert results.provenance["seconds"] == 1.5
     assert set(results.group("h2")) == {"kq", "steps"}
     assert results.group("h") == {}
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob("*.part*"))
 
 
 def test_saving_again_replaces(tmp_path):
@@ -120,7 +122,7 @@ def test_missing_results_name_the_command(tmp_path):
 def test_a_missing_group_file_is_named(tmp_path):
     save(tmp_path)
     group_file(tmp_path).unlink()
-    assert str(group_file(tmp_path)) in refused(lambda: load(tmp_path), "is missing")
+    assert "h2.npz" in refused(lambda: load(tmp_path), "is missing")
 
 
 @pytest.mark.parametrize(
@@ -217,24 +219,23 @@ def test_a_file_in_place_of_a_folder_is_one_line(tmp_path, obstacle):
 
 
 def fill_disk(monkeypatch, after: int) -> None:
-    """Every write of a file after the first ``after`` ones stops half-way: no space left on the device."""
-    write, done = Path.write_bytes, []
+    """Every write of a file after the first ``after`` ones fails: no space left on the device."""
+    sync, done = os.fsync, []
 
-    def full(path: Path, content: bytes) -> int:
+    def full(file: int) -> None:
         if len(done) >= after:
-            write(path, content[: len(content) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        done.append(path)
-        return write(path, content)
+        done.append(file)
+        sync(file)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(files.os, "fsync", full)
 
 
 @pytest.mark.parametrize("after", [0, 1, 2], ids=["first group", "second group", "provenance"])
 def test_a_full_disk_leaves_nothing_that_reads_as_results(tmp_path, monkeypatch, after):
     fill_disk(monkeypatch, after)
     refused(lambda: save(tmp_path), "No space left on device")
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob("*.part*"))
     refused(lambda: load(tmp_path), "no results at")
 
 
@@ -249,7 +250,7 @@ def test_a_full_disk_keeps_the_results_that_were_there(tmp_path, monkeypatch, af
     fill_disk(monkeypatch, after)
     refused(lambda: save(tmp_path, {k: v + 1 for k, v in ARRAYS.items()}), "No space left on device")
     monkeypatch.undo()
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob("*.part*"))
     assert snapshot(tmp_path) == before
     assert same(load(tmp_path))
 
@@ -261,7 +262,7 @@ def test_a_file_that_cannot_be_put_in_place_leaves_no_part(tmp_path, monkeypatch
     def refuse(*_):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(store.os, "replace", refuse)
+    monkeypatch.setattr(files.os, "replace", refuse)
     refused(lambda: save(tmp_path, {"h2/kq": np.zeros(2)}), "Permission denied")
     assert snapshot(tmp_path) == before
 
@@ -278,3 +279,110 @@ def test_restamping_changes_the_source_and_nothing_else(tmp_path, monkeypatch):
     refused(lambda: store.restamp("demo", "smoke", "tiny", SOURCE, tmp_path), "No space left")
     monkeypatch.undo()
     assert snapshot(tmp_path) == before
+
+
+# -- all or nothing ---------------------------------------------------------------------------------------------------
+
+
+OTHER = {k: v + 1 for k, v in ARRAYS.items()}
+
+
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_between_two_renames_leaves_old_or_new_results_whole(tmp_path, at, when):
+    """In a process of its own, which ends without any clean-up before or after its ``at``-th rename."""
+    save(tmp_path)
+    child = os.fork()
+    if child == 0:
+        replace, seen = os.replace, []
+
+        def killing(*paths):
+            seen.append(paths)
+            if when == "before" and len(seen) == at + 1:
+                os._exit(9)
+            replace(*paths)
+            if len(seen) == at + 1:
+                os._exit(9)
+
+        os.replace = killing
+        save(tmp_path, OTHER)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9, "it ended before its time"
+    assert same(load(tmp_path), OTHER if (when, at) == ("after", 2) else ARRAYS)
+    visible = [p for p in tmp_path.rglob("*") if p.is_file() and not p.name.startswith(".")]
+    assert all(p.suffix in (".npz", ".json") for p in visible), "what is unfinished is hidden"
+    save(tmp_path, OTHER)
+    assert same(load(tmp_path), OTHER)
+    assert len(snapshot(tmp_path)) == 3, "nothing is left of the killed one, or of the results before"
+
+
+def test_results_named_as_before_are_read_and_replaced(tmp_path):
+    save(tmp_path)
+    for group in ("h2", "rate_0.001"):
+        group_file(tmp_path, group).rename(group_file(tmp_path, group).with_name(f"{group}.npz"))
+    assert same(load(tmp_path))
+    (about_file(tmp_path).parent / "tiny" / "h2.npz.part").write_bytes(b"half")
+    (about_file(tmp_path).parent / "tiny.json.part").write_bytes(b"half")
+    save(tmp_path, OTHER)
+    assert same(load(tmp_path), OTHER)
+    assert len(snapshot(tmp_path)) == 3
+
+
+# -- numbers that are none --------------------------------------------------------------------------------------------
+
+STEPS = {"h2/steps": np.array([0, 5, 10])}
+
+
+def courses(bad: float, name: str = "kq") -> dict[str, np.ndarray]:
+    array = np.ones((3, 2), np.float32)
+    array[0] = np.nan if name == "loss" else 1.0
+    array[2, 1] = bad
+    return STEPS | {f"h2/{name}": array}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["kq", "loss"])
+def test_numbers_that_are_not_finite_are_refused_with_group_run_and_step(tmp_path, bad, name):
+    text = refused(lambda: save(tmp_path, courses(bad, name)), "not finite")
+    assert all(part in text for part in ("demo/tiny", name, "group h2", "run 1", "step 10"))
+    assert snapshot(tmp_path) == {}
+    store.save(
+        "demo", "smoke", "tiny", courses(bad, name), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",)
+    )
+    assert load(tmp_path)[f"h2/{name}"].shape == (3, 2), "the results say that they may diverge"
+
+
+def test_stored_numbers_that_are_not_finite_are_refused_at_loading(tmp_path):
+    """Results of before said nothing of it; the study does."""
+    store.save(
+        "demo", "smoke", "tiny", courses(np.nan), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",)
+    )
+    about = json.loads(about_file(tmp_path).read_text())
+    del about["may_diverge"]
+    about_file(tmp_path).write_text(json.dumps(about))
+    refused(lambda: load(tmp_path, may_diverge=()), "not finite")
+    assert load(tmp_path, may_diverge=("h2",))["h2/kq"].shape == (3, 2)
+
+
+# -- locks ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_second_of_two_is_told_who_holds_the_lock_and_the_system_releases_it(tmp_path):
+    lock = tmp_path / "locks" / "x.lock"
+    ready, done = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        with files.held(lock, "the training of demo/tiny"):
+            os.write(ready[1], b"1")
+            os.read(done[0], 1)
+            os._exit(9)  # no clean-up
+    os.read(ready[0], 1)
+
+    def second() -> None:
+        with files.held(lock, "the training of demo/tiny"):
+            pass
+
+    assert f"process {child}" in refused(second, "the training of demo/tiny is under way")
+    os.write(done[1], b"1")
+    os.waitpid(child, 0)
+    second()

@@ -18,8 +18,9 @@ from naive import code_scale, full_forward, train
 from iclbook.errors import UserError
 from iclbook.models import Attention, ReducedAttention
 from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer
+from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer, checkpoint
 from iclbook.training.groups import DATA, generator
+from iclbook.training.trainer import _shapes
 
 TASK = LinearRegression(d=3, L=8)
 
@@ -203,6 +204,93 @@ def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line(tmp_path):
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UserError, match="damaged"):
         trainer([Run(0)], steps=20).train(path, progress=False)
+
+
+def _refused(make, path: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        make().train(path, progress=False)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert str(path) in text
+    return text
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_seen(tmp_path):
+    path = tmp_path / "run.pt"
+    trainer([Run(0)], steps=20).train(path, progress=False, until=7)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for place in [0, len(whole) - 1, *rng.integers(0, len(whole), 60).tolist()]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(damaged))
+        assert "damaged" in _refused(lambda: trainer([Run(0)], steps=20), path)
+    for length in (0, 1, 40, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        assert "damaged" in _refused(lambda: trainer([Run(0)], steps=20), path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda c: c.pop("losses"),
+        lambda c: c.pop("shapes"),
+        lambda c: c["tensors"].pop(),
+        lambda c: c["tensors"].__setitem__(0, torch.zeros(1)),
+        lambda c: c["tensors"].__setitem__(0, c["tensors"][0].float()),
+        lambda c: c["losses"][0].pop(),
+        lambda c: c["circuits"][0][0].pop("kq"),
+        lambda c: c.update(done=10**9),
+        lambda c: c.update(done="7"),
+        lambda c: c.update(generators=[torch.zeros(3, dtype=torch.uint8)]),
+        lambda c: c.update(tensors=None),
+    ],
+)
+@pytest.mark.parametrize("table", ["old table", "fitting table"])
+def test_a_checkpoint_with_missing_keys_or_wrong_shapes_is_one_line(tmp_path, damage, table):
+    """Behind a fitting checksum, and with a table of shapes that fits the wrong arrays, too."""
+    path = tmp_path / "run.pt"
+    trainer([Run(0)], steps=20).train(path, progress=False, until=7)
+    config = trainer([Run(0)], steps=20)._describe()
+    content = checkpoint.load(path, config)
+    damage(content)
+    if table == "fitting table" and {"losses", "shapes"} <= content.keys() and content["tensors"]:
+        content["shapes"] = _shapes(content)
+    checkpoint.save(path, content)
+    assert "damaged" in _refused(lambda: trainer([Run(0)], steps=20), path)
+
+
+def test_a_fresh_training_goes_on_from_its_own_checkpoint_and_replaces_others(tmp_path):
+    path = tmp_path / "run.pt"
+    whole = trainer([Run(0)], steps=20).train(progress=False)["g"]
+    trainer([Run(0)], steps=20).train(path, progress=False, until=7, fresh=True)
+    resumed = trainer([Run(0)], steps=20)
+    assert resumed._restore(path, fresh=True)
+    assert resumed.done == 7
+    again = trainer([Run(0)], steps=20).train(path, progress=False, fresh=True)["g"]
+    np.testing.assert_array_equal(again.circuits["kq"], whole.circuits["kq"])
+    for other in (b"nonsense", None):
+        if other is None:
+            trainer([Run(1)], steps=20).train(path, progress=False, until=7)
+        else:
+            path.write_bytes(other)
+        again = trainer([Run(0)], steps=20).train(path, progress=False, fresh=True)["g"]
+        np.testing.assert_array_equal(again.circuits["kq"], whole.circuits["kq"])
+
+
+def test_a_loss_that_is_not_finite_names_study_group_run_and_step():
+    runs = [Run(3, rate=1e-2), Run(8, rate=1e30)]
+    model = Attention(TASK.d, 2)
+    kwargs = {"record": (1, 2, 3, 4, 5), "device": "cpu", "compile": False, "label": "demo/tiny: "}
+    t = Trainer(TASK, [Group("g", model, runs, Sgd())], 30, 32, **kwargs)
+    with pytest.raises(UserError, match="not finite") as caught:
+        t.train(progress=False)
+    text = str(caught.value)
+    assert all(part in text for part in ("demo/tiny", "group g", "seed 8", "at step ")), text
+    assert "\n" not in text
+    t = Trainer(TASK, [Group("g", model, runs, Sgd(), may_diverge=True)], 30, 32, **kwargs)
+    loss = t.train(progress=False)["g"].loss
+    assert np.isfinite(loss[1:, 0]).all()
+    assert not np.isfinite(loss[1:, 1]).all()
 
 
 def test_an_unwritable_checkpoint_folder_is_one_line(tmp_path):

@@ -7,14 +7,25 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: Modules that a study imports and that cannot change a number: what they say, where files lie.
-NEUTRAL = frozenset({"errors", "profiles", "project", "sources", "store"})
+#: Modules (paths in the package) that a study imports and that cannot change a number: what they say, where files lie, how results are compared.
+NEUTRAL = frozenset(
+    {"errors.py", "files.py", "profiles.py", "project.py", "sources.py", "experiments/replay.py"}
+)
+
+
+def modules_of(part: object) -> list[str]:
+    """Modules that define a function, or a class and its bases; none of ``None``."""
+    if part is None:
+        return []
+    made_of = part.__mro__ if isinstance(part, type) else (part,)
+    return [p.__module__ for p in made_of]
 
 
 def reached(roots: Iterable[str], package: Path | None = None) -> list[Path]:
     """Files of this package that the modules ``roots`` (such as ``"iclbook.models.attention"``) reach by imports, sorted.
 
     A package's ``__init__`` that only passes a name on is looked through: the file that defines the name counts, its neighbours do not.
+    One that does more counts itself: it runs before anything in its package does.
     Modules outside this package are ignored.
     """
     package = Path(__file__).parent if package is None else package
@@ -23,11 +34,11 @@ def reached(roots: Iterable[str], package: Path | None = None) -> list[Path]:
     found: set[Path] = set()
     while todo:
         file = todo.pop()
-        if file is None or file in found or file.stem in NEUTRAL:
+        if file is None or file in found or file.relative_to(package).as_posix() in NEUTRAL:
             continue
         found.add(file)
         todo += _imports(file, package)
-    return sorted(found)
+    return sorted(found.union(*(_packages(file, package) for file in found)))
 
 
 def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
@@ -42,6 +53,24 @@ def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
                 body[0] = ast.Pass()
         digest.update(f"{file.relative_to(package).as_posix()}\n{ast.unparse(tree)}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def _packages(file: Path, package: Path) -> Iterator[Path]:
+    """The ``__init__`` files that run before ``file`` is imported and that do more than pass names on."""
+    for folder in file.relative_to(package).parents:
+        init = package / folder / "__init__.py"
+        if init.is_file() and not _passes_on(_parse(init)):
+            yield init
+
+
+def _passes_on(tree: ast.Module) -> bool:
+    """Whether a module only says what it is, imports, and lists its names."""
+    return all(
+        isinstance(node, ast.Import | ast.ImportFrom)
+        or _is_docstring(node)
+        or (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"])
+        for node in tree.body
+    )
 
 
 def _imports(file: Path, package: Path) -> Iterator[Path | None]:

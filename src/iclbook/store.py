@@ -1,7 +1,8 @@
 """Committed results: small arrays with their provenance, refused when damaged or made from other source.
 
-``results/<paper>/<profile>/<study>/<group>.npz`` hold the arrays, ``results/<paper>/<profile>/<study>.json`` says where they come from and carries
-the checksum of every file.
+``results/<paper>/<profile>/<study>/<group>.<start of its checksum>.npz`` hold the arrays, ``results/<paper>/<profile>/<study>.json`` says where they
+come from and carries the checksum of every file. Names follow content, so new arrays never overwrite old ones: replacing the json is the one moment
+at which results change, and then files that it does not name are removed.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from .errors import UserError
+from .files import PART, write_whole
 from .profiles import check_profile
 from .project import find_root
 
@@ -76,25 +77,6 @@ def provenance(config: str, source: str, seconds: float, device: str, **extra: A
     }
 
 
-def _write(files: Mapping[Path, bytes]) -> None:
-    """Write all of these files or none: the parts first, since a full disk shows there; then put them in place."""
-    parts = {path: path.with_name(path.name + ".part") for path in files}
-    path = next(iter(files))
-    try:
-        for path, content in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            parts[path].write_bytes(content)
-        for path, part in parts.items():
-            os.replace(part, path)
-    except OSError as error:
-        for part in parts.values():
-            with suppress(OSError):
-                part.unlink()
-        raise UserError(
-            f"cannot write {path} ({error.strerror})", "Free space there or make the folder writable."
-        ) from error
-
-
 def save(
     paper: str,
     profile: str,
@@ -102,26 +84,81 @@ def save(
     arrays: Mapping[str, np.ndarray],
     about: dict,
     root: Path | None = None,
+    may_diverge: Iterable[str] = (),
 ) -> Path:
-    """Write a study's arrays (keys ``"group/name"``) and provenance; each file appears whole or not at all.
+    """Write a study's arrays (keys ``"group/name"``) and provenance; a kill at any point leaves the old results or the new ones, whole.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be written, or a number is not finite in a group that is not in ``may_diverge``.
     """
+    about = about | ({"may_diverge": sorted(may_diverge)} if may_diverge else {})
+    check_finite(f"{paper}/{study}", arrays, about.get("may_diverge", ()))
     base = folder(paper, profile, root)
     groups: dict[str, dict[str, np.ndarray]] = {}
     for key, array in arrays.items():
         group, name = key.split("/", 1)
         groups.setdefault(group, {})[name] = np.asarray(array)
-    sums, files = {}, {}
-    for group, members in groups.items():
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, allow_pickle=False, **members)
-        files[base / study / f"{group}.npz"] = buffer.getvalue()
-        sums[group] = hashlib.sha256(buffer.getvalue()).hexdigest()
-    path = base / f"{study}.json"
-    _write(files | {path: (json.dumps({**about, "files": sums}, indent=1) + "\n").encode()})
+    path, sums, new = base / f"{study}.json", {}, []
+    try:
+        for group, members in groups.items():
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, allow_pickle=False, **members)
+            sums[group] = hashlib.sha256(buffer.getvalue()).hexdigest()
+            file = base / study / _name(group, sums[group])
+            if not file.exists():
+                new.append(file)
+            write_whole(file, buffer.getvalue())
+        write_whole(path, (json.dumps({**about, "files": sums}, indent=1) + "\n").encode())
+    except UserError:
+        for file in new:
+            with suppress(OSError):
+                file.unlink()
+        raise
+    _tidy(base, study, {_name(group, checksum) for group, checksum in sums.items()})
     return path
+
+
+def _name(group: str, checksum: str) -> str:
+    return f"{group}.{checksum[:8]}.npz"
+
+
+def _tidy(base: Path, study: str, kept: set[str]) -> None:
+    """Remove the arrays of earlier results, and what a killed process left unfinished."""
+    parts = [*base.glob(f".{study}.json.*{PART}"), *base.glob(f"{study}.json{PART}")]
+    for file in [
+        *parts,
+        *(base / study).glob("*.npz"),
+        *(base / study).glob(f".*{PART}"),
+        *(base / study).glob(f"*{PART}"),
+    ]:
+        if file.name not in kept:
+            with suppress(OSError):
+                file.unlink()
+
+
+def check_finite(study: str, arrays: Mapping[str, np.ndarray], may_diverge: Iterable[str] = ()) -> None:
+    """Refuse numbers that are not finite; the loss before the first step is none and does not count.
+
+    Raises:
+        UserError: naming study, group and array, and (of arrays over steps) run and step.
+    """
+    for key, array in arrays.items():
+        group, name = key.split("/", 1)
+        if group in may_diverge or not np.issubdtype(array.dtype, np.floating):
+            continue
+        bad = ~np.isfinite(array)
+        steps = arrays.get(f"{group}/steps")
+        if name == "loss" and steps is not None and len(steps) == len(bad) and steps[0] == 0:
+            bad[0] = False
+        if bad.any():
+            first = np.argwhere(bad)[0]
+            at = ""
+            if steps is not None and array.ndim > 1 and len(steps) == len(array):
+                at = f", run {first[1]}, step {steps[first[0]]}"
+            raise UserError(
+                f"{study}: {name} of group {group}{at} is not finite",
+                "Lower the rate, or say may_diverge of that group if diverging is a result.",
+            )
 
 
 def read_provenance(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, Any]:
@@ -149,6 +186,7 @@ def load(
     config: str | None = None,
     source: str | None = None,
     root: Path | None = None,
+    may_diverge: Iterable[str] | None = None,
 ) -> Results:
     """Read a study's results.
 
@@ -157,9 +195,10 @@ def load(
         config: the configuration that the caller stands for; results of another one are refused.
         source: digest of the code as it is now; results of other code are refused.
         root: the book's root folder, found when ``None``.
+        may_diverge: groups whose numbers need not be finite; ``None`` for what the results say of themselves.
 
     Raises:
-        UserError: missing, truncated or damaged file, pickled content, another configuration, other source.
+        UserError: a number that is not finite, a missing, truncated or damaged file, pickled content, another configuration, other source.
     """
     about = read_provenance(paper, profile, study, root)
     base = folder(paper, profile, root)
@@ -173,32 +212,41 @@ def load(
             f"the results of {study} were made from other training code",
             f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh.",
         )
+    arrays = _arrays(base / study, about["files"], f"{command} --fresh")
+    if may_diverge is not None or "may_diverge" in about:
+        check_finite(f"{paper}/{study}", arrays, {*(may_diverge or ()), *about.get("may_diverge", ())})
+    return Results(arrays, about)
+
+
+def _arrays(base: Path, sums: Mapping[str, str], command: str) -> dict[str, np.ndarray]:
+    """The arrays of every group, ``"group/name" -> array``, after comparing the files with their checksums."""
     arrays = {}
-    for group, checksum in about["files"].items():
-        path = base / study / f"{group}.npz"
+    for group, checksum in sums.items():
+        path = base / _name(group, checksum)
         if not path.exists():
-            raise UserError(
-                f"the result file {path} is missing", f"Restore it from git, or: {command} --fresh"
-            )
+            path = base / f"{group}.npz"  # as files were named before they were named after their content
+        if not path.exists():
+            raise UserError(f"the result file {path} is missing", f"Restore it from git, or: {command}")
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != checksum:
             raise UserError(
-                f"the result file {path} is truncated or damaged",
-                f"Restore it from git, or: {command} --fresh",
+                f"the result file {path} is truncated or damaged", f"Restore it from git, or: {command}"
             )
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as data:
                 arrays.update({f"{group}/{name}": data[name] for name in data.files})
         except Exception as error:
             raise UserError(
-                f"the result file {path} holds pickled or unreadable arrays",
-                f"Make it anew: {command} --fresh",
+                f"the result file {path} holds pickled or unreadable arrays", f"Make it anew: {command}"
             ) from error
-    return Results(arrays, about)
+    return arrays
 
 
-def restamp(paper: str, profile: str, study: str, source: str, root: Path | None = None) -> None:
-    """Mark a study's results as made from the code with this digest, after its replay has passed."""
-    about = read_provenance(paper, profile, study, root)
-    about["source"] = source
-    _write({folder(paper, profile, root) / f"{study}.json": (json.dumps(about, indent=1) + "\n").encode()})
+def restamp(
+    paper: str, profile: str, study: str, source: str, root: Path | None = None, **verified: Any
+) -> None:
+    """Mark a study's results as those of the code with this digest, after its replay has passed; ``verified`` says what was derived again."""
+    about = read_provenance(paper, profile, study, root) | {"source": source}
+    if verified:
+        about["verified"] = verified
+    write_whole(folder(paper, profile, root) / f"{study}.json", (json.dumps(about, indent=1) + "\n").encode())

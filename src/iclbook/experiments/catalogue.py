@@ -65,7 +65,7 @@ class Catalogue:
             only: names of studies; all of them when ``None``.
             profile: ``smoke`` or ``paper``.
             device: ``auto``, ``cpu`` or ``cuda``.
-            fresh: train again what already has results, from the first step.
+            fresh: train again what already has results. An interrupted training of today's code goes on where it was, fresh or not.
             verify: train nothing; replay the first steps of the stored runs and stamp those that agree.
             executor: where to train the groups of each study, see :func:`iclbook.experiments.study.train_study`.
 
@@ -78,7 +78,10 @@ class Catalogue:
                 made = store.load(self.paper, profile, name, study.describe()).provenance
                 with threads_of(made):
                     worst = verify_study(study, profile, "cpu" if device == "auto" else device)
-                print(f"{name}: replay agrees, largest deviation {worst:.2g} of the tolerance", flush=True)
+                print(
+                    f"{name}: replay agrees, largest deviation {worst:.2g} of what rounding explains",
+                    flush=True,
+                )
                 continue
             if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():
                 self._load(study, profile)  # damaged or stale ones are never overwritten unasked
@@ -90,7 +93,9 @@ class Catalogue:
             print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)
 
     def _load(self, study: Study, profile: str) -> store.Results:
-        return store.load(self.paper, profile, study.name, study.describe(), study.source())
+        return store.load(
+            self.paper, profile, study.name, study.describe(), study.source(), may_diverge=study.may_diverge
+        )
 
     def _named(self, name: str, profile: str) -> Study:
         known = self.studies(check_profile(profile))

@@ -16,16 +16,17 @@ from torch import Tensor, nn
 
 from .. import store
 from ..errors import UserError
+from ..files import held
 from ..project import find_root
-from ..sources import source_digest
+from ..sources import modules_of, source_digest
 from ..tasks import Batch
 from ..training import Adam, Group, History, Run, Trainer
 from ..training.groups import squared_error
+from ..training.history import pack
 from ..training.optimisers import Optimiser
+from .replay import REPLAY_STEPS, replay
 
-#: Replays compare this many steps; float32 sums taken in another order differ by far less over so few.
-REPLAY_STEPS = 24
-REPLAY_RTOL, REPLAY_ATOL = 2e-3, 2e-4
+__all__ = ["REPLAY_STEPS", "GroupSpec", "Study", "pack", "replay", "train_study", "verify_study"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class GroupSpec:
     optimiser: Optimiser = field(default_factory=Adam)
     rate_factors: tuple[tuple[str, float], ...] = ()
     loss: Callable[[nn.Module, Batch], Tensor] = squared_error
+    #: Whether numbers that are not finite are a result. It decides no number, so descriptions leave it out.
+    may_diverge: bool = field(default=False, kw_only=True)
 
     def build(self) -> Group:
         """The group itself."""
@@ -84,34 +87,46 @@ class Study:
 
     def source(self) -> str:
         """Digest of the code that can change these numbers."""
-        made_of = [type(self.task), self.measure, *(part for g in self.groups for part in (g.model, g.loss))]
-        return source_digest([__name__, *(part.__module__ for part in made_of if part is not None)])
+        parts = [type(self), type(self.task), self.measure]
+        for group in self.groups:
+            parts += [type(group), group.model, group.loss, type(group.optimiser)]
+        return source_digest({__name__, "iclbook.store", *(m for part in parts for m in modules_of(part))})
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
         """A trainer at step 0."""
         groups = [g.build() for g in self.groups]
-        return Trainer(self.task, groups, self.steps, self.batch_size, self.record, device, compile, **kwargs)
+        for group, spec in zip(groups, self.groups, strict=True):
+            group.may_diverge = spec.may_diverge
+        label = f"{self.paper}/{self.name}: "
+        return Trainer(
+            self.task,
+            groups,
+            self.steps,
+            self.batch_size,
+            self.record,
+            device,
+            compile,
+            label=label,
+            **kwargs,
+        )
 
-
-def pack(histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """Histories as ``"group/name"`` arrays."""
-    arrays: dict[str, np.ndarray] = {}
-    for name, history in histories.items():
-        arrays[f"{name}/steps"] = history.steps
-        arrays[f"{name}/loss"] = history.loss.astype(np.float32)
-        arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
-    return arrays
+    @property
+    def may_diverge(self) -> tuple[str, ...]:
+        """Groups whose numbers need not be finite."""
+        return tuple(g.name for g in self.groups if g.may_diverge)
 
 
 def _made_from(study: Study) -> str:
     """What a checkpoint must have been made from to be resumed."""
-    return f"{study.describe()} {study.source()}"
+    return f"{study.describe()} {study.source()} torch {torch.__version__}"
 
 
-def _train(study: Study, path: Path, device: str, progress: bool) -> tuple[dict[str, History], str, bool]:
+def _train(
+    study: Study, path: Path, device: str, progress: bool, fresh: bool
+) -> tuple[dict[str, History], str, bool]:
     """Train a study (or a part of one), resuming from ``path``: histories, kind of device, whether steps were compiled."""
     trainer = study.trainer(device)
-    histories = trainer.train(path, progress=progress, about=_made_from(study))
+    histories = trainer.train(path, progress=progress, about=_made_from(study), fresh=fresh)
     return histories, trainer.device.type, trainer.compiled
 
 
@@ -129,7 +144,7 @@ def train_study(
         study: what to train.
         profile: where the results are kept.
         device: ``auto``, ``cpu`` or ``cuda``.
-        fresh: forget the checkpoint of an interrupted training.
+        fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).
         progress: show a bar.
         executor: train each group as a task of its own there: a process pool, or the executor that Dask, MPI or Slurm clients
             offer. The numbers are the same, because a run depends on its own seed only.
@@ -144,17 +159,31 @@ def train_study(
         parts = {
             folder / f"{stem}-{g.name}.pt": dataclasses.replace(study, groups=(g,)) for g in study.groups
         }
-    if fresh:
-        for path in parts:
-            path.unlink(missing_ok=True)
+    what = f"the training of {study.paper}/{study.name} at {profile}"
+    with held(folder / f"{stem}.lock", what, wait=profile == "smoke"):
+        return _train_parts(study, profile, parts, device, fresh, progress, executor)
+
+
+def _train_parts(
+    study: Study,
+    profile: str,
+    parts: dict[Path, Study],
+    device: str,
+    fresh: bool,
+    progress: bool,
+    executor: Executor | None,
+) -> store.Results:
+    """Train the parts of a study, each with its checkpoint; measure the whole and keep it."""
     source = study.source()  # of the code that runs, whatever is edited meanwhile
     start = time.perf_counter()
     if executor is None:
-        done = [_train(part, path, device, progress) for path, part in parts.items()]
+        done = [_train(part, path, device, progress, fresh) for path, part in parts.items()]
     else:
         done = [
             f.result()
-            for f in [executor.submit(_train, part, path, device, False) for path, part in parts.items()]
+            for f in [
+                executor.submit(_train, part, path, device, False, fresh) for path, part in parts.items()
+            ]
         ]
     histories = {name: history for part, _, _ in done for name, history in part.items()}
     arrays = pack(histories)
@@ -168,31 +197,10 @@ def train_study(
         compiled=done[0][2],
         threads=torch.get_num_threads(),
     )
-    store.save(study.paper, profile, study.name, arrays, about)
+    store.save(study.paper, profile, study.name, arrays, about, may_diverge=study.may_diverge)
     for path in parts:
         path.unlink(missing_ok=True)
     return store.Results(arrays, about)
-
-
-def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
-    """Train the first steps again and return the largest deviation from the stored trajectory, in units of the tolerance.
-
-    Results made on another kind of device drew other random numbers, so of those only the initial circuits are compared.
-    """
-    same_device = results.provenance["device"] == device
-    trainer = study.trainer(device, compile=False)
-    until = min(REPLAY_STEPS, study.steps) if same_device else 0
-    again = pack(trainer.train(progress=False, until=until))
-    worst = 0.0
-    for spec in study.groups:
-        rows = len(again[f"{spec.name}/steps"])
-        for key in (
-            k for k in again if k.startswith(f"{spec.name}/") and not k.endswith(("/steps", "/loss"))
-        ):
-            stored = results[key][:rows]
-            allowed = REPLAY_ATOL + REPLAY_RTOL * np.abs(stored)
-            worst = float(np.maximum(worst, (np.abs(again[key] - stored) / allowed).max()))  # keeps a NaN
-    return worst
 
 
 def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
@@ -211,7 +219,7 @@ def verify_study(study: Study, profile: str, device: str = "cpu") -> float:
     worst = replay(study, results, device)
     if not worst <= 1:
         raise UserError(
-            f"the replay of {study.name} deviates by {worst:.2g} tolerances",
+            f"the replay of {study.name} deviates by {worst:.2g} times what rounding explains",
             "The training code has changed: train with --fresh.",
         )
     store.restamp(study.paper, profile, study.name, study.source())

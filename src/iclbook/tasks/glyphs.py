@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import os
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,13 +18,17 @@ from typing import NamedTuple
 
 import matplotlib
 import numpy as np
+import scipy
 import torch
 from matplotlib.ft2font import FT2Font
 from scipy.ndimage import gaussian_filter
 from torch.nn.functional import affine_grid, grid_sample
 
 from ..errors import UserError
+from ..files import write_whole
 from ..project import find_root
+from ..rounding import current, jittered, twin
+from ..sources import source_digest
 
 #: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
 TYPEFACES = (
@@ -117,12 +120,13 @@ class GlyphSet:
             )
 
     def load(self) -> Glyphs:
-        """The set, drawn once and then kept in the project's cache.
+        """The set, drawn once and then kept in the project's cache. For a twin (:mod:`iclbook.rounding`) drawn with rounding errors, which tip
+        some pixels to the next whole number.
 
         Raises:
             UserError: a damaged cache file, or fewer look-alike-free characters than classes.
         """
-        return _load(self)
+        return _load(self) if current() is None else _moved(self)
 
     def draw(self) -> Glyphs:
         """The set, drawn now (seconds); a pure function of these numbers and matplotlib's fonts."""
@@ -176,7 +180,7 @@ class GlyphSet:
 
     def _jitter(self, plain: np.ndarray) -> np.ndarray:
         """Jittered copies ``(C, T, copies, size, size)`` of plain drawings ``(C, T, CANVAS, CANVAS)``."""
-        generator = torch.Generator().manual_seed(self.seed)
+        generator, errors = torch.Generator().manual_seed(self.seed), current()
         out = np.empty((*plain.shape[:2], self.copies, self.size, self.size), np.uint8)
         for i, drawings in enumerate(plain):  # class by class, so that memory stays small
             n = len(drawings) * self.copies
@@ -187,9 +191,11 @@ class GlyphSet:
             affine = torch.stack(
                 [cos, cos * shear - sin, right * self.shift, sin, sin * shear + cos, down * self.shift]
             )
+            affine = affine if errors is None else jittered(affine, errors)
             source = torch.from_numpy(drawings).float().repeat_interleave(self.copies, 0)[:, None]
             grid = affine_grid(affine.T.reshape(n, 2, 3), (n, 1, self.size, self.size), align_corners=False)
             copies = grid_sample(source, grid, mode="bilinear", align_corners=False)[:, 0] / 255
+            copies = copies if errors is None else jittered(copies, errors)
             out[i] = self._degrade(copies, generator).reshape(out.shape[1:])
         return out
 
@@ -227,9 +233,21 @@ def _font_folder() -> Path:
     return Path(matplotlib.get_data_path()) / "fonts" / "ttf"
 
 
+@lru_cache(maxsize=1)
+def drawn_with() -> str:
+    """Digest of all that decides a drawing beside a set's numbers: this code, the typefaces and the releases that draw and jitter them."""
+    digest = hashlib.sha256(source_digest([__name__]).encode())
+    for name in TYPEFACES:
+        digest.update((_font_folder() / f"{name}.ttf").read_bytes())
+    digest.update(
+        f"{matplotlib.__version__} {np.__version__} {scipy.__version__} {torch.__version__}".encode()
+    )
+    return digest.hexdigest()
+
+
 def cache_path(chosen: GlyphSet) -> Path:
-    """Where the drawn set is kept: named after its numbers and the fonts' release."""
-    digest = hashlib.sha256(f"{chosen!r} {matplotlib.__version__} {GLYPH} {CANVAS} {LOOK_ALIKE}".encode())
+    """Where the drawn set is kept: named after its numbers and what draws it."""
+    digest = hashlib.sha256(f"{chosen!r} {drawn_with()}".encode())
     return find_root() / ".cache" / "glyphs" / f"{digest.hexdigest()[:16]}.npz"
 
 
@@ -239,17 +257,17 @@ def _load(chosen: GlyphSet) -> Glyphs:
     if path.exists():
         return _read(path, chosen)
     glyphs = chosen.draw()
-    part = path.with_suffix(".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as file:
-            np.savez_compressed(file, checksum=np.array(_checksum(glyphs)), **glyphs._asdict())
-        os.replace(part, path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path} ({error.strerror})", "Free space there or make the folder writable."
-        ) from error
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, checksum=np.array(_checksum(glyphs)), **glyphs._asdict())
+    write_whole(path, buffer.getvalue())
     return glyphs
+
+
+@lru_cache(maxsize=1)
+def _moved(chosen: GlyphSet) -> Glyphs:
+    """The set with rounding errors, the same for every twin."""
+    with twin(0):
+        return chosen.draw()
 
 
 def _read(path: Path, chosen: GlyphSet) -> Glyphs:

@@ -1,36 +1,36 @@
-"""Atomic checkpoints: a reader sees the old file or the new one, never half of one."""
+"""Checkpoints: a reader sees the old file or the new one, never half of one, and no bit of it changed."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
+import hashlib
+import io
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..errors import UserError
+from ..files import write_whole
+
+#: The first bytes of every checkpoint; the digest of all that follows comes next.
+MAGIC = b"iclbook checkpoint 2\n"
+MEND = "Delete it, or train with --fresh."
 
 
 def save(path: Path, content: dict[str, Any]) -> None:
-    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically.
+    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256.
 
     Raises:
         UserError: the folder cannot be written or the disk is full; the previous checkpoint, if any, is untouched.
     """
-    temporary = path.with_name(path.name + ".part")
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    body = buffer.getvalue()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
-        with suppress(OSError):
-            temporary.unlink()
+        write_whole(path, MAGIC + hashlib.sha256(body).digest() + body)
+    except UserError as error:
         raise UserError(
-            f"cannot write the checkpoint {path} ({error})", "Free space there or make it writable."
+            error.problem.replace("cannot write", "cannot write the checkpoint"), error.mend
         ) from error
 
 
@@ -43,14 +43,20 @@ def load(path: Path, config: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        content = torch.load(path, weights_only=True, map_location="cpu")
+        raw = path.read_bytes()
+        start = len(MAGIC) + hashlib.sha256().digest_size
+        body = raw[start:]
+        if raw[:start] != MAGIC + hashlib.sha256(body).digest():
+            raise ValueError("its checksum differs")
+        content = torch.load(io.BytesIO(body), weights_only=True, map_location="cpu")
         made_from = content["config"]
     except Exception as error:
-        raise UserError(
-            f"the checkpoint {path} is damaged ({type(error).__name__})", "Delete it, or train with --fresh."
-        ) from error
+        raise damaged(path, error) from error
     if made_from != config:
-        raise UserError(
-            f"the checkpoint {path} was made from another configuration", "Delete it, or train with --fresh."
-        )
+        raise UserError(f"the checkpoint {path} was made from another configuration", MEND)
     return content
+
+
+def damaged(path: Path, error: Exception) -> UserError:
+    """The one line for a checkpoint that cannot be resumed."""
+    return UserError(f"the checkpoint {path} is damaged ({type(error).__name__})", MEND)

@@ -74,6 +74,7 @@ class Group:
         optimiser: Adam by default.
         rate_factors: factor on the learning rate of the named parameters, for per-group rates.
         loss: ``loss(model, batch) -> scalar`` of one run.
+        may_diverge: whether a loss or circuit that is not finite is a result; otherwise the trainer refuses it.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Group:
     optimiser: Optimiser = field(default_factory=Adam)
     rate_factors: dict[str, float] = field(default_factory=dict)
     loss: Callable[[nn.Module, Batch], Tensor] = squared_error
+    may_diverge: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.runs:

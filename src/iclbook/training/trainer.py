@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,15 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..errors import UserError
+from ..rounding import current, jittered
 from ..tasks import Batch
 from . import checkpoint as checkpoints
 from .devices import can_compile, compile_method, pick_device
 from .groups import DATA, Group, generator
+from .history import History
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
 COMPILE_FROM_STEPS = 20_000
-
-
-@dataclass
-class History:
-    """What a group left behind.
-
-    Attributes:
-        steps: ``(T,)`` recorded steps; 0 is the initial point.
-        loss: ``(T, R)`` mean batch loss over the steps since the previous record (NaN at step 0, where there are none).
-        circuits: ``name -> (T, R, ...)`` circuits at the recorded steps.
-    """
-
-    steps: np.ndarray
-    loss: np.ndarray
-    circuits: dict[str, np.ndarray]
 
 
 def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
@@ -60,6 +46,7 @@ class Trainer:
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "when it pays and a compiler is there".
         dtype: of parameters and data.
+        label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
     """
 
     #: Steps whose data are drawn at once and, on a GPU, captured in one graph. On a CPU one step's numbers stay in cache.
@@ -75,11 +62,12 @@ class Trainer:
         device: str = "auto",
         compile: bool | None = None,
         dtype: torch.dtype = torch.float32,
+        label: str = "",
     ) -> None:
         if steps < 1 or batch_size < 1:
             raise UserError(f"steps={steps}, batch_size={batch_size}", "Both must be 1 or more.")
         self.task, self.groups, self.steps, self.batch_size = task, list(groups), steps, batch_size
-        self.device, self.dtype = pick_device(device), dtype
+        self.device, self.dtype, self.label = pick_device(device), dtype, label
         record = log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
         self.compiled = (
@@ -109,6 +97,7 @@ class Trainer:
         self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
         self.done = 0
         self._about = ""
+        self._jitter = current(self.device)
         self._losses: list[list[np.ndarray]] = [[] for _ in self.groups]
         self._circuits: list[list[dict[str, np.ndarray]]] = [[] for _ in self.groups]
 
@@ -118,11 +107,20 @@ class Trainer:
         self, normals: Tensor, params: list, states: list, rates: list, t: Tensor
     ) -> tuple[list, list, list]:
         batch = self.task.batch(normals)
+        if self._jitter is not None:
+            batch = Batch(*(jittered(part, self._jitter) for part in batch))
+            params = [self._moved(p) for p in params]
         new = []
         for group, index, p, s, r in zip(self.groups, self._index, params, states, rates, strict=True):
             seen = batch if index is None else Batch(*(part[index] for part in batch))
             new.append(group.step(p, s, seen, r, t))
         return tuple(map(list, zip(*new, strict=True)))
+
+    def _moved(self, params: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The parameters of one group, of a twin moved by a rounding unit."""
+        if self._jitter is None:
+            return params
+        return {k: jittered(v, self._jitter) for k, v in params.items()}
 
     def _advance(self, k: int) -> None:
         """One step on the k-th slice of the drawn normals; results are copied into the same storage, as a captured graph needs."""
@@ -151,7 +149,7 @@ class Trainer:
 
     def _capture(self) -> None:
         """Record one block of steps as a CUDA graph: in steady state no Python runs per step."""
-        kept = [x.clone() for x in _leaves([self._params, self._states, self._loss_sums, [self._t]])]
+        kept = [x.clone() for x in self._tensors()]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):  # warm-up: compile and allocate outside the capture
@@ -162,7 +160,7 @@ class Trainer:
         with torch.cuda.graph(self._graph):
             for k in range(self._normals.shape[1]):
                 self._advance(k)
-        torch._foreach_copy_(_leaves([self._params, self._states, self._loss_sums, [self._t]]), kept)
+        torch._foreach_copy_(self._tensors(), kept)
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
@@ -176,10 +174,21 @@ class Trainer:
             )
             self._losses[i].append(mean.cpu().numpy())
             self._loss_sums[i].zero_()
-            circuits = group.circuits(
-                self._params[i]
-            )  # of a reduced model: the parameters themselves, hence the copy
+            # of a reduced model circuits are the parameters themselves, hence the copy; of a twin those of moved parameters: measuring rounds, too
+            circuits = group.circuits(self._moved(self._params[i]))
             self._circuits[i].append({k: v.cpu().numpy().copy() for k, v in circuits.items()})
+            if not group.may_diverge:
+                self._refuse_what_is_not_finite(group, {**self._circuits[i][-1], "loss": self._losses[i][-1]})
+
+    def _refuse_what_is_not_finite(self, group: Group, recorded: dict[str, np.ndarray]) -> None:
+        for name, array in recorded.items():
+            bad = ~np.isfinite(array)
+            if bad.any() and (name != "loss" or self.done):
+                run = group.runs[int(np.argwhere(bad)[0][0])]
+                raise UserError(
+                    f"{self.label}{name} of group {group.name}, seed {run.seed} (rate {run.rate:g}), is not finite at step {self.done}",
+                    "Lower the rate, or say may_diverge of that group if diverging is a result.",
+                )
 
     def history(self) -> dict[str, History]:
         """Records so far, by group name."""
@@ -206,30 +215,39 @@ class Trainer:
         sizes = (self.batch_size, self.steps, self.record, str(self.dtype), self.device.type)
         return repr((self.task, runs, models, sizes, self._about))
 
-    def _save(self, path: Path) -> None:
-        checkpoints.save(
-            path,
-            {
-                "config": self._describe(),
-                "done": self.done,
-                "tensors": [
-                    x.cpu() for x in _leaves([self._params, self._states, self._loss_sums, [self._t]])
-                ],
-                "generators": [g.get_state() for g in self._generators],
-                "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
-                "circuits": [
-                    [{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in self._circuits
-                ],
-            },
-        )
+    def _tensors(self) -> list[Tensor]:
+        return _leaves([self._params, self._states, self._loss_sums, [self._t]])
 
-    def _restore(self, path: Path) -> bool:
-        content = checkpoints.load(path, self._describe())
-        if content is None:
+    def _save(self, path: Path) -> None:
+        content = {
+            "config": self._describe(),
+            "done": self.done,
+            "tensors": [x.cpu() for x in self._tensors()],
+            "generators": [g.get_state() for g in self._generators],
+            "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
+            "circuits": [
+                [{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in self._circuits
+            ],
+        }
+        checkpoints.save(path, content | {"shapes": _shapes(content)})
+
+    def _restore(self, path: Path, fresh: bool) -> bool:
+        """Go on from a checkpoint, if there is one; with ``fresh`` one that cannot be resumed is deleted."""
+        try:
+            content = checkpoints.load(path, self._describe())
+            if content is None:
+                return False
+            try:
+                self._check(content)
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+                raise checkpoints.damaged(path, error) from error
+        except UserError:
+            if not fresh:
+                raise
+            path.unlink(missing_ok=True)
             return False
-        targets = _leaves([self._params, self._states, self._loss_sums, [self._t]])
         with torch.no_grad():
-            for target, value in zip(targets, content["tensors"], strict=True):
+            for target, value in zip(self._tensors(), content["tensors"], strict=True):
                 target.copy_(value)
         for g, state in zip(self._generators, content["generators"], strict=True):
             g.set_state(state)
@@ -237,6 +255,24 @@ class Trainer:
         self._circuits = [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in content["circuits"]]
         self.done = content["done"]
         return True
+
+    def _check(self, content: dict[str, Any]) -> None:
+        """Refuse a checkpoint whose arrays are not those of its own table, or of this trainer, with a ValueError."""
+        if content["shapes"] != _shapes(content):
+            raise ValueError("shapes differ from the table")
+        if _shapes({"tensors": content["tensors"]}) != _shapes({"tensors": self._tensors()}):
+            raise ValueError("parameters of other shapes")
+        states = [g.get_state() for g in self._generators]
+        if _shapes({"generators": content["generators"]}) != _shapes({"generators": states}):
+            raise ValueError("other generators")
+        if type(content["done"]) is not int or not 0 <= content["done"] <= self.steps:
+            raise ValueError("a step that is none")
+        rows = sum(step <= content["done"] for step in self.record)
+        for group, losses, circuits in zip(self.groups, content["losses"], content["circuits"], strict=True):
+            runs = {len(x) for x in losses} | {len(v) for c in circuits for v in c.values()}
+            names = {frozenset(c) for c in circuits}
+            if not rows == len(losses) == len(circuits) or runs != {len(group.runs)} or len(names) != 1:
+                raise ValueError("records are missing")
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -247,18 +283,20 @@ class Trainer:
         progress: bool = True,
         until: int | None = None,
         about: str = "",
+        fresh: bool = False,
     ) -> dict[str, History]:
         """Train to the end (or to step ``until``), resuming from ``checkpoint`` when it exists.
 
         ``about`` is kept in the checkpoint, which is refused by a trainer that is told another one: what else must not change.
+        With ``fresh``, a checkpoint that cannot be resumed is deleted instead of refused.
 
         Ctrl-C finishes the step under way, writes the checkpoint and raises KeyboardInterrupt; the next call goes on from there.
 
         Raises:
-            UserError: damaged or foreign checkpoint, unwritable folder, or a loss that is no longer finite.
+            UserError: damaged or foreign checkpoint, unwritable folder, or a recorded number that is not finite.
         """
         self._about = about
-        resumed = checkpoint is not None and self._restore(checkpoint)
+        resumed = checkpoint is not None and self._restore(checkpoint, fresh)
         if not resumed and not self._losses[0]:
             self._keep(0)
         end = self.steps if until is None else min(until, self.steps)
@@ -302,6 +340,12 @@ def _leaves(tree: Any) -> list[Tensor]:
         return [tree]
     items = tree.values() if isinstance(tree, dict) else tree
     return [leaf for item in items for leaf in _leaves(item)]
+
+
+def _shapes(content: dict[str, Any]) -> list[list]:
+    """Shape and kind of every tensor in a checkpoint."""
+    names = [name for name in ("tensors", "generators", "losses", "circuits") if name in content]
+    return [[*x.shape, str(x.dtype)] for name in names for x in _leaves(content[name])]
 
 
 @contextmanager

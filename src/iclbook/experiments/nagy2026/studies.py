@@ -78,9 +78,19 @@ def _spec(
     runs: tuple[Run, ...],
     probes: Probes,
     optimiser: Optimiser | None = None,
+    may_diverge: bool = False,
 ) -> ProbedSpec:
+    settings = tuple(sorted(kwargs.items()))
     return ProbedSpec(
-        name, model, tuple(sorted(kwargs.items())), runs, optimiser or Adam(), (), penalised_error, probes
+        name,
+        model,
+        settings,
+        runs,
+        optimiser or Adam(),
+        (),
+        penalised_error,
+        probes,
+        may_diverge=may_diverge,
     )
 
 
@@ -201,9 +211,10 @@ def ablation(
     for name in ("baseline", "depth"):
         for label, optimiser, rates in (("adam", Adam(), adam), ("sgd", Sgd(), sgd)):
             if rates:
-                runs = _runs(grid_seeds, rates)
+                runs, kwargs = _runs(grid_seeds, rates), common | VARIANTS[name]
+                may_diverge = label == "sgd"  # the larger of its rates is at the edge
                 groups.append(
-                    _spec(f"{name}-{label}", DeepAttention, common | VARIANTS[name], runs, watched, optimiser)
+                    _spec(f"{name}-{label}", DeepAttention, kwargs, runs, watched, optimiser, may_diverge)
                 )
     return CompiledStudy("nagy2026", f"ablation_d{d}", task, tuple(groups), steps, 32, record)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
+import json
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,10 +19,12 @@ from tqdm.auto import tqdm
 
 from ... import store
 from ...errors import UserError
+from ...files import write_whole
 from ...models.convnet import ConvFeatures
 from ...project import find_root
+from ...rounding import current, jittered, signs, twin
 from ...sources import source_digest
-from ...tasks.glyphs import GlyphSet
+from ...tasks.glyphs import GlyphSet, drawn_with
 from ...training.groups import DATA, INIT, Run, generator
 from ...training.optimisers import Adam
 from ...training.trainer import History
@@ -65,7 +67,10 @@ class Network:
 
 
 def train_network(
-    network: Network, record: tuple[int, ...], until: int | None = None, progress: bool = False
+    network: Network,
+    record: tuple[int, ...],
+    until: int | None = None,
+    progress: bool = False,
 ) -> tuple[ConvFeatures, History]:
     """Train a network to its end, or to step ``until``.
 
@@ -87,12 +92,18 @@ def train_network(
     end = network.steps if until is None else min(until, network.steps)
     marks = sorted({0, network.steps, *(s for s in record if s <= network.steps)})
     rows: list[tuple[float, float, np.ndarray]] = [(np.nan, np.nan, _norms(model))]
-    losses, hits, order = [], [], None
+    losses, hits, order, jitter = [], [], None, current()
     for step in tqdm(range(end), disable=not progress, unit="step", mininterval=2.0):
         if step % per_epoch == 0:
             order = torch.randperm(len(images), generator=data)
         chosen = order[(step % per_epoch) * network.batch_size :][: network.batch_size]
-        logits = model(images[chosen].float() / 255)
+        x = images[chosen].float() / 255
+        if jitter is not None:
+            x = jittered(x, jitter)
+            with torch.no_grad():
+                for part in model.parameters():
+                    part.copy_(jittered(part, jitter))
+        logits = model(x)
         loss = cross_entropy(logits, labels[chosen])
         optimiser.zero_grad()
         loss.backward()
@@ -139,14 +150,18 @@ def weights(network: Network) -> dict[str, np.ndarray]:
         return _read(path)
     found = _committed(network)
     if found is None:
-        found = feature_weights(train_network(network, ())[0])
+        with twin(None):
+            found = feature_weights(train_network(network, ())[0])
     _write(path, found)
     return found
 
 
 def _cache_path(network: Network) -> Path:
-    code = source_digest([__name__, ConvFeatures.__module__, GlyphSet.__module__])
-    digest = hashlib.sha256(f"{network!r} {code}".encode()).hexdigest()[:16]
+    """Named after the network, the code and releases that train it, and the committed results that it may come from."""
+    made_with = [source_digest([__name__, ConvFeatures.__module__]), drawn_with(), torch.__version__]
+    if _is_committed():
+        made_with.append(json.dumps(store.read_provenance("wang2025", "paper", STUDY)["files"]))
+    digest = hashlib.sha256(f"{network!r} {made_with}".encode()).hexdigest()[:16]
     return find_root() / ".cache" / "networks" / f"{digest}.npz"
 
 
@@ -166,16 +181,9 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 
 def _write(path: Path, found: dict[str, np.ndarray]) -> None:
-    part = path.with_suffix(".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as file:
-            np.savez_compressed(file, checksum=np.array(_checksum(found)), **found)
-        os.replace(part, path)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path} ({error.strerror})", "Free space there or make the folder writable."
-        ) from error
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, checksum=np.array(_checksum(found)), **found)
+    write_whole(path, buffer.getvalue())
 
 
 def _checksum(found: dict[str, np.ndarray]) -> str:
@@ -185,35 +193,65 @@ def _checksum(found: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
+def _is_committed() -> bool:
+    return (store.folder("wang2025", "paper") / f"{STUDY}.json").exists()
+
+
 def _committed(network: Network) -> dict[str, np.ndarray] | None:
-    if not (store.folder("wang2025", "paper") / f"{STUDY}.json").exists():
+    """Weights of the same network among the committed results.
+
+    Raises:
+        UserError: these results are damaged, or made from other code than that which trains the network now.
+    """
+    if not _is_committed():
         return None
-    results = store.load("wang2025", "paper", STUDY)
-    if repr(network) not in results.provenance["config"]:
+    config = store.read_provenance("wang2025", "paper", STUDY)["config"]
+    if repr(network) not in config:
         return None
+    results = store.load("wang2025", "paper", STUDY, source=_stands_on(network))
     group = results.group(group_name(network))
     return {
         name.removeprefix("weights "): part for name, part in group.items() if name.startswith("weights ")
     }
 
 
-@lru_cache(maxsize=2)
+def _stands_on(network: Network) -> str:
+    """The digest that results with this network must carry: that of any study of networks."""
+    return network_study((network,), ()).source()
+
+
 def features(network: Network) -> Tensor:
     """Features of all glyphs, seen in training or not, ``(classes, typefaces, copies, d)``.
 
-    All are divided by one number, so that the mean square length over the training classes is 1.
+    All are divided by one number, so that the mean square length over the training classes is 1. To a twin (:mod:`iclbook.rounding`) they
+    come with errors as large as another processor makes in the network.
     """
+    found, jitter = _features(network, False), current()
+    if jitter is None:
+        return found
+    moved = _features(network, True)
+    return found + signs(found[..., :1], jitter) * (moved - found)
+
+
+@lru_cache(maxsize=4)
+def _features(network: Network, moved: bool) -> Tensor:
+    """The features; with ``moved``, of images, pixels and weights with rounding errors."""
     model = ConvFeatures(network.n_classes, network.channels, network.d)
     kept = {name: torch.from_numpy(part.astype(np.float32)) for name, part in weights(network).items()}
     missing = model.load_state_dict(kept, strict=False)
     if missing.unexpected_keys or any(not k.startswith(("head", "norms")) for k in missing.missing_keys):
         raise UserError("the kept network has other layers than asked for", "Delete .cache/networks.")
     model = model.to(memory_format=torch.channels_last).eval()
-    images = torch.from_numpy(network.glyphs.load().images)
-    flat = images.flatten(0, 2)[:, None]
-    with torch.no_grad():
-        found = torch.cat([model.features(part.float() / 255) for part in flat.split(1000)])
-    found = found.unflatten(0, images.shape[:3])
+    with twin(0 if moved else None), torch.no_grad():
+        images, jitter = torch.from_numpy(network.glyphs.load().images), current()
+        if jitter is not None:
+            for part in model.parameters():
+                part.copy_(jittered(part, jitter))
+        found = []
+        for part in images.flatten(0, 2)[:, None].split(1000):
+            x = part.float() / 255
+            found.append(model.features(x if jitter is None else jittered(x, jitter)))
+    found = torch.cat(found).unflatten(0, images.shape[:3])
     return found / (found[: network.glyphs.n_train] ** 2).sum(-1).mean().sqrt()
 
 
@@ -252,7 +290,12 @@ class NetworkTrainer:
         self.study = study
 
     def train(
-        self, checkpoint: Path | None = None, progress: bool = True, until: int | None = None, about: str = ""
+        self,
+        checkpoint: Path | None = None,
+        progress: bool = True,
+        until: int | None = None,
+        about: str = "",
+        fresh: bool = False,
     ) -> dict[str, History]:
         """Train each network, a minute each; weights of finished ones go to the cache. ``checkpoint`` is not used: each is short."""
         found, chosen = {}, {spec.name for spec in self.study.groups}

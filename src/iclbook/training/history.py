@@ -1,0 +1,33 @@
+"""What a training leaves behind, and the arrays in which it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class History:
+    """What a group left behind.
+
+    Attributes:
+        steps: ``(T,)`` recorded steps; 0 is the initial point.
+        loss: ``(T, R)`` mean batch loss over the steps since the previous record (NaN at step 0, where there are none).
+        circuits: ``name -> (T, R, ...)`` circuits at the recorded steps.
+    """
+
+    steps: np.ndarray
+    loss: np.ndarray
+    circuits: dict[str, np.ndarray]
+
+
+def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
+    """Histories as ``"group/name"`` arrays."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, history in histories.items():
+        arrays[f"{name}/steps"] = history.steps
+        arrays[f"{name}/loss"] = history.loss.astype(np.float32)
+        arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
+    return arrays
