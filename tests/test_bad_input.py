@@ -209,18 +209,17 @@ def write(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-@settings(TRIALS, max_examples=400)
+@settings(TRIALS, max_examples=300)
 @given(text=damaged_text(LEDGER, YAML_PIECES))
 def test_damaged_ledgers(folder: Path, text: str) -> None:
     root = whole(folder)
     write(root / "claims" / "demo.yaml", text)
     stamp(root)
-    for arguments in (["claims"], ["claims", "demo/both"]):
-        code, said = ends_well(root, arguments)
-        assert code == 0 or "not foreseen" not in said, said
+    code, said = ends_well(root, ["claims"])
+    assert code == 0 or "not foreseen" not in said, said
 
 
-@settings(TRIALS, max_examples=300)
+@settings(TRIALS, max_examples=200)
 @given(text=damaged_json(REFERENCE))
 def test_damaged_references(folder: Path, text: str) -> None:
     root = whole(folder)
@@ -263,7 +262,7 @@ def with_record(body: str) -> str:
 RECORDS = damaged_json({"key": "omega", "value": 0.2, "unit": ""}).map(with_record)
 
 
-@settings(TRIALS, max_examples=600)
+@settings(TRIALS, max_examples=400)
 @given(text=st.one_of(damaged_json(NOTEBOOK), RECORDS))
 def test_damaged_executed_notebooks(folder: Path, text: str) -> None:
     root = whole(folder)
@@ -273,30 +272,30 @@ def test_damaged_executed_notebooks(folder: Path, text: str) -> None:
         stamp(root)  # so that its records are read, where it is a notebook at all
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         write(copy_of, text)
-    for arguments in (["claims"], ["claims", "demo", "--json"]):
-        code, said = ends_well(root, arguments)
-        assert code == 0 or "not foreseen" not in said, said
+    code, said = ends_well(root, ["claims", "demo", "--json"])
+    assert code == 0 or "not foreseen" not in said, said
 
 
-@settings(TRIALS, max_examples=200)
+@settings(TRIALS, max_examples=150)
 @given(text=damaged_text(TOC, YAML_PIECES))
 def test_damaged_tables_of_contents(folder: Path, text: str) -> None:
     root = whole(folder)
     write(root / "_toc.yml", text)
-    for arguments in (["run", "all", "--profile", "smoke"], ["check", "demo"], ["claims"]):
+    for arguments in (["run", "all", "--profile", "smoke"], ["claims"]):
         code, said = ends_well(root, arguments, writes=("executed/smoke/",))
-        assert code != 2 or "not foreseen" not in said, said
+        assert code == 0 or "not foreseen" not in said, said
 
 
-@settings(TRIALS, max_examples=200)
+@settings(TRIALS, max_examples=100)
 @given(text=damaged_text(SOURCE, (*YAML_PIECES, "# ---\n# jupyter: x\n# ---\n", "# %% tags=[\n", "# %% {")))
 def test_damaged_sources(folder: Path, text: str) -> None:
     root = whole(folder)
     write(root / "notebooks" / "demo.py", text)
     try:
-        assert execute._read_source("demo", root).cells
+        said = str(len(execute._read_source("demo", root).cells))
     except UserError as mistake:
-        assert "notebooks/demo.py" in str(mistake)
+        said = str(mistake)
+    assert said.isdigit() or said.startswith("notebooks/demo.py ")
     ends_well(root, ["claims"])  # stale
 
 
@@ -308,7 +307,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(TRIALS, max_examples=600)
+@settings(TRIALS, max_examples=400)
 @given(
     command=st.sampled_from(["run", "check", "build", "train", "claims"]),
     words=st.lists(st.one_of(WORDS, st.text(alphabet="ab-=\u00e9\n\x1b\ud800 ", max_size=6)), max_size=5),

@@ -115,7 +115,7 @@ def _check(options: argparse.Namespace) -> int:
 
     environment(options.machine)  # an unknown machine is refused before minutes of running
     results = regression.check(
-        options.chapters,
+        list(dict.fromkeys(options.chapters)),  # one named twice would run twice, into one file
         options.profile,
         options.device,
         options.update,

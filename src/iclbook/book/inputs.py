@@ -59,10 +59,14 @@ def source_path(name: str, root: Path | None = None) -> Path:
     """
     root = root or find_root()
     path = root / "notebooks" / f"{name}.py"
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError:  # a name too long for the disk
+        found = False
+    if not found:
         there = sorted(p.stem for p in (root / "notebooks").glob("*.py"))
         raise UserError(
-            f"there is no chapter {name!r}", f"Choose one of: {', '.join(there) or '(none yet)'}."
+            f"there is no chapter {name[:80]!r}", f"Choose one of: {', '.join(there) or '(none yet)'}."
         )
     return path
 
