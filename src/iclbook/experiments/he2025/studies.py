@@ -138,7 +138,7 @@ def studies(profile: str) -> dict[str, Study]:
         ]
     else:
         every = [
-            isotropic(250, 2, HEADS[:4], batch_size=64, rate=5e-3, affine_rate=1e-3),
+            isotropic(250, 2, HEADS[:4], batch_size=64, rate=5e-3, affine_rate=5e-4),
             reduced(200, 2, batch_size=64, rate=5e-3),
             activations_coded(100, 1, batch_size=64, rate=2e-3),
             nonisotropic(200, 2, batch_size=64),
