@@ -130,20 +130,26 @@ class RecallTransformer(nn.Module):
         x = nn.functional.one_hot(tokens, self.vocabulary).to(self.w.dtype)  # (B, l, S)
         attention = self.first_layer()
         keys = self.responses if self.a3 else torch.arange(self.length)
-        history = torch.einsum("hts,bsd->bhtd", attention[:, keys], x)  # (B, K, keys, S)
         last = torch.einsum("hs,bsd->bhd", attention[:, -1], x)  # (B, K, S)
         skip = x[:, -1:]  # (B, 1, S): block 0
         if not self.a1:
             query = torch.cat([skip, last], 1).flatten(1)  # (B, (K+1) S)
-            key = torch.cat([x[:, None, keys], history], 1)  # (B, K+1, keys, S)
-            return torch.einsum("be,bke->bk", query @ self.beta, key.transpose(1, 2).flatten(2))
-        if self.a2:
-            query = torch.stack([x[:, self.length - h] for h in range(1, self.n_heads + 1)], 1)  # (B, K, S)
-        elif self.diagonal == 1:
-            query = torch.cat([skip, last[:, :-1]], 1)  # query block h - 1 for key block h
+            asked = (query @ self.beta).unflatten(1, (self.n_heads + 1, self.vocabulary))  # (B, K+1, S)
         else:
-            query, history = last, torch.cat([x[:, None, keys], history[:, :-1]], 1)  # h for h - 1
-        return torch.einsum("h,bhd,de,bhke->bk", self.beta**2, query, self.block, history)
+            if self.a2:
+                back = [x[:, self.length - h] for h in range(1, self.n_heads + 1)]
+                query = torch.stack(back, 1)  # (B, K, S)
+            elif self.diagonal == 1:
+                query = torch.cat([skip, last[:, :-1]], 1)  # query block h - 1 for key block h
+            else:
+                query = last  # h for h - 1
+            asked = self.beta[:, None] ** 2 * (query @ self.block)  # (B, K, S)
+        # what each token is worth to each block of the query, before heads average it: histories are never formed
+        worth = torch.einsum("bsd,bhd->bhs", x, asked)
+        if self.a1 and (self.a2 or self.diagonal == 1):
+            return torch.einsum("hts,bhs->bt", attention[:, keys], worth)
+        heads = worth.shape[1] - 1
+        return worth[:, 0, keys] + torch.einsum("hts,bhs->bt", attention[:heads, keys], worth[:, 1:])
 
     def response_weights(self, tokens: Tensor) -> Tensor:
         """Second-layer attention on the n! responses, ``(B, n!)``; it sums to 1 under A3."""

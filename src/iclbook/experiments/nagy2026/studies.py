@@ -240,14 +240,14 @@ def studies(profile: str) -> dict[str, Study]:
         ]
     else:
         every = [
-            masks(150, 2, (3e-3,), (1e-3,), 256, (24,)),
-            alignment(400, 2, (1e-3, 3e-4), 256, (24, 100, 200, 300)),
-            *(ablation(d, 60, 2, 1, (3e-3,), (1e-1,), 128, (20, 40)) for d in (4, 8, 16)),
-            guided("guided", 60, _runs(2, (3e-3,)), 128, (20, 40)),
-            guided("guided_fresh", 60, _runs(2, (3e-3,)), 128, (20, 40), fresh=True),
-            guided("guided_v295", 60, _runs(2, (3e-3,)), 128, (20, 40), weight_var=IMPLIED_VAR),
-            diversity(False, 120, 2, (3e-3,), 256, (60,)),
-            diversity(True, 120, 2, (3e-3,), 256, (60,)),
-            balanced(120, 2, (3e-3,), 256, (60,)),
+            masks(50, 3, (3e-3,), (1e-3,), 256, (24,)),
+            alignment(120, 3, (1e-3, 3e-4), 256, (24, 30, 60, 90)),
+            *(ablation(d, 32, 3, 1, (3e-3,), (1e-1,), 128, (8, 16)) for d in (4, 8, 16)),
+            guided("guided", 24, _runs(3, (3e-3,)), 128, (8, 16)),
+            guided("guided_fresh", 24, _runs(3, (3e-3,)), 128, (8, 16), fresh=True),
+            guided("guided_v295", 24, _runs(3, (3e-3,)), 128, (8, 16), weight_var=IMPLIED_VAR),
+            diversity(False, 50, 3, (3e-3,), 256, (25,)),
+            diversity(True, 50, 3, (1e-3,), 256, (25,)),
+            balanced(50, 3, (3e-3,), 256, (25,)),
         ]
     return {study.name: study for study in every}

@@ -29,6 +29,12 @@ class Trajectory:
         """Which runs did not stay finite, (R,)."""
         return ~np.isfinite(self.loss[-1])
 
+    def run(self, r: int) -> Trajectory:
+        """The trajectory of run ``r`` alone, its run axis kept."""
+        return Trajectory(
+            self.steps, self.omega[:, r : r + 1], self.mu[:, r : r + 1], self.loss[:, r : r + 1]
+        )
+
 
 def log_steps(last: int, count: int = 200) -> Array:
     """Recording steps 0, 1, ..., ``last``: whole numbers, evenly spaced in the logarithm, at most ``count + 1`` of them."""
@@ -66,30 +72,33 @@ def simulate(
         record_steps: steps at which to record, 0 = the starting point; `log_steps` by default.
         progress: called with the number of steps done at every recorded step.
     """
-    omega, mu = (a.copy() for a in heads(omega0, mu0))
+    omega, mu = heads(omega0, mu0)
     if omega.ndim != 2:
         raise ValueError(f"omega0 and mu0 must be (runs, heads), got {omega.shape}")
-    rate = np.broadcast_to(np.asarray(lr, dtype=np.float64), (omega.shape[0],))[:, None]
+    omega, mu = omega.T.copy(), mu.T.copy()  # (H, R): long rows, short sums
+    rate = 2.0 * np.broadcast_to(np.asarray(lr, dtype=np.float64), omega.shape[1])
     c = coupling(d, L, noise_var)
     wanted = np.unique(log_steps(steps) if record_steps is None else np.asarray(record_steps, dtype=np.int64))
     if wanted[0] < 0 or wanted[-1] > steps:
         raise ValueError(f"record_steps must lie in [0, {steps}]")
-    kept_omega = np.empty((wanted.size, *omega.shape))
+    kept_omega = np.empty((wanted.size, omega.shape[1], omega.shape[0]))
     kept_mu = np.empty_like(kept_omega)
+    kernel = np.empty((omega.shape[0], *omega.shape))  # (H, H, R)
     done = 0
     with np.errstate(all="ignore"):  # diverging runs overflow to inf and NaN, which `diverged` reports
         for i, step in enumerate(wanted):
             for _ in range(done, step):
-                kernel = np.exp(d * omega[:, :, None] * omega[:, None, :])  # (R, H, H)
-                product = mu * omega
-                rest = 1.0 - product.sum(axis=1, keepdims=True)
-                sums = kernel @ np.stack([mu, product], axis=2)  # (R, H, 2)
-                step_mu = rest * omega - c * sums[:, :, 0]
-                step_omega = mu * (rest - c * d * sums[:, :, 1])
-                mu += 2.0 * rate * step_mu
-                omega += 2.0 * rate * step_omega
+                np.multiply(d * omega[:, None], omega, out=kernel)
+                np.exp(kernel, out=kernel)
+                kernel *= mu
+                rest = 1.0 - (mu * omega).sum(axis=0)
+                step_mu = rest * omega - c * kernel.sum(axis=1)
+                kernel *= omega
+                step_omega = mu * (rest - (c * d) * kernel.sum(axis=1))
+                mu += rate * step_mu
+                omega += rate * step_omega
             done = int(step)
-            kept_omega[i], kept_mu[i] = omega, mu
+            kept_omega[i], kept_mu[i] = omega.T, mu.T
             if progress is not None:
                 progress(done)
         loss = approx_loss(kept_omega, kept_mu, d, L, noise_var)

@@ -12,6 +12,7 @@ The trapezoidal rule in g, log s and log t converges geometrically; `sampled` in
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -60,14 +61,22 @@ def _radius_nodes(d: int, n: int) -> tuple[Array, Array]:
     return r, weights / weights.sum()
 
 
+@lru_cache(maxsize=4096)
 def _log_nodes(a: float, L: int) -> Array:
-    """Nodes of log s at which one head with score scale a = |omega| r needs its Laplace integrand."""
+    """Nodes of log s at which one head with score scale a = |omega| r needs its Laplace integrand; read-only, shared by equal heads."""
     growth = min(a**2, 9.0 * a)
     low = -np.log(L) - growth - _TAIL
     trial = np.arange(low, 60.0 + growth, _LOG_STEP)
-    laplace = np.exp(-np.exp(np.minimum(trial[:, None] + a * _G[None, :], 700.0))) @ _G_WEIGHTS
-    alive = np.flatnonzero(max(L - 2, 1) * np.log(np.maximum(laplace, 1e-300)) > -_TAIL - 2.0 * np.log(L))
-    return trial[: alive[-1] + 2]
+
+    def alive(i: int) -> bool:
+        laplace = float(np.exp(-np.exp(np.minimum(trial[i] + a * _G, 700.0))) @ _G_WEIGHTS)
+        return max(L - 2, 1) * np.log(max(laplace, 1e-300)) > -_TAIL - 2.0 * np.log(L)
+
+    # the Laplace transform falls with s, so those that count come first
+    first_dead = bisect_left(range(trial.size), True, key=lambda i: not alive(i))
+    nodes = trial[: first_dead + 1]
+    nodes.flags.writeable = False
+    return nodes
 
 
 def _laplace(a: float, log_s: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -94,6 +95,7 @@ SCALINGS: dict[str, Callable[[float, float], np.ndarray]] = {
 }
 
 
+@cache
 def recipes() -> list[Recipe]:
     """The recipes searched."""
     return [
@@ -107,17 +109,24 @@ def recipes() -> list[Recipe]:
     ]
 
 
+@cache
+def scalings() -> np.ndarray:
+    """``(recipes, 5)`` what each recipe multiplies the columns by."""
+    return np.stack([SCALINGS[r.scaling](r.low, r.high) for r in recipes()])
+
+
 def spectra(seed: int) -> tuple[list[Recipe], np.ndarray]:
     """Every recipe and the eigenvalues ``(recipes, 5)`` of ``X^T X`` that it gives at this seed, rising."""
     n, d = PRINTED["n"], PRINTED["d"]
-    bases: dict[tuple[str, str], np.ndarray] = {}
+    grams: dict[tuple[str, str], np.ndarray] = {}
     for generator, make in GENERATORS.items():
         drawn = make(seed)((n + 1) * d)
-        bases[generator, "X"] = drawn[: n * d].reshape(n, d)
-        bases[generator, "w*"] = drawn[d:].reshape(n, d)
-    every = recipes()
-    designs = np.stack([bases[r.generator, r.first] * SCALINGS[r.scaling](r.low, r.high) for r in every])
-    return every, np.linalg.eigvalsh(designs.transpose(0, 2, 1) @ designs)
+        for first, numbers in (("X", drawn[: n * d]), ("w*", drawn[d:])):
+            base = numbers.reshape(n, d)
+            grams[generator, first] = base.T @ base
+    every, by_column = recipes(), scalings()
+    unscaled = np.stack([grams[r.generator, r.first] for r in every])
+    return every, np.linalg.eigvalsh(by_column[:, :, None] * unscaled * by_column[:, None])
 
 
 def matches(eigenvalues: np.ndarray) -> np.ndarray:

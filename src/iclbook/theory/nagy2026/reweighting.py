@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Examples:
-    """Scalar in-context examples: ``x``, ``y``, each ``(n,)``."""
+    """Scalar in-context examples: ``x``, ``y``, each ``(..., n)``; leading axes are data sets."""
 
     x: np.ndarray
     y: np.ndarray
@@ -39,23 +39,35 @@ X, Y, SQUARE, PRODUCT, ONE = range(5)
 
 
 def tokens(data: Examples) -> np.ndarray:
-    """``(n, 5)``."""
-    return np.stack([data.x, data.y, data.x**2, data.x * data.y, np.ones_like(data.x)], 1)
+    """``(..., n, 5)``."""
+    return np.stack([data.x, data.y, data.x**2, data.x * data.y, np.ones_like(data.x)], -1)
 
 
-def attention_step(data: Examples, w: float, eta: float, beta: float) -> float:
+def attention_step(data: Examples, w: np.ndarray, eta: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """One softmax head on product tokens: ``w + eta (b_p - a_p w)``, written with key, query and value matrices.
 
     Keys read ``x^2`` (score ``beta x^2``: concentration on curvature for ``beta > 0``); the head returns the averages ``(b_p, a_p)``, and the
     query's own ``w`` multiplies ``a_p``, as a residual stream with a gate would.
+
+    Args:
+        data: examples ``(..., n)``.
+        w, eta, beta: numbers, or one for each data set ``(...)``.
+
+    Returns:
+        the new ``w`` ``(...)``.
     """
-    query, key, value = np.zeros((1, 5)), np.zeros((1, 5)), np.zeros((2, 5))
-    query[0, ONE], key[0, SQUARE] = beta, 1.0
+    key, value = np.zeros((1, 5)), np.zeros((2, 5))
+    key[0, SQUARE] = 1.0
     value[0, PRODUCT], value[1, SQUARE] = 1.0, 1.0
-    asked = np.array([0.0, w, 0.0, 0.0, 1.0])
-    weights = softmax((tokens(data) @ key.T @ (query @ asked))[None])[0]
-    b_p, a_p = weights @ tokens(data) @ value.T
-    return float(w + eta * (b_p - a_p * w))
+    w, eta, beta = (np.broadcast_to(np.asarray(v, dtype=float), data.x.shape[:-1]) for v in (w, eta, beta))
+    query = np.zeros((*w.shape, 1, 5))
+    query[..., 0, ONE] = beta
+    zero, one = np.zeros_like(w), np.ones_like(w)
+    asked = np.stack([zero, w, zero, zero, one], -1)[..., None]  # (..., 5, 1)
+    given = tokens(data)  # (..., n, 5)
+    attention = softmax((given @ key.T @ (query @ asked))[..., 0])  # (..., n)
+    averages = (attention[..., None, :] @ given)[..., 0, :] @ value.T  # (..., 2)
+    return w + eta * (averages[..., 0] - averages[..., 1] * w)
 
 
 def weights(data: Examples, beta: float) -> np.ndarray:
@@ -74,9 +86,9 @@ def reweighted_optimum(data: Examples, beta: float) -> float:
     return float((p @ (data.x * data.y)) / (p @ data.x**2))
 
 
-def descend(data: Examples, eta: float, beta: float, layers: int) -> np.ndarray:
-    """``w`` after 0, 1, ..., ``layers`` attention steps from 0."""
-    path = [0.0]
+def descend(data: Examples, eta: np.ndarray, beta: np.ndarray, layers: int) -> np.ndarray:
+    """``w`` after 0, 1, ..., ``layers`` attention steps from 0: ``(layers + 1, ...)`` for examples ``(..., n)``."""
+    path = [np.zeros(data.x.shape[:-1])]
     for _ in range(layers):
         path.append(attention_step(data, path[-1], eta, beta))
     return np.array(path)
@@ -118,6 +130,7 @@ def measure(
         :func:`preconditioned_answers`.
     """
     rng = np.random.default_rng(1)
+    followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
     found: dict[str, list[float]] = {
         k: []
         for k in [
@@ -147,9 +160,7 @@ def measure(
             found["slower_at_newton"].append((1 - newton * a_p) ** 2 > (1 - newton * mean) ** 2)
             found["realisable_gap"].append(abs(reweighted_optimum(on, beta) - on.optimum))
             found["bias"].append(abs(reweighted_optimum(off, beta) - off.optimum))
-            for data in (on, off) if seed < LIMIT_SEEDS else ():
-                end = descend(data, safe, beta, 400)[-1]
-                found["limit_gap"].append(abs(end - reweighted_optimum(data, beta)))
+            followed += [(data, safe, beta) for data in (on, off) if seed < LIMIT_SEEDS]
             answers = plain_answers(off, queries, beta)
             found["inside"].append(np.mean((answers >= off.y.min()) & (answers <= off.y.max())))
             step = preconditioned_answers(off, queries, beta)
@@ -157,6 +168,11 @@ def measure(
             found["plain_residual"].append((left**2).sum() / (answers**2).sum())
         linear = linear_answers(off, queries, newton / n)
         found["linear_outside"].append(np.mean((linear < off.y.min()) | (linear > off.y.max())))
+    sets, etas, temperatures = zip(*followed, strict=True)
+    together = Examples(np.stack([data.x for data in sets]), np.stack([data.y for data in sets]))
+    ends = descend(together, np.array(etas), np.array(temperatures), 400)[-1]
+    limits = [reweighted_optimum(data, beta) for data, _, beta in followed]
+    found["limit_gap"] = np.abs(ends - limits).tolist()
     worst = {
         "step_gap": max,
         "realisable_gap": max,

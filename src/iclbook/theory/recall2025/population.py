@@ -70,6 +70,11 @@ class Population:
         wanted = query[::-1][: self.n_heads]  # (K,): x_{l-h}
         return (tokens[:, None, :] == wanted[None, :, None]).astype(float)
 
+    @cached_property
+    def flat_match(self) -> Array:
+        """``match`` as a matrix ``(n!, K W)``."""
+        return self.match.reshape(len(self.match), -1)
+
     @property
     def size(self) -> int:
         """Length of theta."""
@@ -90,12 +95,12 @@ class Population:
         e = np.exp(w - w.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
 
-    def weights(self, theta: Array) -> Array:
-        """Second-layer attention on the responses, ``(..., n!)``; the first is the correct one."""
+    def weights(self, theta: Array, attention: Array | None = None) -> Array:
+        """Second-layer attention on the responses, ``(..., n!)``; the first is the correct one. ``attention`` of theta, where it is known already."""
         _, beta = self.split(theta)
-        u = self.kappa * beta[..., None] ** 2 * self.attention(theta)  # (..., K, W)
-        flat = self.match.reshape(len(self.match), -1)  # (n!, K W)
-        scores = u.reshape(*u.shape[:-2], -1) @ flat.T
+        a = self.attention(theta) if attention is None else attention
+        u = self.kappa * beta[..., None] ** 2 * a  # (..., K, W)
+        scores = u.reshape(*u.shape[:-2], -1) @ self.flat_match.T
         e = np.exp(scores - scores.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
 
@@ -112,34 +117,36 @@ class Population:
 
     def gradient(self, theta: Array) -> Array:
         """Its gradient ``(..., size)``."""
-        s = self.weights(theta)
-        return self.pull_back(theta, self._score_gradient(s))
+        a = self.attention(theta)
+        return self.pull_back(theta, self._score_gradient(self.weights(theta, a)), a)
 
-    def pull_back(self, theta: Array, by_score: Array) -> Array:
+    def pull_back(self, theta: Array, by_score: Array, attention: Array | None = None) -> Array:
         """Gradient in theta from the gradient in the scores ``(..., n!)`` (Lemma C.1 for the matrix in use)."""
         _, beta = self.split(theta)
-        a = self.attention(theta)
-        flat = self.match.reshape(len(self.match), -1)
-        by_match = (by_score @ flat).reshape(*by_score.shape[:-1], self.n_heads, self.window)  # (..., K, W)
+        a = self.attention(theta) if attention is None else attention
+        by_match = (by_score @ self.flat_match).reshape(
+            *by_score.shape[:-1], self.n_heads, self.window
+        )  # (..., K, W)
         mean = (a * by_match).sum(-1)  # (..., K)
         grad_w = self.kappa * beta[..., None] ** 2 * a * (by_match - mean[..., None])
         return self.join(grad_w, 2 * self.kappa * beta * mean)
 
     def sampled_gradient(self, theta: Array, batch: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Gradient and loss of a batch of random sequences, of which a sequence shows only which responses equal the right one."""
-        s = self.weights(theta)  # (..., n!)
+        a = self.attention(theta)
+        s = self.weights(theta, a)  # (..., n!)
         if self.loss == "dp":  # linear in the indicators, so that only their number in the batch counts
             share = rng.binomial(batch, 1 / self.task.n_responses, s.shape) / batch
             share[..., 0] = 1
             right = (s * share).sum(-1, keepdims=True)
-            return self.pull_back(theta, -s * (share - right)), 1 - right[..., 0]
+            return self.pull_back(theta, -s * (share - right), a), 1 - right[..., 0]
         same = rng.random((*s.shape[:-1], batch, s.shape[-1])) < 1 / self.task.n_responses
         same[..., 0] = True
         p = (same * s[..., None, :]).sum(
             -1, keepdims=True
         )  # (..., batch, 1): probability of the right response
         by_score = -s[..., None, :] * (same - p) / p
-        return self.pull_back(theta, by_score.mean(-2)), -np.log(p).mean((-1, -2))
+        return self.pull_back(theta, by_score.mean(-2), a), -np.log(p).mean((-1, -2))
 
     def _value(self, s: Array) -> Array:
         chance = 1 / self.task.n_responses
@@ -149,13 +156,13 @@ class Population:
         return -_trapezoid(np.exp(-u) - phi)
 
     def _score_gradient(self, s: Array) -> Array:
-        chance = 1 / self.task.n_responses
         if self.loss == "dp":
-            by_weight = np.zeros_like(s)
-            by_weight[..., 0] = -(1 - chance)
-        else:
-            u, phi, factor = self._laplace(s)
-            by_weight = -_trapezoid((u * phi)[..., None, :] * factor)
+            by_right = -(1 - 1 / self.task.n_responses)
+            by_score = -by_right * s[..., :1] * s
+            by_score[..., 0] += by_right * s[..., 0]
+            return by_score
+        u, phi, factor = self._laplace(s)
+        by_weight = -_trapezoid((u * phi)[..., None, :] * factor)
         return s * (by_weight - (s * by_weight).sum(-1, keepdims=True))
 
     def _laplace(self, s: Array) -> tuple[Array, Array, Array]:
