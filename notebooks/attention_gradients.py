@@ -282,7 +282,7 @@ record.verdict("agarwal2025/q-entropy-rate")
 # apart.
 
 # %%
-code, text = (StickyChain(kind, T=2000 if paper else 300) for kind in ("code", "nearer"))
+code, text = (StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer"))
 record.all(chain.floor_values(code, 40 if paper else 10))
 record.verdict("agarwal2025/q-bayes-floor")
 
@@ -319,7 +319,7 @@ record.all(chain.table_values("code", code, tables["published chain"]))
 record.all(chain.table_values("text", text, tables["text's chain"]))
 record.all(chain.table_values("small", code, tables["published, half start"]))
 record.all(chain.unit_values(tables["published chain"]))
-record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 60))
+record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 40))
 record.all(chain.kl_values(em, code))
 record.all(chain.learned(em, sgd, code, floor))
 record("chain/spread_small", tables["published, half start"]["loss_sgd_sd"])

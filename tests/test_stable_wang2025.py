@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from iclbook.experiments import wang2025
-from iclbook.experiments.wang2025 import images, networks, precise
+from iclbook.experiments.wang2025 import images, networks, precise, square
 from iclbook.experiments.wang2025.networks import NetworkStudy
 
 SMALL = wang2025.studies("smoke")
@@ -46,3 +46,10 @@ def test_small_networks_keep_their_first_weights(number):
     start, _ = networks.train_network(network, (), until=0)
     for name, part in start.named_parameters():
         assert torch.equal(part, dict(model.named_parameters())[name]), name
+
+
+def test_the_middle_of_the_grid_is_on_the_border_exactly():
+    points = square.grid()
+    assert points.shape == (square.GRID**2, 2)
+    assert (points == 0).sum(0).tolist() == [square.GRID] * 2
+    assert torch.equal(points.unique(), -points.unique().flip(0))

@@ -306,7 +306,7 @@ def image_studies(profile: str) -> dict[str, Study]:
         record = (24, 50, 75, 100, 150, 200, 300)
         marks = tuple(range(0, 1000, 24))
     else:
-        L, seeds, steps, held_out, rate = 256, 2, 40, 128, 0.1
+        L, seeds, steps, held_out, rate = 256, 1, 40, 128, 0.1
         record, marks = (10, 24, 40), (0, 4, 8)
     every: list[Study] = [network_study(chosen, marks)]
     for network in chosen:
