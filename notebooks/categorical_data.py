@@ -305,8 +305,9 @@ record.verdict("wang2025/fig9")
 show(
     draw.blocks_frame,
     [
-        Slider("blocks", "blocks K", [1, 2, 4, 8], live=(1, 12, 1)),
-        Slider("n", "examples N", [10, 30, 100, 300], live=(5, 400, 5)),
+        # the small profile draws two places of each slider only
+        Slider("blocks", "blocks K", [1, 2, 4, 8] if paper else [1, 2], live=(1, 12, 1)),
+        Slider("n", "examples N", [10, 30, 100, 300] if paper else [10, 100], live=(5, 400, 5)),
     ],
     start={"blocks": 2, "n": 100},
     title="Gradient steps and context size",
@@ -319,11 +320,12 @@ show(
 # The bandwidth is a choice between smoothing over the borders and trusting single labels.
 
 # %%
+KERNELS = ["rbf", "laplacian", "softmax", "exponential", "linear"]
 show(
     draw.kernel_frame,
     [
-        Slider("kernel", "kernel", ["rbf", "laplacian", "softmax", "exponential", "linear"]),
-        Slider("gamma", "bandwidth γ", [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)),
+        Slider("kernel", "kernel", KERNELS if paper else ["rbf", "linear"]),
+        Slider("gamma", "bandwidth γ", [1.0, 3.0, 8.0, 30.0] if paper else [1.0, 8.0], live=(0.5, 40.0, 0.5)),
     ],
     start={"kernel": "rbf", "gamma": 8.0},
     title="Kernel and bandwidth",
@@ -464,7 +466,7 @@ record.verdict("wang2025/q-params")
 # %%
 show(
     draw.heads_frame,
-    [Slider("heads", "heads M", [1, 2, 3, 4])],
+    [Slider("heads", "heads M", [1, 2, 3, 4] if paper else [1, 2])],
     start={"heads": 2},
     title="Several kernels at once",
     alt=lambda heads: (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 #: Modules (paths in the package) that a study imports and that cannot change a number: what they say, where files lie, how results are compared.
@@ -46,12 +47,7 @@ def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
     package = Path(__file__).parent if package is None else package
     digest = hashlib.sha256()
     for file in reached(roots, package):
-        tree = _parse(file)
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and body and _is_docstring(body[0]):
-                body[0] = ast.Pass()
-        digest.update(f"{file.relative_to(package).as_posix()}\n{ast.unparse(tree)}\n".encode())
+        digest.update(f"{file.relative_to(package).as_posix()}\n{_meaning(file, _stamp(file))}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -76,7 +72,7 @@ def _passes_on(tree: ast.Module) -> bool:
 def _imports(file: Path, package: Path) -> Iterator[Path | None]:
     """The files that define what ``file`` imports from this package."""
     here = list(file.relative_to(package).parent.parts)
-    for node in ast.walk(_parse(file)):
+    for node in _imports_of(file):
         if isinstance(node, ast.ImportFrom):
             base = _base(node, here, package.name)
             if base is not None:
@@ -104,7 +100,7 @@ def _definition(package: Path, module: list[str], name: str) -> Path | None:
     file = _file(package, module)
     if file is None or file.name != "__init__.py":
         return file
-    for node in ast.walk(_parse(file)):
+    for node in _imports_of(file):
         if isinstance(node, ast.ImportFrom) and node.level:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
@@ -117,8 +113,32 @@ def _file(package: Path, parts: list[str]) -> Path | None:
     return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
 
 
-def _parse(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
+def _imports_of(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The import statements of a file."""
+    return _parsed(file, _stamp(file))
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """What changes with a file: a process asks for the same files once for every study."""
+    about = file.stat()
+    return about.st_mtime_ns, about.st_size
+
+
+@lru_cache(maxsize=1024)
+def _parsed(file: Path, stamp: tuple[int, int]) -> list[ast.Import | ast.ImportFrom]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@lru_cache(maxsize=1024)
+def _meaning(file: Path, stamp: tuple[int, int]) -> str:
+    """The code of a file without comments, docstrings and formatting."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_docstring(body[0]):
+            body[0] = ast.Pass()
+    return ast.unparse(tree)
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -23,6 +23,8 @@ from .shown import unpack, value_paths
 SETTLED = 0.1
 #: Queries whose attention rows are compared between records.
 QUERIES = 100
+#: A run has diverged when its loss is above this many times that of its start.
+LOST = 10.0
 
 
 @dataclass(frozen=True)
@@ -285,15 +287,18 @@ def size_exponents(chain: StickyChain, seeds: tuple[int, ...]) -> dict[str, list
 
 
 def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -> np.ndarray:
-    """Mean loss ``(steps,)`` along SGD on the SUM over positions, as equation 9 is printed, at the stated rate; float64, cut where it is no longer finite."""
+    """Mean loss along SGD on the SUM over positions, as equation 9 is printed, at the stated rate; float64.
+
+    ``(steps,)``, or up to the first loss above :data:`LOST` times that of the start: what a run does after it has diverged is decided by rounding.
+    """
     own = data(chain, seed)
     x, target = own.train.x.double(), own.target.double()
     weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
     losses: list[float] = []
     for _ in range(steps):
         got = step(x, target, *weights)
-        if not np.isfinite(float(got.loss)):
-            break
         losses.append(float(got.loss))
+        if not losses[-1] <= LOST * losses[0]:
+            break
         weights = [p - rate * len(x) * getattr(got, name) for p, name in zip(weights, MATRICES, strict=True)]
     return np.array(losses)

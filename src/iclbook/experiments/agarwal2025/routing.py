@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -128,6 +129,12 @@ def _finite(s: Tensor) -> Tensor:
 # -- conjectures 9.2 and 9.3 ------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=3 * DRAWS)
+def drawn_gradients(seed: int, mechanism: str) -> dict[str, Tensor]:
+    """:func:`gradients_of_routing` of a draw, computed once for the figure and for the records."""
+    return gradients_of_routing(draw(seed), mechanism)
+
+
 def gradients_of_routing(d: Draw, mechanism: str) -> dict[str, Tensor]:
     """``exact``: autograd through the mechanism itself; the candidate forms of Conjecture 9.2, each ``(P,)``."""
     p, v = d.theta[mechanism], d.values @ d.x
@@ -185,9 +192,8 @@ def cosines(draws: int = DRAWS) -> dict[str, dict[str, np.ndarray]]:
     """Cosine of each candidate form with the exact gradient, ``mechanism -> form -> (draws,)``."""
     found = {m: {form: np.zeros(draws) for form in ("printed", "advantage", "chain")} for m in MECHANISMS}
     for seed in range(draws):
-        d = draw(seed)
         for m in MECHANISMS:
-            forms = gradients_of_routing(d, m)
+            forms = drawn_gradients(seed, m)
             for form in found[m]:
                 found[m][form][seed] = cosine(forms[form], forms["exact"])
     return found
@@ -195,7 +201,7 @@ def cosines(draws: int = DRAWS) -> dict[str, dict[str, np.ndarray]]:
 
 def conjecture_9_2_records(draws: int = DRAWS) -> Values:
     """Distances of the printed form and of the form without ``w_ij`` from the gradient; the exact identities."""
-    every = {m: [gradients_of_routing(draw(seed), m) for seed in range(draws)] for m in MECHANISMS}
+    every = {m: [drawn_gradients(seed, m) for seed in range(draws)] for m in MECHANISMS}
     found: Values = {}
     for m in ("softmax", "ssm"):
         for form in ("printed", "advantage"):

@@ -142,11 +142,12 @@ def studies(profile: str) -> dict[str, Study]:
             *(extensions()[name] for name in INCLUDED),
         ]
     else:
-        code, text = StickyChain("code", T=300), StickyChain("nearer", T=300)
+        # long enough a chain and short enough a run that rate 1 does not yet magnify rounding
+        code, text, steps = StickyChain("code", T=600), StickyChain("nearer", T=600), 60
         every = [
-            shown(code, PAPER_SEEDS[:2], 120),
-            fair("fair", code, PAPER_SEEDS[:2], 120),
-            pairs("chain_text", text, PAPER_SEEDS[:3], 120),
-            small_start(code, PAPER_SEEDS[:2], 120),
+            shown(code, PAPER_SEEDS[:2], steps),
+            fair("fair", code, PAPER_SEEDS[:2], steps),
+            pairs("chain_text", text, PAPER_SEEDS[:3], steps),
+            small_start(code, PAPER_SEEDS[:2], steps),
         ]
     return {study.name: study for study in [*every, *wind_tunnel_studies(profile)]}

@@ -75,14 +75,28 @@ def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
     )
 
 
-def descend(w: Weights, d: dict[str, Tensor], rate: float) -> Weights:
-    """One step on the four matrices; the bias stays."""
+def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor) -> Weights:
+    """One step on the four matrices, at one rate or at each run's ``(R, 1, 1)``; the bias stays."""
     return Weights(*[p - rate * d[n] for n, p in zip(w._fields[:4], w[:4], strict=True)], w.b)
 
 
 def train(seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS) -> Ensemble:
     """Run the toy from these seeds."""
+    return _trained(*start(seeds, scale), rate, steps)
+
+
+def at_rates(seeds: Sequence[int], scale: float, rates: Sequence[float]) -> list[Ensemble]:
+    """Runs from the same starts at every rate, trained together; one ensemble for each rate, without weights."""
     x, y, w = start(seeds, scale)
+    many, n = len(rates), len(seeds)
+    every = Weights(*[p.repeat(many, *[1] * (p.dim() - 1)) for p in w])
+    rate = torch.tensor(rates, dtype=torch.float64).repeat_interleave(n)[:, None, None]
+    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS)
+    parts = [slice(k * n, (k + 1) * n) for k in range(many)]
+    return [Ensemble(x, y, [], run.loss[:, part], run.positions[:, part]) for part in parts]
+
+
+def _trained(x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int) -> Ensemble:
     weights, loss, positions = [w], [], []
     for step in range(steps + 1):
         per_position, d = every_gradient(x, y, w)
@@ -114,8 +128,7 @@ def grid(seeds: Sequence[int]) -> dict[str, np.ndarray]:
     shape = (len(SCALES), len(RATES))
     found = {name: np.empty(shape) for name in ("share", "halved", "any", "smooth", "both", "start")}
     for a, scale in enumerate(SCALES):
-        for b, rate in enumerate(RATES):
-            run = train(seeds, scale, rate)
+        for b, run in enumerate(at_rates(seeds, scale, RATES)):
             sharp, calm = sharpened(run), smooth(run)
             found["share"][a, b], found["smooth"][a, b] = sharp.mean(), calm.mean()
             found["halved"][a, b] = sharpened(run, 0.5).mean()

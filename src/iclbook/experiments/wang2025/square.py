@@ -52,8 +52,12 @@ def figure8(found: dict[str, dict[str, Scores]], bound: float) -> dict[str, Any]
 
 
 def grid() -> Tensor:
-    """Points of the square ``(GRID^2, 2)``; reshape to ``(GRID, GRID)`` with the second covariate first."""
-    side = torch.linspace(-1, 1, GRID, dtype=torch.float64)
+    """Points of the square ``(GRID^2, 2)``; reshape to ``(GRID, GRID)`` with the second covariate first.
+
+    The middle is 0 exactly: ``linspace`` leaves it on one side of the quadrants' border on some processors and on the other on others.
+    """
+    half = GRID // 2
+    side = torch.arange(-half, half + 1, dtype=torch.float64) / half
     second, first = torch.meshgrid(side, side, indexing="ij")
     return torch.stack([first.flatten(), second.flatten()], dim=-1)
 

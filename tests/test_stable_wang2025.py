@@ -1,0 +1,55 @@
+"""The small profile of wang2025 must not hang on rounding: its studies are in double precision, its networks keep their first weights."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.experiments import wang2025
+from iclbook.experiments.wang2025 import images, networks, precise, square
+from iclbook.experiments.wang2025.networks import NetworkStudy
+
+SMALL = wang2025.studies("smoke")
+
+
+def test_small_studies_are_in_double_precision_and_paper_ones_are_not():
+    for study in SMALL.values():
+        assert isinstance(study, precise.PreciseStudy | NetworkStudy)
+        assert isinstance(study, NetworkStudy) or study.describe().endswith("float64")
+    paper = wang2025.studies("paper")
+    assert not any(isinstance(study, precise.PreciseStudy) for study in paper.values())
+    assert paper["tf_L512"].trainer("cpu", compile=False).dtype == torch.float32
+
+
+def _end(study: object, moved: float, steps: int = 12) -> np.ndarray:
+    """Parameters of a study's first group after some steps from initial weights multiplied by ``1 + moved``."""
+    trainer = study.trainer("cpu", compile=False)
+    for params in trainer._params:
+        for p in params.values():
+            p.mul_(1 + moved)
+    trainer.train(progress=False, until=steps)
+    return np.concatenate([p.double().numpy().ravel() for p in trainer._params[0].values()])
+
+
+def test_double_precision_keeps_a_trained_tf_from_its_rounding():
+    study = SMALL["quad_tf"]
+    study = dataclasses.replace(study, groups=study.groups[:1])
+    still, moved = _end(study, 0.0), _end(study, 1e-15)
+    assert np.abs(moved - still).max() < 1e-6
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_small_networks_keep_their_first_weights(number):
+    network = images.networks("smoke")[number]
+    model, _ = networks.train_network(network, ())
+    start, _ = networks.train_network(network, (), until=0)
+    for name, part in start.named_parameters():
+        assert torch.equal(part, dict(model.named_parameters())[name]), name
+
+
+def test_the_middle_of_the_grid_is_on_the_border_exactly():
+    points = square.grid()
+    assert points.shape == (square.GRID**2, 2)
+    assert (points == 0).sum(0).tolist() == [square.GRID] * 2
+    assert torch.equal(points.unique(), -points.unique().flip(0))
