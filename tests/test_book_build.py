@@ -25,6 +25,9 @@ COUNTS = "2 claims: 1 reproduced, 1 not yet tested"
 def built(make_minibook: Callable[[], Path]) -> Path:
     """A miniature book that was built once, for tests that only look at it or build it again."""
     root = make_minibook()
+    (root / "book" / "plain.md").write_text("# A plain page\n\nNothing on it is computed.\n")
+    with (root / "_toc.yml").open("a") as toc:
+        toc.write("  - file: book/plain\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ICLBOOK_ROOT", str(root))
         build("smoke", root=root)
@@ -95,9 +98,9 @@ def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.Capture
 
 
 @pytest.fixture
-def intro(built: Path) -> Iterator[Path]:
-    """The first page's source, put back afterwards."""
-    path = built / "book" / "intro.md"
+def plain(built: Path) -> Iterator[Path]:
+    """The source of a page with nothing computed on it, put back afterwards."""
+    path = built / "book" / "plain.md"
     text = path.read_text()
     yield path
     path.write_text(text)
@@ -113,11 +116,11 @@ def page_of(built: Path, name: str) -> Path:
     return built / "_build" / "html" / f"{name}.html"
 
 
-def test_a_page_follows_its_source_though_times_go_back(built: Path, intro: Path) -> None:
-    intro.write_text(intro.read_text() + "\nA sentence from the archive.\n")
-    age(intro)
+def test_a_page_follows_its_source_though_times_go_back(built: Path, plain: Path) -> None:
+    plain.write_text(plain.read_text() + "\nA sentence from the archive.\n")
+    age(plain)
     build("smoke")
-    assert "A sentence from the archive." in page_of(built, "book/intro").read_text()
+    assert "A sentence from the archive." in page_of(built, "book/plain").read_text()
 
 
 def test_a_page_follows_its_executed_copy_though_times_go_back(built: Path) -> None:
@@ -143,21 +146,16 @@ def test_a_page_that_is_not_the_one_written_is_written_again(built: Path) -> Non
     assert page.read_text() == good
 
 
-def test_a_title_reaches_the_navigation_of_every_page(built: Path, intro: Path) -> None:
-    board = built / "book" / "scoreboard.md"
-    text = board.read_text()
-    try:
-        board.write_text("# The Renamed Page\n" + text.partition("\n")[2])
-        build("smoke")
-        assert "The Renamed Page" in page_of(built, "notebooks/tiny").read_text()
-    finally:
-        board.write_text(text)
+def test_a_title_reaches_the_navigation_of_every_page(built: Path, plain: Path) -> None:
+    plain.write_text(plain.read_text().replace("A plain page", "The Renamed Page"))
+    build("smoke")
+    assert "The Renamed Page" in page_of(built, "notebooks/tiny").read_text()
 
 
 def test_warnings_are_errors_in_the_next_build_too(
-    built: Path, intro: Path, capfd: pytest.CaptureFixture[str]
+    built: Path, plain: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    intro.write_text(intro.read_text() + "\n[a link to nowhere](nowhere.md)\n")
+    plain.write_text(plain.read_text() + "\n[a link to nowhere](nowhere.md)\n")
     for _ in range(2):
         with pytest.raises(UserError, match="the book was not built"):
             build("smoke")
@@ -191,9 +189,9 @@ def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, r
     assert says in problem
 
 
-def test_a_build_refuses_raw_html_that_leads_nowhere(built: Path, intro: Path) -> None:
-    intro.write_text(intro.read_text() + '\n<a href="nowhere.html">x</a>\n')
-    with pytest.raises(UserError, match=r"book/intro\.html: <a> leads to a file that is not there"):
+def test_a_build_refuses_raw_html_that_leads_nowhere(built: Path, plain: Path) -> None:
+    plain.write_text(plain.read_text() + '\n<a href="nowhere.html">x</a>\n')
+    with pytest.raises(UserError, match=r"book/plain\.html: <a> leads to a file that is not there"):
         build("smoke")
 
 
