@@ -47,7 +47,7 @@ def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
     package = Path(__file__).parent if package is None else package
     digest = hashlib.sha256()
     for file in reached(roots, package):
-        digest.update(f"{file.relative_to(package).as_posix()}\n{_meaning(file, _stamp(file))}\n".encode())
+        digest.update(f"{file.relative_to(package).as_posix()}\n{_meaning(_read(file))}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -55,24 +55,14 @@ def _packages(file: Path, package: Path) -> Iterator[Path]:
     """The ``__init__`` files that run before ``file`` is imported and that do more than pass names on."""
     for folder in file.relative_to(package).parents:
         init = package / folder / "__init__.py"
-        if init.is_file() and not _passes_on(_parse(init)):
+        if init.is_file() and not _passes_on(_read(init)):
             yield init
-
-
-def _passes_on(tree: ast.Module) -> bool:
-    """Whether a module only says what it is, imports, and lists its names."""
-    return all(
-        isinstance(node, ast.Import | ast.ImportFrom)
-        or _is_docstring(node)
-        or (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"])
-        for node in tree.body
-    )
 
 
 def _imports(file: Path, package: Path) -> Iterator[Path | None]:
     """The files that define what ``file`` imports from this package."""
     here = list(file.relative_to(package).parent.parts)
-    for node in _imports_of(file):
+    for node in _imports_in(_read(file)):
         if isinstance(node, ast.ImportFrom):
             base = _base(node, here, package.name)
             if base is not None:
@@ -100,7 +90,7 @@ def _definition(package: Path, module: list[str], name: str) -> Path | None:
     file = _file(package, module)
     if file is None or file.name != "__init__.py":
         return file
-    for node in _imports_of(file):
+    for node in _imports_in(_read(file)):
         if isinstance(node, ast.ImportFrom) and node.level:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
@@ -113,27 +103,34 @@ def _file(package: Path, parts: list[str]) -> Path | None:
     return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
 
 
-def _imports_of(file: Path) -> list[ast.Import | ast.ImportFrom]:
-    """The import statements of a file."""
-    return _parsed(file, _stamp(file))
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
-def _stamp(file: Path) -> tuple[int, int]:
-    """What changes with a file: a process asks for the same files once for every study."""
-    about = file.stat()
-    return about.st_mtime_ns, about.st_size
+# A process asks for the same files once for every study: what follows from a text is kept with the text.
 
 
 @lru_cache(maxsize=1024)
-def _parsed(file: Path, stamp: tuple[int, int]) -> list[ast.Import | ast.ImportFrom]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+def _imports_in(text: str) -> list[ast.Import | ast.ImportFrom]:
+    """The import statements of a module."""
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 @lru_cache(maxsize=1024)
-def _meaning(file: Path, stamp: tuple[int, int]) -> str:
-    """The code of a file without comments, docstrings and formatting."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+def _passes_on(text: str) -> bool:
+    """Whether a module only says what it is, imports, and lists its names."""
+    return all(
+        isinstance(node, ast.Import | ast.ImportFrom)
+        or _is_docstring(node)
+        or (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"])
+        for node in ast.parse(text).body
+    )
+
+
+@lru_cache(maxsize=1024)
+def _meaning(text: str) -> str:
+    """The code of a module without comments, docstrings and formatting."""
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and _is_docstring(body[0]):
