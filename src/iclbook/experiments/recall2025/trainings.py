@@ -64,10 +64,16 @@ def matching_settings(
     return found
 
 
+#: Ranges of rates whose ratios differ by less than this are equally wide. Several settings reach the widest possible, 1750 / 800, exactly: which
+#: of them is largest in floating point is a matter of rounding.
+TIE = 1e-6
+
+
 def choose(settings: list[Setting]) -> Setting | None:
-    """The fitting setting whose range of effective rates is widest (in ratio): by rule, not by eye. None if no setting fits."""
+    """The fitting setting whose range of effective rates is widest (in ratio): by rule, not by eye. The first of equals; None if no setting fits."""
     fitting = [s for s in settings if s.fits]
-    return max(fitting, key=lambda s: s.high / s.low) if fitting else None
+    widest = max((s.high / s.low for s in fitting), default=0.0)
+    return next((s for s in fitting if s.high / s.low >= widest * (1 - TIE)), None)
 
 
 @dataclass(frozen=True)
