@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.experiments.nagy2026 import studies
+from iclbook.errors import UserError
+from iclbook.experiments.nagy2026 import one_layer, studies
 from iclbook.theory.nagy2026 import probe, reweighting
 
 
@@ -50,3 +51,13 @@ def test_spectra_are_those_of_the_designs_themselves():
         design = (drawn[:100] if recipe.first == "X" else drawn[5:]).reshape(20, 5)
         design = design * probe.SCALINGS[recipe.scaling](recipe.low, recipe.high)
         np.testing.assert_allclose(eigenvalues[i], np.linalg.svd(design)[1][::-1] ** 2, rtol=1e-10)
+
+
+def test_an_alignment_that_is_not_finite_is_an_error_and_no_answer():
+    steps = np.array([0, 1, 2, 3, 4])
+    course = one_layer.Dynamics(steps, {}, {}, {}, {}, {}, (0.0, 0.0))
+    rising = np.linspace(0, 1, 5)[:, None].repeat(2, 1)
+    assert one_layer.gradual(course, rising)
+    rising[2, 1] = np.nan
+    with pytest.raises(UserError, match="not finite at step 2"):
+        one_layer.gradual(course, rising)
