@@ -293,10 +293,11 @@ groups28 = {"text": [heads[f"h{h}"] for h in (2, 3, 4)], "code": [heads["code_h2
 for reading, members in groups28.items():
     peaks = [h.gamma.max(0) / h.settled(h.gamma) for h in members]
     record(f"fig2.8/{reading}/peak_over_final", np.concatenate(peaks).tolist())
-    falls = [
-        np.max(np.maximum.accumulate(h.positive_mu) - h.positive_mu, 0) / h.settled(h.positive_mu)
-        for h in members
-    ]
+    falls = []
+    for h in members:
+        rise, end = h.positive_mu, h.settled(h.positive_mu)
+        some = end > 0  # a run that ends without a positive head has no sum that could fall
+        falls.append((np.maximum.accumulate(rise) - rise).max(0)[some] / end[some])
     record(f"fig2.8/{reading}/mu_fall", np.concatenate(falls).tolist())
 gammas = np.array([h.settled(h.gamma).mean() for h in groups28["text"]])
 mus = np.array([h.settled(h.positive_mu).mean() for h in groups28["text"]])
