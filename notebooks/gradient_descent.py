@@ -45,7 +45,7 @@ from iclbook.theory.nagy2026 import one_layer as closed
 from iclbook.theory.nagy2026.heads import MASKS
 
 style.use()
-
+paper = profile == "paper"
 
 FORMATS = {
     "softmax-precond/plain_residual": ".0%",
@@ -222,11 +222,18 @@ record.verdict("nagy2026/q-fig1b")
 # bottleneck; at $2/\lambda_{\max}$ they begin to diverge.
 
 # %% tags=["hide-input"]
+STEPS = [0.25, 0.5, 0.9, 1.0, 1.05, 1.3]
 show(
     draw.spectrum_frame,
     [
-        Slider("condition", "condition number κ", [2.0, 20.0, 120.0], live=(1.1, 500.0, 0.1), log=True),
-        Slider("step", "step / η*", [0.25, 0.5, 0.9, 1.0, 1.05, 1.3], live=(0.05, 1.6, 0.05)),
+        Slider(
+            "condition",
+            "condition number κ",
+            [2.0, 20.0, 120.0] if paper else [2.0, 20.0],
+            live=(1.1, 500.0, 0.1),
+            log=True,
+        ),
+        Slider("step", "step / η*", STEPS if paper else STEPS[2:4], live=(0.05, 1.6, 0.05)),
     ],
     start={"condition": 20.0, "step": 1.0},
     title="Contraction of five eigenchannels in one step, and along ten layers",
@@ -242,7 +249,7 @@ show(
 # %% tags=["hide-input"]
 show(
     draw.layers_frame,
-    [Slider("layers", "layers", [1, 2, 3, 5, 10, 20], live=(1, 30, 1))],
+    [Slider("layers", "layers", [1, 2, 3, 5, 10, 20] if paper else [1, 3], live=(1, 30, 1))],
     start={"layers": 3},
     title="What equal layers compound to",
     alt=lambda layers: (
@@ -273,9 +280,10 @@ record.verdict("nagy2026/softmax-precond")
 # Move the slider: the inverse temperature $\beta$ of scores $\beta x_i^2$.
 
 # %% tags=["hide-input"]
+BETAS = [-0.5, 0.0, 0.1, 0.2, 0.4, 1.0]
 show(
     draw.temperature_frame,
-    [Slider("beta", "inverse temperature β", [-0.5, 0.0, 0.1, 0.2, 0.4, 1.0], live=(-1.0, 3.0, 0.1))],
+    [Slider("beta", "inverse temperature β", BETAS if paper else BETAS[2:4], live=(-1.0, 3.0, 0.1))],
     start={"beta": 0.2},
     title="Softmax attention on curvature: weights, and the descent that they give",
     alt=lambda beta: f"Attention to twelve examples and the descent of w at inverse temperature {beta:g}.",
@@ -290,7 +298,10 @@ show(
 # %% tags=["hide-input"]
 show(
     draw.gains_frame,
-    [Slider("n_heads", "heads", [1, 2, 4]), Slider("mask", "mask", list(MASKS))],
+    [
+        Slider("n_heads", "heads", [1, 2, 4] if paper else [1, 4]),
+        Slider("mask", "mask", list(MASKS if paper else MASKS[:2])),
+    ],
     start={"n_heads": 4, "mask": "spectral"},
     title="One gain for each head: the best that one step can do",
     alt=lambda n_heads, mask: (

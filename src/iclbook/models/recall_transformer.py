@@ -145,7 +145,7 @@ class RecallTransformer(nn.Module):
                 query = last  # h for h - 1
             asked = self.beta[:, None] ** 2 * (query @ self.block)  # (B, K, S)
         # what each token is worth to each block of the query, before heads average it: histories are never formed
-        worth = torch.einsum("bsd,bhd->bhs", x, asked)
+        worth = asked.gather(2, tokens[:, None].expand(-1, asked.shape[1], -1))  # (B, blocks, l)
         if self.a1 and (self.a2 or self.diagonal == 1):
             return torch.einsum("hts,bhs->bt", attention[:, keys], worth)
         heads = worth.shape[1] - 1

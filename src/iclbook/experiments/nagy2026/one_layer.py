@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...errors import UserError
 from ...store import Results
 from ...theory.nagy2026 import one_layer as theory
 from ...training import Adam
@@ -259,7 +260,16 @@ def dynamics_records(d: Dynamics, length: int = 16) -> dict:
 
 
 def gradual(d: Dynamics, alignment: np.ndarray) -> bool:
-    """Whether the mean alignment rises from start to 18,000 steps, and no stretch of 500 (a fortieth of the training) makes up half of it."""
+    """Whether the mean alignment rises from start to 18,000 steps, and no stretch of 500 (a fortieth of the training) makes up half of it.
+
+    Raises:
+        UserError: an alignment that is not finite, as of a run that diverged.
+    """
+    if not np.isfinite(alignment).all():
+        step = int(d.steps[~np.isfinite(alignment).all(1)][0])
+        raise UserError(
+            f"an alignment of section 9.2 is not finite at step {step}", "Find the run that diverged."
+        )
     mean, rise = alignment.mean(1), float(d.at(alignment, 18_000).mean() - alignment[0].mean())
     if rise <= 0:
         return False

@@ -240,14 +240,14 @@ def studies(profile: str) -> dict[str, Study]:
         ]
     else:
         every = [
-            masks(50, 3, (3e-3,), (1e-3,), 256, (24,)),
-            alignment(120, 3, (1e-3, 3e-4), 256, (24, 30, 60, 90)),
-            *(ablation(d, 32, 3, 1, (3e-3,), (1e-1,), 128, (8, 16)) for d in (4, 8, 16)),
+            masks(32, 3, (3e-3,), (1e-3,), 256, (24,)),
+            alignment(80, 3, (1e-3, 3e-4), 256, (20, 24, 40, 60)),
+            *(ablation(d, 24, 3, 1, (3e-3,), (1e-1,), 128, (6, 12)) for d in (4, 8, 16)),
             guided("guided", 24, _runs(3, (3e-3,)), 128, (8, 16)),
             guided("guided_fresh", 24, _runs(3, (3e-3,)), 128, (8, 16), fresh=True),
             guided("guided_v295", 24, _runs(3, (3e-3,)), 128, (8, 16), weight_var=IMPLIED_VAR),
-            diversity(False, 50, 3, (3e-3,), 256, (25,)),
-            diversity(True, 50, 3, (1e-3,), 256, (25,)),
-            balanced(50, 3, (3e-3,), 256, (25,)),
+            diversity(False, 40, 3, (3e-3,), 256, (20,)),
+            diversity(True, 40, 3, (1e-3,), 256, (20,)),
+            balanced(40, 3, (3e-3,), 256, (20,)),
         ]
     return {study.name: study for study in every}
