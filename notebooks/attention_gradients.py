@@ -125,7 +125,7 @@ record.verdict("agarwal2025/q-dominant-query")
 # training: the quantity it speaks of is changed a little, and the network says what happens.
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the document's sentences holds, from always to never."}} tags=["hide-input"]
-said = statements.signs()
+said = statements.signs(200 if paper else 60)
 record.all(said)
 record.all(statements.repeated_e_step())
 SENTENCES = {

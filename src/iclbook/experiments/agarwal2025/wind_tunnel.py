@@ -85,7 +85,7 @@ def wind_tunnel_studies(profile: str) -> list[Study]:
                 **sizes,
             ),
         ]
-    sizes = {"seeds": 2, "batch_size": 16, "rate": 5e-3, "n_probes": 64, "steps": 60, "record": (20,)}
+    sizes = {"seeds": 2, "batch_size": 16, "rate": 5e-3, "n_probes": 64, "steps": 30, "record": (20,)}
     return [
         tunnel("tunnel_hmm", HmmFiltering(2, 2, 6), HmmFiltering(2, 2, 9), **sizes),
         tunnel("tunnel_bijection", BijectionElimination(4, 3), BijectionElimination(4, 4), **sizes),

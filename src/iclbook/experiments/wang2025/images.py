@@ -302,17 +302,17 @@ def image_studies(profile: str) -> dict[str, Study]:
     """Studies of the image part: the networks; ``images_<network>`` for each; ``images_last``, where the query's label is always the last."""
     chosen = networks(profile)
     if profile == "paper":
-        L, seeds, steps, held_out, rate = 2048, 3, 300, 1024, LEARNING_RATE
+        L, seeds, steps, batch, held_out, rate = 2048, 3, 300, 128, 1024, LEARNING_RATE
         record = (24, 50, 75, 100, 150, 200, 300)
         marks = tuple(range(0, 1000, 24))
     else:
-        L, seeds, steps, held_out, rate = 256, 1, 40, 128, 0.1
+        L, seeds, steps, batch, held_out, rate = 256, 1, 40, 64, 128, 0.1
         record, marks = (10, 24, 40), (0, 4, 8)
     every: list[Study] = [network_study(chosen, marks)]
     for network in chosen:
         contexts = glyph_contexts(network, FewShot(), L)
         name = f"images_{group_name(network)}"
-        every.append(image_study(name, contexts, seeds, steps, held_out, record, rate=rate))
+        every.append(image_study(name, contexts, seeds, steps, held_out, record, batch, rate))
     last = glyph_contexts(chosen[0], FewShot(query_label="last"), L)
-    every.append(image_study("images_last", last, seeds, steps, held_out, record, rate=rate))
+    every.append(image_study("images_last", last, seeds, steps, held_out, record, batch, rate))
     return {study.name: study for study in every}
