@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 
-from iclbook.experiments.study import GroupSpec, Study, train_study
+from iclbook import store
+from iclbook.errors import UserError
+from iclbook.experiments import study as study_module
+from iclbook.experiments.study import GroupSpec, Study, train_study, verify_study
+from iclbook.files import held
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
-from iclbook.training import Run
+from iclbook.training import Run, Sgd, Trainer
 
 
 @pytest.mark.slow
@@ -31,3 +36,92 @@ def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
     for key, value in alone.arrays.items():
         np.testing.assert_allclose(shared[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
     assert not list((tmp_path / ".cache").rglob("*.pt")), "finished parts leave no checkpoint"
+
+
+# -- what a training keeps, and what --verify derives again ------------------------------------------------------------
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    (tmp_path / "_toc.yml").write_text("")
+    (tmp_path / "claims").mkdir()
+    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def twice_the_end(study, histories):
+    return {f"{name}/twice": 2 * h.circuits["kq"][-1] for name, h in histories.items()}
+
+
+def wrong(study, histories):
+    return {key: array * (1 + 1e-4) for key, array in twice_the_end(study, histories).items()}
+
+
+GROUP = GroupSpec("h2", Attention, (("d", 3), ("n_heads", 2)), (Run(0), Run(1)))
+STUDY = Study(
+    "demo", "tiny", LinearRegression(d=3, L=8), (GROUP,), steps=40, batch_size=16, measure=twice_the_end
+)
+
+
+def test_verify_takes_measures_again_and_says_what_it_derived(root):
+    train_study(STUDY, "smoke", "cpu", progress=False)
+    found = verify_study(STUDY, "smoke")
+    assert found["trajectory"] == "first 24 of 40 steps"
+    assert found["measures"] == "taken again of the stored circuits"
+    assert found["share"] <= 1
+    assert store.read_provenance("demo", "smoke", "tiny")["verified"] == found
+
+
+def test_verify_refuses_a_measure_that_todays_code_does_not_give(root, monkeypatch):
+    train_study(dataclasses.replace(STUDY, measure=wrong), "smoke", "cpu", progress=False)
+    monkeypatch.setattr(twice_the_end, "__name__", "wrong")  # the configuration as it was, the code as it is
+    with pytest.raises(UserError, match="measures of tiny deviate"):
+        verify_study(STUDY, "smoke")
+    assert "verified" not in store.read_provenance("demo", "smoke", "tiny")
+
+
+def test_a_measure_that_needs_more_than_circuits_is_said_to_be_not_derived(root, monkeypatch):
+    train_study(STUDY, "smoke", "cpu", progress=False)
+    monkeypatch.setattr(Study, "measures_circuits", False)
+    assert verify_study(STUDY, "smoke")["measures"] == "not derived again"
+
+
+def test_an_interrupted_fresh_training_is_resumed_by_the_next(root, monkeypatch):
+    whole = train_study(STUDY, "smoke", "cpu", progress=False)
+    checkpoint = root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
+    about = study_module._made_from(STUDY)
+    STUDY.trainer("cpu").train(checkpoint, progress=False, until=17, about=about, fresh=True)
+    started = []
+    restore = Trainer._restore
+    monkeypatch.setattr(
+        Trainer, "_restore", lambda t, *a: restore(t, *a) and (started.append(t.done) or True)
+    )
+    again = train_study(STUDY, "smoke", "cpu", fresh=True, progress=False)
+    assert started == [17]
+    for key, value in whole.arrays.items():
+        np.testing.assert_array_equal(again[key], value, err_msg=key)
+    assert not checkpoint.exists()
+
+
+def test_the_second_of_two_trainings_of_a_study_is_refused(root):
+    lock = root / ".cache" / "checkpoints" / "demo-paper-tiny.lock"
+    with (
+        held(lock, "the training of demo/tiny at paper"),
+        pytest.raises(UserError, match="under way already, in process"),
+    ):
+        train_study(STUDY, "paper", "cpu", progress=False)
+    assert not (root / "results").exists()
+    train_study(STUDY, "paper", "cpu", progress=False)
+
+
+def test_a_study_that_diverges_is_one_line_and_keeps_nothing_unless_it_may(root):
+    bad = dataclasses.replace(GROUP, runs=(Run(0), Run(5, rate=1e30)), optimiser=Sgd())
+    study = dataclasses.replace(STUDY, groups=(bad,), measure=None)
+    with pytest.raises(UserError, match=r"demo/tiny: .* of group h2, seed 5 .* is not finite at step"):
+        train_study(study, "smoke", "cpu", progress=False)
+    assert not (root / "results").exists()
+    may = dataclasses.replace(study, groups=(dataclasses.replace(bad, may_diverge=True),))
+    assert may.describe() == study.describe()
+    results = train_study(may, "smoke", "cpu", progress=False)
+    assert not np.isfinite(results["h2/loss"][-1, 1])
+    assert np.isfinite(results["h2/loss"][1:, 0]).all()

@@ -8,12 +8,17 @@ cancel is as uncertain as it truly is. Zeros and whole numbers (labels, one-hot 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
+#: Units by which random numbers are moved before something is chosen by them (a stored prompt by the normal distribution function). A choice cannot be
+#: scaled afterwards as a distance can. Four are the errors of the function itself on some processors; but a choice so near its edge is rare, so that most
+#: twins miss it, and those from :data:`SEARCHING` on look farther.
+CHOOSING, FARTHER = 4.0, 64.0
+SEARCHING = 4
 #: Distance of neighbouring float32 numbers, as a share of them.
 UNIT = 2.0**-23
 
@@ -21,19 +26,23 @@ _twin: list[int | None] = []
 
 
 @contextmanager
-def twin(number: int | None) -> Iterator[None]:
+def twin(which: int | None) -> Iterator[None]:
     """What is built and trained in here is a twin; each number gives another one, ``None`` the thing itself."""
-    _twin.append(number)
+    _twin.append(which)
     try:
         yield
     finally:
         _twin.pop()
 
 
+def number() -> int | None:
+    """Which twin this is: part of the key of everything that is cached and moved; ``None`` outside of twins."""
+    return _twin[-1] if _twin else None
+
+
 def current(device: torch.device | str = "cpu") -> torch.Generator | None:
     """A generator of the present twin's errors, always from its start; ``None`` outside of twins."""
-    number = _twin[-1] if _twin else None
-    return None if number is None else torch.Generator(device).manual_seed(number)
+    return None if number() is None else torch.Generator(device).manual_seed(number())
 
 
 def signs(x: Tensor, generator: torch.Generator) -> Tensor:
@@ -41,8 +50,24 @@ def signs(x: Tensor, generator: torch.Generator) -> Tensor:
     return torch.randint(0, 2, x.shape, generator=generator, device=x.device).to(x) * 2 - 1
 
 
-def jittered(x: Tensor, generator: torch.Generator) -> Tensor:
-    """``x`` with every entry that is not a whole number moved by one rounding unit, up or down at random."""
+def jittered(x: Tensor, generator: torch.Generator, units: float = 1.0) -> Tensor:
+    """``x`` with every entry that is not a whole number moved by so many rounding units, up or down at random."""
     if not x.is_floating_point():
         return x
-    return torch.where(x == x.round(), x, x * (1 + UNIT * signs(x, generator)))
+    return torch.where(x == x.round(), x, x * (1 + units * UNIT * signs(x, generator)))
+
+
+def moved_batch(
+    draw: Callable[[Tensor], Sequence[Tensor]], normals: Tensor, generator: torch.Generator
+) -> list[Tensor]:
+    """The tensors ``draw(normals)`` of a twin: what was chosen near an edge is chosen anew, and the rest moved by a rounding unit."""
+    units = FARTHER if (number() or 0) >= SEARCHING else CHOOSING
+    pairs = zip(draw(normals), draw(jittered(normals, generator, units)), strict=True)
+    return [jittered(_chosen_anew(*pair), generator) for pair in pairs]
+
+
+def _chosen_anew(x: Tensor, other: Tensor) -> Tensor:
+    """``x``, and where ``other`` is far from it, that."""
+    if not x.is_floating_point() or not x.numel():
+        return other
+    return torch.where((other - x).abs() > 1e-3 * x.abs().amax(), other, x)

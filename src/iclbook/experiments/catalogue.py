@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import store
@@ -25,6 +26,15 @@ def threads_of(provenance: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _says(verified: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    """What was derived again, and which versions are not those of the results."""
+    now = {"torch": torch.__version__, "numpy": np.__version__}
+    parts = [f"{verified['trajectory']}; measures: {verified['measures']}"]
+    parts.append(f"largest deviation {verified['share']:.2g} of what rounding explains")
+    parts += [f"made with {k} {made[k]}, here {v}" for k, v in now.items() if made.get(k, v) != v]
+    return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class Catalogue:
             profile: ``smoke`` or ``paper``.
             device: ``auto``, ``cpu`` or ``cuda``.
             fresh: train again what already has results. An interrupted training of today's code goes on where it was, fresh or not.
-            verify: train nothing; replay the first steps of the stored runs and stamp those that agree.
+            verify: train nothing; replay the first steps of the stored runs, take their measures again, stamp those that agree.
             executor: where to train the groups of each study, see :func:`iclbook.experiments.study.train_study`.
 
         Raises:
@@ -77,11 +87,8 @@ class Catalogue:
             if verify:
                 made = store.load(self.paper, profile, name, study.describe()).provenance
                 with threads_of(made):
-                    worst = verify_study(study, profile, "cpu" if device == "auto" else device)
-                print(
-                    f"{name}: replay agrees, largest deviation {worst:.2g} of what rounding explains",
-                    flush=True,
-                )
+                    found = verify_study(study, profile, "cpu" if device == "auto" else device)
+                print(f"{name}: replay agrees ({_says(found, made)})", flush=True)
                 continue
             if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():
                 self._load(study, profile)  # damaged or stale ones are never overwritten unasked

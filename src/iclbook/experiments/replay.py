@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from .. import rounding, store
 from ..rounding import UNIT
-from ..training.history import pack
+from ..training.history import History, pack
 
 if TYPE_CHECKING:
     from .study import Study
@@ -38,13 +39,12 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
     numbers, so of those only the initial circuits are compared.
     """
     same_device = results.provenance["device"] == device
-    until = max(_last(results[f"{g.name}/steps"]) for g in study.groups) if same_device else 0
+    until = max(last_step(results[f"{g.name}/steps"]) for g in study.groups) if same_device else 0
     again = _train(study, device, until)
     shares = {g.name: _share(g.name, again, results, {}) for g in study.groups}
     moved: dict[str, Arrays] = {}
-    for twin in range(
-        TWINS if until else 0
-    ):  # the sensitivity is the largest of all twins: none is needed beyond agreement
+    # the sensitivity is the largest of all twins: none is needed beyond agreement
+    for twin in range(TWINS if until else 0):
         unsure = tuple(g for g in study.groups if shares[g.name] > 1)
         if not unsure:
             break
@@ -55,7 +55,7 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
     return float(np.max(list(shares.values())))  # keeps a NaN
 
 
-def _last(steps: np.ndarray) -> int:
+def last_step(steps: np.ndarray) -> int:
     """Last recorded step that a replay reaches."""
     return int(steps[steps <= REPLAY_STEPS].max())
 
@@ -97,3 +97,41 @@ def _share(group: str, again: Arrays, results: store.Results, moved: Arrays) -> 
             share = np.where(apart == 0, 0.0, apart / allowed)
         worst = float(np.max([worst, *share.ravel()]))
     return worst
+
+
+def measured_again(study: Study, results: store.Results) -> float | None:
+    """Take the study's measure of the stored circuits again: its largest deviation from the stored one as a share of what is allowed.
+
+    Allowed is :data:`FACTOR` times (the distance of twins, measured on circuits moved by a rounding unit, + one unit). ``None``: there is no
+    measure, or it needs more than circuits (``study.measures_circuits``).
+    """
+    if study.measure is None or not study.measures_circuits:
+        return None
+    stored = {name: History(**_course(results.group(name))) for name in (g.name for g in study.groups)}
+    again = study.measure(study, stored)
+    moved = []
+    for twin in range(2):
+        with rounding.twin(twin):
+            jitter = rounding.current()
+            moved.append(study.measure(study, {k: _moved(history, jitter) for k, history in stored.items()}))
+    worst = 0.0
+    for key, array in again.items():
+        apart = np.abs(np.asarray(array, np.float64) - results[key]).max()
+        far = max(np.abs(np.asarray(m[key], np.float64) - array).max() for m in moved)
+        allowed = FACTOR * (far + UNIT * np.abs(results[key]).max())
+        worst = float(np.max([worst, 0.0 if apart == 0 else apart / allowed]))
+    return worst
+
+
+def _course(group: Arrays) -> dict[str, Any]:
+    """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
+    shape = group["loss"].shape
+    circuits = {k: v for k, v in group.items() if k not in ("steps", "loss") and v.shape[:2] == shape}
+    return {"steps": group["steps"], "loss": group["loss"], "circuits": circuits}
+
+
+def _moved(history: History, jitter: torch.Generator) -> History:
+    circuits = {
+        k: rounding.jittered(torch.from_numpy(v), jitter).numpy() for k, v in history.circuits.items()
+    }
+    return dataclasses.replace(history, circuits=circuits)

@@ -27,7 +27,7 @@ from torch.nn.functional import affine_grid, grid_sample
 from ..errors import UserError
 from ..files import write_whole
 from ..project import find_root
-from ..rounding import current, jittered, twin
+from ..rounding import CHOOSING, current, jittered, twin
 from ..sources import source_digest
 
 #: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
@@ -191,11 +191,11 @@ class GlyphSet:
             affine = torch.stack(
                 [cos, cos * shear - sin, right * self.shift, sin, sin * shear + cos, down * self.shift]
             )
-            affine = affine if errors is None else jittered(affine, errors)
+            affine = affine if errors is None else jittered(affine, errors, CHOOSING)
             source = torch.from_numpy(drawings).float().repeat_interleave(self.copies, 0)[:, None]
             grid = affine_grid(affine.T.reshape(n, 2, 3), (n, 1, self.size, self.size), align_corners=False)
             copies = grid_sample(source, grid, mode="bilinear", align_corners=False)[:, 0] / 255
-            copies = copies if errors is None else jittered(copies, errors)
+            copies = copies if errors is None else jittered(copies, errors, CHOOSING)
             out[i] = self._degrade(copies, generator).reshape(out.shape[1:])
         return out
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..errors import UserError
-from ..rounding import current, jittered
+from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
 from . import checkpoint as checkpoints
 from .devices import can_compile, compile_method, pick_device
@@ -106,9 +106,10 @@ class Trainer:
     def _step_all(
         self, normals: Tensor, params: list, states: list, rates: list, t: Tensor
     ) -> tuple[list, list, list]:
-        batch = self.task.batch(normals)
-        if self._jitter is not None:
-            batch = Batch(*(jittered(part, self._jitter) for part in batch))
+        if self._jitter is None:
+            batch = self.task.batch(normals)
+        else:
+            batch = Batch(*moved_batch(self.task.batch, normals, self._jitter))
             params = [self._moved(p) for p in params]
         new = []
         for group, index, p, s, r in zip(self.groups, self._index, params, states, rates, strict=True):

@@ -12,6 +12,7 @@ from torch import Tensor
 from ...errors import UserError
 from ...models.functional_gd import cached_relations
 from ...models.kernels import RELATIONS
+from ...rounding import current, moved_batch, number
 from ...tasks import Batch
 from ...tasks.categorical import Categorical
 from ...training.groups import generator
@@ -25,11 +26,12 @@ VALIDATION, TEST = 1, 2
 
 
 def draw(task: Categorical, n: int, seed: int) -> Batch:
-    """The first ``n`` contexts of a seed, batch last."""
-    source = generator(seed, CONTEXTS)
-    blocks = [
-        task.batch(torch.randn(task.normals, BLOCK, generator=source)) for _ in range(math.ceil(n / BLOCK))
-    ]
+    """The first ``n`` contexts of a seed, batch last; for a twin (:mod:`iclbook.rounding`) with rounding errors."""
+    source, jitter = generator(seed, CONTEXTS), current()
+    blocks = []
+    for _ in range(math.ceil(n / BLOCK)):
+        normals = torch.randn(task.normals, BLOCK, generator=source)
+        blocks.append(task.batch(normals) if jitter is None else moved_batch(task.batch, normals, jitter))
     return Batch(*(torch.cat(parts, dim=-1)[..., :n] for parts in zip(*blocks, strict=True)))
 
 
@@ -93,7 +95,9 @@ class ContextSet:
         """Turn standard normals ``(..., 1, B)`` into a batch; pure."""
         uniform = (1 + torch.erf(normals[..., 0, :] / math.sqrt(2))) / 2
         index = (uniform * self.L).long().clamp(0, self.L - 1)  # (..., B)
-        return Batch(*(part.to(normals)[index].movedim(normals.dim() - 2, -1) for part in _rows(self)))
+        return Batch(
+            *(part.to(normals)[index].movedim(normals.dim() - 2, -1) for part in _rows(self, number()))
+        )
 
     def probes(self, n: int) -> dict[str, Batch]:
         """Validation and test contexts, as this set shows its own."""
@@ -104,7 +108,7 @@ class ContextSet:
 
 
 @lru_cache(maxsize=2)
-def _rows(chosen: ContextSet) -> tuple[Tensor, ...]:
-    """The parts of the set with the contexts as first axis, so that picking one reads contiguous memory."""
+def _rows(chosen: ContextSet, twin: int | None) -> tuple[Tensor, ...]:
+    """The parts of the set with the contexts as first axis, so that picking one reads contiguous memory; each ``twin`` has its own."""
     batch = seen_as(draw(chosen.task, chosen.L, chosen.seed), chosen.view, chosen.among_keys)
     return tuple(part.movedim(-1, 0).contiguous() for part in batch)

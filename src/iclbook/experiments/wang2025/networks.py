@@ -272,6 +272,9 @@ class NetworkStudy(Study):
 
     networks: tuple[Network, ...] = field(default=())
 
+    #: The weights that are kept are those of the trained networks, which no history holds.
+    measures_circuits = False
+
     def describe(self) -> str:
         """The configuration as text."""
         return repr((self.paper, self.name, self.networks, self.record))
