@@ -81,7 +81,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
     Returns:
         ``notebook``: its source. ``library``: the code of this package that its imports reach. ``ledger``: its claims.
-        ``results``: the committed results it loads (paper profile only). ``spread``: how far rounding carries its values, measured,
+        ``results``: the committed results it loads (paper profile only). ``reference``: its values and how far rounding carries them,
         which the badges show. ``pins``: requirements.txt and constraints.txt.
 
     Raises:
@@ -100,7 +100,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         "library": _library(_imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)),
         "ledger": _digest(ledgers, root),
         "results": _digest(results, root),
-        "spread": _spread(reference_path(name, profile, root)),
+        "reference": _reference(reference_path(name, profile, root)),
         "pins": _digest([root / "requirements.txt", root / "constraints.txt"], root),
     }
 
@@ -131,7 +131,7 @@ def _library(roots: tuple[str, ...], checkout: str) -> str:
     return source_digest(roots) if roots else checkout
 
 
-def _spread(reference: Path) -> str:
+def _reference(reference: Path) -> str:
     """Digest of what margins are measured with: the values of a reference and their spreads; its verdicts change no page."""
     try:
         body = json.loads(_read(reference)) if reference.is_file() else {}
