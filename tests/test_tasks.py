@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,7 +11,19 @@ import torch
 from torch import Tensor
 
 from iclbook.errors import UserError
+from iclbook.models import Attention
 from iclbook.tasks import Batch, LinearRegression, MultiTaskRegression
+from iclbook.tasks.associative_recall import AssociativeRecall
+from iclbook.tasks.bijection_elimination import BijectionElimination
+from iclbook.tasks.categorical import Anchors, Quadrants
+from iclbook.tasks.few_shot import FewShot
+from iclbook.tasks.glyphs import GlyphSet
+from iclbook.tasks.hmm_filtering import HmmFiltering
+from iclbook.tasks.random_targets import RandomTargets
+from iclbook.tasks.spectral_regression import SpectralRegression
+from iclbook.tasks.sticky_chain import StickyChain
+from iclbook.tasks.training_set import TrainingSet
+from iclbook.training import Group, Run, Trainer
 
 B = 20_000  # prompts of a Monte-Carlo check
 SIGMA = ((1.0, 0.5, -0.2), (0.5, 2.0, 0.3), (-0.2, 0.3, 0.7))
@@ -278,3 +291,71 @@ def test_monte_carlo_helper_sees_a_wrong_moment():
     samples = torch.from_numpy(np.random.default_rng(0).normal(size=(1, B)))
     assert z_scores(samples**2, 1.0).abs().max() < 5
     assert z_scores(samples**2, 1.1).abs().max() > 5
+
+
+# -- arguments of another kind ----------------------------------------------------------------------------------------
+
+EVERY = [
+    AssociativeRecall(),
+    BijectionElimination(),
+    Anchors(),
+    Quadrants(),
+    FewShot(),
+    HmmFiltering(),
+    LinearRegression(d=3, covariance=SIGMA),
+    MultiTaskRegression(),
+    RandomTargets(),
+    SpectralRegression((1.0, 0.5)),
+    StickyChain(),
+    TrainingSet(SpectralRegression((1.0,)), 4),
+    GlyphSet(),
+]
+STRANGE = (
+    "3",
+    None,
+    math.nan,
+    math.inf,
+    -math.inf,
+    [3],
+    {},
+    2.5j,
+    b"x",
+    10**400,
+    True,
+    object(),
+    ((math.nan,),),
+)
+
+
+@pytest.mark.parametrize("task", EVERY, ids=lambda task: type(task).__name__)
+def test_arguments_of_another_kind_are_one_line(task):
+    """Every field of every task, given what it cannot be: a UserError that names it, and never a traceback."""
+    refused = 0
+    for field in dataclasses.fields(task):
+        for value in STRANGE:
+            if field.type == "bool" and value is True:
+                continue
+            if value is None and "None" in field.type:
+                continue
+            with pytest.raises(UserError) as caught:
+                dataclasses.replace(task, **{field.name: value})
+            assert "\n" not in str(caught.value)
+            assert field.name in str(caught.value)
+            refused += 1
+    assert refused >= 10 * len(dataclasses.fields(task))
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert LinearRegression(d=np.int64(3), L=8, noise_var=np.float32(0.5)).normals == 39
+
+
+def test_a_batch_that_is_not_a_number_is_an_error_of_the_training():
+    class Broken(LinearRegression):
+        def batch(self, normals: Tensor) -> Batch:
+            return super().batch(normals * math.nan)
+
+    trainer = Trainer(
+        Broken(d=3, L=8), [Group("g", Attention(3, 1), [Run(0)])], 3, 8, device="cpu", compile=False
+    )
+    with pytest.raises(UserError, match="not finite at step 1"):
+        trainer.train(progress=False)

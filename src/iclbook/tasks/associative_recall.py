@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import UserError
+from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class AssociativeRecall:
     n_responses: int = 4
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 2 <= self.order <= 7:
             raise UserError(
                 f"order={self.order}: permutations of 2 to 7 symbols can be listed", "Set order to 2 .. 7."

@@ -10,6 +10,7 @@ from torch.nn.functional import one_hot
 
 from ..errors import UserError
 from .batch import Batch
+from .fields import check_fields
 from .hmm_filtering import normal_to_uniform
 
 
@@ -36,6 +37,7 @@ class BijectionElimination:
     distinct: bool = True
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.symbols < 2 or self.length < 1 or (self.distinct and self.length > self.symbols):
             raise UserError(
                 f"symbols={self.symbols}, length={self.length}, distinct={self.distinct}",

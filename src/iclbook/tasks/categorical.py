@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .batch import Batch
+from .fields import check_fields
 
 
 def _uniform(normals: Tensor) -> Tensor:
@@ -48,6 +49,7 @@ class Categorical:
     embed_seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if min(self.N, self.d, self.width) < 1 or self.n_classes < 5:
             raise UserError(
                 f"N={self.N}, d={self.d}, n_classes={self.n_classes}, width={self.width}",

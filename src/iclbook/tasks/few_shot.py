@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
+from .fields import check_fields
 
 #: How the query's label comes about: at random (the text), or always the last one (a slip in one version of the published code, whose
 #: loader always numbers the query's class last).
@@ -35,6 +36,7 @@ class FewShot:
     query_label: str = "random"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.ways < 2 or self.shots < 1:
             raise UserError(f"{self.ways} ways, {self.shots} shots", "Take 2 ways and 1 shot, or more.")
         if self.query_label not in QUERY_LABELS:

@@ -29,6 +29,7 @@ from ..files import write_whole
 from ..project import find_root
 from ..rounding import CHOOSING, current, jittered, twin
 from ..sources import source_digest
+from .fields import check_fields
 
 #: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
 TYPEFACES = (
@@ -104,6 +105,7 @@ class GlyphSet:
     seed: int = 2025
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 < self.n_train < self.n_classes:
             raise UserError(
                 f"{self.n_train} training classes of {self.n_classes}", "Keep at least one class for testing."

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .batch import Batch
+from .fields import check_fields
 
 
 def entropy_bits(p: Tensor, axis: int = -2) -> Tensor:
@@ -76,6 +77,7 @@ class HmmFiltering:
     floor: float = 0.05
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.states < 2 or self.symbols < 2 or self.length < 1:
             raise UserError(
                 f"states={self.states}, symbols={self.symbols}, length={self.length}",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .batch import Batch
+from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class LinearRegression:
     covariance: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.d < 1:
             raise UserError(f"d={self.d}: a covariate needs at least one dimension", "Set d to 1 or more.")
         if self.L < 2:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .batch import Batch
+from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class MultiTaskRegression:
     beta_var: float = 1 / 6
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.d < 1 or self.L < 2:
             raise UserError(
                 f"d={self.d}, L={self.L} define no task", "Set d to 1 or more and L to 2 or more."

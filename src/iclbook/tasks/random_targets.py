@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
+from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class RandomTargets:
     n: int = 3
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.T < 1 or self.d < 1 or self.n < 2:
             raise UserError(f"T={self.T}, d={self.d}, n={self.n}", "Take T >= 1, d >= 1 and n >= 2.")
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .batch import Batch
+from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class SpectralRegression:
     dropout_rows: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.eigenvalues or not all(value > 0 for value in self.eigenvalues):
             raise UserError(
                 f"eigenvalues {self.eigenvalues} define no covariates", "Give at least one, all positive."

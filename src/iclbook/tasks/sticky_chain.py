@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
+from .fields import check_fields
 
 #: How the chances of leaving a symbol depend on the distance, see :attr:`StickyChain.leaving`.
 LEAVING = ("code", "nearer", "farther", "modulo")
@@ -55,6 +56,7 @@ class StickyChain:
     noise: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.leaving not in LEAVING:
             raise UserError(
                 f"unknown rule of leaving {self.leaving!r}", f"Choose one of: {', '.join(LEAVING)}."

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import UserError
 from .batch import Batch
+from .fields import check_fields
 from .spectral_regression import SpectralRegression
 
 
@@ -34,6 +35,7 @@ class TrainingSet:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.n < 1:
             raise UserError(f"n={self.n}: a training set needs prompts", "Set n to 1 or more.")
 
