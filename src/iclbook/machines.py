@@ -58,9 +58,9 @@ SWITCHES = frozenset(PINNED) | {name for switches in PROCESSORS.values() for nam
 
 
 def emulated() -> tuple[str, ...]:
-    """Machines that this one can emulate, as ``processor-threads``: each processor with one thread, the oldest and this one with two as well."""
+    """Machines that this one can emulate, as ``processor-threads``: each processor with one thread, and this one with two."""
     able = [name for name in PROCESSORS if name != "avx512" or _has_avx512()]
-    return (*(f"{name}-1" for name in able), "sse-2", "native-2")
+    return (*(f"{name}-1" for name in able), "native-2")
 
 
 def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str, str]:
