@@ -49,10 +49,10 @@ def build(name: str, n: int, batch: int = BATCH) -> tuple[Callable[[int], None],
     """A contender on contexts of size ``n``: a function that takes that many optimiser steps, and how many run-steps each is."""
     import torch
 
-    from iclbook.experiments.wang2025.contexts import draw, seen_as
     from iclbook.models.functional_gd import FunctionalGD
     from iclbook.models.literal_blocks import LiteralBlocks
     from iclbook.models.watching import cross_entropy
+    from iclbook.papers.wang2025.runs.contexts import draw, seen_as
     from iclbook.tasks.categorical import Anchors
     from iclbook.training import Run, Trainer
     from iclbook.training.groups import Group

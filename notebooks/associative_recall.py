@@ -34,12 +34,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from iclbook.claims import Recorder
-from iclbook.experiments.recall2025 import census, exact, first_jump, later, relaxed, stages, trainings
-from iclbook.figures import recall2025 as draw
-from iclbook.figures import style
+from iclbook.drawing import style
+from iclbook.papers.recall2025 import figures as draw
+from iclbook.papers.recall2025 import theory
+from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, stages
+from iclbook.papers.recall2025.runs import trainings
 from iclbook.sliders import Slider, show
 from iclbook.tasks import AssociativeRecall
-from iclbook.theory import recall2025 as theory
 from iclbook.training import gradient_flow
 
 record = Recorder("recall2025", profile)

@@ -36,25 +36,24 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from iclbook.claims import Recorder
-from iclbook.experiments.agarwal2025 import (
+from iclbook.drawing import style
+from iclbook.papers.agarwal2025 import results
+from iclbook.papers.agarwal2025.figures import chain as draw_chain
+from iclbook.papers.agarwal2025.figures import routing as draw_routing
+from iclbook.papers.agarwal2025.figures import toy as draw
+from iclbook.papers.agarwal2025.figures import wind_tunnel as draw_tunnel
+from iclbook.papers.agarwal2025.measures import (
     chain,
     exact,
     follow,
     regularisation,
-    results,
     routing,
-    short,
     statements,
-    studies,
     toy,
     tunnel_records,
 )
-from iclbook.experiments.agarwal2025.studies import PAPER_SEEDS
-from iclbook.figures import style
-from iclbook.figures.agarwal2025 import chain as draw_chain
-from iclbook.figures.agarwal2025 import routing as draw_routing
-from iclbook.figures.agarwal2025 import toy as draw
-from iclbook.figures.agarwal2025 import wind_tunnel as draw_tunnel
+from iclbook.papers.agarwal2025.runs import short, studies
+from iclbook.papers.agarwal2025.runs.studies import PAPER_SEEDS
 from iclbook.sliders import Slider, show
 from iclbook.tasks.sticky_chain import StickyChain
 

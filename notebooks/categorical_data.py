@@ -34,11 +34,11 @@ device = "auto"
 import matplotlib.pyplot as plt
 
 from iclbook.claims import Recorder
-from iclbook.experiments import wang2025
-from iclbook.experiments.wang2025 import bounds, erasure, exact, learned, square, structure, theorem2
-from iclbook.figures import style
-from iclbook.figures import wang2025 as draw
-from iclbook.figures.wang2025 import images as draw_images
+from iclbook.drawing import style
+from iclbook.papers import wang2025
+from iclbook.papers.wang2025 import figures as draw
+from iclbook.papers.wang2025.figures import images as draw_images
+from iclbook.papers.wang2025.measures import bounds, erasure, exact, learned, square, structure, theorem2
 from iclbook.sliders import Slider, show
 from iclbook.tasks.categorical import Anchors, Quadrants
 
@@ -184,7 +184,7 @@ record.verdict("wang2025/q-kernel")
 #
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\,
 # x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$, all free. Both are trained on $L$ fixed contexts and scored on 2,048 new ones at
-# the best validation record. Settings that the text leaves open stand in `experiments/wang2025/studies.py`; trainings are shorter than the
+# the best validation record. Settings that the text leaves open stand in `papers/wang2025/runs/studies.py`; trainings are shorter than the
 # document's, at larger learning rates.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}}
@@ -496,7 +496,7 @@ show(
 # same for every model. Training everything took {glue:text}`images/minutes` minutes of a core that was shared with other work.
 
 # %% tags=["hide-input"]
-from iclbook.experiments.wang2025 import image_records, times
+from iclbook.papers.wang2025.measures import image_records, times
 
 studies = wang2025.studies(profile)
 pictures = {name: get(name) for name in image_records.image_names(studies)}

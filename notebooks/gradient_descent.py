@@ -34,15 +34,16 @@ device = "auto"
 import matplotlib.pyplot as plt
 
 from iclbook.claims import Recorder
-from iclbook.experiments.nagy2026 import deep, diversity, exact, one_layer, results, studies
-from iclbook.figures import nagy2026 as draw
-from iclbook.figures import style
-from iclbook.figures.nagy2026.deep import READING_NAMES
-from iclbook.figures.tables import Table
+from iclbook.drawing import style
+from iclbook.drawing.tables import Table
+from iclbook.papers.nagy2026 import figures as draw
+from iclbook.papers.nagy2026 import results, theory
+from iclbook.papers.nagy2026.figures.deep import READING_NAMES
+from iclbook.papers.nagy2026.measures import deep, diversity, exact, one_layer
+from iclbook.papers.nagy2026.runs import studies
+from iclbook.papers.nagy2026.theory import one_layer as closed
+from iclbook.papers.nagy2026.theory.heads import MASKS
 from iclbook.sliders import Slider, show
-from iclbook.theory import nagy2026 as theory
-from iclbook.theory.nagy2026 import one_layer as closed
-from iclbook.theory.nagy2026.heads import MASKS
 
 style.use()
 paper = profile == "paper"

@@ -39,14 +39,15 @@ from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
 from iclbook.claims import Recorder
-from iclbook.experiments.he2025 import multitask, results, studies
-from iclbook.experiments.he2025.circuits import code_scale, read_heads, read_multi_heads, settled, spread
-from iclbook.figures import he2025 as draw
-from iclbook.figures import style
+from iclbook.drawing import style
 from iclbook.models import Attention, attend
+from iclbook.papers.he2025 import figures as draw
+from iclbook.papers.he2025 import results, theory
+from iclbook.papers.he2025.measures import multitask
+from iclbook.papers.he2025.measures.circuits import code_scale, read_heads, read_multi_heads, settled, spread
+from iclbook.papers.he2025.runs import studies
 from iclbook.sliders import Slider, show
 from iclbook.tasks import LinearRegression
-from iclbook.theory import he2025 as theory
 
 record = Recorder("he2025", profile)
 style.use()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclbook.theory import he2025 as theory
+from iclbook.papers.he2025 import theory
 
 
 def synthetic(

@@ -45,13 +45,13 @@ claims:
 
 def make_root(folder: Path, ledger: str = LEDGER, chapters: tuple[str, ...] = ("demo",)) -> Path:
     """A book's folder with one ledger and empty chapters."""
-    (folder / "claims").mkdir(parents=True, exist_ok=True)
+    (folder / "src/iclbook/papers/demo").mkdir(parents=True, exist_ok=True)
     (folder / "notebooks").mkdir(exist_ok=True)
     lines = ["format: jb-book", "root: book/intro", "chapters:"]
     lines += [f"  - file: notebooks/{name}" for name in chapters]
     (folder / "_toc.yml").write_text("\n".join(lines) + "\n")
     (folder / "requirements.txt").write_text("")
-    (folder / "claims" / "demo.yaml").write_text(ledger)
+    (folder / "src/iclbook/papers/demo/claims.yaml").write_text(ledger)
     for name in chapters:
         (folder / "notebooks" / f"{name}.py").write_text('# %% tags=["parameters"]\nprofile = "paper"\n')
     return folder

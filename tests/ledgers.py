@@ -12,5 +12,5 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @cache
 def ledger(paper: str) -> Ledger:
-    """``claims/<paper>.yaml``."""
+    """``papers/<paper>/claims.yaml``."""
     return load_ledger(paper, ROOT)

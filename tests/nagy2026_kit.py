@@ -8,11 +8,12 @@ import numpy as np
 from ledgers import ledger
 
 from iclbook.claims import Record, Verdict, verdict
-from iclbook.experiments.nagy2026 import deep, diversity, one_layer, studies
-from iclbook.experiments.nagy2026.studies import CONFIGURATIONS
-from iclbook.experiments.study import Study
+from iclbook.papers.nagy2026.measures import deep, diversity, one_layer
+from iclbook.papers.nagy2026.runs import studies
+from iclbook.papers.nagy2026.runs.studies import CONFIGURATIONS
 from iclbook.store import Results
 from iclbook.training import Run
+from iclbook.training.study import Study
 
 STUDIES = studies("paper")
 LEDGER = ledger("nagy2026")

@@ -10,15 +10,16 @@ import torch
 from ledgers import ledger
 
 from iclbook.errors import UserError
-from iclbook.experiments.agarwal2025 import chain, follow, full_batch, regularisation, short, shown, studies
-from iclbook.experiments.agarwal2025.chain import Curves
-from iclbook.experiments.agarwal2025.full_batch import EM, SGD, Arm, ArmSpec, FullBatch, arm_runs, arms_of
-from iclbook.experiments.agarwal2025.studies import extensions
-from iclbook.experiments.study import Study, pack
 from iclbook.models.single_head import SingleHead
+from iclbook.papers.agarwal2025.measures import chain, follow, regularisation
+from iclbook.papers.agarwal2025.measures.chain import Curves
+from iclbook.papers.agarwal2025.runs import full_batch, short, shown, studies
+from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, ArmSpec, FullBatch, arm_runs, arms_of
+from iclbook.papers.agarwal2025.runs.studies import extensions
 from iclbook.store import Results
 from iclbook.tasks.sticky_chain import LEAVING, StickyChain
 from iclbook.training import Sgd, Trainer
+from iclbook.training.study import Study, pack
 
 LEDGER = ledger("agarwal2025")
 SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}

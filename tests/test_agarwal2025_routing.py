@@ -9,11 +9,11 @@ import torch
 from ledgers import ledger
 
 from iclbook.claims import Record, Verdict, verdict
-from iclbook.experiments.agarwal2025 import routing
 from iclbook.models.lstm import lstm_scan
 from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
 from iclbook.models.sequence import rms_norm
-from iclbook.theory.agarwal2025 import routing as theory
+from iclbook.papers.agarwal2025.measures import routing
+from iclbook.papers.agarwal2025.theory import routing as theory
 
 LEDGER = ledger("agarwal2025")
 GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}

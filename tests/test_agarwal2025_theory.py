@@ -9,12 +9,12 @@ from ledgers import ledger
 
 from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
-from iclbook.experiments.agarwal2025 import exact, statements, toy
-from iclbook.experiments.agarwal2025.cases import random_case, relative
 from iclbook.models.single_head import SingleHead
+from iclbook.papers.agarwal2025.measures import exact, statements, toy
+from iclbook.papers.agarwal2025.measures.cases import random_case, relative
+from iclbook.papers.agarwal2025.theory import causal, updates
+from iclbook.papers.agarwal2025.theory import gradients as closed
 from iclbook.tasks.random_targets import RandomTargets
-from iclbook.theory.agarwal2025 import causal, updates
-from iclbook.theory.agarwal2025 import gradients as closed
 
 LEDGER = ledger("agarwal2025")
 

@@ -11,12 +11,12 @@ import torch
 from ledgers import ledger
 
 from iclbook.errors import UserError
-from iclbook.experiments.agarwal2025 import wind_tunnel as tunnel
-from iclbook.experiments.agarwal2025.tunnel_specs import probe, soft_cross_entropy
 from iclbook.models.causal_transformer import CausalTransformer
 from iclbook.models.lstm import Lstm, lstm_scan
 from iclbook.models.prefix_mlp import PrefixMlp
 from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
+from iclbook.papers.agarwal2025.runs import wind_tunnel as tunnel
+from iclbook.papers.agarwal2025.runs.tunnel_specs import probe, soft_cross_entropy
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from iclbook.training import Group, Run, Trainer

@@ -13,13 +13,13 @@ from ledgers import ledger
 from iclbook import store
 from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
-from iclbook.experiments.agarwal2025 import tunnel_records as records
-from iclbook.experiments.agarwal2025 import wind_tunnel as tunnel
-from iclbook.experiments.study import pack
-from iclbook.figures.agarwal2025 import wind_tunnel as draw
 from iclbook.models.lstm import Lstm
+from iclbook.papers.agarwal2025.figures import wind_tunnel as draw
+from iclbook.papers.agarwal2025.measures import tunnel_records as records
+from iclbook.papers.agarwal2025.runs import wind_tunnel as tunnel
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, posteriors
+from iclbook.training.study import pack
 
 pytestmark = pytest.mark.xdist_group("wind tunnel")  # the smoke runs are trained once
 

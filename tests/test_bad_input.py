@@ -213,7 +213,7 @@ def write(path: Path, text: str) -> None:
 @given(text=damaged_text(LEDGER, YAML_PIECES))
 def test_damaged_ledgers(folder: Path, text: str) -> None:
     root = whole(folder)
-    write(root / "claims" / "demo.yaml", text)
+    write(root / "src/iclbook/papers/demo/claims.yaml", text)
     stamp(root)
     code, said = ends_well(root, ["claims"])
     assert code == 0 or "not foreseen" not in said, said
@@ -320,7 +320,13 @@ def test_senseless_command_lines(folder: Path, command: str, words: list[str], f
 
 
 @pytest.mark.parametrize(
-    "name", ["claims/demo.yaml", "executed/paper/demo.ipynb", "_toc.yml", "references/smoke/demo.json"]
+    "name",
+    [
+        "src/iclbook/papers/demo/claims.yaml",
+        "executed/paper/demo.ipynb",
+        "_toc.yml",
+        "references/smoke/demo.json",
+    ],
 )
 def test_a_folder_in_the_place_of_a_file(folder: Path, name: str) -> None:
     root = whole(folder)

@@ -71,7 +71,7 @@ def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixtur
 
 def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source, copy = built / "notebooks" / "tiny.py", executed_path("tiny", "smoke")
-    ledger = built / "claims" / "tiny.yaml"
+    ledger = built / "src/iclbook/papers/tiny/claims.yaml"
     text, good, rules = source.read_text(), copy.read_bytes(), ledger.read_text()
     try:
         ledger.write_text(rules + "# no page's own file has changed\n")

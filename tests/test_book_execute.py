@@ -118,7 +118,7 @@ def test_interrupt_leaves_nothing(minibook: Path) -> None:
     ("changed", "what"),
     [
         ("notebooks/tiny.py", "notebook"),
-        ("claims/tiny.yaml", "ledger"),
+        ("src/iclbook/papers/tiny/claims.yaml", "ledger"),
         ("results/tiny/paper/run.npz", "results"),
         ("requirements.txt", "pins"),
     ],
@@ -136,7 +136,10 @@ def test_stale(minibook: Path, changed: str, what: str) -> None:
 
 def test_a_change_elsewhere_is_not_stale(minibook: Path) -> None:
     before = input_digests("tiny", "paper")
-    (minibook / "claims" / "other.yaml").write_text("paper: other\nchapter: notebooks/other.py\n")
+    (minibook / "src/iclbook/papers/other").mkdir()
+    (minibook / "src/iclbook/papers/other/claims.yaml").write_text(
+        "paper: other\nchapter: notebooks/other.py\n"
+    )
     (minibook / "results" / "other").mkdir(parents=True)
     (minibook / "results" / "other" / "a.npz").write_bytes(b"x")
     assert input_digests("tiny", "paper") == before

@@ -158,7 +158,7 @@ def test_a_verdict_that_changed_is_reported_beside_the_value(book):
 
 
 def test_a_rule_that_changed_moves_the_verdict_although_no_value_did(book):
-    ledger = book.root / "claims" / "demo.yaml"
+    ledger = book.root / "src/iclbook/papers/demo/claims.yaml"
     ledger.write_text(ledger.read_text().replace('"<= 1e-9"', '"< 0"'))
     (result,) = book.check()
     assert kinds(result) == {("verdict", "demo/exact")}

@@ -58,12 +58,13 @@ MALFORMED = {
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_ledger_names_file_line_and_mend(name, tmp_path):
     text, needle, words = MALFORMED[name]
-    path = tmp_path / "demo.yaml"
+    path = tmp_path / "demo" / "claims.yaml"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     with pytest.raises(UserError) as error:
         read_ledger(path)
     message = str(error.value)
-    found = re.match(r"demo\.yaml, line (\d+): ", message)
+    found = re.match(r"demo/claims\.yaml, line (\d+): ", message)
     assert found, message
     assert words in message
     assert "\n" not in message
@@ -110,12 +111,13 @@ def test_an_unknown_claim_or_key_hints_at_the_nearest(tmp_path):
 
 
 def test_unreadable_files_are_user_errors(tmp_path):
-    path = tmp_path / "demo.yaml"
+    path = tmp_path / "demo" / "claims.yaml"
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"paper: \xff\xfe")
-    with pytest.raises(UserError, match=r"demo\.yaml"):
+    with pytest.raises(UserError, match=r"demo/claims\.yaml"):
         read_ledger(path)
     with pytest.raises(UserError, match="cannot be read"):
-        read_ledger(tmp_path / "absent.yaml")
+        read_ledger(tmp_path / "absent" / "claims.yaml")
 
 
 # ---------------------------------------------------------------------------------- the book's own ledgers

@@ -85,7 +85,9 @@ def test_a_non_finite_number_is_an_error(record, value):
 
 
 def test_an_unknown_key_is_refused_by_name(record):
-    with pytest.raises(UserError, match=r"key 'omgea' was recorded, but no claim part of demo\.yaml uses it"):
+    with pytest.raises(
+        UserError, match=r"key 'omgea' was recorded, but no claim part of demo/claims\.yaml uses it"
+    ):
         record("omgea", 1.0)
 
 

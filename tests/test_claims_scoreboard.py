@@ -1,6 +1,7 @@
 import pytest
 from claims_kit import LEDGER, make_root, write_notebook
 
+from iclbook.book import scoreboard_page
 from iclbook.claims import WORDS, scoreboard
 from iclbook.claims.render import SYMBOLS, badge, counts_line
 from iclbook.errors import UserError
@@ -10,7 +11,8 @@ from iclbook.errors import UserError
 def root(tmp_path):
     root = make_root(tmp_path / "book")
     other = LEDGER.replace("demo", "other").replace("A demonstration", "Another one")
-    (root / "claims" / "other.yaml").write_text(other)
+    (root / "src/iclbook/papers/other").mkdir()
+    (root / "src/iclbook/papers/other/claims.yaml").write_text(other)
     write_notebook(root / "executed" / "paper" / "demo.ipynb", omega=0.2, gap=0.0)
     return root
 
@@ -35,7 +37,7 @@ def test_a_damaged_copy_is_an_error_and_no_verdict(root):
 
 
 def test_the_page(root):
-    page = scoreboard.markdown("paper", root)
+    page = scoreboard_page.markdown("paper", root)
     assert "## A demonstration" in page
     assert "{doc}`The chapter </notebooks/demo>`" in page
     assert "</notebooks/other>" not in page, "a chapter that the book does not list cannot be linked"

@@ -113,10 +113,10 @@ def test_outside_a_checkout(tmp_path, monkeypatch, capsys):
 
 
 def test_a_malformed_ledger_is_one_line_with_its_place(root, capsys):
-    ledger = root / "claims" / "demo.yaml"
+    ledger = root / "src/iclbook/papers/demo/claims.yaml"
     ledger.write_text(ledger.read_text().replace("because: a sign", "becuse: a sign"))
     assert cli.main(["claims"]) == 2
-    assert ends_with_one_line(capsys, "demo.yaml, line 16", "'becuse'", "'because'")
+    assert ends_with_one_line(capsys, "demo/claims.yaml, line 16", "'becuse'", "'because'")
 
 
 def test_an_interrupt_is_one_line_and_exits_130(root, capsys, monkeypatch):
@@ -176,7 +176,7 @@ def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     def train(only, profile, device, fresh, verify):
         seen.update(only=only, profile=profile, device=device, fresh=fresh, verify=verify)
 
-    module = types.ModuleType("iclbook.experiments.demo")
+    module = types.ModuleType("iclbook.papers.demo")
     module.train = train
     module.__spec__ = types.SimpleNamespace(name=module.__name__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -219,7 +219,7 @@ def test_the_command_works_as_a_program_and_into_a_closed_pipe(root):
     ("changed", "what"),
     [
         ("notebooks/demo.py", "notebook"),
-        ("claims/demo.yaml", "ledger"),
+        ("src/iclbook/papers/demo/claims.yaml", "ledger"),
         ("results/demo/paper/a.npz", "results"),
         ("requirements.txt", "pins"),
     ],
@@ -290,7 +290,7 @@ def program(arguments, cwd=None, **environment):
 
 
 def test_a_terminal_that_knows_only_ascii(root):
-    ledger = root / "claims" / "demo.yaml"
+    ledger = root / "src/iclbook/papers/demo/claims.yaml"
     ledger.write_text(ledger.read_text().replace("two heads |", "two heads γ ≈ 0 |"))
     ran_today(root, omega=0.2, gap=0.0)
     code, out, error = program(["claims", "demo/both"], PYTHONIOENCODING="ascii")

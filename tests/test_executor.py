@@ -11,18 +11,18 @@ import pytest
 
 from iclbook import store
 from iclbook.errors import UserError
-from iclbook.experiments import study as study_module
-from iclbook.experiments.study import GroupSpec, Study, train_study, verify_study
 from iclbook.files import held
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Run, Sgd, Trainer
+from iclbook.training import study as study_module
+from iclbook.training.study import GroupSpec, Study, train_study, verify_study
 
 
 @pytest.mark.slow
 def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
     (tmp_path / "_toc.yml").write_text("")
-    (tmp_path / "claims").mkdir()
+    (tmp_path / "notebooks").mkdir()
     monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     groups = tuple(
@@ -44,7 +44,7 @@ def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     (tmp_path / "_toc.yml").write_text("")
-    (tmp_path / "claims").mkdir()
+    (tmp_path / "notebooks").mkdir()
     monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
     return tmp_path
 

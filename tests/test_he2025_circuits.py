@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from circuits_kit import synthetic
 
-from iclbook.experiments.he2025.circuits import (
+from iclbook.models import Attention, ReducedAttention
+from iclbook.papers.he2025 import theory
+from iclbook.papers.he2025.measures.circuits import (
     SETTLED,
     Heads,
     code_scale,
@@ -15,12 +17,10 @@ from iclbook.experiments.he2025.circuits import (
     settled,
     spread,
 )
-from iclbook.experiments.he2025.measure import squared_errors
-from iclbook.experiments.study import GroupSpec, Study
-from iclbook.models import Attention, ReducedAttention
+from iclbook.papers.he2025.measures.measure import squared_errors
 from iclbook.tasks import LinearRegression
-from iclbook.theory import he2025 as theory
 from iclbook.training import History, Run, log_and_linear_steps
+from iclbook.training.study import GroupSpec, Study
 
 # -- circuits to heads ------------------------------------------------------------------------------------------------
 

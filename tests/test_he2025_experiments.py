@@ -12,9 +12,12 @@ import pytest
 
 from iclbook import store
 from iclbook.errors import UserError
-from iclbook.experiments import catalogue, he2025
-from iclbook.experiments.catalogue import Catalogue
-from iclbook.experiments.study import (
+from iclbook.models import Attention, ReducedAttention
+from iclbook.papers import he2025
+from iclbook.tasks import LinearRegression, MultiTaskRegression
+from iclbook.training import Adam, Momentum, Run, catalogue
+from iclbook.training.catalogue import Catalogue
+from iclbook.training.study import (
     REPLAY_STEPS,
     GroupSpec,
     Study,
@@ -23,9 +26,6 @@ from iclbook.experiments.study import (
     train_study,
     verify_study,
 )
-from iclbook.models import Attention, ReducedAttention
-from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import Adam, Momentum, Run
 
 # -- studies ----------------------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ def test_unknown_studies_and_profiles_are_one_line():
 def root(tmp_path, monkeypatch) -> Path:
     """An empty book whose only study is TINY."""
     (tmp_path / "_toc.yml").touch()
-    (tmp_path / "claims").mkdir()
+    (tmp_path / "notebooks").mkdir()
     monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
     return tmp_path
 

@@ -18,9 +18,9 @@ from scipy.optimize import minimize, minimize_scalar
 
 from iclbook import store
 from iclbook.claims import Record, Verdict, verdict
-from iclbook.experiments import he2025
-from iclbook.experiments.he2025.circuits import code_scale, read_heads, spread
-from iclbook.theory import he2025 as theory
+from iclbook.papers import he2025
+from iclbook.papers.he2025 import theory
+from iclbook.papers.he2025.measures.circuits import code_scale, read_heads, spread
 
 LEDGER = ledger("he2025")
 D, L, S2 = 5, 40, 0.1
@@ -30,7 +30,7 @@ PRINTED = {
     1: (0.847, 0.406, 0.281),
     2: (0.579, 0.241, 0.168),
 }  # the published code's output at L = 10, 40, 100
-APPROXIMATION = "iclbook.theory.he2025.approximation"
+APPROXIMATION = "iclbook.papers.he2025.theory.approximation"
 
 
 def judge(claim: str, values: dict) -> Verdict:

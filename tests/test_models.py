@@ -12,8 +12,8 @@ from torch import Tensor
 
 from iclbook.errors import UserError
 from iclbook.models import ACTIVATIONS, Attention, ReducedAttention, attend
+from iclbook.papers.he2025 import theory
 from iclbook.tasks import LinearRegression
-from iclbook.theory import he2025 as theory
 
 B = 16  # prompts
 NORMALISED = [name for name in ACTIVATIONS if name != "linear"]

@@ -12,8 +12,8 @@ from ledgers import ledger
 from scipy import stats
 
 from iclbook.claims import Record, verdict
-from iclbook.theory import nagy2026 as theory
-from iclbook.theory.nagy2026 import arithmetic, printed, rates, statistics
+from iclbook.papers.nagy2026 import theory
+from iclbook.papers.nagy2026.theory import arithmetic, printed, rates, statistics
 
 LEDGER = ledger("nagy2026")
 

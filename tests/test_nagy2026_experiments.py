@@ -10,10 +10,10 @@ import torch
 from nagy2026_kit import failing
 from scipy import optimize, stats
 
-from iclbook.experiments.nagy2026 import exact, testing
-from iclbook.experiments.nagy2026.studies import SPECTRUM
 from iclbook.models.spectral_attention import SpectralAttention
-from iclbook.theory.nagy2026 import heads, one_layer, reweighting, von_oswald
+from iclbook.papers.nagy2026.measures import exact, testing
+from iclbook.papers.nagy2026.runs.studies import SPECTRUM
+from iclbook.papers.nagy2026.theory import heads, one_layer, reweighting, von_oswald
 
 # -- one layer of linear attention, closed forms --------------------------------------------------------------------------
 

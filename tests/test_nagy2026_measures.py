@@ -20,10 +20,10 @@ from nagy2026_kit import (
 from scipy import stats
 from torch import nn
 
-from iclbook.experiments.nagy2026 import deep, diversity, exact, one_layer
-from iclbook.figures import nagy2026 as draw
-from iclbook.figures import style
-from iclbook.theory.nagy2026 import architectures, probe
+from iclbook.drawing import style
+from iclbook.papers.nagy2026 import figures as draw
+from iclbook.papers.nagy2026.measures import deep, diversity, exact, one_layer
+from iclbook.papers.nagy2026.theory import architectures, probe
 
 # -- parameters -------------------------------------------------------------------------------------------------------------
 
@@ -240,9 +240,9 @@ def test_section_9_2_as_printed_is_reproduced_but_for_the_column_theory_and_a_fa
 
 def test_the_best_layer_on_the_probes_agrees_with_its_closed_form():
     """On prompts drawn by the library's task, also where every covariate counts alike and on the low band."""
-    from iclbook.experiments.nagy2026.specs import Probes
+    from iclbook.papers.nagy2026.runs.specs import Probes
+    from iclbook.papers.nagy2026.theory import one_layer as closed
     from iclbook.tasks.spectral_regression import SpectralRegression
-    from iclbook.theory.nagy2026 import one_layer as closed
 
     for balanced, lam in ((False, np.array(one_layer.SPECTRUM)), (True, np.ones(8))):
         task = SpectralRegression(one_layer.SPECTRUM, balanced=balanced)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from iclbook.papers.nagy2026 import theory
 from iclbook.project import find_root
-from iclbook.theory import nagy2026 as theory
 
 FOLDER = find_root() / "proofs"
 SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.v")}

@@ -11,11 +11,11 @@ import torch
 from scipy import stats
 
 from iclbook.errors import UserError
-from iclbook.experiments.nagy2026 import studies as catalogue_studies
-from iclbook.experiments.nagy2026.specs import ProbedSpec, Probes, penalised_error
-from iclbook.experiments.nagy2026.studies import SPECTRUM, VARIANTS, balanced, guided, masks
 from iclbook.models.deep_attention import DeepAttention
 from iclbook.models.spectral_attention import SpectralAttention
+from iclbook.papers.nagy2026.runs import studies as catalogue_studies
+from iclbook.papers.nagy2026.runs.specs import ProbedSpec, Probes, penalised_error
+from iclbook.papers.nagy2026.runs.studies import SPECTRUM, VARIANTS, balanced, guided, masks
 from iclbook.tasks.spectral_regression import SpectralRegression
 from iclbook.tasks.training_set import TrainingSet, _prompts
 from iclbook.training import Adam, Group, Run, Sgd, Trainer

@@ -13,10 +13,22 @@ from ledgers import ledger
 
 from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
-from iclbook.theory import nagy2026 as theory
-from iclbook.theory.nagy2026 import checking, formula, smt
-from iclbook.theory.nagy2026.formula import Exists, both, either, eq, iff, implies, le, lt, ne, opposite, sq
-from iclbook.theory.nagy2026.proposition import Proposition
+from iclbook.papers.nagy2026 import theory
+from iclbook.papers.nagy2026.theory import checking, formula, smt
+from iclbook.papers.nagy2026.theory.formula import (
+    Exists,
+    both,
+    either,
+    eq,
+    iff,
+    implies,
+    le,
+    lt,
+    ne,
+    opposite,
+    sq,
+)
+from iclbook.papers.nagy2026.theory.proposition import Proposition
 
 pytest.importorskip("z3", reason="the solver is not installed")
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
-from iclbook.experiments.recall2025 import exact, relaxed
 from iclbook.models import RecallTransformer
+from iclbook.papers.recall2025.measures import exact, relaxed
+from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
-from iclbook.theory.recall2025 import Population
 
 # -- task ---------------------------------------------------------------------------------------------------------------
 

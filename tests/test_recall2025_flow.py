@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from iclbook.errors import UserError
-from iclbook.experiments.recall2025 import first_jump
+from iclbook.papers.recall2025 import theory
+from iclbook.papers.recall2025.measures import first_jump
+from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
-from iclbook.theory import recall2025 as theory
-from iclbook.theory.recall2025 import Population
 from iclbook.training import Flow, gradient_flow
 from iclbook.training.passages import first_passages
 

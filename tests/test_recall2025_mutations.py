@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from ledgers import ledger
 
-from iclbook.experiments.recall2025 import exact, first_jump, later, relaxed, stages, trainings
 from iclbook.models import RecallTransformer
-from iclbook.theory import recall2025 as theory
-from iclbook.theory.recall2025 import Population
+from iclbook.papers.recall2025 import theory
+from iclbook.papers.recall2025.measures import exact, first_jump, later, relaxed, stages
+from iclbook.papers.recall2025.runs import trainings
+from iclbook.papers.recall2025.theory import Population
 
 LEDGER = ledger("recall2025")
 
@@ -30,7 +31,7 @@ def test_wrong_conserved_sign_turns_red(monkeypatch):
 
 def test_xi_off_by_its_factor_turns_red(monkeypatch):
     assert holds("q-xi", "ode/half", first_jump.sufficient_ode((4,)))
-    module = __import__("iclbook.theory.recall2025.first_jump", fromlist=["xi"])
+    module = __import__("iclbook.papers.recall2025.theory.first_jump", fromlist=["xi"])
     original = module.xi
     monkeypatch.setattr(
         module, "xi", lambda g, k, r, kappa=1.0, printed=True: original(g, k, r, kappa, not printed)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclbook.experiments.recall2025 import census, exact, first_jump, later, relaxed, stages, trainings
-from iclbook.theory.recall2025 import Population
+from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, stages
+from iclbook.papers.recall2025.runs import trainings
+from iclbook.papers.recall2025.theory import Population
 from iclbook.training import Flow
 
 

@@ -13,19 +13,19 @@ import pkgutil
 import pytest
 import torch
 
-from iclbook import experiments, store
-from iclbook.experiments.catalogue import Catalogue, threads_of
-from iclbook.experiments.study import Study, replay
+from iclbook import papers, store
 from iclbook.models.watching import cross_entropy
 from iclbook.training import Adam
+from iclbook.training.catalogue import Catalogue, threads_of
 from iclbook.training.groups import squared_error
+from iclbook.training.study import Study, replay
 
 DOCUMENTS = {
     name: document
-    for _, name, is_package in pkgutil.iter_modules(experiments.__path__)
+    for _, name, is_package in pkgutil.iter_modules(papers.__path__)
     if is_package
     and isinstance(
-        getattr(document := importlib.import_module(f"iclbook.experiments.{name}"), "_catalogue", None),
+        getattr(document := importlib.import_module(f"iclbook.papers.{name}"), "_catalogue", None),
         Catalogue,
     )
 }

@@ -16,8 +16,8 @@ from nbclient import NotebookClient
 from PIL import Image
 
 from iclbook import sliders
+from iclbook.drawing import style
 from iclbook.errors import UserError
-from iclbook.figures import style
 from iclbook.sliders import Slider, build, definition, exercise, live, rendering, static
 from iclbook.sliders import panel as parts
 

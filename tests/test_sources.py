@@ -10,17 +10,17 @@ import pytest
 import iclbook
 from iclbook import store
 from iclbook.errors import UserError
-from iclbook.experiments import agarwal2025, he2025, nagy2026, wang2025
-from iclbook.experiments import study as study_module
-from iclbook.experiments.wang2025 import networks
+from iclbook.papers import agarwal2025, he2025, nagy2026, wang2025
+from iclbook.papers.wang2025.runs import networks
 from iclbook.sources import reached, source_digest
 from iclbook.tasks import glyphs
+from iclbook.training import study as study_module
 
 ROOTS = (
-    "iclbook.experiments.study",
+    "iclbook.training.study",
     "iclbook.tasks.linear_regression",
     "iclbook.models.attention",
-    "iclbook.experiments.he2025.measure",
+    "iclbook.papers.he2025.measures.measure",
 )
 
 
@@ -60,7 +60,7 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
         ("training/optimisers.py", "beta2: float = 0.999", "beta2: float = 0.99"),
         ("training/groups.py", "state >> 1", "state >> 2"),
         ("training/trainer.py", "self._t += 1", "self._t += 2"),
-        ("experiments/study.py", "batch_size: int = 256", "batch_size: int = 128"),
+        ("training/study.py", "batch_size: int = 256", "batch_size: int = 128"),
     ],
 )
 def test_code_counts(package, file, old, new):
@@ -101,29 +101,29 @@ def digest_of(study, package: Path) -> str:
         (
             nagy2026,
             "masks",
-            "experiments/nagy2026/studies.py",
+            "papers/nagy2026/runs/studies.py",
             "COMPILE_FROM_STEPS = 1000",
             "COMPILE_FROM_STEPS = 10",
         ),
-        (nagy2026, "masks", "experiments/nagy2026/specs.py", "if self.low:", "if not self.low:"),
+        (nagy2026, "masks", "papers/nagy2026/runs/specs.py", "if self.low:", "if not self.low:"),
         (
             agarwal2025,
             "fair",
-            "experiments/agarwal2025/studies.py",
+            "papers/agarwal2025/runs/studies.py",
             "device, False, **kwargs",
             "device, True, **kwargs",
         ),
         (
             agarwal2025,
             "fair",
-            "experiments/agarwal2025/full_batch.py",
+            "papers/agarwal2025/runs/full_batch.py",
             "INIT_SCALE = 0.1",
             "INIT_SCALE = 0.2",
         ),
         (
             wang2025,
             "quad_tf",
-            "experiments/wang2025/specs.py",
+            "papers/wang2025/runs/specs.py",
             "watch(self.contexts",
             "watch(2 * self.contexts",
         ),

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
-from iclbook.experiments.agarwal2025 import follow, regularisation
+from iclbook.papers.agarwal2025.measures import follow, regularisation
 from iclbook.tasks.sticky_chain import StickyChain
 
 

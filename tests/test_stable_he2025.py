@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import torch
 
-from iclbook.experiments.he2025 import studies
-from iclbook.theory import he2025 as theory
+from iclbook.papers.he2025 import theory
+from iclbook.papers.he2025.runs import studies
 
 SETTING = {"d": 5, "L": 40, "noise_var": 0.1}
 

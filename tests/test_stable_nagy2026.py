@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
-from iclbook.experiments.nagy2026 import one_layer, studies
-from iclbook.theory.nagy2026 import probe, reweighting
+from iclbook.papers.nagy2026.measures import one_layer
+from iclbook.papers.nagy2026.runs import studies
+from iclbook.papers.nagy2026.theory import probe, reweighting
 
 
 @pytest.mark.parametrize("name", ["diversity_wide"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from iclbook.experiments.recall2025 import trainings
+from iclbook.papers.recall2025.runs import trainings
 
 
 def test_of_equally_wide_settings_the_first_is_chosen_whatever_the_rounding():

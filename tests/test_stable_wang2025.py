@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.experiments import wang2025
-from iclbook.experiments.wang2025 import images, networks, precise, square
-from iclbook.experiments.wang2025.networks import NetworkStudy
+from iclbook.papers import wang2025
+from iclbook.papers.wang2025.measures import precise, square
+from iclbook.papers.wang2025.runs import images, networks
+from iclbook.papers.wang2025.runs.networks import NetworkStudy
 
 SMALL = wang2025.studies("smoke")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from iclbook.figures import style
+from iclbook.drawing import style
 
 
 @pytest.fixture(autouse=True)

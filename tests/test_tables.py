@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from iclbook.drawing.tables import Table
 from iclbook.errors import UserError
-from iclbook.figures.tables import Table
 
 ROWS = [{"name": "a < b", "result": "proved"}, {"name": "c", "result": "refuted", "why": "x = 1"}]
 COLUMNS = {"name": "statement", "result": "result", "why": "counterexample"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from iclbook.theory import he2025 as he
+from iclbook.papers.he2025 import theory as he
 
 SETTING = {"d": 5, "L": 40, "noise_var": 0.1}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.theory import he2025 as he
+from iclbook.papers.he2025 import theory as he
 
 
 @cache

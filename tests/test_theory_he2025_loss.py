@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from iclbook.theory import he2025 as he
+from iclbook.papers.he2025 import theory as he
 
 CASES = [(5, 40, 0.1), (3, 7, 0.0), (20, 200, 1.5)]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from iclbook.theory import he2025 as he
+from iclbook.papers.he2025 import theory as he
 
 PROMPTS = {}
 

@@ -11,7 +11,6 @@ from ledgers import ledger
 
 from iclbook.claims import Record, Verdict, verdict
 from iclbook.errors import UserError
-from iclbook.experiments.wang2025 import contexts, exact, structure
 from iclbook.models import functional_gd, kernels, literal_blocks
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.models.inexact_gd import HardErasureGD
@@ -20,6 +19,8 @@ from iclbook.models.literal_blocks import LiteralBlocks, LiteralStep
 from iclbook.models.multi_kernel import MultiKernelGD
 from iclbook.models.trained_tf import TrainedBlocks, TrainedStep
 from iclbook.models.watching import cross_entropy
+from iclbook.papers.wang2025.measures import exact, structure
+from iclbook.papers.wang2025.runs import contexts
 from iclbook.tasks import Batch
 from iclbook.tasks.categorical import Anchors, Quadrants
 

@@ -13,13 +13,13 @@ import pytest
 import torch
 from test_wang2025_construction import GREEN, RED, failing, judge
 
-from iclbook.experiments.study import pack
-from iclbook.experiments.wang2025 import learned, square
-from iclbook.experiments.wang2025.specs import scores, stopped_parameters
-from iclbook.experiments.wang2025.studies import SIZES, studies
 from iclbook.models.trained_tf import TrainedStep
+from iclbook.papers.wang2025.measures import learned, square
+from iclbook.papers.wang2025.runs.specs import scores, stopped_parameters
+from iclbook.papers.wang2025.runs.studies import SIZES, studies
 from iclbook.store import Results
 from iclbook.tasks.categorical import Quadrants
+from iclbook.training.study import pack
 
 SMOKE = studies("smoke")
 

@@ -16,17 +16,18 @@ from torch.nn.functional import cross_entropy
 from iclbook import claims
 from iclbook.claims.records import Record
 from iclbook.errors import UserError
-from iclbook.experiments.study import replay, train_study
-from iclbook.experiments.wang2025 import contexts, image_kernels, image_records, images, networks, probing
-from iclbook.experiments.wang2025.images import GlyphEpisodes, ImageContexts, TableEpisodes, image_study
-from iclbook.experiments.wang2025.networks import Network, network_study, train_network, weights
 from iclbook.models import vgg
 from iclbook.models.convnet import ConvFeatures
+from iclbook.papers.wang2025.measures import image_records, probing
+from iclbook.papers.wang2025.runs import contexts, image_kernels, images, networks
+from iclbook.papers.wang2025.runs.images import GlyphEpisodes, ImageContexts, TableEpisodes, image_study
+from iclbook.papers.wang2025.runs.networks import Network, network_study, train_network, weights
 from iclbook.store import Results
 from iclbook.tasks import glyphs
 from iclbook.tasks.few_shot import FewShot
 from iclbook.tasks.glyphs import GlyphSet
 from iclbook.tasks.image_folder import folder_features
+from iclbook.training.study import replay, train_study
 
 pytestmark = pytest.mark.xdist_group("images")  # glyphs and networks are made once
 

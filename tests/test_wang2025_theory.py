@@ -10,9 +10,10 @@ import torch
 from test_wang2025_construction import GREEN, RED, failing, judge
 
 from iclbook.errors import UserError
-from iclbook.experiments.wang2025 import bounds, contexts, erasure, exact, structure, theorem2
+from iclbook.papers.wang2025.measures import bounds, erasure, exact, structure, theorem2
+from iclbook.papers.wang2025.runs import contexts
+from iclbook.papers.wang2025.theory import descent, population, symmetry
 from iclbook.tasks.categorical import Anchors, Quadrants
-from iclbook.theory.wang2025 import descent, population, symmetry
 
 # -- data ---------------------------------------------------------------------------------------------------------------
 
@@ -121,9 +122,9 @@ def test_equations_and_their_verdicts():
 
 def test_mutation_wrong_rate_of_the_gaussian_case(monkeypatch):
     monkeypatch.setattr(
-        exact.estimators,
-        "vanilla_gd",
-        lambda eta, x, y, x_q: 2 * eta * ((x @ x_q[..., None])[..., 0] * y).mean(-1),
+        exact,
+        "one_gradient_step",
+        lambda eta, x, y, x_q: 2 * eta * (y * (x @ x_q)).mean(),
     )
     assert failing(judge("gaussian", exact.gaussian(5))) == {"gaussian/he2025"}
 
@@ -146,7 +147,7 @@ def test_erasure_of_rbf_and_softmax():
     }
     assert values["erasure/softmax_own_d2_N100"] < 0.1 < 0.9 < values["erasure/softmax_own_d10_N10"]
     one = torch.tensor([[1.0, 0.0], [2.0, 0.0]], dtype=torch.float64)  # the longer vector attracts both
-    from iclbook.theory.wang2025.erasure import quality, softmax_weights
+    from iclbook.papers.wang2025.theory.erasure import quality, softmax_weights
 
     assert quality(softmax_weights(one, 100.0, 4)).own == 0.5
 

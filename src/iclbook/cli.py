@@ -169,7 +169,7 @@ def _trainer_of(key: str) -> Callable[..., object]:
     from .claims import load_ledger
 
     load_ledger(key)  # an unknown paper is refused with the known ones
-    name = f"iclbook.experiments.{key}"
+    name = f"iclbook.papers.{key}"
     if find_spec(name) is None:
         raise UserError(
             f"{key} has no studies to train yet", "Its chapter is not written; choose another paper."

@@ -15,7 +15,7 @@ _ABOUT = """\
 Executable reproductions of papers on how attention learns in context.
 
 Each chapter is a notebook (notebooks/NAME.py) that measures what its paper says. The paper's claims and the rules that decide
-them stand in claims/KEY.yaml; verdicts are computed from what the chapter recorded.
+them stand in src/iclbook/papers/KEY/claims.yaml; verdicts are computed from what the chapter recorded.
 """
 _EXAMPLES = """\
 examples:

@@ -32,8 +32,27 @@ def find_root() -> Path:
             "the working directory was deleted", "Change into the checkout, or set ICLBOOK_ROOT to it."
         ) from None
     for folder in (here, *here.parents, *Path(__file__).resolve().parents):
-        if (folder / "_toc.yml").is_file() and (folder / "claims").is_dir():
+        if (folder / "_toc.yml").is_file() and (folder / "notebooks").is_dir():
             return folder
     raise UserError(
         f"{here} is not inside a checkout of the book", "Change into the checkout, or set ICLBOOK_ROOT to it."
     )
+
+
+#: Below the book's root: one room a paper.
+PAPERS = Path("src") / "iclbook" / "papers"
+
+
+def ledger_path(paper: str, root: Path) -> Path:
+    """``src/iclbook/papers/<key>/claims.yaml``: what a paper says, and the rules that decide it."""
+    return root / PAPERS / paper / "claims.yaml"
+
+
+def ledger_paths(root: Path) -> list[Path]:
+    """Every ledger that is there, sorted by the paper's key."""
+    return sorted((root / PAPERS).glob("*/claims.yaml"))
+
+
+def shown(path: Path) -> str:
+    """A file's name in a message; ledgers are all called alike, so theirs is said with the paper."""
+    return f"{path.parent.name}/{path.name}" if path.name == "claims.yaml" else path.name

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SET_UP = """
 import numpy as np
-from iclbook.figures import style
+from iclbook.drawing import style
 from iclbook.sliders import Slider, show
 style.use()
 """

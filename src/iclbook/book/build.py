@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..profiles import check_profile
-from ..project import find_root
+from ..project import find_root, ledger_paths
 from . import orphans, pages
 from .inputs import chapters, executed_path, is_stale
 from .parallel import run_notebooks
@@ -115,7 +115,7 @@ def _say_counts(root: Path, profile: str) -> None:
     """One line of verdict counts, from the ledgers and the executed copies."""
     from ..claims import scoreboard
 
-    if (root / "claims").is_dir():
+    if ledger_paths(root):
         say(scoreboard.counts_line(profile, root))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..claims.yaml_lines import read_yaml
 from ..errors import UserError
 from ..profiles import check_profile
-from ..project import find_root
+from ..project import find_root, ledger_paths
 from ..references import reference_path
 from ..sources import source_digest
 
@@ -92,7 +92,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     results: list[Path] = []
     if profile == "paper":
         for ledger in ledgers:
-            folder = root / "results" / ledger.stem / profile
+            folder = root / "results" / ledger.parent.name / profile
             results += [p for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
     source = source_path(name, root)
     return {
@@ -143,7 +143,7 @@ def _reference(reference: Path) -> str:
 
 def _ledgers_of(name: str, root: Path) -> list[Path]:
     """The ledgers whose ``chapter:`` is this notebook; all of them when none says so."""
-    ledgers = sorted((root / "claims").glob("*.yaml"))
+    ledgers = ledger_paths(root)
     chapter = f"notebooks/{name}.py"
     own = [
         p

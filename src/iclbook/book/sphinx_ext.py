@@ -149,10 +149,10 @@ def _titles(env: BuildEnvironment) -> dict[str, str]:
 
 def _scoreboard(app: Sphinx, what: str, docname: str) -> str:
     """A piece of a page from the ledgers; what is wrong with one becomes a warning on that page."""
-    from ..claims import scoreboard
+    from . import scoreboard_page
 
     try:
-        return getattr(scoreboard, what)(app.config.iclbook_profile, Path(app.srcdir))
+        return getattr(scoreboard_page, what)(app.config.iclbook_profile, Path(app.srcdir))
     except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
         logger.warning("%s", error, location=docname)
         return ""

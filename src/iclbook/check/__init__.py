@@ -76,7 +76,7 @@ def check(
     chosen = list(names) or known
     for name in chosen:  # before minutes of running
         if name not in ledgers:
-            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims/*.yaml.")
+            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
         if not (update or spread):
             read_reference(reference_path(name, profile, root), root)
     if machine != "pinned":

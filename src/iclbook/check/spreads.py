@@ -12,15 +12,7 @@ from pathlib import Path
 from ..claims import Ledger, Record, read_records
 from ..errors import UserError
 from ..machines import emulated
-from ..references import (
-    Reference,
-    Spread,
-    Value,
-    read_reference,
-    reference_path,
-    spread_of,
-    write_reference,
-)
+from ..references import Reference, Spread, Value, read_reference, reference_path, spread_of, write_reference
 
 #: Not part of the copy: what a run makes anew (caches hide differences between machines), and what it does not read.
 LEFT_OUT = (".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache")

@@ -1,6 +1,6 @@
 """The claim ledger: what a document says, and the rule that decides each of its claims.
 
-``claims/<key>.yaml`` is read strictly: an unknown field, a missing reason or a malformed rule is an error that names the file,
+``papers/<key>/claims.yaml`` is read strictly: an unknown field, a missing reason or a malformed rule is an error that names the file,
 the line and the mend, so that a typing slip cannot turn into a verdict.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..profiles import PROFILES
-from ..project import find_root
+from ..project import find_root, ledger_path, ledger_paths, shown
 from .rules import GRAMMAR, Rule, parse_rule
 from .yaml_lines import Located, read_yaml
 
@@ -125,7 +125,7 @@ class Ledger:
             if claim.id == claim_id:
                 return claim
         raise UserError(
-            f"{self.path.name} has no claim {claim_id!r}",
+            f"{shown(self.path)} has no claim {claim_id!r}",
             _nearest(claim_id, [c.id for c in self.claims], "claims"),
         )
 
@@ -138,7 +138,7 @@ class Ledger:
         if key not in self.keys:
             hint = difflib.get_close_matches(key, self.keys, 1)
             raise UserError(
-                f"key {key!r} was recorded, but no claim part of {self.path.name} uses it",
+                f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it",
                 (f"Did you mean {hint[0]!r}? " if hint else "")
                 + "Name it in a part, or list it under values:.",
             )
@@ -150,11 +150,11 @@ class Ledger:
 
 def ledger_keys(root: Path | None = None) -> list[str]:
     """The paper keys for which there is a ledger, sorted."""
-    return sorted(path.stem for path in ((root or find_root()) / "claims").glob("*.yaml"))
+    return sorted(path.parent.name for path in ledger_paths(root or find_root()))
 
 
 def load_ledger(key: str, root: Path | None = None) -> Ledger:
-    """Read ``claims/<key>.yaml``.
+    """Read ``papers/<key>/claims.yaml``.
 
     Raises:
         UserError: no such ledger, or a malformed one.
@@ -165,7 +165,7 @@ def load_ledger(key: str, root: Path | None = None) -> Ledger:
         raise UserError(
             f"unknown paper {key!r}", f"Choose one of: {', '.join(known) or '(no ledger found)'}."
         )
-    return read_ledger(root / "claims" / f"{key}.yaml")
+    return read_ledger(ledger_path(key, root))
 
 
 def all_ledgers(root: Path | None = None) -> list[Ledger]:
@@ -183,8 +183,10 @@ def read_ledger(path: Path) -> Ledger:
     top = read_yaml(path)
     top.fields(_TOP, required={"paper", "title", "chapter", "claims"})
     paper = top.text("paper")
-    if paper != path.stem:
-        raise top["paper"].error(f"paper is {paper!r}", f"It must be {path.stem!r}, the name of the file.")
+    if paper != path.parent.name:
+        raise top["paper"].error(
+            f"paper is {paper!r}", f"It must be {path.parent.name!r}, the name of its folder."
+        )
     values: dict[str, str] = {}
     uncompared: set[str] = set()
     if "values" in top and top["values"].value is not None:

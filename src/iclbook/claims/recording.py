@@ -30,7 +30,7 @@ class Recorder:
     Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
 
     Args:
-        paper: the paper's key, the name of ``claims/<key>.yaml``.
+        paper: the paper's key, the name of its room ``papers/<key>``.
         profile: the profile that this notebook runs at.
         formats: how prose shows the numbers of these keys, see ``fmt`` of a call.
 

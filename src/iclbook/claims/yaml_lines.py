@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from ..errors import UserError, one_line
+from ..project import shown
 
 _REQUIRED = object()
 #: Levels of nesting; a ledger needs six.
@@ -54,7 +55,7 @@ class Located:
 
     def error(self, problem: str, mend: str) -> UserError:
         """An error that names file and line."""
-        return UserError(f"{self.path.name}, line {self.line}: {problem}", mend)
+        return UserError(f"{shown(self.path)}, line {self.line}: {problem}", mend)
 
     def __contains__(self, name: str) -> bool:
         return name in self.members
@@ -133,7 +134,7 @@ def _construct(node: yaml.Node, path: Path) -> Any:
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as problem:
         # PyYAML's constructors pass on whatever Python says of "!!int x", a 13th month or a number of a million digits
         raise UserError(
-            f"{path.name}, line {node.start_mark.line + 1}: a value that cannot be read ({_flat(problem)})",
+            f"{shown(path)}, line {node.start_mark.line + 1}: a value that cannot be read ({_flat(problem)})",
             "Correct it, or put it in quotes if it is a text.",
         ) from None
     finally:
@@ -152,14 +153,14 @@ def read_yaml(path: Path) -> Located:
         raise _syntax(problem, path) from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
         raise UserError(
-            f"{path.name} is not readable as YAML: {_flat(problem)}", "Save it as UTF-8 text."
+            f"{shown(path)} is not readable as YAML: {_flat(problem)}", "Save it as UTF-8 text."
         ) from None
     except OSError as problem:
         raise UserError(
-            f"{path.name} cannot be read: {problem.strerror}", "Check that the file is there and readable."
+            f"{shown(path)} cannot be read: {problem.strerror}", "Check that the file is there and readable."
         ) from None
     if node is None:
-        raise UserError(f"{path.name}, line 1: the file is empty", "Restore it.")
+        raise UserError(f"{shown(path)}, line 1: the file is empty", "Restore it.")
     return Located(node, path)
 
 
@@ -167,7 +168,7 @@ def _syntax(problem: yaml.MarkedYAMLError, path: Path) -> UserError:
     mark = problem.problem_mark or problem.context_mark
     line = mark.line + 1 if mark else 1
     return UserError(
-        f"{path.name}, line {line}: not valid YAML ({_flat(problem.problem or problem)})",
+        f"{shown(path)}, line {line}: not valid YAML ({_flat(problem.problem or problem)})",
         'Check the indentation, and put texts that begin with ">" or contain ": " in quotes.',
     )
 

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
+from ..drawing.style import DPI
 from ..errors import UserError
-from ..figures.style import DPI
 
 FRAME_DPI = 1.5 * DPI  # sharp enough beside the figures at twice the resolution, at half their bytes
 # Size of a frame's palette. With 64 colours a heat map's light tones or the ends of its colour bar merge; 128 cost a tenth more

@@ -175,5 +175,5 @@ def _check_size(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider]) 
         (first, at), (second, then) = list(sizes.items())[:2]
         raise UserError(
             f"slider frames of different sizes: {first} px at {at}, {second} px at {then}",
-            "Draw every frame with iclbook.figures.style.figure at one size.",
+            "Draw every frame with iclbook.drawing.style.figure at one size.",
         )

@@ -1,0 +1,11 @@
+"""Agarwal, Dalal and Misra, "Gradient Dynamics of Attention": the trainings behind section 7 and the measurements of every section."""
+
+from __future__ import annotations
+
+from ...training.catalogue import Catalogue
+from .runs.studies import studies
+
+__all__ = ["results", "studies", "train"]
+
+_catalogue = Catalogue("agarwal2025", studies)
+results, train = _catalogue.results, _catalogue.train

@@ -1,0 +1,304 @@
+"""Values, attention and the diagnostics of section 8.1 followed through training, from the runs whose weights are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ....store import Results
+from ....tasks.sticky_chain import StickyChain
+from ....training.groups import INIT, generator
+from ....training.study import Study
+from ..runs.full_batch import MATRICES, ArmSpec, data
+from ..runs.shown import unpack, value_paths
+from ..theory import Weights, causal_mask, updates
+from ..theory import gradients as closed
+from ..theory.causal import step
+from .cases import random_weights, rank_correlation, relative
+
+#: Attention or values have settled when they are within this share of the way from start to end.
+SETTLED = 0.1
+#: Queries whose attention rows are compared between records.
+QUERIES = 100
+#: A run has diverged when its loss is above this many times that of its start.
+LOST = 10.0
+
+
+@dataclass(frozen=True)
+class Followed:
+    """One run: recorded ``steps``, its loss at each (nats), ``spec`` and the run's index in it, and its ``weights`` ``(records, 820)``."""
+
+    spec: ArmSpec
+    index: int
+    steps: np.ndarray
+    loss: np.ndarray
+    flat: np.ndarray
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return self.spec.runs[self.index].seed
+
+    def weights(self, record: int) -> Weights:
+        """Weights at a record, float64."""
+        return unpack(self.flat[record], dict(self.spec.kwargs))
+
+    def inputs(self) -> tuple[Tensor, Tensor]:
+        """Inputs and targets of its own sequence, float64."""
+        seq = data(self.spec.chain, self.seed).train
+        return seq.x.double(), seq.y
+
+
+def followed(study: Study, results: Results, arm: str) -> list[Followed]:
+    """Every seed's run of one arm."""
+    (spec,) = study.groups
+    own = results.group(spec.name)
+    count = len(spec.runs) // len(spec.arms)
+    first = [a.name for a in spec.arms].index(arm) * count
+    return [
+        Followed(spec, r, own["steps"], own["nll"][:, r], own["weights"][:, r])
+        for r in range(first, first + count)
+    ]
+
+
+# -- Figure 9 -------------------------------------------------------------------------------------------------------------
+
+
+def trajectory_values(study: Study, results: Results) -> dict[str, float]:
+    """EM against SGD on the 200 sampled values of each seed: lengths, alignment, straightness, and how focused attention is at the end."""
+    (spec,) = study.groups
+    own = results.group(spec.name)
+    count = len(spec.runs) // len(spec.arms)
+    names = [a.name for a in spec.arms]
+    sgd, em = (slice(names.index(n) * count, (names.index(n) + 1) * count) for n in ("sgd", "em"))
+    straight = own["straight"].mean(1)
+    return {
+        "fig9/longer": float((own["length"][em] > own["length"][sgd]).mean(1).min()),
+        "fig9/aligned": float((own["pc1"][em] - own["pc1"][sgd]).min()),
+        "fig9/straight": float((straight[em] - straight[sgd]).min()),
+        "fig9/focus_em": float(own["spread"][-1, em].mean()),
+        "fig9/focus_sgd": float(own["spread"][-1, sgd].mean()),
+        "fig9/ratio": float((own["length"][em].mean(1) / own["length"][sgd].mean(1)).mean()),
+    }
+
+
+def projected(runs: list[Followed]) -> tuple[list[np.ndarray], float]:
+    """Sampled values of several runs of one seed on the first two principal components of all their starts and ends: ``(records, 200, 2)`` each, and the
+    share of variance that these two hold."""
+    paths = [value_paths(run.spec, run.index, run.flat) for run in runs]
+    ends = np.concatenate([p[i] for p in paths for i in (0, -1)])
+    centre = ends.mean(0)
+    _, size, axes = np.linalg.svd(ends - centre, full_matrices=False)
+    return [(p - centre) @ axes[:2].T for p in paths], float((size[:2] ** 2).sum() / (size**2).sum())
+
+
+# -- two time scales ------------------------------------------------------------------------------------------------------
+
+
+def attention_rows(run: Followed) -> np.ndarray:
+    """Attention of 100 queries from the second half of the sequence, ``(records, 100, T)``."""
+    x, _ = run.inputs()
+    T = len(x)
+    queries = np.sort(
+        np.random.default_rng(0).choice(np.arange(T // 2, T), min(QUERIES, T // 2), replace=False)
+    )
+    seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
+    rows = []
+    for record in range(len(run.steps)):
+        w = run.weights(record)
+        s = closed.scores(x[queries] @ w.W_Q.mT, x @ w.W_K.mT)
+        rows.append(s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy())
+    return np.array(rows)
+
+
+def way_left(states: np.ndarray) -> np.ndarray:
+    """Distance to the last state over that of the first, ``(records,)``; states ``(records, ..., d)`` are compared by the mean 1-norm of the rows."""
+    gap = np.abs(states - states[-1]).sum(-1)
+    gap = gap.reshape(len(gap), -1).mean(1)
+    return gap / gap[0]
+
+
+def speed_left(states: np.ndarray, steps: np.ndarray) -> tuple[float, float]:
+    """Speed over the last tenth of the records against the largest over any such stretch, and against the mean; near zero where something has settled."""
+    stretch = max(1, len(steps) // 10)
+    moved = np.abs(states[stretch:] - states[:-stretch]).sum(-1)
+    speed = moved.reshape(len(moved), -1).mean(1) / (steps[stretch:] - steps[:-stretch])
+    return float(speed[-1] / speed.max()), float(speed[-1] / speed.mean())
+
+
+def settles(left: np.ndarray, steps: np.ndarray) -> float:
+    """First step from which the way left stays at or below :data:`SETTLED`, interpolated."""
+    above = np.flatnonzero(left > SETTLED)[-1]
+    part = (left[above] - SETTLED) / (left[above] - left[above + 1])
+    return float(steps[above] + part * (steps[above + 1] - steps[above]))
+
+
+def time_scales(run: Followed) -> dict[str, np.ndarray | float | tuple[float, float]]:
+    """Way left of attention and of values along a run, when each has settled, and the part of the fall in loss that comes after attention has."""
+    rows, paths = attention_rows(run), value_paths(run.spec, run.index, run.flat)
+    attention, values = way_left(rows), way_left(paths)
+    frozen = settles(attention, run.steps)
+    fall = run.loss[0] - run.loss[-1]
+    return {
+        "attention": attention,
+        "values": values,
+        "attention_at": frozen,
+        "values_at": settles(values, run.steps),
+        "attention_speed": speed_left(rows, run.steps),
+        "values_speed": speed_left(paths, run.steps),
+        "late": float((np.interp(frozen, run.steps, run.loss) - run.loss[-1]) / fall),
+    }
+
+
+def frame_values(study: Study, results: Results) -> dict[str, object]:
+    """Section 6.3's claims. A run that moves evenly to its end "settles" a tenth before it, whatever moves; so the speeds left say which runs can decide."""
+    found: dict[str, object] = {}
+    for label, arm in (("em", "em"), ("sgd", "sgd"), ("far", "uniform1")):
+        scales = [time_scales(run) for run in followed(study, results, arm)]
+        found[f"frame/{label}"] = float(np.mean([s["attention_at"] < s["values_at"] for s in scales]))
+        found[f"frame/{label}_speed"] = [
+            float(np.mean([s[f"{what}_speed"][0] for s in scales])) for what in ("attention", "values")
+        ]
+        found[f"frame/{label}_attention"] = float(np.mean([s["attention_at"] for s in scales]))
+        found[f"frame/{label}_values"] = float(np.mean([s["values_at"] for s in scales]))
+        if label == "far":
+            found["frame/far_mean_speed"] = [
+                float(np.mean([s[f"{what}_speed"][1] for s in scales])) for what in ("attention", "values")
+            ]
+            found["frame/late_gain"] = float(np.mean([s["late"] for s in scales]))
+    return found
+
+
+# -- diagnostics ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Section 8.1 at one moment of a run; matrices are ``(T, T)``, queries first.
+
+    Attributes:
+        alpha, b, a_adv: attention, compatibility, and the advantage matrix as section 8.1 defines it.
+        usage: column sums of attention ``(T,)``.
+        by_position: what usage would be if attention were uniform, ``sum_{i >= j} 1 / i``.
+        norms: of the values ``(T,)``.
+        pull: norms of the values' gradients ``(T,)``.
+    """
+
+    alpha: Tensor
+    b: Tensor
+    a_adv: Tensor
+    usage: Tensor
+    by_position: Tensor
+    norms: Tensor
+    pull: Tensor
+
+
+def diagnose(run: Followed, record: int) -> Diagnostics:
+    """All of section 8.1's diagnostics at a record, for the summed loss."""
+    x, y = run.inputs()
+    w = run.weights(record)
+    f = closed.forward(x, w, causal_mask(len(x)))
+    u = closed.upstream(f.p, y, w.W_O)
+    b = closed.compatibility(u, f.v)
+    harmonic = (1 / torch.arange(1, len(x) + 1).double()).flip(0).cumsum(0).flip(0)
+    pull = closed.value_gradient(f.alpha, u).norm(dim=-1)
+    advantage = -closed.advantage(f.alpha, b)
+    return Diagnostics(f.alpha, b, advantage, f.alpha.sum(0), harmonic, f.v.norm(dim=-1), pull)
+
+
+def diagnostics_of_runs(runs: list[Followed]) -> dict[str, float | int]:
+    """Section 8.1's claims halfway through every run: means over seeds, the largest error for exactness."""
+    every = [diagnostic_values(run, len(run.steps) // 2) for run in runs]
+    found: dict[str, float | int] = {key: float(np.mean([v[key] for v in every])) for key in every[0]}
+    return found | {"diag/exact": max(v["diag/exact"] for v in every), "diag/seeds": len(runs)}
+
+
+def diagnostic_values(run: Followed, record: int, pairs: int = 20_000) -> dict[str, float]:
+    """Section 8.1's claims on one run: exactness, whether the size of A^adv, as printed, predicts that of the scores' next step, and what column usage tells."""
+    x, y = run.inputs()
+    w = run.weights(record)
+    found = diagnose(run, record)
+    mask = causal_mask(len(x))
+    f = closed.forward(x, w, mask)
+    s, v = f.s.clone().requires_grad_(), f.v.clone().requires_grad_()
+    alpha, _, logits, _ = closed.attend(s, v, w.W_O, w.b, mask)
+    truth = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, y, reduction="sum"), (alpha, s))
+    exact = max(relative(found.b, truth[0]), relative(found.alpha * found.a_adv, truth[1]))
+    ds = found.alpha * found.a_adv
+    moved = updates.score_step_of_weights(
+        closed.query_gradient(ds, f.k), closed.key_gradient(ds, f.q), f.q, f.k, x, 1.0
+    )
+    rows, columns = torch.where(mask)
+    pick = torch.randperm(len(rows), generator=generator(0, 9))[:pairs]
+    at = rows[pick], columns[pick]
+    position = torch.corrcoef(torch.stack([found.usage, found.by_position]))[0, 1] ** 2
+    return {
+        "diag/exact": exact,
+        "diag/predicts": abs(rank_correlation(found.a_adv[at], moved[at])),
+        "diag/weighted": abs(rank_correlation(ds[at], moved[at])),
+        "diag/usage": rank_correlation(found.usage, found.pull),
+        "diag/position": float(position),
+    }
+
+
+# -- gradient sizes, and the sum of equation 9 ----------------------------------------------------------------------------
+
+
+def activation_ratio(runs: list[Followed], until: int = 100) -> dict[str, float]:
+    """Root mean square of dL/dv over the larger of those of dL/dq and dL/dk, at the first and the last record up to ``until``: median over runs."""
+    ratios = []
+    for run in runs:
+        x, y = run.inputs()
+        mask = causal_mask(len(x))
+        for record in (0, int(np.flatnonzero(run.steps <= until)[-1])):
+            w = run.weights(record)
+            f = closed.forward(x, w, mask)
+            u = closed.upstream(f.p, y, w.W_O)
+            ds = closed.score_gradient(f.alpha, closed.compatibility(u, f.v))
+            q, k, v = (
+                float(d.square().mean().sqrt())
+                for d in (
+                    closed.query_gradient(ds, f.k),
+                    closed.key_gradient(ds, f.q),
+                    closed.value_gradient(f.alpha, u),
+                )
+            )
+            ratios.append(v / max(q, k))
+    return {"sizes/activation_v_over_qk": float(np.median(ratios))}
+
+
+def size_exponents(chain: StickyChain, seeds: tuple[int, ...]) -> dict[str, list[float]]:
+    """Exponents in the initial scale of the gradients of W_V, W_O, W_Q, W_K (mean over seeds), and the leading order at small weights: u is of first order,
+    so W_V and W_O have 1; b has 2 and meets one of q and k, so W_Q and W_K have 3."""
+    scales = np.array([0.01, 0.02, 0.04])
+    order, slopes = ("W_V", "W_O", "W_Q", "W_K"), []
+    for seed in seeds:
+        own = data(chain, seed)
+        sizes = []
+        for scale in scales:
+            w = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, float(scale))
+            got = step(own.train.x.double(), own.target.double(), *w[:4])
+            sizes.append([float(getattr(got, name).norm()) for name in order])
+        slopes.append(np.polyfit(np.log(scales), np.log(sizes), 1)[0])
+    return {"sizes/exponents": np.mean(slopes, 0).tolist(), "sizes/predicted": [1, 1, 3, 3]}
+
+
+def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -> np.ndarray:
+    """Mean loss along SGD on the SUM over positions, as equation 9 is printed, at the stated rate; float64.
+
+    ``(steps,)``, or up to the first loss above :data:`LOST` times that of the start: what a run does after it has diverged is decided by rounding.
+    """
+    own = data(chain, seed)
+    x, target = own.train.x.double(), own.target.double()
+    weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
+    losses: list[float] = []
+    for _ in range(steps):
+        got = step(x, target, *weights)
+        losses.append(float(got.loss))
+        if not losses[-1] <= LOST * losses[0]:
+            break
+        weights = [p - rate * len(x) * getattr(got, name) for p, name in zip(weights, MATRICES, strict=True)]
+    return np.array(losses)

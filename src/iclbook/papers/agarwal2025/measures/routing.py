@@ -1,0 +1,330 @@
+"""Section 9 of agarwal2025 measured by autograd in double precision: which mechanisms route, and which conjectured gradients are exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import grad, hessian, jacrev
+from torch.nn.functional import softplus
+
+from ....models.lstm import lstm_scan
+from ....models.selective_ssm import selective_scan
+from ..theory import routing as theory
+
+Values = dict[str, bool | float | list[float]]
+#: Random networks that every statement is tried on.
+DRAWS = 200
+MECHANISMS = ("softmax", "ssm", "normalised")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A random input sequence ``x (D, T)`` and random parameters of every mechanism, in double precision.
+
+    Attributes:
+        x: inputs.
+        values: ``W_V (V, D)``.
+        theta: routing parameters by mechanism; ``ssm`` and ``normalised`` share theirs.
+        read: ``W_O (C, V)``.
+        labels: ``(T,)`` classes.
+    """
+
+    x: Tensor
+    values: Tensor
+    theta: dict[str, dict[str, Tensor]]
+    read: Tensor
+    labels: Tensor
+
+
+def draw(seed: int, n_states: int | None = None) -> Draw:
+    """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
+    g = torch.Generator().manual_seed(seed)
+
+    def size(low: int, high: int) -> int:
+        return int(torch.randint(low, high + 1, (1,), generator=g))
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=g, dtype=torch.float64) / math.sqrt(shape[-1])
+
+    d, v, k, c, t = size(4, 5), size(2, 4), size(2, 3), size(2, 4), size(4, 7)
+    n = size(2, 3) if n_states is None else n_states
+    theta = {
+        "softmax": {"query": normal(k, d), "key": normal(k, d)},
+        "ssm": {
+            "step": normal(v, d),
+            "rate": torch.rand(v, n, generator=g, dtype=torch.float64),
+            "to_b": normal(n, d),
+            "to_c": normal(n, d),
+        },
+        "lstm": {"drive": normal(4 * v, d), "recurrent": normal(4 * v, v)},
+    }
+    theta["normalised"] = theta["ssm"]
+    x = torch.randn(d, t, generator=g, dtype=torch.float64)
+    labels = torch.randint(0, c, (t,), generator=g)
+    return Draw(x, normal(v, d), theta, normal(c, v), labels)
+
+
+# -- the mechanisms: outputs by their own recurrence, weights by the closed form ---------------------------------------
+
+
+def ssm_parts(p: dict[str, Tensor], x: Tensor, positive: bool = False) -> tuple[Tensor, ...]:
+    """``(Delta, A, B, C)`` of equation 48 for inputs ``x (D, T)``; ``positive`` B and C for the normalised variant."""
+    b, c = p["to_b"] @ x, p["to_c"] @ x
+    if positive:
+        b, c = softplus(b), softplus(c)
+    return softplus(p["step"] @ x), -torch.exp(p["rate"]), b, c
+
+
+def weights(mechanism: str, p: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Routing weights ``(T, T)`` or ``(V, T, T)`` from the closed forms."""
+    if mechanism == "softmax":
+        return torch.softmax(scores(p, x), -1)
+    if mechanism == "lstm":
+        gates = lstm_scan(p["drive"] @ x, p["recurrent"])
+        return theory.lstm_weights(gates["i"], gates["f"])
+    w = theory.ssm_weights(*ssm_parts(p, x, mechanism == "normalised"))
+    return theory.normalised(w) if mechanism == "normalised" else w
+
+
+def scores(p: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Causal scores ``(T, T)`` (equation 4)."""
+    s = (p["query"] @ x).T @ (p["key"] @ x) / math.sqrt(p["query"].shape[0])
+    return s.masked_fill(theory.causal(x.shape[1], x) == 0, -torch.inf)
+
+
+def output(mechanism: str, p: dict[str, Tensor], x: Tensor, v: Tensor) -> Tensor:
+    """Outputs ``(V, T)`` for values ``v (V, T)``: the softmax average, or the recurrence itself, never the weights of the closed form."""
+    if mechanism == "softmax":
+        return v @ torch.softmax(scores(p, x), -1).T
+    delta, a, b, c = ssm_parts(p, x, mechanism == "normalised")
+    out = selective_scan(v, delta, a, b, c)
+    return out / selective_scan(torch.ones_like(v), delta, a, b, c) if mechanism == "normalised" else out
+
+
+def loss_of(d: Draw, out: Tensor) -> Tensor:
+    """Cross-entropy summed over positions (equation 9)."""
+    return torch.nn.functional.cross_entropy((d.read @ out).T, d.labels, reduction="sum")
+
+
+def _flat(p: dict[str, Tensor]) -> Tensor:
+    return torch.cat([part.flatten() for part in p.values()])
+
+
+def _unflat(p: dict[str, Tensor], flat: Tensor) -> dict[str, Tensor]:
+    parts = flat.split([part.numel() for part in p.values()])
+    return {name: part.reshape(p[name].shape) for name, part in zip(p, parts, strict=True)}
+
+
+def _finite(s: Tensor) -> Tensor:
+    """Scores with 0 where masked, for derivatives."""
+    return s.masked_fill(torch.isinf(s), 0.0)
+
+
+# -- conjectures 9.2 and 9.3 ------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=3 * DRAWS)
+def drawn_gradients(seed: int, mechanism: str) -> dict[str, Tensor]:
+    """:func:`gradients_of_routing` of a draw, computed once for the figure and for the records."""
+    return gradients_of_routing(draw(seed), mechanism)
+
+
+def gradients_of_routing(d: Draw, mechanism: str) -> dict[str, Tensor]:
+    """``exact``: autograd through the mechanism itself; the candidate forms of Conjecture 9.2, each ``(P,)``."""
+    p, v = d.theta[mechanism], d.values @ d.x
+    flat = _flat(p)
+    exact = grad(lambda t: loss_of(d, output(mechanism, _unflat(p, t), d.x, v)))(flat)
+    u = grad(lambda out: loss_of(d, out))(output(mechanism, p, d.x, v))  # (V, T)
+    w = weights(mechanism, p, d.x)
+    dw = jacrev(lambda t: weights(mechanism, _unflat(p, t), d.x))(flat)
+    b = u.T @ v if w.dim() == 2 else u[:, :, None] * v[:, None, :]  # dL/dw_ij
+    found = {
+        "exact": exact,
+        "printed": theory.conjecture_9_2(w, b, dw),
+        "advantage": theory.advantage_form(w, b, dw),
+        "chain": theory.chain(b, dw),
+        "baseline": theory.baseline_cost(w, b, dw),
+    }
+    if mechanism == "softmax":
+        ds = jacrev(lambda t: _finite(scores(_unflat(p, t), d.x)))(flat)
+        found["scores"] = theory.score_form(w, b, ds)
+    return found
+
+
+def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[str, Tensor]:
+    """``exact``: autograd; ``printed``: Conjecture 9.3, for ``W_V``. ``shared``: the SSM's Delta, B and C are made from ``W_V x`` too."""
+    p, v = d.theta[mechanism], d.values @ d.x
+    if shared:  # routing parameters that read the V values instead of the D inputs
+        p = {k: m if k == "rate" else m[:, : v.shape[0]] for k, m in p.items()}
+
+    def run(w_v: Tensor) -> Tensor:
+        values = w_v @ d.x
+        return output(mechanism, p, values if shared else d.x, values)
+
+    exact = grad(lambda w_v: loss_of(d, run(w_v)))(d.values)
+    u = grad(lambda out: loss_of(d, out))(run(d.values))
+    w = weights(mechanism, p, v if shared else d.x)
+    return {"exact": exact.flatten(), "printed": theory.conjecture_9_3(w, u, d.x).flatten()}
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    """``|a - b| / |b|``."""
+    return float((a - b).norm() / b.norm())
+
+
+def off_multiple(form: Tensor, exact: Tensor) -> float:
+    """Distance of ``exact`` from the nearest multiple of ``form``, relative: 0 if they are proportional, 1 if orthogonal."""
+    return float((exact - (form @ exact) / (form @ form) * form).norm() / exact.norm())
+
+
+def cosine(a: Tensor, b: Tensor) -> float:
+    """Cosine of two vectors."""
+    return float(a @ b / (a.norm() * b.norm()))
+
+
+def cosines(draws: int = DRAWS) -> dict[str, dict[str, np.ndarray]]:
+    """Cosine of each candidate form with the exact gradient, ``mechanism -> form -> (draws,)``."""
+    found = {m: {form: np.zeros(draws) for form in ("printed", "advantage", "chain")} for m in MECHANISMS}
+    for seed in range(draws):
+        for m in MECHANISMS:
+            forms = drawn_gradients(seed, m)
+            for form in found[m]:
+                found[m][form][seed] = cosine(forms[form], forms["exact"])
+    return found
+
+
+def conjecture_9_2_records(draws: int = DRAWS) -> Values:
+    """Distances of the printed form and of the form without ``w_ij`` from the gradient; the exact identities."""
+    every = {m: [drawn_gradients(seed, m) for seed in range(draws)] for m in MECHANISMS}
+    found: Values = {}
+    for m in ("softmax", "ssm"):
+        for form in ("printed", "advantage"):
+            found[f"conj92/{m}/{form}"] = max(off_multiple(g[form], g["exact"]) for g in every[m])
+    found["q92/chain"] = max(relative(g["chain"], g["exact"]) for m in MECHANISMS for g in every[m])
+    found["q92/scores"] = max(relative(g["scores"], g["exact"]) for g in every["softmax"])
+    found["q92/baseline"] = max(relative(g["baseline"], g["exact"] - g["advantage"]) for g in every["ssm"])
+    found["q92/normalised"] = max(relative(g["advantage"], g["exact"]) for g in every["normalised"])
+    for form in ("printed", "advantage"):
+        middle = [
+            float(np.median([cosine(g[form], g["exact"]) for g in every[m]])) for m in ("softmax", "ssm")
+        ]
+        found[f"q92/{form}_cosine"] = middle if form == "printed" else middle[1]
+    found["routing/draws"] = draws
+    return found
+
+
+def conjecture_9_3_records(draws: int = DRAWS) -> Values:
+    """Distances of the printed form from the gradient of the value projection."""
+    cases: dict[str, tuple[str, bool]] = {
+        "conj93/softmax/own": ("softmax", False),
+        "conj93/ssm/own": ("ssm", False),
+        "conj93/ssm/shared": ("ssm", True),
+    }
+    found: Values = {}
+    for key, (mechanism, shared) in cases.items():
+        pairs = [gradients_of_values(draw(seed), mechanism, shared) for seed in range(draws)]
+        found[key] = max(off_multiple(g["printed"], g["exact"]) for g in pairs)
+        if shared:
+            found["conj93/ssm/shared_cosine"] = float(
+                np.median([cosine(g["printed"], g["exact"]) for g in pairs])
+            )
+    return found
+
+
+# -- definition 9.1 ---------------------------------------------------------------------------------------------------
+
+
+def identity_records(draws: int = DRAWS) -> Values:
+    """``o_i = sum_j w_ij x_j`` for the SSM and ``c_i = sum_j w_ij g_j`` for the LSTM: largest relative errors."""
+    ssm, lstm = [], []
+    for seed in range(draws):
+        d = draw(seed)
+        v = d.values @ d.x
+        out = output("ssm", d.theta["ssm"], d.x, v)
+        ssm.append(relative(torch.einsum("wij,wj->wi", weights("ssm", d.theta["ssm"], d.x), v), out))
+        gates = lstm_scan(d.theta["lstm"]["drive"] @ d.x, d.theta["lstm"]["recurrent"])
+        w = theory.lstm_weights(gates["i"], gates["f"])
+        lstm.append(relative(torch.einsum("wij,wj->wi", w, gates["g"]), gates["c"]))
+    return {"routing/ssm_identity": max(ssm), "routing/lstm_identity": max(lstm)}
+
+
+def _last_pair(mechanism: str, d: Draw) -> tuple[Callable[[Tensor], Tensor], int]:
+    """``x -> w_ij`` of the last reader and the position two before it, one number for each channel; and j."""
+    j = d.x.shape[1] - 3
+
+    def weight(x: Tensor) -> Tensor:
+        w = weights(mechanism, d.theta[mechanism], x)
+        return w[..., -1, j].reshape(-1)
+
+    return weight, j
+
+
+#: What is recorded of each mechanism by :func:`definition_records`.
+RECORDED = {
+    "attention": ("outside", "row_error", "content", "interaction"),
+    "ssm": ("outside", "row_error", "content", "others", "interaction"),
+    "ssm_one": ("interaction",),
+    "lstm": ("outside", "row_error", "others", "interaction"),
+}
+
+
+def definition_records(draws: int = 60) -> Values:
+    """Ranges, row sums and dependence on content of the weights of attention, SSM (also with one state) and LSTM.
+
+    ``outside``: share of weights outside [0, 1]. ``row_error``: distance of a row's sum from 1, the largest for attention, else the median.
+    ``content``: how w_ij moves with x_i and x_j (the smaller of the two, smallest over draws), ``others``: with what stands before j (largest).
+    ``interaction``: mixed second derivative of log w_ij by x_i and x_j, median over draws (for one state the largest).
+    """
+    found: Values = {}
+    for name, recorded in RECORDED.items():
+        mechanism = {"attention": "softmax", "ssm_one": "ssm"}.get(name, name)
+        every = [draw(seed, 1 if name == "ssm_one" else None) for seed in range(draws)]
+        each = {kind: [_kinds(mechanism, d, kind) for d in every] for kind in recorded}
+        for kind, values in each.items():
+            by_draw = torch.stack(values) if values[0].dim() == 0 else torch.cat(values)
+            largest = (kind, name) in {
+                ("row_error", "attention"),
+                ("interaction", "ssm_one"),
+            } or kind == "others"
+            reduce = by_draw.max if largest else by_draw.min if kind == "content" else by_draw.median
+            found[f"routing/{name}/{kind}"] = (by_draw.mean() if kind == "outside" else reduce()).item()
+    return found
+
+
+def _kinds(mechanism: str, d: Draw, kind: str) -> Tensor:
+    """One of the measures of :func:`definition_records` on one draw."""
+    weight, j = _last_pair(mechanism, d)
+    if kind in ("outside", "row_error"):
+        w = weights(mechanism, d.theta[mechanism], d.x)
+        if kind == "row_error":
+            return (w.sum(-1) - 1).abs().flatten()
+        kept = w[..., theory.causal(d.x.shape[1], d.x) > 0]  # only positions that are read
+        return ((kept < 0) | (kept > 1)).double().mean()
+    if kind == "interaction":
+        mixed = hessian(lambda x: weight(x).abs().log())(d.x)  # (V, D, T, D, T)
+        return mixed[:, :, -1, :, j].abs().max()
+    slope = jacrev(weight)(d.x).abs().amax((0, 1))  # (T,) largest over channels and entries of x_m
+    return torch.minimum(slope[-1], slope[j]) if kind == "content" else slope[:j].max()
+
+
+# -- numbers quoted from Paper I ----------------------------------------------------------------------------------------
+
+
+def random_cosine(dimension: float) -> float:
+    """Mean absolute cosine of two random directions, ``Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2))``."""
+    return math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension + 1) / 2)) / math.sqrt(math.pi)
+
+
+def key_cosine_records() -> Values:
+    """What random vectors have at the widths of the published code, and the dimension at which they have the printed 0.08."""
+    low, high = 2.0, 1e4
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if random_cosine(middle) > 0.08 else (low, middle)
+    return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": low}

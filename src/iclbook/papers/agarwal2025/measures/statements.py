@@ -1,0 +1,182 @@
+"""Every prose statement of agarwal2025 about a sign, tried on many heads: fresh ones and ones in the middle of training.
+
+What a statement says happens is measured on the network itself, by autograd or by a small change of the quantity it speaks of. Statements that paraphrase
+one formula (scores, values) then hold as surely as the formula does; each share is recorded so that a wrong formula would show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..theory import Weights, updates
+from ..theory import gradients as closed
+from . import toy
+from .cases import Case, random_case, rank_correlation
+from .exact import autograd
+
+#: Size of the small changes; quantities below ``CLEAR`` times the largest of their kind are too close to zero for a sign.
+SMALL, CLEAR = 1e-5, 1e-3
+
+
+def cases(n: int = 200, trained: int = 60) -> Iterator[Case]:
+    """Random heads, and toy runs after 0, 20 and 60 steps (initial scale 0.3, rate 0.3)."""
+    for index in range(n):
+        yield random_case(index)
+    run = toy.train(range(trained // 3), 0.3, 0.3)
+    for step in (0, 20, 60):
+        for r in range(trained // 3):
+            yield Case(run.x[r], run.y[r], Weights(*[p[r] for p in run.weights[step]]), None)
+
+
+def _clear(a: Tensor, among: Tensor | None = None) -> Tensor:
+    """Where ``a`` is clearly not zero (among the entries ``among``)."""
+    sizes = a.abs() if among is None else a.abs() * among
+    return sizes > CLEAR * sizes.max().clamp(min=1e-300)
+
+
+class Tally:
+    """Counts how often statements hold."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, list[Tensor]] = {}
+
+    def add(self, name: str, holds: Tensor, where: Tensor | None = None) -> None:
+        """``holds`` at the entries ``where``."""
+        self._held.setdefault(name, []).append((holds if where is None else holds[where]).flatten())
+
+    def shares(self) -> dict[str, float]:
+        """Share of all entries at which each statement held."""
+        return {name: float(torch.cat(parts).double().mean()) for name, parts in self._held.items()}
+
+
+def _losses(case: Case, v: Tensor, s: Tensor) -> Tensor:
+    *_, logits, _ = closed.attend(s, v, case.w.W_O, case.w.b, case.mask)
+    return closed.losses(logits, case.y)
+
+
+def signs(n: int = 200) -> dict[str, float]:
+    """Claims ``signs`` and the prose questions of sections 1 to 5: shares of cases in which each statement holds."""
+    tally = Tally()
+    correlations = []
+    for case in cases(n):
+        f = closed.forward(case.x, case.w, case.mask)
+        truth = autograd(case)
+        u, ds = truth["g"], truth["s"]
+        b = closed.compatibility(u, f.v)
+        a = closed.advantage(f.alpha, b)
+        see = f.alpha > 1e-9
+        sure = see & _clear(a, see) & _clear(ds)
+        _routing(tally, case, f, b, a, ds, see, sure)
+        _values(tally, case, f, u, truth["v"], a, see)
+        _outputs(tally, case, f, u)
+        printed = b - closed.baseline(f.alpha, b)[:, None]  # A^adv of section 8.1
+        if int(see.sum()) > 3:
+            correlations.append(abs(rank_correlation(printed[see], ds[see])))
+    return tally.shares() | {"prose/predicts": float(np.median(correlations))}
+
+
+def _routing(
+    tally: Tally, case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, see: Tensor, sure: Tensor
+) -> None:
+    """Statements about scores and attention: sections 3.3, 3.4, 4.1 and 5.1."""
+    tally.add("signs/scores", (-ds).sign() == a.sign(), sure)
+    before = _losses(case, f.v, f.s)
+    logits = closed.attend(f.s, f.v, case.w.W_O, case.w.b, case.mask)[2]
+    for j in range(len(case.x)):
+        more = logits + SMALL * (
+            f.v[j] @ case.w.W_O.mT
+        )  # alpha_ij a little larger for every i, the others as they are
+        change = closed.losses(more, case.y) - before
+        tally.add("signs/alpha", change.sign() == b[:, j].sign(), see[:, j] & _clear(b)[:, j])
+        s = f.s.clone()
+        s[:, j] += SMALL
+        gained = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)[0][:, j] > f.alpha[:, j]
+        lowers = _losses(case, f.v, s) < before
+        tally.add("signs/advantage", lowers & gained, sure[:, j] & (a[:, j] > 0))
+    stepped = closed.attend(f.s - SMALL * ds / ds.abs().max(), f.v, case.w.W_O, case.w.b, case.mask)[0]
+    moved = stepped - f.alpha
+    clear = sure & _clear(moved)
+    tally.add("signs/mass", moved < 0, clear & (a < 0))
+    worse = sure & (a < 0)
+    together = (moved * worse).sum(-1)  # what all worse-than-average positions of a query gain
+    tally.add("signs/mass_total", together < 0, _clear(together))
+    e_step = (f.alpha.log() - SMALL * b / b.abs().max()).softmax(-1) - f.alpha
+    tally.add("estep/mass", moved.sign() == e_step.sign(), clear & _clear(e_step))
+    e_together = (e_step * worse).sum(-1)
+    tally.add("estep/mass_total", together.sign() == e_together.sign(), _clear(together) & _clear(e_together))
+
+
+def _value_slope(case: Case, v: Tensor, s: Tensor) -> Tensor:
+    """``dL/dv`` by autograd at these values and scores."""
+    v = v.clone().requires_grad_()
+    return torch.autograd.grad(_losses(case, v, s).sum(), v)[0]
+
+
+def _values(
+    tally: Tally, case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, see: Tensor
+) -> None:
+    """Statements about values: sections 1.1, 3.2, 4.2 and 4.4; ``u`` and ``slope`` = dL/dv are autograd's."""
+    u_bar = f.alpha.mT @ u
+    dv = -SMALL * slope
+    along = (dv * u_bar).sum(-1)
+    tally.add("signs/values", along < 0, _clear(along))
+    tally.add("prose/toward", along > 0, _clear(along))
+    tally.add("prose/toward_needs", (dv * -u_bar).sum(-1) > 0, _clear(along))
+    usage = f.alpha.sum(0)
+    middle = f.alpha.mT @ f.g / usage[:, None]
+    toward = (dv * (middle - f.v)).sum(-1)
+    tally.add("prose/toward_contexts", toward > 0, _clear(toward))
+    tally.add("signs/average", (usage - 1).abs() < 1e-6)
+    before = _losses(case, f.v, f.s)
+    for j in range(len(case.x)):
+        v = f.v.clone()
+        v[j] += dv[j]
+        change = _losses(case, v, f.s) - before
+        tally.add("prose/joint_sum", change.sum()[None] < 0, _clear(along)[j][None])
+        tally.add("prose/joint_all", change < 0, see[:, j] & _clear(change))
+        i = int(f.alpha[:, j].argmax())  # the heaviest user, made a little heavier
+        heavier = f.s.clone()
+        heavier[i, j] += 1e-3
+        further = (slope[j] - _value_slope(case, f.v, heavier)[j]) @ u[i]  # change of the step along u_i
+        tally.add("signs/feedback2", (further < 0)[None], (see[i, j] & _clear(u.norm(dim=-1))[i])[None])
+        own = closed.advantage(f.alpha, closed.compatibility(u, v))[:, j] - a[:, j]  # errors as they were
+        pairs = see[:, j] & (a > 0)[:, j] & _clear(a, see)[:, j] & _clear(own)
+        tally.add("signs/own", own > 0, pairs)
+        tally.add("signs/feedback3_own", own > 0, pairs & (u @ dv[j] < 0))
+    moved = f.v + SMALL * dv / dv.abs().max()
+    alpha, _, _, p = closed.attend(f.s, moved, case.w.W_O, case.w.b, case.mask)
+    later = closed.advantage(alpha, closed.compatibility(closed.upstream(p, case.y, case.w.W_O), moved))
+    grows = later - a
+    held = closed.advantage(f.alpha, closed.compatibility(u, moved)) - a  # the errors as they were
+    tally.add("signs/feedback3_held", held > 0, see & (a > 0) & _clear(a, see) & _clear(held, see))
+    tally.add("signs/feedback3", grows > 0, see & (a > 0) & _clear(a, see) & _clear(grows, see))
+
+
+def _outputs(tally: Tally, case: Case, f: closed.Forward, u: Tensor) -> None:
+    """Section 3.1: what moving a context along ``-u_i`` does."""
+    logits = (f.g - SMALL * u) @ case.w.W_O.mT + case.w.b
+    change = closed.losses(logits, case.y) - closed.losses(f.logits, case.y)
+    tally.add("prose/u_loss", change < 0, _clear(change))
+    correct = (logits - f.logits).gather(-1, case.y[:, None])[:, 0]
+    tally.add("prose/u_logit", correct > 0, _clear(correct))
+
+
+def repeated_e_step(n: int = 40, steps: int = 400) -> dict[str, float]:
+    """Section 5.1: an E-step, done again, changes nothing; score steps at frozen values go on. Effective positions they leave, over those of the E-step's answer."""
+    ratios = []
+    for index in range(n):
+        case = random_case(index)
+        f = closed.forward(case.x, case.w, case.mask)
+        b = closed.compatibility(closed.upstream(f.p, case.y, case.w.W_O), f.v)
+        answer = (f.alpha.log() - b).softmax(-1)
+        s = f.s.clone()
+        for _ in range(steps):
+            alpha = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)[0]
+            s = s + updates.score_step(alpha, b, 10.0 / max(float(b.abs().max()), 1e-12))
+        alpha = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)[0]
+        ratios.append(float(toy.effective_positions(alpha) / toy.effective_positions(answer)))
+    return {"estep/positions": float(np.median(ratios))}

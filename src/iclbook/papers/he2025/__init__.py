@@ -1,0 +1,11 @@
+"""He et al., "In-Context Linear Regression Demystified": the runs behind every figure."""
+
+from __future__ import annotations
+
+from ...training.catalogue import Catalogue
+from .runs.studies import studies
+
+__all__ = ["results", "studies", "train"]
+
+_catalogue = Catalogue("he2025", studies)
+results, train = _catalogue.results, _catalogue.train

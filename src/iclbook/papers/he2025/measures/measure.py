@@ -1,0 +1,95 @@
+"""What is measured on the trained runs of he2025."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from ....models import Attention, ReducedAttention, attend
+from ....training import History
+from ....training.groups import generator
+from ....training.study import Study
+
+#: Seed and purpose of evaluation prompts; purposes 0 and 1 belong to training.
+EVAL_SEED, EVAL_PURPOSE = 2025, 2
+#: Context lengths at which the published code evaluates.
+LENGTHS = tuple(range(10, 101, 5))
+EVAL_BATCH = 1024
+
+
+def _spec(study: Study, name: str):
+    return next(g for g in study.groups if g.name == name)
+
+
+def _predict(
+    study: Study, name: str, circuits: dict[str, torch.Tensor], context: torch.Tensor, query: torch.Tensor
+) -> torch.Tensor:
+    """Predictions ``(N, B)`` of one run from its stored circuits."""
+    spec = _spec(study, name)
+    model = spec.model(**dict(spec.kwargs))
+    if isinstance(model, ReducedAttention):
+        with torch.no_grad():
+            model.omega.copy_(circuits["omega"])
+            model.mu.copy_(circuits["mu"])
+            return model(context, query)
+    assert isinstance(model, Attention)
+    return attend(model.scale * circuits["kq"], circuits["ov"], context, query, model.activation)
+
+
+def squared_errors(
+    study: Study, histories: dict[str, History], length: int, n_batches: int
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Mean squared error of every run's final circuits on fresh prompts of one length, all runs on the same prompts.
+
+    Returns:
+        ``group -> (mean (R,), standard error (R,))``; linear attention divides by the length of the context it sees.
+    """
+    task = dataclasses.replace(study.task, L=length)
+    g = generator(EVAL_SEED, EVAL_PURPOSE)
+    sums = {name: np.zeros((2, h.loss.shape[1])) for name, h in histories.items()}
+    normals = torch.empty(task.normals, EVAL_BATCH)
+    for _ in range(n_batches):
+        batch = task.batch(normals.normal_(generator=g))
+        for name, history in histories.items():
+            for r in range(history.loss.shape[1]):
+                circuits = {k: torch.from_numpy(v[-1, r]) for k, v in history.circuits.items()}
+                error = (
+                    ((_predict(study, name, circuits, batch.context, batch.query) - batch.target) ** 2)
+                    .sum(0)
+                    .double()
+                )
+                sums[name][:, r] += error.sum().item(), (error**2).sum().item()
+    n = n_batches * EVAL_BATCH
+    out = {}
+    for name, (first, second) in sums.items():
+        mean = first / n
+        out[name] = (mean, np.sqrt(np.maximum(second / n - mean**2, 0) / n))
+    return out
+
+
+def error_by_length(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
+    """ICL error of the final circuits against the context length (Figures 2.4, 2.5, 4.1).
+
+    Returns:
+        ``<group>/lengths`` ``(n,)``, ``<group>/error`` and ``<group>/error_se`` ``(n, R)``.
+    """
+    n_batches = 64 if study.steps >= 100_000 else 4
+    lengths = LENGTHS if study.steps >= 100_000 else (10, 40, 100)
+    per_length = [squared_errors(study, histories, length, n_batches) for length in lengths]
+    arrays: dict[str, np.ndarray] = {}
+    for name in histories:
+        arrays[f"{name}/lengths"] = np.array(lengths)
+        arrays[f"{name}/error"] = np.stack([e[name][0] for e in per_length])
+        arrays[f"{name}/error_se"] = np.stack([e[name][1] for e in per_length])
+    return arrays
+
+
+def final_multitask_error(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
+    """Error of the final circuits at the training length, summed over tasks: ``<group>/error`` and ``error_se`` ``(R,)``."""
+    errors = squared_errors(study, histories, study.task.L, 64 if study.steps >= 100_000 else 4)
+    arrays: dict[str, np.ndarray] = {}
+    for name, (mean, se) in errors.items():
+        arrays[f"{name}/error"], arrays[f"{name}/error_se"] = mean, se
+    return arrays

@@ -1,0 +1,161 @@
+"""What is measured on the regularised heads: section 9.6 of nagy2026."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....store import Results
+from ....training.study import Study
+from ..runs.studies import CONFIGURATIONS
+from .one_layer import common_error, final_errors, inside, rates_of
+from .testing import nearest_z, one_sample_t
+
+#: What the document prints: baseline, regularised.
+ROUND_1 = {
+    "tiny_strong": (3.20, 3.29),
+    "small_strong": (2.70, 2.67),
+    "small_medium": (1.13, 1.12),
+    "base_strong": (0.81, 0.79),
+    "wide_spectrum": (5.36, 5.41),
+    "8heads_tiny": (2.47, 2.46),
+}
+ROUND_3 = {"baseline": (3.81, 1.31), "diverse": (3.84, 1.32), "oracle": (3.94, 1.34)}
+#: Readings of ``wide_spectrum``, whose spectrum is not printed: key -> the runs that stand for it. With section 9.1's spectrum it is the same
+#: model, task and weight of the regulariser as ``small_medium``.
+WIDE_READINGS = {"wide": "wide_spectrum", "same": "small_medium"}
+
+
+@dataclass(frozen=True)
+class DiversityRuns:
+    """Rounds 1 and 2 of section 9.6: configuration -> errors ``(rates, seeds)`` without and with the regulariser, and the relative standard error
+    that all runs share, being measured on the same prompts."""
+
+    rates: list[float]
+    base: dict[str, np.ndarray]
+    diverse: dict[str, np.ndarray]
+    round_2: tuple[np.ndarray, np.ndarray]
+    common: dict[str, float]
+
+    def improvement(self, name: str) -> np.ndarray:
+        """Per cent by which the regulariser lowers the error of the same seed, ``(rates, seeds)``."""
+        return 100 * (1 - self.diverse[name] / self.base[name])
+
+
+def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Results) -> DiversityRuns:
+    """Errors at 3,000 steps; of ``base_strong`` also at the end (round 2)."""
+    base, diverse = {}, {}
+    for name, (width, heads, _) in CONFIGURATIONS.items():
+        base[name] = final_errors(study, results, f"base_w{width}_h{heads}", step=-2)
+        diverse[name] = final_errors(study, results, name, step=-2)
+    base["wide_spectrum"] = final_errors(wide, wide_results, "base_w32_h4")
+    diverse["wide_spectrum"] = final_errors(wide, wide_results, "wide_spectrum")
+    round_2 = tuple(final_errors(study, results, group) for group in ("base_w64_h4", "base_strong"))
+    order, shared = list(ROUND_1), common_error(study)
+    common = dict.fromkeys(order, shared) | {"wide_spectrum": common_error(wide)}
+    return DiversityRuns(
+        rates_of(study, "base_strong"),
+        {n: base[n] for n in order},
+        {n: diverse[n] for n in order},
+        round_2,
+        common,
+    )
+
+
+def diversity_records(runs: DiversityRuns) -> dict:
+    """What decides rounds 1 and 2 of claim 9.6."""
+    improvements = {name: runs.improvement(name) for name in CONFIGURATIONS}
+    second = 100 * (1 - runs.round_2[1] / runs.round_2[0])
+    printed = {name: 100 * (1 - b / a) for name, (a, b) in ROUND_1.items()}
+    same = runs.base["small_strong"]  # the very runs of small_medium's baseline too
+    gap = abs(ROUND_1["small_strong"][0] - ROUND_1["small_medium"][0]) / ROUND_1["small_strong"][0]
+    wide: dict = {}
+    for reading, stands in WIDE_READINGS.items():
+        change = runs.improvement(stands)
+        wide |= {
+            f"9.6/{reading}/t": one_sample_t(change).tolist(),
+            f"9.6/{reading}/z": nearest_z(printed["wide_spectrum"], change),
+            f"9.6/{reading}/base_z": _base_z(runs, "wide_spectrum", stands),
+            f"9.6/{reading}/base": runs.base[stands].mean(1).tolist(),
+        }
+    bases = [_base_z(runs, name, name) for name in CONFIGURATIONS]
+    widest = min(wide[f"9.6/{reading}/base_z"] for reading in WIDE_READINGS)
+    return wide | {
+        "9.6/round1_t": [float(t) for i in improvements.values() for t in one_sample_t(i)],
+        "9.6/round1_z": [nearest_z(printed[name], i) for name, i in improvements.items()],
+        "9.6/base_z": bases,
+        "9.6/bases_off": sum(z > 2.8 for z in (*bases, widest)),
+        "9.6/bases": [float(e) for name in CONFIGURATIONS for e in runs.base[name].mean(1)],
+        "9.6/round2_t": one_sample_t(second).tolist(),
+        "9.6/round2_mean": second.mean(1).tolist(),
+        "9.6/round2_wins": (second > 0).mean(1).tolist(),
+        "9.6/seeds": second.shape[1],
+        "q-unstated/same_baseline": float(gap / (same.std(1, ddof=1) / same.mean(1)).max()),
+    }
+
+
+def _base_z(runs: DiversityRuns, printed: str, stands: str) -> float:
+    """Distance of a printed baseline from ours at the nearest rate, in standard deviations."""
+    return nearest_z(ROUND_1[printed][0], runs.base[stands], runs.common[stands])
+
+
+def diversity_rows(runs: DiversityRuns) -> list[dict[str, str]]:
+    """A table of round 1: printed baseline and change, and ours at each rate (mean over seeds, t of the improvement)."""
+    rows = []
+    for name, stands in [*((n, n) for n in runs.base), ("wide_spectrum", "small_medium")]:
+        improvement, base = runs.improvement(stands), runs.base[stands]
+        reading = " (own spectrum)" if stands == name else " (9.1's spectrum)"
+        before, after = ROUND_1[name]
+        rows.append(
+            {
+                "configuration": name + (reading if name == "wide_spectrum" else ""),
+                "printed": f"{before:.2f}",
+                "ours": ", ".join(
+                    f"{m:.2f} ± {s:.2f}" for m, s in zip(base.mean(1), base.std(1, ddof=1), strict=True)
+                ),
+                "printed change": f"{100 * (1 - after / before):+.1f}",
+                "our change": ", ".join(
+                    f"{m:+.1f} (t = {t:.1f})"
+                    for m, t in zip(improvement.mean(1), one_sample_t(improvement), strict=True)
+                ),
+            }
+        )
+    return rows
+
+
+def balanced_runs(study: Study, results: Results) -> dict[str, dict[str, np.ndarray]]:
+    """Round 3: condition -> ``all`` and ``low`` errors ``(rates, seeds)``; ``common``: their shared relative standard errors."""
+    probes: Sequence[tuple[str, str]] = (("all", "n16"), ("low", "low"))
+    return {
+        condition: {name: final_errors(study, results, condition, probe) for name, probe in probes}
+        for condition in ROUND_3
+    } | {"common": {name: np.array(common_error(study, probe)) for name, probe in probes}}
+
+
+def balanced_records(runs: dict[str, dict[str, np.ndarray]]) -> dict:
+    """What decides round 3 of claim 9.6."""
+    base, diverse, oracle = (runs[name]["all"] for name in ROUND_3)
+    errors = np.stack([base.mean(1), diverse.mean(1), oracle.mean(1)])
+    low = runs["baseline"]["low"]
+    return {
+        "9.6/round3_t": one_sample_t(100 * (1 - diverse / base)).tolist(),
+        "9.6/oracle_t": one_sample_t(100 * (oracle / base - 1)).tolist(),
+        "9.6/oracle_change": (100 * (oracle / base - 1)).mean(1).tolist(),
+        "9.6/oracle_worst": [bool(w == 2) for w in errors.argmax(0)],
+        "9.6/oracle_does": _word((oracle / base - 1).mean(1)),
+        "9.6/round3_z": [
+            nearest_z(p, e, float(c))
+            for p, e, c in zip(ROUND_3["baseline"], (base, low), runs["common"].values(), strict=True)
+        ],
+        "9.6/round3_errors": [float(x) for x in (*base.mean(1), *low.mean(1))],
+        **inside("q-unstated/balanced", ROUND_3["baseline"][0], base),
+    }
+
+
+def _word(changes: np.ndarray) -> str:
+    """What changes ``(rates,)`` of an error do, in a word."""
+    if (changes < 0).all():
+        return "lowers"
+    return "raises" if (changes > 0).all() else "lowers at one rate and raises at another"

@@ -1,0 +1,74 @@
+"""Groups whose models measure themselves on fixed prompts while they train, and the losses of nagy2026."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ....tasks import Batch
+from ....tasks.spectral_regression import SpectralRegression
+from ....training import Group
+from ....training.groups import generator, squared_error
+from ....training.study import GroupSpec
+
+#: Seed and purpose of the prompts on which models are measured; purposes 0 and 1 belong to training.
+PROBE_SEED, PROBE_PURPOSE = 2026, 2
+
+
+def penalised_error(model: nn.Module, batch: Batch) -> Tensor:
+    """Mean squared error plus the model's regulariser."""
+    return squared_error(model, batch) + model.penalty()
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Prompts that every run is measured on, drawn once.
+
+    Attributes:
+        task: where they come from (its own context length and spectrum; dropout rows are ignored).
+        n: how many.
+        lengths: names and numbers of context tokens to measure at.
+        low: also measure on queries whose covariates are zero but for this many of the smallest eigenvalues (0: do not).
+    """
+
+    task: SpectralRegression
+    n: int
+    lengths: tuple[int, ...]
+    low: int = 0
+
+    def draw(self) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+        """Name -> ``(context, query, target)``: ``n<length>`` for each length, and ``low``."""
+        normals = torch.randn(self.task.normals, self.n, generator=generator(PROBE_SEED, PROBE_PURPOSE))
+        found = {}
+        batch = self._plain(normals)
+        for length in self.lengths:
+            found[f"n{length}"] = (batch.context[:length], batch.query, batch.target)
+        if self.low:
+            first = self.task.L * self.task.d
+            normals[first : first + self.task.d - self.low] = 0  # the query's other covariates
+            found["low"] = tuple(self._plain(normals))
+        return found
+
+    def _plain(self, normals: Tensor) -> Batch:
+        d, batch = self.task.d, self.task.batch(normals)
+        return Batch(batch.context[:, : d + 1], batch.query[:d], batch.target)
+
+
+@dataclass(frozen=True)
+class ProbedSpec(GroupSpec):
+    """A group whose model's ``circuits()`` measure on ``probes``."""
+
+    probes: Probes | None = None
+
+    def build(self) -> Group:
+        """The group itself, its model watching the probes."""
+        group = super().build()
+        if self.probes is not None:
+            group.model.watch(self.probes.draw())
+        return group
+
+    def describe(self) -> tuple:
+        """The group as plain values, the probes included."""
+        return (*super().describe(), self.probes)

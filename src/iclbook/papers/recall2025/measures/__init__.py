@@ -1,0 +1,1 @@
+"""What is measured, in functions that return the values to record (recall2025)."""

@@ -1,0 +1,233 @@
+"""The dynamics when simplifications A0 to A3 are lifted (recall2025, appendix A.2 and A.6, "Generalizations of the simple model")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import torch
+from torch.func import functional_call, stack_module_state, vmap
+
+from ....models import RecallTransformer
+from ....tasks import AssociativeRecall
+from ....training import Flow, gradient_flow
+from .. import theory
+from .first_jump import R
+from .stages import ACTIVE, Values
+
+ORDER = 3
+Run = dict[str, np.ndarray]
+
+
+def exact_loss(model: RecallTransformer, tokens: torch.Tensor) -> torch.Tensor:
+    """Population dot-product loss: with A1 the scores do not depend on the map f, so the mean over f is closed; ``tokens`` hold every query once."""
+    s = model.response_weights(tokens)  # (n!, n!)
+    right = s.diagonal()
+    return 1 - (right + (s.sum(-1) - right) / model.n_responses).mean()
+
+
+def every_query(model: RecallTransformer) -> torch.Tensor:
+    """Tokens ``(n!, l)`` of one sequence for every query."""
+    task = AssociativeRecall(model.order, model.n_responses)
+    queries = np.arange(task.n_permutations)
+    return torch.tensor(task.sequences(queries, np.zeros((len(queries), len(queries)), dtype=int)))
+
+
+def flow_of(
+    model: RecallTransformer,
+    betas: tuple[float, ...],
+    until: float,
+    event: Callable[[RecallTransformer], float] | None = None,
+) -> Flow:
+    """Exact gradient flow of a model with A1 from ``w = 0`` and these beta, ended where ``event`` passes zero if one is given."""
+    tokens, cut = every_query(model), model.w.numel()
+
+    def gradient(theta: np.ndarray) -> np.ndarray:
+        load(model, theta)
+        grads = torch.autograd.grad(exact_loss(model, tokens), [model.w, model.beta])
+        return np.concatenate([g.numpy().ravel() for g in grads])
+
+    def watch(theta: np.ndarray) -> float:
+        load(model, theta)
+        return event(model)
+
+    return gradient_flow(
+        gradient,
+        np.concatenate([np.zeros(cut), betas]),
+        until,
+        events=[watch] if event else [],
+        stop_at=0 if event else None,
+        method="RK45",
+        rtol=1e-6,
+        atol=1e-10,
+    )
+
+
+def load(model: RecallTransformer, theta: np.ndarray) -> None:
+    """Put the parameters ``(w, beta)`` of a flow into the model."""
+    cut = model.w.numel()
+    with torch.no_grad():
+        model.w.copy_(torch.tensor(theta[:cut].reshape(model.w.shape)))
+        model.beta.copy_(torch.tensor(theta[cut:]))
+
+
+def watched(model: RecallTransformer, flow: Flow) -> Run:
+    """Along a flow, means over the queries.
+
+    Returns:
+        ``times (T,)``; ``loss (T,)``; ``mass (T,)``, second-layer attention on the responses; ``accuracy (T,)``, the share of it on the right one;
+        ``normalised (T,)``, the loss of the output divided by its sum, as A.6 proposes; ``advantage (T, K)`` of the heads; ``beta (T, K)``.
+    """
+    tokens, rows = every_query(model), []
+    with torch.no_grad():
+        for theta in flow.states:
+            load(model, theta)
+            s = model.response_weights(tokens)
+            mass, right = s.sum(-1), s.diagonal()
+            rows.append(
+                np.concatenate(
+                    [
+                        [exact_loss(model, tokens), mass.mean(), (right / mass).mean()],
+                        model.advantage().numpy(),
+                        model.beta.numpy(),
+                    ]
+                )
+            )
+    table, k = np.array(rows), model.n_heads
+    return {
+        "times": flow.times,
+        "loss": table[:, 0],
+        "mass": table[:, 1],
+        "accuracy": table[:, 2],
+        "normalised": (1 - 1 / model.n_responses) * (1 - table[:, 2]),
+        "advantage": table[:, 3 : 3 + k],
+        "beta": table[:, 3 + k :],
+    }
+
+
+def passing(times: np.ndarray, values: np.ndarray, level: float) -> float:
+    """First time at which rising ``values`` reach ``level``, between records by a straight line; inf if never."""
+    above = np.flatnonzero(values >= level)
+    if not len(above) or not above[0]:
+        return float(times[0]) if len(above) else np.inf
+    i = above[0]
+    part = (level - values[i - 1]) / (values[i] - values[i - 1])
+    return float(times[i - 1] + part * (times[i] - times[i - 1]))
+
+
+def lifted(betas: tuple[float, ...] = (0.3, 0.1, 0.03), wait: float = 30.0) -> dict[str, Run]:
+    """All eight ways to keep or lift A0, A2 and A3 on a task of order three with three heads.
+
+    Returns:
+        name -> what ``watched`` says, and ``jumps (2,)``, the times at which the normalised loss passes the middles between plateaus 0, 1 and 1, 2,
+        and ``active (3,)``, those at which the heads become active; inf if never.
+    """
+    task = AssociativeRecall(ORDER, R)
+    middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in (0, 1)]
+    until = wait * theory.jump_limit(ORDER, R) / betas[0]
+    far = 40  # a head that sees every earlier token starts from an attention this much weaker, and is waited for longer
+    found = {}
+    for a0, a2, a3 in product((True, False), repeat=3):
+        model = RecallTransformer(ORDER, R, ORDER, a0=a0, a2=a2, a3=a3)
+        run = watched(model, flow_of(model, betas, until if a0 else far * until))
+        run["jumps"] = np.array([passing(run["times"], -run["normalised"], -m) for m in middles])
+        run["active"] = np.array([passing(run["times"], a, ACTIVE) for a in run["advantage"].T])
+        name = "".join(f" A{i}" for i, kept in ((0, a0), (2, a2), (3, a3)) if not kept).strip() or "none"
+        found[name] = run
+    return found
+
+
+def normalised_difference(seed: int = 0) -> float:
+    """A.6's way without A3, a value matrix that reads responses only and an output divided by its sum, against A3: largest difference of the weights."""
+    kept = RecallTransformer(ORDER, R, ORDER)
+    free = RecallTransformer(ORDER, R, ORDER, a3=False)
+    kept.initialise(torch.Generator().manual_seed(seed))
+    free.load_state_dict(kept.state_dict())
+    tokens = every_query(kept)
+    with torch.no_grad():
+        s = free.response_weights(tokens)
+        return float((s / s.sum(-1, keepdim=True) - kept.response_weights(tokens)).abs().max())
+
+
+def time_scale_without_window(epsilons: tuple[float, ...] = (0.1, 0.03, 0.01)) -> Values:
+    """A0 lifted: time at which the only head becomes active from ``beta_1 = eps``, and its exponent in eps over the last two."""
+    times = []
+    for eps in epsilons:
+        model = RecallTransformer(ORDER, R, ORDER, a0=False)
+        until = 1000 * theory.jump_limit(ORDER, R) / eps
+        flow = flow_of(model, (eps, 0.0, 0.0), until, lambda m: float(m.advantage()[0].detach()) - ACTIVE)
+        times.append(flow.first())
+    slope = np.log(times[-1] / times[-2]) / np.log(epsilons[-1] / epsilons[-2])
+    return {"noA0/exponent": float(slope)}
+
+
+def verdict_values(found: dict[str, Run], separate: float = 1.2) -> Values:
+    """What the claims about the simplifications record: second over first jump and activation with one lifted (0 if one is missing), and counts."""
+
+    def ratio(name: str, kind: str) -> float:
+        first, second = found[name][kind][:2]
+        return float(second / first) if np.isfinite(second) else 0.0
+
+    lifted_names = [name for name in found if name != "none"]
+    values: Values = {}
+    for kind in ("jumps", "active"):
+        keep = {name: ratio(name, kind) > separate for name in lifted_names}
+        values |= {f"full/{name}/{kind}": ratio(name, kind) for name in ("A0", "A2", "A3")}
+        values[f"full/single_{kind}"] = sum(kept for name, kept in keep.items() if " " not in name)
+        values[f"full/joint_{kind}"] = sum(kept for name, kept in keep.items() if " " in name)
+    alone, kept = found["A3"], found["none"]
+    half = {}
+    for name in ("mass", "accuracy"):
+        series = alone[name]
+        half[name] = passing(alone["times"], series, (series[0] + 1) / 2)
+    order = np.append(alone["active"], np.inf)[: ORDER + 1]
+    return {
+        **values,
+        "full/lost": sum(not np.isfinite(run["jumps"][0]) for run in found.values()),
+        "full/A0/longer": float(found["A0"]["jumps"][0] / kept["jumps"][0]),
+        "a3/matching_first": half["accuracy"] / half["mass"],
+        "a3/mass_start": float(alone["mass"][0]),
+        "a3/mass_at_half": float(np.interp(half["accuracy"], alone["times"], alone["mass"])),
+        "a3/active": int(np.isfinite(alone["active"]).sum()),
+        "a3/in_order": bool((np.diff(order[:ORDER]) > 0).all()),
+        "a3/last_over_first": float(order[ORDER - 1] / order[0]) if np.isfinite(order[ORDER - 1]) else 0.0,
+        "idle/kept": int(np.isfinite(kept["active"]).sum()),
+    }
+
+
+def free_matrix(
+    seeds: int, steps: int, a0: bool, scale: float = 0.1, rate: float = 3e-3, batch: int = 64
+) -> dict[str, np.ndarray]:
+    """The whole two-layer model (A1, A2, A3 lifted, and A0 unless kept) with a free ``Q^T K``, trained by Adam on the dot-product loss.
+
+    Returns:
+        ``steps (T,)`` and ``loss (T, seeds)``, the mean over the hundred steps up to each record.
+    """
+    task = AssociativeRecall(ORDER, 2)
+    models = [RecallTransformer(ORDER, 2, ORDER, a0=a0, a1=False, a2=False, a3=False) for _ in range(seeds)]
+    for seed, model in enumerate(models):
+        model.initialise(torch.Generator().manual_seed(seed), scale)
+    params, buffers = stack_module_state(models)  # each (seeds, ...)
+    optimiser = torch.optim.Adam(params.values(), rate)  # works entry by entry: as many optimisers as seeds
+
+    def batch_loss(own: dict, fixed: dict, tokens: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        p = functional_call(models[0], (own, fixed), (tokens,))  # (B, vocabulary)
+        return 1 - p.gather(1, right[:, None]).mean()
+
+    step_losses = vmap(batch_loss)
+    every, kept, total = 100, [], torch.zeros(seeds, dtype=torch.float64)
+    rngs, rows = [np.random.default_rng(seed) for seed in range(seeds)], np.arange(batch)
+    for step in range(1, steps + 1):
+        drawn = [task.sample(batch, rng) for rng in rngs]
+        tokens = torch.tensor(np.stack([task.sequences(q, maps) for q, maps in drawn]))  # (seeds, B, l)
+        right = torch.tensor(np.stack([ORDER + maps[rows, q] for q, maps in drawn]))  # (seeds, B)
+        losses = step_losses(params, buffers, tokens, right)
+        optimiser.zero_grad()
+        losses.sum().backward()
+        optimiser.step()
+        total += losses.detach()
+        if step % every == 0:
+            kept.append((total / every).numpy())
+            total = torch.zeros_like(total)
+    return {"steps": np.arange(every, steps + 1, every), "loss": np.array(kept)}

@@ -1,0 +1,130 @@
+"""Figures 1 and 4 of recall2025: which settings print their steps, and stochastic training at one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ....training import Flow
+from ..measures.stages import ACTIVE, HEADS, SNAPSHOTS, activation_times, activations, patience, small
+from ..theory import Population
+
+#: The grid of initial beta: with the long window jump times go like 1 / beta, with the short one like log(1 / beta), hence the wide ratios.
+SCALES = (1.0, 0.3, 0.1, 0.03)
+RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0, 1e3, 1e4)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Initial beta ``scale / ratio^h`` and the effective rates ``rate / (1 - momentum)`` for which the snapshots lie on plateaus 1, 2 and 3.
+
+    Attributes:
+        low, high: they lie strictly between these; there is none unless ``low < high``.
+        times: ``(K,)`` flow times of the jumps.
+    """
+
+    scale: float
+    ratio: float
+    low: float
+    high: float
+    times: tuple[float, ...]
+
+    @property
+    def fits(self) -> bool:
+        return self.low < self.high
+
+    @property
+    def effective(self) -> float:
+        """The middle of the range, in ratio."""
+        return float(np.sqrt(self.low * self.high))
+
+    def betas(self) -> tuple[float, ...]:
+        """Initial beta, the largest first."""
+        return tuple(self.scale / self.ratio**h for h in range(len(self.times)))
+
+
+def matching_settings(
+    pop: Population, scales: tuple[float, ...] = SCALES, ratios: tuple[float, ...] = RATIOS
+) -> list[Setting]:
+    """Every setting of the grid, with its effective rates.
+
+    A head jumps at the flow time t_h, which is step ``t_h / rate``: the wanted rates satisfy ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``.
+    """
+    grid = list(product(scales, ratios))
+    betas = np.array([[scale / ratio**h for h in range(HEADS)] for scale, ratio in grid])
+    # beta goes down to 1e-8: an absolute tolerance far below it, and w of the order of its square
+    times = activations(pop, small(pop, betas), patience(pop, betas), rtol=1e-6, atol=1e-13)
+    found = []
+    for (scale, ratio), t in zip(grid, times, strict=True):
+        low = max(a / s for a, s in zip(t, SNAPSHOTS, strict=True))
+        high = min(a / s for a, s in zip(t[1:], SNAPSHOTS[:-1], strict=True))
+        found.append(Setting(scale, ratio, float(low), float(high), tuple(t.tolist())))
+    return found
+
+
+#: Ranges of rates whose ratios differ by less than this are equally wide. Several settings reach the widest possible, 1750 / 800, exactly: which
+#: of them is largest in floating point is a matter of rounding.
+TIE = 1e-6
+
+
+def choose(settings: list[Setting]) -> Setting | None:
+    """The fitting setting whose range of effective rates is widest (in ratio): by rule, not by eye. The first of equals; None if no setting fits."""
+    fitting = [s for s in settings if s.fits]
+    widest = max((s.high / s.low for s in fitting), default=0.0)
+    return next((s for s in fitting if s.high / s.low >= widest * (1 - TIE)), None)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A stochastic training.
+
+    Attributes:
+        steps: ``(T,)`` recorded steps.
+        loss: ``(T, S)`` batch loss of every seed.
+        states: ``(T, S, size)``.
+    """
+
+    steps: np.ndarray
+    loss: np.ndarray
+    states: np.ndarray
+
+
+def sgd(
+    pop: Population,
+    betas: tuple[float, ...],
+    rate: float,
+    momentum: float,
+    steps: int,
+    batch: int,
+    seeds: int,
+    every: int = 10,
+) -> Training:
+    """SGD with heavy-ball momentum on fresh batches, all seeds side by side (Section 3: "SGD with momentum on the DP loss")."""
+    rng = np.random.default_rng(0)
+    theta = np.tile(small(pop, betas), (seeds, 1))
+    velocity, kept, losses, states = np.zeros_like(theta), [], [], []
+    for step in range(steps + 1):
+        gradient, loss = pop.sampled_gradient(theta, batch, rng)
+        if step % every == 0 or step in SNAPSHOTS:
+            kept.append(step)
+            losses.append(loss)
+            states.append(theta.copy())
+        velocity = momentum * velocity + gradient
+        theta = theta - rate * velocity
+    return Training(np.array(kept), np.array(losses), np.array(states))
+
+
+def staged_share(pop: Population, training: Training, betas: tuple[float, ...]) -> dict[str, float]:
+    """Over the seeds: share with 1, 2, 3 active heads at the three snapshots, and share whose heads activate in the order of ``betas``."""
+    counts = np.stack(
+        [(pop.advantage(training.states[training.steps == s][0]) >= ACTIVE).sum(-1) for s in SNAPSHOTS]
+    )
+    times = activation_times(pop, Flow(training.steps.astype(float), training.states))
+    ranked = np.argsort(-np.asarray(betas))
+    ordered = (np.argsort(times, -1) == ranked).all(-1) & np.isfinite(times).all(-1)
+    return {
+        "staged": float((counts == np.arange(1, HEADS + 1)[:, None]).all(0).mean()),
+        "ordered": float(ordered.mean()),
+    }

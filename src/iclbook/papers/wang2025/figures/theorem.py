@@ -1,0 +1,34 @@
+"""Theorem 2: gradients with their Monte Carlo errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ....drawing import style
+from ..measures.theorem2 import Gradient
+
+
+def gradients(found: Mapping[str, Gradient], titles: Mapping[str, str]) -> Figure:
+    """Each panel: all entries of the gradients of both layers with two standard errors; discs on the diagonal, crosses off it."""
+    fig, axes = style.figure(len(titles), height=2.7, sharey=False)
+    for ax, (name, title) in zip(np.ravel(axes), titles.items(), strict=True):
+        g = found[name]
+        n = g.mean.shape[-1]
+        diagonal = np.eye(n, dtype=bool)
+        for layer in range(len(g.mean)):
+            colour = style.PALETTE[layer]
+            for mask, marker in ((diagonal, "o"), (~diagonal, "x")):
+                y, e = g.mean[layer][mask], g.error[layer][mask]
+                x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
+                ax.errorbar(x, y, 2 * e, fmt=marker, ms=4, lw=0.8, color=colour)
+        ax.axhline(0, color=style.GRID, lw=1)
+        ax.set(xticks=[n * n / 2, n * n * 1.5 + 2], xticklabels=["layer 1", "layer 2"], title=title)
+        ax.title.set_fontsize(9)
+        ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
+        ax.tick_params(labelsize=8)
+        ax.grid(axis="x", visible=False)
+    np.ravel(axes)[0].set_ylabel("gradient entry, 2 s.e.")
+    return fig

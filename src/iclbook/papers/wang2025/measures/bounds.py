@@ -1,0 +1,56 @@
+"""Oracle scores and the "mean max probability": how far they move with the draw of W_e, and which data can give the printed accuracies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ....tasks.categorical import Anchors, Categorical, Quadrants
+from ..runs.contexts import truths
+
+#: Readings of appendix E's data: key -> (inputs, squared distance in the kernel).
+READINGS = {
+    "uniform_squared": ("uniform", True),
+    "uniform_printed": ("uniform", False),
+    "normal_squared": ("normal", True),
+    "normal_printed": ("normal", False),
+}
+#: Authors' printed accuracies of GD with softmax attention and 1 to 6 blocks, N = 125, L = 2048 (output of their published code).
+AUTHORS_ACCURACY = (0.702, 0.718, 0.729, 0.731, 0.728, 0.727)
+AUTHORS_NLL = (1.058, 0.971, 0.943, 0.924, 0.916, 0.921)
+#: Section 6 and appendix F: "less than 0.6".
+PRINTED_BOUND = 0.6
+
+
+def oracle(task: Categorical, contexts: int) -> tuple[float, float]:
+    """Mean maximum probability (the best possible accuracy) and mean entropy (the best possible NLL, nats) at the query."""
+    p = truths(task, contexts, 11).double()
+    return float(p.amax(0).mean()), float(torch.special.entr(p).sum(0).mean())
+
+
+def over_embeddings(make, draws: int, contexts: int) -> np.ndarray:
+    """Oracle accuracy and NLL of ``make(embed_seed)`` for each draw of W_e, ``(draws, 2)``."""
+    return np.array([oracle(make(seed), contexts) for seed in range(draws)])
+
+
+def records(draws: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Values for the ledger, and the samples ``name -> (draws, 2)`` for the figure."""
+    samples = {
+        name: over_embeddings(
+            lambda s, i=inputs, q=squared: Anchors(inputs=i, squared=q, embed_seed=s), draws, contexts
+        )
+        for name, (inputs, squared) in READINGS.items()
+    }
+    samples["quadrants"] = over_embeddings(lambda s: Quadrants(N=1, embed_seed=s), draws, contexts)
+    found: dict[str, Any] = {"we-draw/draws": draws}
+    for name, sample in samples.items():
+        found[f"we-draw/{name}_range"] = [float(sample[:, 0].min()), float(sample[:, 0].max())]
+    q = samples["quadrants"][:, 0]
+    found["we-draw/quadrants_sd"] = float(q.std(ddof=1))
+    found["we-draw/share_below"] = float((q < PRINTED_BOUND).mean())
+    best = max(AUTHORS_ACCURACY)
+    for name in READINGS:
+        found[f"q-kernel/{name}_possible"] = float((samples[name][:, 0] > best).mean())
+    return found, samples

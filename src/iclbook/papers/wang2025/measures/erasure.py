@@ -1,0 +1,103 @@
+"""How exact the erasure head is, and what its errors do to deep models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from ....models.functional_gd import FunctionalGD
+from ....models.inexact_gd import HardErasureGD
+from ....store import Results
+from ....tasks.categorical import Anchors, Categorical, Quadrants
+from ..runs.contexts import draw, seen_as
+from ..runs.specs import scores
+from ..theory import erasure
+
+LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
+#: Settings of the document's data: (d, N).
+SETTINGS = ((10, 10), (10, 125), (2, 10), (2, 100))
+#: Lambda of the published code.
+CODE_LAMBDA = 1e5
+
+
+@dataclass(frozen=True)
+class Curves:
+    """``own[kind][(d, N)]`` and ``left[kind][(d, N)]``: one number for each of :data:`LAMBDAS`."""
+
+    own: dict[str, dict[tuple[int, int], np.ndarray]]
+    left: dict[str, dict[tuple[int, int], np.ndarray]]
+
+
+def curves(contexts: int = 200) -> Curves:
+    """Share of positions that attend to themselves, and attention that goes astray, against lambda; covariates uniform on the cube."""
+    own: dict = {"softmax": {}, "rbf": {}}
+    left: dict = {"softmax": {}, "rbf": {}}
+    for d, n in SETTINGS:
+        source = torch.Generator().manual_seed(17)
+        x = 2 * torch.rand(contexts, n, d, generator=source, dtype=torch.float64) - 1
+        for kind in own:
+            found = []
+            for lam in LAMBDAS:
+                weights = (
+                    erasure.softmax_weights(x, lam, d + 15)
+                    if kind == "softmax"
+                    else erasure.rbf_weights(x, lam)
+                )
+                found.append(erasure.quality(weights))
+            own[kind][d, n] = np.array([q.own for q in found])
+            left[kind][d, n] = np.array([q.left for q in found])
+    return Curves(own, left)
+
+
+def curve_records(c: Curves) -> dict[str, Any]:
+    """What decides the erasure question; softmax shares at the largest lambda."""
+    found: dict[str, Any] = {}
+    for d, n in SETTINGS:
+        found[f"erasure/softmax_own_d{d}_N{n}"] = float(c.own["softmax"][d, n][-1])
+    found["erasure/rbf_left_code"] = max(float(curve[-1]) for curve in c.left["rbf"].values())
+    return found
+
+
+@torch.no_grad()
+def drift(
+    task: Categorical, n_contexts: int, blocks: int, rate: float, gamma: float, seed: int = 0
+) -> np.ndarray:
+    """Relative difference of f between softmax erasure and exact GD after each block, at the task's own W_e and a common step."""
+    batch = seen_as(draw(task, n_contexts, 5), "inner", True)
+    exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()
+    exact.embed.copy_(task.embedding)
+    astray = HardErasureGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()
+    astray.load_state_dict(exact.state_dict())
+    parts = batch.context.double().movedim(-1, 0)
+    arguments = (parts[..., 0], parts[..., 1].long(), parts[..., 2:])
+    a, b = exact.descend(*arguments), astray.descend(*arguments)  # (B, K, d')
+    return ((a - b).norm(dim=-1) / a.norm(dim=-1)).mean(0).numpy()
+
+
+def drift_records(blocks: int = 6, contexts: int = 128) -> dict[str, Any]:
+    """Drift by block in both data sets (alpha = 2, gamma = 3)."""
+    low = drift(Quadrants(), contexts, blocks, 2.0, 3.0)
+    high = drift(Anchors(), contexts, blocks, 2.0, 3.0)
+    return {
+        "deep-erasure/first_two": float(max(low[:2].max(), high[:2].max())),
+        "deep-erasure/quadrants": low[2:].tolist(),
+        "deep-erasure/anchors": high[2:].tolist(),
+    }
+
+
+def trained_records(results: Results, depths: tuple[int, ...]) -> dict[str, Any]:
+    """Models trained with the exact and with the softmax erasure head: mean test NLL at each depth, and their difference."""
+    nll = {
+        (kind, k): scores(results, f"{kind}-{k}").stopped("nll")
+        for kind in ("exact", "astray")
+        for k in depths
+    }
+    gap = [float((nll["astray", k] - nll["exact", k]).mean()) for k in depths]
+    return {
+        "deep-erasure/exact_nll": [float(nll["exact", k].mean()) for k in depths],
+        "deep-erasure/astray_nll": [float(nll["astray", k].mean()) for k in depths],
+        "deep-erasure/trained_gap": max(gap),
+    }

@@ -1,0 +1,165 @@
+"""Theorem 2 by Monte Carlo: is the gradient at B = b I a multiple of I, does the scalar flow end at a stationary point, and of what?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+
+from ....tasks.categorical import draw_embedding
+from ..theory import population, symmetry
+
+#: Sizes: d + 1 is prime, so that the smallest sufficient group can be tried.
+N, D, WIDTH, CLASSES = 8, 4, 3, 8
+LAYERS = 2
+#: Seeds of independent samples: to flow on, and to test on.
+FLOW_SAMPLE, TEST_SAMPLE = 1, 2
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Mean of a matrix-valued gradient over prompts.
+
+    Attributes:
+        mean, error: ``(L, n, n)``, with standard errors.
+        p_shape: p value of "every layer's mean is a multiple of I" (chi-squared on the rest, with its full covariance).
+        p_zero: p value of "every layer's mean is zero".
+        trace: mean diagonal ``(L,)`` and ``trace_error`` its standard error.
+    """
+
+    mean: np.ndarray
+    error: np.ndarray
+    p_shape: float
+    p_zero: float
+    trace: np.ndarray
+    trace_error: np.ndarray
+
+
+def _p_value(samples: np.ndarray) -> float:
+    """P value of "the mean is zero" for samples ``(P, k)``, components without variance left out (they are zero throughout)."""
+    samples = samples[:, samples.std(0) > 1e-14]
+    if samples.shape[1] == 0:
+        return 1.0
+    mean, covariance = samples.mean(0), np.cov(samples.T).reshape(samples.shape[1], -1) / len(samples)
+    return float(stats.chi2.sf(mean @ np.linalg.solve(covariance, mean), samples.shape[1]))
+
+
+def summarise(samples: Tensor) -> Gradient:
+    """Statistics of gradients ``(P, L, n, n)``."""
+    g = samples.numpy()
+    p, _layers, n, _ = g.shape
+    basis = _traceless_basis(n)
+    rest = np.einsum("plij,kij->plk", g, basis).reshape(p, -1)
+    diagonal = np.trace(g, axis1=2, axis2=3) / n
+    error = g.std(0, ddof=1) / np.sqrt(p)
+    return Gradient(
+        g.mean(0),
+        error,
+        _p_value(rest),
+        _p_value(np.concatenate([rest, diagonal], axis=1)),
+        diagonal.mean(0),
+        diagonal.std(0, ddof=1) / np.sqrt(p),
+    )
+
+
+def _traceless_basis(n: int) -> np.ndarray:
+    """Orthonormal basis ``(n^2 - 1, n, n)`` of the matrices without a multiple of I."""
+    _, _, rows = np.linalg.svd(np.eye(n).reshape(1, -1))
+    return rows[1:].reshape(-1, n, n)
+
+
+def embedding() -> Tensor:
+    """The fixed ``W_e`` ``(d', C)`` of this test."""
+    return draw_embedding(CLASSES, WIDTH, 0).double()
+
+
+def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """``B_l = b_l I`` and ``T_l = t_l I``."""
+    eye = torch.eye(D, dtype=torch.float64), torch.eye(WIDTH, dtype=torch.float64)
+    return b[:, None, None] * eye[0], t[:, None, None] * eye[1]
+
+
+def scalar_flow(x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax") -> tuple:
+    """The end of gradient flow in the scalars ``b_l`` and ``t_l``, found by L-BFGS, which has the same stationary points.
+
+    Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
+
+    Returns:
+        ``b (L,)``, ``t (L,)``, and the losses along the way.
+    """
+    b = torch.full((LAYERS,), 1.0, dtype=torch.float64, requires_grad=True)
+    t = torch.full((LAYERS,), 2.0, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([b, t], max_iter=60, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
+    losses = []
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        value = population.mean_loss(*at_scalars(b, t), x, y, w, activation)
+        value.backward()
+        losses.append(value.item())
+        return value
+
+    optimiser.step(closure)
+    return b.detach(), t.detach(), losses
+
+
+def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
+    """Gradient at an arbitrary scaled identity under several laws of the covariates: is it a multiple of I?"""
+    b, t = at_scalars(torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double())
+    w, found = embedding(), {}
+    small = torch.from_numpy(symmetry.affine_group(D))
+    laws = {
+        "sphere": {"law": "sphere"},
+        "cube": {"law": "cube"},
+        "group": {"law": "skewed", "group": small},
+        "skewed": {"law": "skewed"},
+    }
+    for name, options in laws.items():
+        x, y, _ = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, **options)
+        found[name] = summarise(population.gradients(b, t, x, y, w)[0])
+    values: dict[str, Any] = {f"thm2/{name}_p": g.p_shape for name, g in found.items()}
+    values["thm2/prompts"] = n_prompts
+    return values, found
+
+
+def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
+    """The end of the scalar flow: gradient of B, T and S there, on prompts that the flow did not see; W_e fixed or rotated for each prompt."""
+    w, values, found = embedding(), {}, {}
+    for name, rotate in (("fixed", False), ("rotated", True)):
+        x, y, each = population.prompts(n_prompts, N, D, w, FLOW_SAMPLE, rotate)
+        b, t, losses = scalar_flow(x, y, each)
+        fresh = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, rotate)
+        grads = population.gradients(*at_scalars(b, t), *fresh)
+        for letter, g in zip("BTS", grads, strict=True):
+            found[f"{name}_{letter}"] = summarise(g)
+        values |= {
+            f"thm2/{name}_flow_drop": losses[0] - losses[-1],
+            f"thm2/{name}_B_p": found[f"{name}_B"].p_shape,
+            f"thm2/{name}_T_p": found[f"{name}_T"].p_shape,
+            f"thm2/{name}_S_p": found[f"{name}_S"].p_zero,
+        }
+        own = [summarise(g) for g in population.gradients(*at_scalars(b, t), x, y, each)]
+        # Both samples are random: the fresh trace differs from zero by the errors of both.
+        spread = np.sqrt(own[0].trace_error ** 2 + found[f"{name}_B"].trace_error ** 2)
+        values[f"thm2/{name}_trace_z"] = np.abs(found[f"{name}_B"].trace / spread).tolist()
+    return values, found
+
+
+def groups() -> dict[str, Any]:
+    """The smallest group that suffices: order d (d + 1), reached by the affine group; what is too small; the symmetries of both data sets."""
+    values: dict[str, Any] = {}
+    for d in (2, 4, 10):
+        group = symmetry.affine_group(d)
+        values[f"thm2-group/order_d{d}"] = len(group)
+        values[f"thm2-group/defect_d{d}"] = symmetry.defect(group)
+    values["thm2-group/closed"] = all(symmetry.closed(symmetry.affine_group(d)) for d in (2, 4))
+    values["thm2-group/rotations_defect"] = [
+        symmetry.defect(symmetry.rotations_of_polygon(n)) for n in (3, 4, 5, 12)
+    ]
+    values["thm2-group/square_defect"] = symmetry.defect(symmetry.signed_permutations(2))
+    values["thm2-group/cube_defect"] = symmetry.defect(symmetry.cyclic_signs(4))
+    return values

@@ -1,0 +1,1 @@
+"""What is trained (wang2025)."""

@@ -1,0 +1,299 @@
+"""Which runs make which figure of wang2025 at each profile; every setting that the document leaves open is listed here.
+
+Open in the text and taken here: minibatches of 256 (GD) and 128 (Trained TF) contexts drawn with replacement (the published code: epochs of
+minibatches of 512); Adam with rates 0.03 and 0.01 (published code: 0.001), which needs fewer steps; scores at the best validation record out of
+12; GD starts from ``W_e ~ N(0, 1)``, ``alpha = 1``, ``gamma = 1`` (inner products) or 1/2; Trained TF from ``0.002 / K * N(0, 1)``, its ``W_e`` from N(0, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....models.functional_gd import FunctionalGD
+from ....models.inexact_gd import HardErasureGD
+from ....models.kernels import KERNELS
+from ....models.multi_kernel import MultiKernelGD
+from ....models.trained_tf import TrainedBlocks, TrainedStep
+from ....profiles import check_profile
+from ....tasks.categorical import Anchors, Categorical, Quadrants
+from ....training import Run
+from ....training.study import Study
+from .contexts import ContextSet
+from .specs import Classifiers, classifiers
+
+GD_RATE, TF_RATE = 0.03, 0.01
+GD_BATCH, TF_BATCH = 256, 128
+PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed", "rate", "log_gamma")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What differs between the profiles.
+
+    Attributes:
+        L: numbers of training contexts of figure 3; ``deep_L`` of figure 5, ``quad_L`` of figures 8 to 11, ``middle_L`` of heads and of N = 125.
+        seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
+        gd, tf, deep, tf_deep, quad, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, quadrants' TF, deep GD at N = 125,
+            deep GD with the softmax erasure.
+        depths: numbers of blocks of figure 4; ``wide_depths`` those at N = 125.
+        held_out: validation contexts, and as many test contexts; ``wide_held_out`` at N = 125.
+        wide_N, quad_N: context sizes.
+        draws: of W_e, on which one block is trained again at both context sizes.
+    """
+
+    L: tuple[int, ...]
+    deep_L: tuple[int, ...]
+    quad_L: int
+    middle_L: int
+    seeds: int
+    few: int
+    gd: int
+    tf: int
+    deep: int
+    tf_deep: int
+    quad: int
+    wide: int
+    astray: int
+    depths: tuple[int, ...]
+    wide_depths: tuple[int, ...]
+    held_out: int
+    wide_held_out: int
+    wide_N: int = 125
+    quad_N: int = 100
+    draws: int = 6
+
+
+SIZES = {
+    "paper": Sizes(
+        L=(512, 2048, 32768),
+        deep_L=(2048, 32768),
+        quad_L=2048,
+        middle_L=8192,
+        seeds=5,
+        few=3,
+        gd=800,
+        tf=2000,
+        deep=400,
+        tf_deep=2000,
+        quad=700,
+        wide=700,
+        astray=300,
+        depths=(1, 2, 3, 4, 5, 6),
+        wide_depths=(1, 2, 3),
+        held_out=2048,
+        wide_held_out=1024,
+    ),
+    "smoke": Sizes(
+        L=(256, 1024),
+        deep_L=(1024,),
+        quad_L=256,
+        middle_L=512,
+        seeds=2,
+        few=1,
+        gd=40,
+        tf=40,
+        deep=12,
+        tf_deep=12,
+        quad=30,
+        wide=4,
+        astray=4,
+        depths=(1, 2),
+        wide_depths=(1, 2),
+        held_out=256,
+        wide_held_out=64,
+        wide_N=25,
+        quad_N=30,
+        draws=2,
+    ),
+}
+
+
+def _runs(seeds: int, rate: float) -> tuple[Run, ...]:
+    """Initialisations; all runs see the same minibatches."""
+    return tuple(Run(seed, rate=rate, stream=0) for seed in range(seeds))
+
+
+def _record(steps: int) -> tuple[int, ...]:
+    """12 log-spaced records, from about step 20 on (24 is what a replay repeats)."""
+    return tuple(int(s) for s in np.unique(np.geomspace(min(24, steps), steps, 12).round()))
+
+
+def _gd(
+    name: str,
+    kernel: str,
+    contexts: ContextSet,
+    seeds: int,
+    held_out: int,
+    blocks: int = 1,
+    vector: bool = True,
+    report: tuple[str, ...] = (),
+    model: type = FunctionalGD,
+) -> Classifiers:
+    task = contexts.task
+    kwargs = {
+        "n_classes": task.n_classes,
+        "width": task.width,
+        "n_blocks": blocks,
+        "kernel": kernel,
+        "vector_rate": vector,
+        "gamma": 0.5 if kernel == "rbf" else 1.0,
+    }
+    return classifiers(name, model, kwargs, _runs(seeds, GD_RATE), contexts, held_out, report)
+
+
+def _tf(
+    name: str,
+    kernel: str,
+    contexts: ContextSet,
+    seeds: int,
+    held_out: int,
+    report: tuple[str, ...] = (),
+    true_embedding: bool = False,
+    init: str = "code",
+) -> Classifiers:
+    task = contexts.task
+    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "kernel": kernel, "init": init}
+    runs = _runs(seeds, TF_RATE)
+    return classifiers(name, TrainedStep, kwargs, runs, contexts, held_out, report, true_embedding)
+
+
+def _study(name: str, contexts: ContextSet, groups: Sequence[Classifiers], steps: int, batch: int) -> Study:
+    return Study("wang2025", name, contexts, tuple(groups), steps, batch, _record(steps))
+
+
+def one_block(task: Categorical, L: int, s: Sizes) -> list[Study]:
+    """Figure 3 at one number of contexts: GD (softmax, linear, RBF; softmax with a scalar step too) and Trained TF (softmax, RBF)."""
+    inner, squared, tokens = (ContextSet(task, L, view) for view in ("inner", "squared", "tokens"))
+    gd = [
+        _gd("softmax", "softmax", inner, s.seeds, s.held_out),
+        _gd("softmax-scalar", "softmax", inner, s.seeds, s.held_out, vector=False),
+        _gd("linear", "linear", inner, s.seeds, s.held_out),
+    ]
+    tf = [_tf(kernel, kernel, tokens, s.seeds, s.held_out) for kernel in ("softmax", "rbf")]
+    return [
+        _study(f"gd_inner_L{L}", inner, gd, s.gd, GD_BATCH),
+        _study(
+            f"gd_squared_L{L}", squared, [_gd("rbf", "rbf", squared, s.seeds, s.held_out)], s.gd, GD_BATCH
+        ),
+        _study(f"tf_L{L}", tokens, tf, s.tf, TF_BATCH),
+    ]
+
+
+def wide(s: Sizes) -> list[Study]:
+    """N = 125: one block of GD at L = 2048 and of Trained TF at the largest L, then several blocks of GD."""
+    task, L = Anchors(N=s.wide_N), s.L[1]
+    one, deep = ContextSet(task, L, "inner"), ContextSet(task, L, "inner", among_keys=True)
+    tokens = ContextSet(task, s.middle_L, "tokens")
+    several = [
+        _gd(f"softmax-{k}", "softmax", deep, s.few - 1 or 1, s.wide_held_out, k)
+        for k in s.wide_depths
+        if k > 1
+    ]
+    return [
+        _study("wide_gd", one, [_gd("softmax-1", "softmax", one, s.seeds, s.held_out)], s.gd, GD_BATCH),
+        _study("wide_tf", tokens, [_tf("softmax", "softmax", tokens, s.few, s.wide_held_out)], s.tf // 2, 64),
+        _study("wide_deep", deep, several, s.wide, 64),
+    ]
+
+
+def draws(s: Sizes) -> list[Study]:
+    """One block of GD at both context sizes on other draws of W_e (draw 0 is that of all other studies)."""
+    out = []
+    for draw in range(1, s.draws):
+        for reading, n in (("narrow", Anchors().N), ("wide", s.wide_N)):
+            contexts = ContextSet(Anchors(N=n, embed_seed=draw), s.L[1], "inner")
+            group = _gd("softmax-1", "softmax", contexts, s.few - 1 or 1, s.held_out)
+            out.append(_study(f"draw{draw}_{reading}", contexts, [group], s.gd, GD_BATCH))
+    return out
+
+
+def deep(s: Sizes) -> Study:
+    """Figure 4: GD with softmax attention and 1 to 6 blocks; two blocks with a scalar step as well."""
+    contexts = ContextSet(Anchors(), s.L[1], "inner", among_keys=True)
+    groups = [_gd(f"softmax-{k}", "softmax", contexts, s.seeds, s.held_out, k) for k in s.depths]
+    groups.append(_gd("scalar-2", "softmax", contexts, s.seeds, s.held_out, 2, vector=False))
+    return _study("deep_gd", contexts, groups, s.deep, GD_BATCH)
+
+
+def two_blocks(L: int, s: Sizes) -> list[Study]:
+    """Figure 5, left, at one number of contexts."""
+    task = Anchors()
+    cached, tokens = ContextSet(task, L, "inner", among_keys=True), ContextSet(task, L, "tokens")
+    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "n_blocks": 2}
+    tf = classifiers("tf", TrainedBlocks, kwargs, _runs(s.few, TF_RATE), tokens, s.held_out)
+    gd = _gd("gd", "softmax", cached, s.seeds, s.held_out, 2)
+    return [
+        _study(f"two_gd_L{L}", cached, [gd], s.deep, GD_BATCH),
+        _study(f"two_tf_L{L}", tokens, [tf], s.tf_deep, TF_BATCH),
+    ]
+
+
+def quadrants(s: Sizes) -> list[Study]:
+    """Figures 8 to 11: five kernels, GD and Trained TF; Trained TF (softmax) also with the true W_e held and from Glorot's initialisation."""
+    task, out = Quadrants(N=s.quad_N), []
+    for view in ("inner", "squared", "absolute"):
+        contexts = ContextSet(task, s.quad_L, view)
+        kernels = [k for k in KERNELS if KERNELS[k] == view]
+        groups = [_gd(k, k, contexts, s.seeds, s.held_out, report=PARAMETERS) for k in kernels]
+        out.append(_study(f"quad_gd_{view}", contexts, groups, s.quad // 2, GD_BATCH))
+    tokens = ContextSet(task, s.quad_L, "tokens")
+    kwargs = {"seeds": s.seeds, "held_out": s.held_out, "report": PARAMETERS}
+    groups = [_tf(k, k, tokens, **kwargs) for k in KERNELS]
+    out.append(_study("quad_tf", tokens, groups, s.quad, TF_BATCH))
+    gauge = [
+        _tf("true", "softmax", tokens, **kwargs, true_embedding=True),
+        _tf("glorot", "softmax", tokens, **kwargs, init="glorot"),
+        _tf("true-glorot", "softmax", tokens, **kwargs, true_embedding=True, init="glorot"),
+    ]
+    out.append(_study("quad_gauge", tokens, gauge, s.quad, TF_BATCH))
+    return out
+
+
+def erased(s: Sizes) -> Study:
+    """Deep GD on the quadrants with the exact erasure and with the softmax head's limit (N = 100, where it erases the wrong position)."""
+    contexts = ContextSet(Quadrants(N=s.quad_N), s.quad_L, "inner", among_keys=True)
+    groups = [
+        _gd(f"{name}-{k}", "softmax", contexts, s.few - 1 or 1, s.wide_held_out, k, model=model)
+        for k in (3,)
+        for name, model in (("exact", FunctionalGD), ("astray", HardErasureGD))
+    ]
+    return _study("erased", contexts, groups, s.astray, 64)
+
+
+def heads(s: Sizes) -> Study:
+    """Appendix H: RBF kernels with diagonal Lambda_m in 1, 2 and 4 heads, without and with P_m."""
+    task = Anchors()
+    contexts = ContextSet(task, s.middle_L, "tokens")
+    groups = []
+    for m in (1, 2, 4):
+        for mixing in (False, True):
+            kwargs = {
+                "d": task.d,
+                "n_classes": task.n_classes,
+                "width": task.width,
+                "n_heads": m,
+                "mixing": mixing,
+            }
+            name = f"heads-{m}" + ("-mixed" if mixing else "")
+            runs = _runs(s.few, GD_RATE)
+            groups.append(classifiers(name, MultiKernelGD, kwargs, runs, contexts, s.held_out))
+    return _study("heads", contexts, groups, s.gd // 2, TF_BATCH)
+
+
+def studies(profile: str) -> dict[str, Study]:
+    """All studies of the document at a profile, by name."""
+    s = SIZES[check_profile(profile)]
+    every = [
+        *(study for L in s.L for study in one_block(Anchors(), L, s)),
+        *quadrants(s),
+        deep(s),
+        *wide(s),
+        *draws(s),
+        *(study for L in s.deep_L for study in two_blocks(L, s)),
+        erased(s),
+        heads(s),
+    ]
+    return {study.name: study for study in every}

@@ -1,0 +1,111 @@
+"""The studies of one document: load them, train them, verify them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import store
+from ..errors import UserError
+from ..profiles import check_profile
+from .study import Study, train_study, verify_study
+
+
+@contextmanager
+def threads_of(provenance: Mapping[str, Any]) -> Iterator[None]:
+    """As many threads as results were made with: others round sums otherwise, which Adam's first steps from tiny weights magnify."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(provenance["threads"])
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _says(verified: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    """What was derived again, and which versions are not those of the results."""
+    now = {"torch": torch.__version__, "numpy": np.__version__}
+    parts = [f"{verified['trajectory']}; measures: {verified['measures']}"]
+    parts.append(f"largest deviation {verified['share']:.2g} of what rounding explains")
+    parts += [f"made with {k} {made[k]}, here {v}" for k, v in now.items() if made.get(k, v) != v]
+    return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What ``iclbook train`` and the notebooks ask of a document.
+
+    Attributes:
+        paper: its key.
+        studies: ``studies(profile) -> {name: Study}``.
+    """
+
+    paper: str
+    studies: Callable[[str], dict[str, Study]]
+
+    def results(self, name: str, profile: str, device: str = "auto") -> store.Results:
+        """Results of a study: at ``paper`` the committed ones, at ``smoke`` trained now.
+
+        Raises:
+            UserError: unknown study, or results that are missing, damaged or stale.
+        """
+        study = self._named(name, profile)
+        if profile == "smoke":
+            return train_study(study, profile, device, fresh=True, progress=False)
+        return self._load(study, profile)
+
+    def train(
+        self,
+        only: list[str] | None = None,
+        profile: str = "paper",
+        device: str = "auto",
+        fresh: bool = False,
+        verify: bool = False,
+        executor: Executor | None = None,
+    ) -> None:
+        """Train (or with ``verify`` replay) the studies of this document and keep their results.
+
+        Args:
+            only: names of studies; all of them when ``None``.
+            profile: ``smoke`` or ``paper``.
+            device: ``auto``, ``cpu`` or ``cuda``.
+            fresh: train again what already has results. An interrupted training of today's code goes on where it was, fresh or not.
+            verify: train nothing; replay the first steps of the stored runs, take their measures again, stamp those that agree.
+            executor: where to train the groups of each study, see :func:`iclbook.training.study.train_study`.
+
+        Raises:
+            UserError: unknown study, results that are damaged or stale (with ``fresh`` they are made anew), a replay that deviates.
+        """
+        for name in only or list(self.studies(profile)):
+            study = self._named(name, profile)
+            if verify:
+                made = store.load(self.paper, profile, name, study.describe()).provenance
+                with threads_of(made):
+                    found = verify_study(study, profile, "cpu" if device == "auto" else device)
+                print(f"{name}: replay agrees ({_says(found, made)})", flush=True)
+                continue
+            if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():
+                self._load(study, profile)  # damaged or stale ones are never overwritten unasked
+                print(f"{name}: results are there already (train them again with --fresh)", flush=True)
+                continue
+            runs = sum(len(g.runs) for g in study.groups)
+            print(f"{name}: {study.steps:,} steps of {runs} runs", flush=True)
+            about = train_study(study, profile, device, fresh, executor=executor).provenance
+            print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)
+
+    def _load(self, study: Study, profile: str) -> store.Results:
+        return store.load(
+            self.paper, profile, study.name, study.describe(), study.source(), may_diverge=study.may_diverge
+        )
+
+    def _named(self, name: str, profile: str) -> Study:
+        known = self.studies(check_profile(profile))
+        if name not in known:
+            raise UserError(f"unknown study {name!r} of {self.paper}", f"Choose one of: {', '.join(known)}.")
+        return known[name]

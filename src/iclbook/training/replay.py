@@ -1,0 +1,137 @@
+"""Replays: the first steps of stored runs, trained again and compared within what rounding alone does to these runs in these steps.
+
+Allowed is :data:`FACTOR` times (measured sensitivity + one rounding unit of the stored array). Sensitivity is the largest distance between the replay and
+:data:`TWINS` twins of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.rounding`), for each array,
+run and step, and never less than at an earlier step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from .. import rounding, store
+from ..rounding import UNIT
+from .history import History, pack
+
+if TYPE_CHECKING:
+    from .study import Study
+
+Arrays = dict[str, np.ndarray]
+
+#: Replays compare records up to this step.
+REPLAY_STEPS = 24
+#: Some runs are at an edge (Adam divides a gradient that cancels by its own size), which only some twins cross: three were seen to miss one.
+TWINS = 8
+#: Twins err once at the inputs of a step; the step itself is a chain of rounded operations, some tens deep on the way to any one number, whose
+#: independent errors add up to a few units (the square root). Two machines differ by two such errors.
+FACTOR = 4.0
+
+
+def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
+    """Train the first steps again and return the largest deviation of circuits and losses from the stored ones, as a share of what is allowed.
+
+    Twins are trained only as long as a group is not explained. Results made on another kind of device drew other random
+    numbers, so of those only the initial circuits are compared.
+    """
+    same_device = results.provenance["device"] == device
+    until = max(last_step(results[f"{g.name}/steps"]) for g in study.groups) if same_device else 0
+    again = _train(study, device, until)
+    shares = {g.name: _share(g.name, again, results, {}) for g in study.groups}
+    moved: dict[str, Arrays] = {}
+    # the sensitivity is the largest of all twins: none is needed beyond agreement
+    for twin in range(TWINS if until else 0):
+        unsure = tuple(g for g in study.groups if shares[g.name] > 1)
+        if not unsure:
+            break
+        other = _train(dataclasses.replace(study, groups=unsure), device, until, twin)
+        for g in unsure:
+            moved[g.name] = sensitivity(g.name, again, other, moved.get(g.name, {}))
+            shares[g.name] = _share(g.name, again, results, moved[g.name])
+    return float(np.max(list(shares.values())))  # keeps a NaN
+
+
+def last_step(steps: np.ndarray) -> int:
+    """Last recorded step that a replay reaches."""
+    return int(steps[steps <= REPLAY_STEPS].max())
+
+
+def _train(study: Study, device: str, until: int, twin: int | None = None) -> Arrays:
+    """The arrays of the first steps, ``"group/name"``; with a number in place of ``twin``, of that twin."""
+    with nullcontext() if twin is None else rounding.twin(twin):
+        return pack(study.trainer(device, compile=False).train(progress=False, until=until))
+
+
+def compared(group: str, arrays: Arrays) -> Arrays:
+    """The arrays of a group that replays compare, ``(T, R, ...)`` each; no loss was taken before the first step."""
+    found = {k: v for k, v in arrays.items() if k.startswith(f"{group}/") and not k.endswith("/steps")}
+    return {k: v[1:] if k == f"{group}/loss" else v for k, v in found.items()}
+
+
+def _size(array: np.ndarray) -> np.ndarray:
+    """Largest entry of each recorded step and run, ``(T, R, 1, ...)``."""
+    return np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True) if array.size else array
+
+
+def sensitivity(group: str, plain: Arrays, twin: Arrays, before: Arrays) -> Arrays:
+    """How far rounding alone carries each array, ``(T, R, 1, ...)``: by this twin, or by those ``before`` if they went farther."""
+    found, other = {}, compared(group, twin)
+    for key, array in compared(group, plain).items():
+        apart = np.maximum.accumulate(_size(other[key] - array), axis=0)
+        found[key] = np.maximum(before.get(key, 0.0), apart)
+    return found
+
+
+def _share(group: str, again: Arrays, results: store.Results, moved: Arrays) -> float:
+    """Largest deviation of a group as a share of what is allowed."""
+    worst = 0.0
+    for key, array in compared(group, again).items():
+        stored = compared(group, {key: results[key][: len(again[f"{group}/steps"])]})[key]
+        allowed = FACTOR * (moved.get(key, 0.0) + UNIT * _size(stored))
+        apart = np.abs(array - stored)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(apart == 0, 0.0, apart / allowed)
+        worst = float(np.max([worst, *share.ravel()]))
+    return worst
+
+
+def measured_again(study: Study, results: store.Results) -> float | None:
+    """Take the study's measure of the stored circuits again: its largest deviation from the stored one as a share of what is allowed.
+
+    Allowed is :data:`FACTOR` times (the distance of twins, measured on circuits moved by a rounding unit, + one unit). ``None``: there is no
+    measure, or it needs more than circuits (``study.measures_circuits``).
+    """
+    if study.measure is None or not study.measures_circuits:
+        return None
+    stored = {name: History(**_course(results.group(name))) for name in (g.name for g in study.groups)}
+    again = study.measure(study, stored)
+    moved = []
+    for twin in range(2):
+        with rounding.twin(twin):
+            jitter = rounding.current()
+            moved.append(study.measure(study, {k: _moved(history, jitter) for k, history in stored.items()}))
+    worst = 0.0
+    for key, array in again.items():
+        apart = np.abs(np.asarray(array, np.float64) - results[key]).max()
+        far = max(np.abs(np.asarray(m[key], np.float64) - array).max() for m in moved)
+        allowed = FACTOR * (far + UNIT * np.abs(results[key]).max())
+        worst = float(np.max([worst, 0.0 if apart == 0 else apart / allowed]))
+    return worst
+
+
+def _course(group: Arrays) -> dict[str, Any]:
+    """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
+    shape = group["loss"].shape
+    circuits = {k: v for k, v in group.items() if k not in ("steps", "loss") and v.shape[:2] == shape}
+    return {"steps": group["steps"], "loss": group["loss"], "circuits": circuits}
+
+
+def _moved(history: History, jitter: torch.Generator) -> History:
+    circuits = {
+        k: rounding.jittered(torch.from_numpy(v), jitter).numpy() for k, v in history.circuits.items()
+    }
+    return dataclasses.replace(history, circuits=circuits)

@@ -1,0 +1,101 @@
+"""The plan of the house: who may import whom. One room a paper; nothing climbs."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import iclbook
+from iclbook.claims import all_ledgers
+from iclbook.project import ledger_paths
+
+LIBRARY = Path(iclbook.__file__).parent
+ROOT = LIBRARY.parents[1]
+#: A room imports from its own floor and from those above it in this list.
+FLOORS = (
+    {"errors", "files", "machines", "profiles", "project", "rounding", "sources"},
+    {"claims", "models", "references", "store", "tasks"},
+    {"drawing", "sliders", "training"},
+    {"papers"},
+    {"book", "check", "cli", "command_line"},
+)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def imported(path: Path, library: Path = LIBRARY) -> list[tuple[str, ...]]:
+    """What a module imports from this package, as parts below it."""
+    here = path.relative_to(library).with_suffix("").parts
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            parts = tuple(node.module.split(".")) if node.module else ()
+            if node.level:
+                found += [(*here[: len(here) - node.level], *parts, alias.name) for alias in node.names]
+            elif parts[:1] == ("iclbook",):
+                found += [(*parts[1:], alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [tuple(a.name.split(".")[1:]) for a in node.names if a.name.startswith("iclbook.")]
+    return found
+
+
+def climbing(library: Path = LIBRARY) -> list[str]:
+    """Imports from a later floor."""
+    return [
+        f"{path.relative_to(library)} imports {'.'.join(other)}"
+        for path in sorted(library.rglob("*.py"))
+        for other in imported(path, library)
+        if other
+        and FLOOR.get(other[0], -1) > FLOOR.get(path.relative_to(library).with_suffix("").parts[0], 99)
+    ]
+
+
+def crossing(library: Path = LIBRARY) -> list[str]:
+    """Imports of one paper's room from another's."""
+    return [
+        f"{path.relative_to(library)} imports {'.'.join(other)}"
+        for path in sorted((library / "papers").rglob("*.py"))
+        for other in imported(path, library)
+        if other[:1] == ("papers",)
+        and len(other) > 1
+        and other[1] != path.relative_to(library).parts[1]
+        and path.relative_to(library).parts[1] != "crossing"
+    ]
+
+
+def test_every_room_has_a_floor():
+    rooms = {path.relative_to(LIBRARY).with_suffix("").parts[0] for path in LIBRARY.rglob("*.py")}
+    assert rooms - {"__init__"} == set(FLOOR)
+
+
+def test_no_import_climbs():
+    assert not climbing()
+
+
+def test_no_paper_imports_another():
+    assert not crossing()
+
+
+def test_every_paper_has_a_ledger_and_every_ledger_a_chapter():
+    rooms = {path.name for path in (LIBRARY / "papers").iterdir() if (path / "__init__.py").is_file()}
+    assert {path.parent.name for path in ledger_paths(ROOT)} == rooms
+    assert all((ROOT / ledger.chapter).is_file() for ledger in all_ledgers(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "finder"),
+    [
+        ("training/x.py", "from ..papers.a import runs", climbing),
+        ("claims/x.py", "def f():\n    from iclbook.book import build", climbing),
+        ("errors.py", "import iclbook.cli", climbing),
+        ("papers/a/x.py", "from ..b.theory import loss", crossing),
+        ("papers/a/measures/x.py", "from iclbook.papers import b", crossing),
+    ],
+)
+def test_each_kind_of_wrong_import_is_found(tmp_path, where, text, finder):
+    path = tmp_path / where
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "papers").mkdir(exist_ok=True)
+    path.write_text(text)
+    assert len(finder(tmp_path)) == 1
