@@ -8,13 +8,14 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+import torch
 
 from iclbook import store
 from iclbook.errors import UserError
 from iclbook.files import held
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
-from iclbook.training import Run, Sgd, Trainer
+from iclbook.training import Adam, Run, Sgd, Trainer, stretches
 from iclbook.training import study as study_module
 from iclbook.training.study import GroupSpec, Study, train_study, verify_study
 
@@ -70,6 +71,53 @@ def test_verify_takes_measures_again_and_says_what_it_derived(root):
     assert found["measures"] == "taken again of the stored circuits"
     assert found["share"] <= 1
     assert store.read_provenance("demo", "smoke", "tiny")["verified"] == found
+
+
+LONGER = dataclasses.replace(STUDY, steps=400, record=(10, *range(100, 401, 100)))
+
+
+def steps_of(states) -> list[int]:
+    return sorted({int(key.split("/")[1]) for key in states})
+
+
+def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(root, monkeypatch):
+    """Adam whose rate falls after step 100 of today's code: the first steps agree, the stretches do not."""
+    train_study(LONGER, "smoke", "cpu", progress=False)
+    assert steps_of(store.load_states("demo", "smoke", "tiny")) == [76, 176, 376]
+    assert verify_study(LONGER, "smoke")["trajectory"] == "first 10 of 400 steps, 3 stretches"
+    update = Adam.update
+
+    def decayed(self, params, grads, state, rates, t):
+        late = {k: torch.where(t > 100, 0.99, 1.0) * r for k, r in rates.items()}
+        return update(self, params, grads, state, late, t)
+
+    monkeypatch.setattr(Adam, "update", decayed)
+    with pytest.raises(UserError, match="stretches of tiny deviate"):
+        verify_study(LONGER, "smoke")
+
+
+def test_an_interrupted_training_keeps_the_same_states(root):
+    train_study(LONGER, "smoke", "cpu", progress=False)
+    whole = store.load_states("demo", "smoke", "tiny")
+    checkpoint = root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
+    LONGER.trainer("cpu").train(checkpoint, progress=False, until=250, about=study_module._made_from(LONGER))
+    train_study(LONGER, "smoke", "cpu", progress=False)
+    again = store.load_states("demo", "smoke", "tiny")
+    assert whole.keys() == again.keys()
+    assert all(np.array_equal(again[k], v) for k, v in whole.items())
+
+
+def test_large_models_keep_fewer_stretches(monkeypatch):
+    kept = []
+    for largest in (300_000, 12_000, 1000):
+        monkeypatch.setattr(stretches, "LARGEST", largest)
+        trainer = LONGER.trainer("cpu")
+        trainer.train(progress=False)
+        kept.append(len(steps_of(trainer.states)))
+        assert sum(v.nbytes for v in trainer.states.values()) <= largest
+    assert kept[0] == 3
+    assert 0 < kept[1] < 3
+    assert kept[2] == 0
 
 
 def test_verify_refuses_a_measure_that_todays_code_does_not_give(root, monkeypatch):

@@ -26,6 +26,9 @@ from .files import PART, write_whole
 from .profiles import check_profile
 from .project import find_root
 
+#: In place of a group's name, of the file with states kept for verification.
+STATES = "states-for-verification"
+
 
 @dataclass(frozen=True)
 class Results:
@@ -85,8 +88,10 @@ def save(
     about: dict,
     root: Path | None = None,
     may_diverge: Iterable[str] = (),
+    states: Mapping[str, np.ndarray] | None = None,
 ) -> Path:
-    """Write a study's arrays (keys ``"group/name"``) and provenance; a kill at any point leaves the old results or the new ones, whole.
+    """Write a study's arrays (keys ``"group/name"``) and provenance; a kill at any point leaves the old results or the new ones, whole. ``states``,
+    from which stretches can be trained again (:mod:`iclbook.training.stretches`), lie in a file of their own.
 
     Raises:
         UserError: the folder cannot be written, or a number is not finite in a group that is not in ``may_diverge``.
@@ -98,6 +103,8 @@ def save(
     for key, array in arrays.items():
         group, name = key.split("/", 1)
         groups.setdefault(group, {})[name] = np.asarray(array)
+    if states:
+        groups[STATES] = dict(states)
     path, sums, new = base / f"{study}.json", {}, []
     try:
         for group, members in groups.items():
@@ -108,7 +115,9 @@ def save(
             if not file.exists():
                 new.append(file)
             write_whole(file, buffer.getvalue())
-        write_whole(path, (json.dumps({**about, "files": sums}, indent=1) + "\n").encode())
+        kept = {"states": sums[STATES]} if states else {}
+        named = {group: checksum for group, checksum in sums.items() if group != STATES}
+        write_whole(path, (json.dumps({**about, **kept, "files": named}, indent=1) + "\n").encode())
     except UserError:
         for file in new:
             with suppress(OSError):
@@ -116,6 +125,20 @@ def save(
         raise
     _tidy(base, study, {_name(group, checksum) for group, checksum in sums.items()})
     return path
+
+
+def load_states(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, np.ndarray]:
+    """The states that were kept with a study's results; none of results that were made before states were kept.
+
+    Raises:
+        UserError: as :func:`load`.
+    """
+    about = read_provenance(paper, profile, study, root)
+    if "states" not in about:
+        return {}
+    command = f"iclbook train {paper} --only {study} --profile {profile} --fresh"
+    found = _arrays(folder(paper, profile, root) / study, {STATES: about["states"]}, command)
+    return {key.removeprefix(f"{STATES}/"): array for key, array in found.items()}
 
 
 def _name(group: str, checksum: str) -> str:

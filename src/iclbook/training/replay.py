@@ -8,7 +8,7 @@ run and step, and never less than at an earlier step.
 from __future__ import annotations
 
 import dataclasses
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from .. import rounding, store
 from ..rounding import UNIT
 from .history import History, pack
+from .stretches import STRETCH, train_stretch
 
 if TYPE_CHECKING:
     from .study import Study
@@ -40,18 +41,64 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
     """
     same_device = results.provenance["device"] == device
     until = max(last_step(results[f"{g.name}/steps"]) for g in study.groups) if same_device else 0
-    again = _train(study, device, until)
-    shares = {g.name: _share(g.name, again, results, {}) for g in study.groups}
+
+    def train(part: Study) -> Arrays:
+        return pack(part.trainer(device, compile=False).train(progress=False, until=until))
+
+    return _worst(study, train, results.arrays, TWINS if until else 0)
+
+
+def replay_stretches(
+    study: Study, results: store.Results, kept: Arrays, device: str = "cpu"
+) -> tuple[int, float]:
+    """Train the kept stretches in the midst of the first run of each group again.
+
+    Args:
+        study, results, device: as for :func:`replay`.
+        kept: states, see :mod:`iclbook.training.stretches`.
+
+    Returns:
+        How many stretches there are, and the largest deviation as in :func:`replay`.
+    """
+    places = {(key.split("/")[0], int(key.split("/")[1]) + STRETCH) for key in kept}
+    worst = 0.0
+    for end in sorted({end for _, end in places}):
+        groups = tuple(
+            dataclasses.replace(g, runs=g.runs[:1]) for g in study.groups if (g.name, end) in places
+        )
+        stored = {}
+        for g in groups:
+            row = int(np.flatnonzero(results[f"{g.name}/steps"] == end)[0])
+            course = History(**_course(results.group(g.name)))
+            circuits = {k: v[[row]][:, :1] for k, v in course.circuits.items()}
+            stored |= pack({g.name: History(course.steps[[row]], course.loss[[row]][:, :1], circuits)})
+
+        def train(part: Study, end: int = end) -> Arrays:
+            return pack(train_stretch(part.trainer(device, compile=False), kept, end))
+
+        worst = float(
+            np.max([worst, _worst(dataclasses.replace(study, groups=groups), train, stored, TWINS)])
+        )
+    return len(places), worst
+
+
+def _worst(
+    study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, np.ndarray], twins: int
+) -> float:
+    """Largest share of all groups: of what ``train`` gives for them against what is stored."""
+    again = train(study)
+    shares = {g.name: _share(g.name, again, stored, {}) for g in study.groups}
     moved: dict[str, Arrays] = {}
     # the sensitivity is the largest of all twins: none is needed beyond agreement
-    for twin in range(TWINS if until else 0):
+    for twin in range(twins):
         unsure = tuple(g for g in study.groups if shares[g.name] > 1)
         if not unsure:
             break
-        other = _train(dataclasses.replace(study, groups=unsure), device, until, twin)
+        with rounding.twin(twin):
+            other = train(dataclasses.replace(study, groups=unsure))
         for g in unsure:
             moved[g.name] = sensitivity(g.name, again, other, moved.get(g.name, {}))
-            shares[g.name] = _share(g.name, again, results, moved[g.name])
+            shares[g.name] = _share(g.name, again, stored, moved[g.name])
     return float(np.max(list(shares.values())))  # keeps a NaN
 
 
@@ -60,16 +107,12 @@ def last_step(steps: np.ndarray) -> int:
     return int(steps[steps <= REPLAY_STEPS].max())
 
 
-def _train(study: Study, device: str, until: int, twin: int | None = None) -> Arrays:
-    """The arrays of the first steps, ``"group/name"``; with a number in place of ``twin``, of that twin."""
-    with nullcontext() if twin is None else rounding.twin(twin):
-        return pack(study.trainer(device, compile=False).train(progress=False, until=until))
-
-
 def compared(group: str, arrays: Arrays) -> Arrays:
     """The arrays of a group that replays compare, ``(T, R, ...)`` each; no loss was taken before the first step."""
     found = {k: v for k, v in arrays.items() if k.startswith(f"{group}/") and not k.endswith("/steps")}
-    return {k: v[1:] if k == f"{group}/loss" else v for k, v in found.items()}
+    if arrays[f"{group}/steps"][0] == 0:
+        found[f"{group}/loss"] = found[f"{group}/loss"][1:]
+    return found
 
 
 def _size(array: np.ndarray) -> np.ndarray:
@@ -86,13 +129,13 @@ def sensitivity(group: str, plain: Arrays, twin: Arrays, before: Arrays) -> Arra
     return found
 
 
-def _share(group: str, again: Arrays, results: store.Results, moved: Arrays) -> float:
+def _share(group: str, again: Arrays, stored: Mapping[str, np.ndarray], moved: Arrays) -> float:
     """Largest deviation of a group as a share of what is allowed."""
-    worst = 0.0
+    worst, rows = 0.0, len(again[f"{group}/steps"])
+    before = compared(group, {key: stored[key][:rows] for key in again if key.startswith(f"{group}/")})
     for key, array in compared(group, again).items():
-        stored = compared(group, {key: results[key][: len(again[f"{group}/steps"])]})[key]
-        allowed = FACTOR * (moved.get(key, 0.0) + UNIT * _size(stored))
-        apart = np.abs(array - stored)
+        allowed = FACTOR * (moved.get(key, 0.0) + UNIT * _size(before[key]))
+        apart = np.abs(array - before[key])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(apart == 0, 0.0, apart / allowed)
         worst = float(np.max([worst, *share.ravel()]))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from . import Adam, Group, History, Run, Trainer
 from .groups import squared_error
 from .history import pack
 from .optimisers import Optimiser
-from .replay import REPLAY_STEPS, last_step, measured_again, replay
+from .replay import REPLAY_STEPS, last_step, measured_again, replay, replay_stretches
 
 __all__ = ["REPLAY_STEPS", "GroupSpec", "Study", "pack", "replay", "train_study", "verify_study"]
 
@@ -124,13 +124,20 @@ def _made_from(study: Study) -> str:
     return f"{study.describe()} {study.source()} torch {torch.__version__}"
 
 
-def _train(
-    study: Study, path: Path, device: str, progress: bool, fresh: bool
-) -> tuple[dict[str, History], str, bool]:
-    """Train a study (or a part of one), resuming from ``path``: histories, kind of device, whether steps were compiled."""
+class _Done(NamedTuple):
+    """A trained study, or a part of one: histories, states kept on the way, kind of device, whether steps were compiled."""
+
+    histories: dict[str, History]
+    states: dict[str, np.ndarray]
+    device: str
+    compiled: bool
+
+
+def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> _Done:
+    """Train a study (or a part of one), resuming from ``path``."""
     trainer = study.trainer(device)
     histories = trainer.train(path, progress=progress, about=_made_from(study), fresh=fresh)
-    return histories, trainer.device.type, trainer.compiled
+    return _Done(histories, trainer.states, trainer.device.type, trainer.compiled)
 
 
 def train_study(
@@ -188,7 +195,8 @@ def _train_parts(
                 executor.submit(_train, part, path, device, False, fresh) for path, part in parts.items()
             ]
         ]
-    histories = {name: history for part, _, _ in done for name, history in part.items()}
+    histories = {name: history for part in done for name, history in part.histories.items()}
+    states = {key: state for part in done for key, state in part.states.items()}
     arrays = pack(histories)
     if study.measure is not None:
         arrays |= study.measure(study, histories)
@@ -196,11 +204,11 @@ def _train_parts(
         study.describe(),
         source,
         time.perf_counter() - start,
-        done[0][1],
-        compiled=done[0][2],
+        done[0].device,
+        compiled=done[0].compiled,
         threads=torch.get_num_threads(),
     )
-    store.save(study.paper, profile, study.name, arrays, about, may_diverge=study.may_diverge)
+    store.save(study.paper, profile, study.name, arrays, about, may_diverge=study.may_diverge, states=states)
     for path in parts:
         path.unlink(missing_ok=True)
     return store.Results(arrays, about)
@@ -224,6 +232,8 @@ def verify_study(study: Study, profile: str, device: str = "cpu") -> dict[str, A
             f"Verify them there, with --device {made_on}.",
         )
     shares = {"replay": replay(study, results, device)}
+    kept = store.load_states(study.paper, profile, study.name)
+    stretches, shares["stretches"] = replay_stretches(study, results, kept, device)
     again = measured_again(study, results)
     if again is not None:
         shares["measures"] = again
@@ -237,7 +247,8 @@ def verify_study(study: Study, profile: str, device: str = "cpu") -> dict[str, A
     last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
     without = "there are none" if study.measure is None else "not derived again"
     verified = {
-        "trajectory": f"first {last} of {study.steps} steps",
+        "trajectory": f"first {last} of {study.steps} steps"
+        + (f", {stretches} stretches" if stretches else ""),
         "measures": without if again is None else "taken again of the stored circuits",
         "share": float(f"{max(shares.values()):.2g}"),
     }

@@ -19,8 +19,9 @@ from ..errors import UserError
 from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
 from . import checkpoint as checkpoints
+from . import stretches
 from .devices import can_compile, compile_method, pick_device
-from .groups import DATA, Group, generator
+from .groups import DATA, Group, Run, generator
 from .history import History
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
@@ -96,6 +97,9 @@ class Trainer:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
         self.done = 0
+        #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU draws data in blocks, which a stop would cut).
+        self.states: dict[str, np.ndarray] = {}
+        self._starts = {s - stretches.STRETCH for s in stretches.ends(self.record)} if block == 1 else set()
         self._about = ""
         self._jitter = current(self.device)
         self._losses: list[list[np.ndarray]] = [[] for _ in self.groups]
@@ -216,11 +220,32 @@ class Trainer:
         sizes = (self.batch_size, self.steps, self.record, str(self.dtype), self.device.type)
         return repr((self.task, runs, models, sizes, self._about))
 
+    def leaves(self, group: int) -> list[Tensor]:
+        """Parameters, optimiser state and sum of losses since the last record of one group, each with the runs first."""
+        return _leaves([self._params[group], self._states[group], self._loss_sums[group]])
+
+    def generator_of(self, run: Run) -> torch.Generator:
+        """The generator of a run's data."""
+        return self._generators[self.streams.index(run.data_seed)]
+
+    def run_on(self, start: int, end: int, since: int) -> dict[str, History]:
+        """Train from step ``start``, whose state was put in place, to ``end``: the record there alone, losses over the last ``since`` steps."""
+        self._t.fill_(start)
+        self.done = start
+        while self.done < end:
+            self._run(min(self._normals.shape[1], end - self.done))
+        self._keep(since)
+        return {
+            g.name: History(np.array([end]), np.stack(losses), {k: v[None] for k, v in circuits[-1].items()})
+            for g, losses, circuits in zip(self.groups, self._losses, self._circuits, strict=True)
+        }
+
     def _tensors(self) -> list[Tensor]:
         return _leaves([self._params, self._states, self._loss_sums, [self._t]])
 
     def _save(self, path: Path) -> None:
         content = {
+            "states": {k: torch.from_numpy(v) for k, v in self.states.items()},
             "config": self._describe(),
             "done": self.done,
             "tensors": [x.cpu() for x in self._tensors()],
@@ -254,6 +279,7 @@ class Trainer:
             g.set_state(state)
         self._losses = [[x.numpy() for x in xs] for xs in content["losses"]]
         self._circuits = [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in content["circuits"]]
+        self.states = {k: v.numpy() for k, v in content["states"].items()}
         self.done = content["done"]
         return True
 
@@ -310,7 +336,10 @@ class Trainer:
             ) as bar,
         ):
             while self.done < end:
-                n = min(self._normals.shape[1], marks[0] - self.done, end - self.done)
+                if self.done in self._starts:
+                    self.states |= stretches.states(self)
+                stops = [s for s in (marks[0], *self._starts, end) if s > self.done]
+                n = min(self._normals.shape[1], min(stops) - self.done)
                 self._run(n)
                 bar.update(n)
                 if self.done == marks[0]:
@@ -345,7 +374,7 @@ def _leaves(tree: Any) -> list[Tensor]:
 
 def _shapes(content: dict[str, Any]) -> list[list]:
     """Shape and kind of every tensor in a checkpoint."""
-    names = [name for name in ("tensors", "generators", "losses", "circuits") if name in content]
+    names = [name for name in ("tensors", "generators", "losses", "circuits", "states") if name in content]
     return [[*x.shape, str(x.dtype)] for name in names for x in _leaves(content[name])]
 
 

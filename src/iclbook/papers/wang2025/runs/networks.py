@@ -289,6 +289,11 @@ class NetworkTrainer:
 
     device, compiled = torch.device("cpu"), False
 
+    @property
+    def states(self) -> dict[str, np.ndarray]:
+        """No states are kept on the way."""
+        return {}
+
     def __init__(self, study: NetworkStudy) -> None:
         self.study = study
 
