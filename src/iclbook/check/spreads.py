@@ -27,30 +27,43 @@ def elsewhere(root: Path) -> Iterator[Path]:
         yield copy
 
 
-def measure_spreads(ledgers: Sequence[Ledger], profile: str, root: Path, jobs: int | None = None) -> None:
-    """Run chapters on every emulated machine and write the spread of each value into their references.
+def measure_spreads(
+    ledgers: Sequence[Ledger],
+    profile: str,
+    root: Path,
+    jobs: int | None = None,
+    machines: Sequence[str] | None = None,
+) -> None:
+    """Run chapters on emulated machines and write the spread of each value into their references.
+
+    They are written after every machine, and name those that the spread was measured on: an interrupt loses one machine's runs.
+
+    Args:
+        machines: all of :func:`iclbook.machines.emulated` by default.
 
     Raises:
         UserError: a chapter that fails on a machine, or records other keys there.
     """
-    seen: dict[str, list[Mapping[str, Value]]] = {ledger.chapter_name: [] for ledger in ledgers}
     from . import words
 
-    for machine in emulated():
+    seen: dict[str, list[Mapping[str, Value]]] = {ledger.chapter_name: [] for ledger in ledgers}
+    machines = tuple(machines or emulated())
+    for number, machine in enumerate(machines, start=1):
         for name, values in _values_on(machine, list(seen), profile, root, jobs):
             seen[name].append(values)
+        for ledger in ledgers:
+            path = reference_path(ledger.chapter_name, profile, root)
+            reference = with_spread(read_reference(path, root), seen[ledger.chapter_name], machines[:number])
+            records = {key: Record.make(key, value) for key, value in reference.records.items()}
+            reference = replace(reference, verdicts=words(ledger, records, profile, reference))
+            write_reference(path, ledger.paper, reference)
         print(f"{machine}: {', '.join(seen)}", flush=True)
-    for ledger in ledgers:
-        path = reference_path(ledger.chapter_name, profile, root)
-        reference = read_reference(path, root)
-        reference = with_spread(reference, seen[ledger.chapter_name])
-        records = {key: Record.make(key, value) for key, value in reference.records.items()}
-        reference = replace(reference, verdicts=words(ledger, records, profile, reference))
-        write_reference(path, ledger.paper, reference)
 
 
-def with_spread(reference: Reference, others: Sequence[Mapping[str, Value]]) -> Reference:
-    """The reference with the largest deviation of each value over ``others``.
+def with_spread(
+    reference: Reference, others: Sequence[Mapping[str, Value]], machines: tuple[str, ...]
+) -> Reference:
+    """The reference with the largest deviation of each value over ``others``, those of ``machines``.
 
     Raises:
         UserError: a key that is not recorded on every machine, or a list whose length differs between machines.
@@ -64,7 +77,7 @@ def with_spread(reference: Reference, others: Sequence[Mapping[str, Value]]) -> 
                 f"{key} is not of one shape on all machines",
                 "Record something that does not depend on rounding.",
             ) from None
-    return replace(reference, spread=spread, machines=emulated())
+    return replace(reference, spread=spread, machines=machines)
 
 
 def _values_on(
