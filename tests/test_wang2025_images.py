@@ -48,7 +48,7 @@ def root(tmp_path_factory):
     yield folder
     patch.undo()
     glyphs._load.cache_clear()
-    networks.features.cache_clear()
+    networks._features.cache_clear()
 
 
 # -- glyphs -----------------------------------------------------------------------------------------------------------
