@@ -74,8 +74,8 @@ def test_a_run_of_every_group_replays(paper, name):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(
-    os.environ.get("ICLBOOK_REPLAY_ALL") != "1",
-    reason="ICLBOOK_REPLAY_ALL=1 replays every stored run (ten minutes), as `iclbook train KEY --verify` does",
+    os.environ.get("ICLBOOK_FULL") != "1",
+    reason="ICLBOOK_FULL=1 replays every stored run (ten minutes), as `iclbook train KEY --verify` does",
 )
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
 def test_every_run_replays(paper, name):
