@@ -37,7 +37,7 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.papers.agarwal2025 import results
+from iclbook.papers.agarwal2025 import results, studies
 from iclbook.papers.agarwal2025.figures import chain as draw_chain
 from iclbook.papers.agarwal2025.figures import routing as draw_routing
 from iclbook.papers.agarwal2025.figures import toy as draw
@@ -52,7 +52,7 @@ from iclbook.papers.agarwal2025.measures import (
     toy,
     tunnel_records,
 )
-from iclbook.papers.agarwal2025.runs import short, studies
+from iclbook.papers.agarwal2025.runs import short
 from iclbook.papers.agarwal2025.runs.studies import PAPER_SEEDS
 from iclbook.sliders import Slider, show
 from iclbook.tasks.sticky_chain import StickyChain

@@ -37,10 +37,9 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.drawing.tables import Table
 from iclbook.papers.nagy2026 import figures as draw
-from iclbook.papers.nagy2026 import results, theory
+from iclbook.papers.nagy2026 import results, studies, theory
 from iclbook.papers.nagy2026.figures.deep import READING_NAMES
 from iclbook.papers.nagy2026.measures import deep, diversity, exact, one_layer
-from iclbook.papers.nagy2026.runs import studies
 from iclbook.papers.nagy2026.theory import one_layer as closed
 from iclbook.papers.nagy2026.theory.heads import MASKS
 from iclbook.sliders import Slider, show

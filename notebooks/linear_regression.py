@@ -42,10 +42,9 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.models import Attention, attend
 from iclbook.papers.he2025 import figures as draw
-from iclbook.papers.he2025 import results, theory
+from iclbook.papers.he2025 import results, studies, theory
 from iclbook.papers.he2025.measures import multitask
 from iclbook.papers.he2025.measures.circuits import code_scale, read_heads, read_multi_heads, settled, spread
-from iclbook.papers.he2025.runs import studies
 from iclbook.sliders import Slider, show
 from iclbook.tasks import LinearRegression
 

@@ -8,8 +8,8 @@ import numpy as np
 from ledgers import ledger
 
 from iclbook.claims import Record, Verdict, verdict
+from iclbook.papers.nagy2026 import studies
 from iclbook.papers.nagy2026.measures import deep, diversity, one_layer
-from iclbook.papers.nagy2026.runs import studies
 from iclbook.papers.nagy2026.runs.studies import CONFIGURATIONS
 from iclbook.store import Results
 from iclbook.training import Run

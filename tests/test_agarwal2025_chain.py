@@ -11,9 +11,10 @@ from ledgers import ledger
 
 from iclbook.errors import UserError
 from iclbook.models.single_head import SingleHead
+from iclbook.papers.agarwal2025 import studies
 from iclbook.papers.agarwal2025.measures import chain, follow, regularisation
 from iclbook.papers.agarwal2025.measures.chain import Curves
-from iclbook.papers.agarwal2025.runs import full_batch, short, shown, studies
+from iclbook.papers.agarwal2025.runs import full_batch, short, shown
 from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, ArmSpec, FullBatch, arm_runs, arms_of
 from iclbook.papers.agarwal2025.runs.studies import extensions
 from iclbook.store import Results

@@ -13,7 +13,7 @@ from scipy import stats
 from iclbook.errors import UserError
 from iclbook.models.deep_attention import DeepAttention
 from iclbook.models.spectral_attention import SpectralAttention
-from iclbook.papers.nagy2026.runs import studies as catalogue_studies
+from iclbook.papers.nagy2026 import studies as catalogue_studies
 from iclbook.papers.nagy2026.runs.specs import ProbedSpec, Probes, penalised_error
 from iclbook.papers.nagy2026.runs.studies import SPECTRUM, VARIANTS, balanced, guided, masks
 from iclbook.tasks.spectral_regression import SpectralRegression

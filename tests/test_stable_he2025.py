@@ -7,8 +7,7 @@ import dataclasses
 import numpy as np
 import torch
 
-from iclbook.papers.he2025 import theory
-from iclbook.papers.he2025.runs import studies
+from iclbook.papers.he2025 import studies, theory
 
 SETTING = {"d": 5, "L": 40, "noise_var": 0.1}
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
+from iclbook.papers.nagy2026 import studies
 from iclbook.papers.nagy2026.measures import one_layer
-from iclbook.papers.nagy2026.runs import studies
 from iclbook.papers.nagy2026.theory import probe, reweighting
 
 
