@@ -19,7 +19,7 @@ STRETCH = 24
 #: Stretches of a training, evenly spread over its records, the last one included.
 STRETCHES = 3
 #: Largest size of a group's kept states, bytes; fewer stretches are kept of larger models.
-LARGEST = 300_000
+LARGEST = 100_000
 
 
 def ends(record: Sequence[int]) -> list[int]:
