@@ -128,7 +128,7 @@ def _train(commands) -> None:
         "resumes from its checkpoint.\n\n"
         "examples:\n"
         "  iclbook train he2025 --device cuda\n"
-        "  iclbook train he2025 --verify      replay the first steps of every stored run and compare",
+        "  iclbook train he2025 --verify      derive stored runs again, as far as is cheap, and compare",
         "paper",
     )  # fmt: skip
     _add_device(sub)
