@@ -20,6 +20,14 @@ GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced"
 DRAWS = 12
 
 
+@pytest.fixture(autouse=True)
+def _nothing_kept():
+    """A mutation must reach the gradients, and must not stay with them."""
+    routing.drawn_gradients.cache_clear()
+    yield
+    routing.drawn_gradients.cache_clear()
+
+
 def judge(claim: str, values: dict) -> Verdict:
     """The verdict of the paper profile on these values."""
     return verdict(
