@@ -33,6 +33,8 @@ def test_the_tolerance_is_four_spreads_and_the_last_digits():
         (1.0 + 1e-11, 1.0, 0.0, False),
         (float("nan"), 1.0, 0.1, False),
         (float("inf"), 1.0, 1e300, False),
+        (2.2e-16, 4.4e-16, 0.0, True),
+        (2.2e-15, 4.4e-16, 0.0, False),
         (9, 8, 0.0, False),
         (9, 8, 1.0, True),
         (True, 1, 0.0, False),

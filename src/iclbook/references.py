@@ -23,6 +23,8 @@ Value = bool | int | float | str | list
 SPREADS = 4.0
 #: Beside them a value may move by this fraction of itself: where no emulated machine differs, another one may still round the last digits differently.
 ROUNDING = 2.0**-40
+#: And a value agrees within four units of double precision at one: the residual of an identity is a difference of numbers of that order.
+RESIDUAL = 2.0**-50
 
 Spread = float | list
 
@@ -69,7 +71,7 @@ def agrees(measured: Value, reference: Value, spread: Spread) -> bool:
         return all(map(agrees, measured, reference, spreads))
     if any(isinstance(item, bool | str) for item in (measured, reference)):
         return type(measured) is type(reference) and (measured == reference or spread > 0)
-    return math.isfinite(measured) and abs(measured - reference) <= tolerance(reference, spread)
+    return math.isfinite(measured) and abs(measured - reference) <= tolerance(reference, spread) + RESIDUAL
 
 
 def is_regression_value(value: Value, spread: Spread) -> bool:
