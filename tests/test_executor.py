@@ -17,7 +17,8 @@ from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Adam, Run, Sgd, Trainer, stretches
 from iclbook.training import study as study_module
-from iclbook.training.study import GroupSpec, Study, train_study, verify_study
+from iclbook.training.study import GroupSpec, Study, train_study
+from iclbook.training.verify import verify_study
 
 
 @pytest.mark.slow
@@ -84,7 +85,10 @@ def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(root,
     """Adam whose rate falls after step 100 of today's code: the first steps agree, the stretches do not."""
     train_study(LONGER, "smoke", "cpu", progress=False)
     assert steps_of(store.load_states("demo", "smoke", "tiny")) == [76, 176, 376]
-    assert verify_study(LONGER, "smoke")["trajectory"] == "first 10 of 400 steps, 3 stretches"
+    assert (
+        verify_study(LONGER, "smoke")["trajectory"]
+        == "first 10 of 400 steps of one run of every group, 3 stretches"
+    )
     update = Adam.update
 
     def decayed(self, params, grads, state, rates, t):

@@ -24,8 +24,8 @@ from iclbook.training.study import (
     _made_from,
     replay,
     train_study,
-    verify_study,
 )
+from iclbook.training.verify import verify_study
 
 # -- studies ----------------------------------------------------------------------------------------------------------
 

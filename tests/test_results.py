@@ -19,6 +19,7 @@ from iclbook.training import Adam
 from iclbook.training.catalogue import Catalogue, threads_of
 from iclbook.training.groups import squared_error
 from iclbook.training.study import Study, replay
+from iclbook.training.verify import thinned
 
 DOCUMENTS = {
     name: document
@@ -30,18 +31,6 @@ DOCUMENTS = {
     )
 }
 STUDIES = [(paper, name) for paper, document in DOCUMENTS.items() for name in document.studies("paper")]
-
-
-def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]:
-    """One run of every group, another in each, and its part of the results. A run depends on its own seed only, so it replays alone."""
-    groups, arrays = [], {}
-    for i, spec in enumerate(study.groups):
-        run = 7 * i % len(spec.runs)
-        groups.append(dataclasses.replace(spec, runs=(spec.runs[run],)))
-        for name, array in results.group(spec.name).items():
-            by_run = array.ndim > 1 and array.shape[1] == len(spec.runs)
-            arrays[f"{spec.name}/{name}"] = array[:, [run]] if by_run else array
-    return dataclasses.replace(study, groups=tuple(groups)), store.Results(arrays, results.provenance)
 
 
 def test_every_document_with_results_is_found():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ import torch
 from .. import store
 from ..errors import UserError
 from ..profiles import check_profile
-from .study import Study, train_study, verify_study
+from .study import Study, train_study
+from .verify import verify_study
 
 
 @contextmanager
@@ -76,7 +78,8 @@ class Catalogue:
             profile: ``smoke`` or ``paper``.
             device: ``auto``, ``cpu`` or ``cuda``.
             fresh: train again what already has results. An interrupted training of today's code goes on where it was, fresh or not.
-            verify: train nothing; replay the first steps of the stored runs, take their measures again, stamp those that agree.
+            verify: train nothing; replay the first steps of a stored run of every group (of every run with ``ICLBOOK_FULL=1``), take measures again, stamp
+                what agrees.
             executor: where to train the groups of each study, see :func:`iclbook.training.study.train_study`.
 
         Raises:
@@ -87,7 +90,8 @@ class Catalogue:
             if verify:
                 made = store.load(self.paper, profile, name, study.describe()).provenance
                 with threads_of(made):
-                    found = verify_study(study, profile, "cpu" if device == "auto" else device)
+                    every = os.environ.get("ICLBOOK_FULL") == "1"
+                    found = verify_study(study, profile, "cpu" if device == "auto" else device, every)
                 print(f"{name}: replay agrees ({_says(found, made)})", flush=True)
                 continue
             if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from .. import store
-from ..errors import UserError
 from ..files import held
 from ..project import find_root
 from ..sources import modules_of, source_digest
@@ -24,9 +23,9 @@ from . import Adam, Group, History, Run, Trainer
 from .groups import squared_error
 from .history import pack
 from .optimisers import Optimiser
-from .replay import REPLAY_STEPS, last_step, measured_again, replay, replay_stretches
+from .replay import REPLAY_STEPS, replay
 
-__all__ = ["REPLAY_STEPS", "GroupSpec", "Study", "pack", "replay", "train_study", "verify_study"]
+__all__ = ["REPLAY_STEPS", "GroupSpec", "Study", "pack", "replay", "train_study"]
 
 
 @dataclass(frozen=True)
@@ -212,45 +211,3 @@ def _train_parts(
     for path in parts:
         path.unlink(missing_ok=True)
     return store.Results(arrays, about)
-
-
-def verify_study(study: Study, profile: str, device: str = "cpu") -> dict[str, Any]:
-    """Derive again what is cheap of a stored study and, if it agrees, stamp it as made from today's source.
-
-    Returns:
-        What was derived again, as kept in the provenance under ``verified``: ``trajectory``, ``measures`` and ``share``, the largest deviation as a
-        share of what rounding explains.
-
-    Raises:
-        UserError: something deviates, or the results come from another kind of device, whose random numbers cannot be drawn here.
-    """
-    results = store.load(study.paper, profile, study.name, study.describe(), may_diverge=study.may_diverge)
-    made_on = results.provenance["device"]
-    if made_on != device:
-        raise UserError(
-            f"the results of {study.name} were made on {made_on}",
-            f"Verify them there, with --device {made_on}.",
-        )
-    shares = {"replay": replay(study, results, device)}
-    kept = store.load_states(study.paper, profile, study.name)
-    stretches, shares["stretches"] = replay_stretches(study, results, kept, device)
-    again = measured_again(study, results)
-    if again is not None:
-        shares["measures"] = again
-    for what, share in shares.items():
-        if not share <= 1:
-            verb = "deviates" if what == "replay" else "deviate"
-            raise UserError(
-                f"the {what} of {study.name} {verb} by {share:.2g} times what rounding explains",
-                "The training code has changed: train with --fresh.",
-            )
-    last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
-    without = "there are none" if study.measure is None else "not derived again"
-    verified = {
-        "trajectory": f"first {last} of {study.steps} steps"
-        + (f", {stretches} stretches" if stretches else ""),
-        "measures": without if again is None else "taken again of the stored circuits",
-        "share": float(f"{max(shares.values()):.2g}"),
-    }
-    store.restamp(study.paper, profile, study.name, study.source(), **verified)
-    return verified
