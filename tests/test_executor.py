@@ -68,7 +68,7 @@ STUDY = Study(
 def test_verify_takes_measures_again_and_says_what_it_derived(root):
     train_study(STUDY, "smoke", "cpu", progress=False)
     found = verify_study(STUDY, "smoke")
-    assert found["trajectory"] == "first 24 of 40 steps"
+    assert found["trajectory"] == "first 24 of 40 steps of one run of every group"
     assert found["measures"] == "taken again of the stored circuits"
     assert found["share"] <= 1
     assert store.read_provenance("demo", "smoke", "tiny")["verified"] == found
