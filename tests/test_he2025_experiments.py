@@ -360,7 +360,7 @@ def test_verify_stamps_results_of_other_source_that_replay(root, capsys):
     assert "replay agrees" in capsys.readouterr().out
     verified = about(root).pop("verified")
     assert about(root) == kept | {"verified": verified}
-    assert verified["trajectory"] == "first 24 of 40 steps"
+    assert verified["trajectory"] == "first 24 of 40 steps of one run of every group"
     assert "h2/kq" in BOOKED.results("tiny", "paper").arrays
 
 
