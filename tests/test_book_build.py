@@ -17,7 +17,7 @@ from iclbook.book.inputs import executed_path
 from iclbook.errors import UserError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("minibook")]
 COUNTS = "2 claims: 1 reproduced, 1 not yet tested"
 
 
@@ -138,12 +138,16 @@ def test_a_page_follows_its_executed_copy_though_times_go_back(built: Path) -> N
 
 
 def test_a_page_that_is_not_the_one_written_is_written_again(built: Path) -> None:
-    page = page_of(built, "notebooks/tiny")
-    good = page.read_text()
-    assert "profile smoke" in good
-    page.write_text(good.replace("profile smoke", "profile of an older cache"))  # newer than its source
-    build("smoke")
-    assert page.read_text() == good
+    page, written = page_of(built, "notebooks/tiny"), []
+    for _ in range(2):  # the first build of all does not know the checksum of each style sheet yet
+        page.write_text(
+            page.read_text().replace("profile smoke", "profile of an older cache")
+        )  # newer than its source
+        build("smoke")
+        written.append(page.read_text())
+    assert "profile smoke" in written[0]
+    assert "older cache" not in written[0]
+    assert written[0] == written[1]
 
 
 def test_a_title_reaches_the_navigation_of_every_page(built: Path, plain: Path) -> None:
