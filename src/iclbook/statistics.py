@@ -1,0 +1,88 @@
+"""How sure a mean or a share is: standard errors and intervals over what varies between replicates (seeds, draws, episodes)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from .errors import UserError
+
+Array = np.ndarray
+
+
+class Interval(NamedTuple):
+    """A mean and the ends of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def _replicates(values: Array, least: int = 2) -> Array:
+    values = np.asarray(values, dtype=float)
+    if values.shape[-1] < least:
+        raise UserError(
+            f"{values.shape[-1]} replicates have no spread", f"Give {least} or more along the last axis."
+        )
+    return values
+
+
+def standard_error(values: Array) -> Array:
+    """Standard error of the mean over the last axis ``(..., n) -> (...)``: ``sd / sqrt(n)`` with ``n - 1`` degrees of freedom.
+
+    Raises:
+        UserError: fewer than two replicates.
+    """
+    values = _replicates(values)
+    return values.std(-1, ddof=1) / np.sqrt(values.shape[-1])
+
+
+def share_error(hits: int, trials: int) -> float:
+    """Standard error of a share of independent trials, never 0: that of ``(hits + 2) / (trials + 4)`` (Agresti and Coull 1998), so that a share
+    of 0 or 1 among few trials is not taken for certain.
+
+    Raises:
+        UserError: no trial, or hits that are not among them.
+    """
+    if trials < 1 or not 0 <= hits <= trials:
+        raise UserError(f"{hits} hits of {trials} trials", "Count hits among one trial or more.")
+    n, share = trials + 4, (hits + 2) / (trials + 4)
+    return float(np.sqrt(share * (1 - share) / n))
+
+
+def ratio_error(above: Array, below: Array) -> float:
+    """Standard error of ``mean(above) / mean(below)`` of paired replicates ``(n,)``, by the delta method (first order in the spread over the means).
+
+    Raises:
+        UserError: fewer than two pairs, or a mean of 0 below.
+    """
+    above, below = _replicates(above), _replicates(below)
+    if below.mean() == 0:
+        raise UserError("a ratio to a mean of 0", "Compare by a difference.")
+    ratio = above.mean() / below.mean()
+    return float(standard_error(above - ratio * below) / abs(below.mean()))
+
+
+def interval(differences: Array, level: float = 0.95) -> Interval:
+    """Mean of replicates ``(n,)``, such as paired differences, and the ends of its confidence interval by Student's t.
+
+    Raises:
+        UserError: fewer than two replicates.
+    """
+    values = _replicates(differences)
+    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * standard_error(values))
+    mean = float(values.mean())
+    return Interval(mean, mean - half, mean + half)
+
+
+def t_of_mean(differences: Array) -> Array:
+    """Student's t of the mean over the last axis against 0, ``(..., n) -> (...)``: a paired test, given paired differences.
+
+    Raises:
+        UserError: fewer than two replicates.
+    """
+    values = _replicates(differences)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return values.mean(-1) / standard_error(values)
