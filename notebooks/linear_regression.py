@@ -52,7 +52,7 @@ record = Recorder("he2025", profile)
 style.use()
 torch.manual_seed(0)
 paper = profile == "paper"
-task = studies(profile)["isotropic"].task
+task = studies(profile)["isotropic"].data
 d, L, s2 = task.d, task.L, task.noise_var  # the document's dimension, context length and noise variance
 
 # %% [markdown]
@@ -848,7 +848,7 @@ record.verdict("he2025/q-gd-limit")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
 aniso = results("nonisotropic", profile, device)
-sigma = np.array(studies(profile)["nonisotropic"].task.covariance)
+sigma = np.array(studies(profile)["nonisotropic"].data.covariance)
 blocks = settled(aniso["h2/steps"], aniso["h2/kq"])[..., :d, :d]  # (R, 2, d, d)
 rows = settled(aniso["h2/steps"], aniso["h2/ov"])[:, :, 0]  # (R, 2, D)
 optimum = theory.best_preconditioner(sigma, L, s2)
@@ -888,7 +888,7 @@ record.verdict("he2025/fig3.1")
 tasks = {r: results(f"multitask_{r}", profile, device) for r in READINGS}
 many = {}
 for reading, res in tasks.items():
-    task = studies(profile)[f"multitask_{reading}"].task
+    task = studies(profile)[f"multitask_{reading}"].data
     factor = 1.0 if reading == "text" else code_scale(task.d, task.n_tasks)
     many[reading] = {h: read_multi_heads(res.group(f"h{h}"), task.supports, factor) for h in (1, 2, 3, 4)}
 draw.multitask({"setting of the text": many["text"], "setting of the published code": many["code"]}, run=0)

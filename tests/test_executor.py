@@ -17,7 +17,7 @@ from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Adam, Run, Sgd, Trainer, stretches
 from iclbook.training import study as study_module
-from iclbook.training.study import GroupSpec, Study, train_study
+from iclbook.training.study import Group, Study, train_study
 from iclbook.training.verify import verify_study
 
 
@@ -27,9 +27,7 @@ def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    groups = tuple(
-        GroupSpec(f"h{h}", Attention, (("d", 3), ("n_heads", h)), (Run(0), Run(1))) for h in (1, 2)
-    )
+    groups = tuple(Group(f"h{h}", Attention, (("d", 3), ("n_heads", h)), (Run(0), Run(1))) for h in (1, 2))
     study = Study("demo", "tiny", LinearRegression(d=3, L=8), groups, steps=20, batch_size=16)
     alone = train_study(study, "smoke", "cpu", progress=False)
     with ProcessPoolExecutor(2, get_context("spawn")) as executor:
@@ -59,7 +57,7 @@ def wrong(study, histories):
     return {key: array * (1 + 1e-4) for key, array in twice_the_end(study, histories).items()}
 
 
-GROUP = GroupSpec("h2", Attention, (("d", 3), ("n_heads", 2)), (Run(0), Run(1)))
+GROUP = Group("h2", Attention, (("d", 3), ("n_heads", 2)), (Run(0), Run(1)))
 STUDY = Study(
     "demo", "tiny", LinearRegression(d=3, L=8), (GROUP,), steps=40, batch_size=16, measure=twice_the_end
 )

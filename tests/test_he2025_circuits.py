@@ -20,7 +20,7 @@ from iclbook.papers.he2025.measures.circuits import (
 from iclbook.papers.he2025.measures.measure import squared_errors
 from iclbook.tasks import LinearRegression
 from iclbook.training import History, Run, log_and_linear_steps
-from iclbook.training.study import GroupSpec, Study
+from iclbook.training.study import Group, Study
 
 # -- circuits to heads ------------------------------------------------------------------------------------------------
 
@@ -156,10 +156,10 @@ def test_squared_errors_are_those_of_the_closed_forms():
     kwargs = (("d", d), ("n_heads", 2))
     run = (Run(0),)
     specs = {
-        "printed": GroupSpec("printed", Attention, kwargs, run),
-        "coded": GroupSpec("coded", Attention, (*kwargs, ("score_scale", "code")), run),
-        "reduced": GroupSpec("reduced", ReducedAttention, (("n_heads", 2),), run),
-        "linear": GroupSpec("linear", Attention, (("d", d), ("n_heads", 1), ("activation", "linear")), run),
+        "printed": Group("printed", Attention, kwargs, run),
+        "coded": Group("coded", Attention, (*kwargs, ("score_scale", "code")), run),
+        "reduced": Group("reduced", ReducedAttention, (("n_heads", 2),), run),
+        "linear": Group("linear", Attention, (("d", d), ("n_heads", 1), ("activation", "linear")), run),
     }
     study = Study("he2025", "measured", LinearRegression(), tuple(specs.values()), 40)
     groups = {

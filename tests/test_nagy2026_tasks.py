@@ -16,10 +16,10 @@ from iclbook.models.spectral_attention import SpectralAttention
 from iclbook.papers.nagy2026 import studies as catalogue_studies
 from iclbook.papers.nagy2026.runs.specs import ProbedSpec, Probes, penalised_error
 from iclbook.papers.nagy2026.runs.studies import SPECTRUM, VARIANTS, balanced, guided, masks
+from iclbook.random import DATA, generator
 from iclbook.tasks.spectral_regression import SpectralRegression
 from iclbook.tasks.training_set import TrainingSet, _prompts
 from iclbook.training import Adam, Group, Run, Sgd, Trainer
-from iclbook.training.groups import DATA, generator
 
 F64 = torch.float64
 

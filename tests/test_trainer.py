@@ -15,29 +15,32 @@ import pytest
 import torch
 from naive import code_scale, full_forward, train
 
+from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models import Attention, ReducedAttention
+from iclbook.random import generator
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer, checkpoint
-from iclbook.training.groups import DATA, generator
+from iclbook.training.ensemble import Ensemble
 from iclbook.training.trainer import _shapes
 
-TASK = LinearRegression(d=3, L=8)
+TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
 
 
 def trainer(
     runs, steps=30, n_heads=2, task=TASK, compile=False, dtype=torch.float64, optimiser=None, **kwargs
 ):
-    model = Attention(task.d, n_heads, n_tasks=task.n_tasks, **kwargs)
-    group = Group("g", model, runs, optimiser or Adam())
+    sizes = {"d": task.d, "n_heads": n_heads, "n_tasks": task.n_tasks, **kwargs}
+    group = Group("g", Attention, sizes, runs, optimiser or Adam())
     return Trainer(task, [group], steps, batch_size=32, device="cpu", compile=compile, dtype=dtype)
 
 
 def batches(task, seed, steps, dtype=torch.float64):
-    g = generator(seed, DATA)
-    normals = torch.empty(task.normals, 32, dtype=dtype)
-    for _ in range(steps):
-        yield task.batch(normals.normal_(generator=g))
+    for step in range(1, steps + 1):
+        (block,) = random.normals(
+            random.keys([seed]), torch.tensor([step]), random.DATA, (task.normals, 32), dtype
+        )
+        yield task.batch(block[0])
 
 
 @pytest.mark.parametrize(
@@ -71,9 +74,9 @@ def test_stacked_runs_equal_a_plain_loop_with_torch_optim(task, optimiser, plain
 def test_gradients_equal_those_of_a_per_run_autograd_loop():
     t = trainer([Run(s) for s in range(5)])
     batch = TASK.batch(torch.randn(5, TASK.normals, 32, dtype=torch.float64, generator=generator(0, 9)))
-    grads, losses = t.groups[0].gradients(t._params[0], batch)
+    grads, losses = t.ensembles[0].gradients(t.ensembles[0].params, batch)
     for r in range(5):
-        params = {k: v[r].clone().requires_grad_() for k, v in t._params[0].items()}
+        params = {k: v[r].clone().requires_grad_() for k, v in t.ensembles[0].params.items()}
         yhat = full_forward(params, batch.context[r].permute(2, 0, 1), batch.query[r].T)
         loss = ((yhat - batch.target[r].T) ** 2).mean()
         loss.backward()
@@ -111,21 +114,25 @@ def test_runs_with_one_stream_see_the_same_data_and_others_do_not():
 
 
 def test_a_rate_factor_of_zero_freezes_that_parameter_only():
-    group = Group("g", Attention(3, 2), [Run(0)], rate_factors={"query": 0.0})
+    group = Group("g", Attention, HEADS, [Run(0, factors=(("query", 0.0),)), Run(0)])
     t = Trainer(TASK, [group], 5, 32, device="cpu", compile=False)
     before = t.parameters()["g"]
     before = {k: v.copy() for k, v in before.items()}
     t.train(progress=False)
-    moved = {k: not np.array_equal(v, before[k]) for k, v in t.parameters()["g"].items()}
-    assert moved == {"query": False, "key": True, "value": True, "output": True}
+    after = t.parameters()["g"]
+    for run, frozen in enumerate(
+        ({"query"}, set())
+    ):  # a factor belongs to one run, not to the runs beside it
+        assert {k for k in after if np.array_equal(after[k][run], before[k][run])} == frozen
     with pytest.raises(UserError, match="no parameter"):
-        Group("g", Attention(3, 2), [Run(0)], rate_factors={"keys": 0.0})
+        Group("g", Attention, HEADS, [Run(0, factors=(("keys", 0.0),))]).build()
 
 
 def test_a_loss_without_data_trains_too():
     group = Group(
         "approx",
-        ReducedAttention(2),
+        ReducedAttention,
+        {"n_heads": 2},
         [Run(0, 0.1)],
         Sgd(),
         loss=lambda m, _: ((m.omega - 1) ** 2).sum() + (m.mu**2).sum(),
@@ -143,7 +150,7 @@ SCRIPT = """
     from iclbook.models import Attention
     from iclbook.tasks import LinearRegression
     from iclbook.training import Group, Run, Trainer
-    group = Group("g", Attention(3, 2), [Run(0), Run(1)])
+    group = Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])
     t = Trainer(LinearRegression(d=3, L=8), [group], 3000, 32, device="cpu", compile=False)
     folder = Path(sys.argv[1])
     every = float(sys.argv[2])
@@ -162,7 +169,14 @@ def _launch(folder: Path, every: float) -> subprocess.Popen:
 
 
 def _reference():
-    t = Trainer(TASK, [Group("g", Attention(3, 2), [Run(0), Run(1)])], 3000, 32, device="cpu", compile=False)
+    t = Trainer(
+        TASK,
+        [Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])],
+        3000,
+        32,
+        device="cpu",
+        compile=False,
+    )
     return t.train(progress=False)["g"]
 
 
@@ -238,7 +252,7 @@ def test_every_flipped_bit_of_a_checkpoint_is_seen(tmp_path):
         lambda c: c["tensors"].__setitem__(0, torch.zeros(1)),
         lambda c: c["tensors"].__setitem__(0, c["tensors"][0].float()),
         lambda c: c["losses"][0].pop(),
-        lambda c: c["circuits"][0][0].pop("kq"),
+        lambda c: c["observed"][0][0].pop("kq"),
         lambda c: c.update(done=10**9),
         lambda c: c.update(done="7"),
         lambda c: c.update(generators=[torch.zeros(3, dtype=torch.uint8)]),
@@ -279,15 +293,14 @@ def test_a_fresh_training_goes_on_from_its_own_checkpoint_and_replaces_others(tm
 
 def test_a_loss_that_is_not_finite_names_study_group_run_and_step():
     runs = [Run(3, rate=1e-2), Run(8, rate=1e30)]
-    model = Attention(TASK.d, 2)
     kwargs = {"record": (1, 2, 3, 4, 5), "device": "cpu", "compile": False, "label": "demo/tiny: "}
-    t = Trainer(TASK, [Group("g", model, runs, Sgd())], 30, 32, **kwargs)
+    t = Trainer(TASK, [Group("g", Attention, HEADS, runs, Sgd())], 30, 32, **kwargs)
     with pytest.raises(UserError, match="not finite") as caught:
         t.train(progress=False)
     text = str(caught.value)
     assert all(part in text for part in ("demo/tiny", "group g", "seed 8", "at step ")), text
     assert "\n" not in text
-    t = Trainer(TASK, [Group("g", model, runs, Sgd(), may_diverge=True)], 30, 32, **kwargs)
+    t = Trainer(TASK, [Group("g", Attention, HEADS, runs, Sgd(), may_diverge=True)], 30, 32, **kwargs)
     loss = t.train(progress=False)["g"].loss
     assert np.isfinite(loss[1:, 0]).all()
     assert not np.isfinite(loss[1:, 1]).all()
@@ -316,19 +329,19 @@ def test_sizes_that_define_no_task_are_refused(kwargs):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_cuda_without_a_gpu_is_one_line():
     with pytest.raises(UserError, match="no CUDA device"):
-        Trainer(TASK, [Group("g", Attention(3, 1), [Run(0)])], 1, device="cuda")
+        Trainer(TASK, [Group("g", Attention, HEADS, [Run(0)])], 1, device="cuda")
 
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the CUDA path is not exercised")
 def test_cpu_and_cuda_agree_on_the_same_data():
     runs = [Run(s) for s in range(4)]
-    group = Group("g", Attention(5, 2), runs)
+    group = Group("g", Attention, {"d": 5, "n_heads": 2}, runs)
     batch = LinearRegression().batch(torch.randn(4, LinearRegression().normals, 256))
     out = {}
     for device in ("cpu", "cuda"):
-        params = group.initial(torch.device(device), torch.float32)
-        grads, losses = group.gradients(params, type(batch)(*(x.to(device) for x in batch)))
+        runs_there = Ensemble(group, 1, range(4), torch.device(device), torch.float32)
+        grads, losses = runs_there.gradients(runs_there.params, type(batch)(*(x.to(device) for x in batch)))
         out[device] = ({k: g.cpu() for k, g in grads.items()}, losses.cpu())
     torch.testing.assert_close(out["cuda"][1], out["cpu"][1], rtol=1e-5, atol=1e-6)
     for name, g in out["cpu"][0].items():
@@ -342,7 +355,7 @@ def test_a_captured_graph_gives_the_numbers_of_single_steps():
     for block in (16, 1):
         t = Trainer(
             LinearRegression(),
-            [Group("g", Attention(5, 2), [Run(0), Run(1)])],
+            [Group("g", Attention, {"d": 5, "n_heads": 2}, [Run(0), Run(1)])],
             64,
             device="cuda",
             compile=False,

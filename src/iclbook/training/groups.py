@@ -1,21 +1,17 @@
-"""A group: runs of one architecture, their parameters stacked along a leading run axis."""
+"""Runs and groups of runs as plain data: everything that decides the numbers of an ensemble, beside its data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-import numpy as np
-import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
 
 from ..errors import UserError
 from ..tasks import Batch
-from .optimisers import Adam, Optimiser, State, Tensors
-
-#: Purposes of a run's random numbers; each has a generator of its own, so drawing more of one never shifts the other.
-INIT, DATA = 0, 1
+from .optimisers import Adam, Optimiser, Tensors
+from .schedules import Schedule
 
 
 @dataclass(frozen=True)
@@ -27,23 +23,19 @@ class Run:
         rate: learning rate.
         init_scale: factor on the initial parameters.
         stream: seed of the data; runs with the same stream see the same batches (common random numbers, drawn once).
+        factors: factors on the rate of named parameters; 0 freezes one.
     """
 
     seed: int
     rate: float = 1e-3
     init_scale: float = 1.0
     stream: int | None = None
+    factors: tuple[tuple[str, float], ...] = ()
 
     @property
     def data_seed(self) -> int:
-        """Seed of the run's data stream."""
+        """Seed of the run's data."""
         return self.seed if self.stream is None else self.stream
-
-
-def generator(seed: int, purpose: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """A generator of its own for each seed and purpose."""
-    state = int(np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)[0])
-    return torch.Generator(device=device).manual_seed(state >> 1)  # torch wants a signed 64-bit seed
 
 
 def squared_error(model: nn.Module, batch: Batch) -> Tensor:
@@ -51,100 +43,89 @@ def squared_error(model: nn.Module, batch: Batch) -> Tensor:
     return ((model(batch.context, batch.query) - batch.target) ** 2).sum(0).mean()
 
 
-class _Loss(nn.Module):
-    """Turns ``loss(model, batch)`` into a module call, which is what functional_call can re-parametrise."""
+class Observation(Protocol):
+    """What is measured of a run at the recorded steps; a frozen dataclass, for it is part of the description.
 
-    def __init__(self, model: nn.Module, loss: Callable[[nn.Module, Batch], Tensor]) -> None:
-        super().__init__()
-        self.model = model
-        self._loss = loss
+    One with a method ``of_runs(ensemble, params, seen, held_out)`` is asked for all runs of a group at once instead.
+    """
 
-    def forward(self, *batch: Tensor) -> Tensor:
-        return self._loss(self.model, Batch(*batch))
+    def held_out(self) -> Any:
+        """Data to measure on, drawn once: tensors in tuples and dicts, or nothing."""
+        ...
+
+    def __call__(self, model: nn.Module, held_out: Any) -> Tensors:
+        """Measurements of one run by name, each of a fixed shape."""
+        ...
 
 
-@dataclass
+@dataclass(frozen=True)
+class Circuits:
+    """What the model says of itself: its method ``circuits()``."""
+
+    def held_out(self) -> None:
+        """Nothing."""
+
+    def __call__(self, model: nn.Module, held_out: Any) -> Tensors:
+        """The model's circuits."""
+        return model.circuits()
+
+
+@dataclass(frozen=True)
 class Group:
-    """Runs of one architecture.
+    """Runs of one architecture that train side by side.
 
     Args:
         name: key of the group's arrays in results.
-        model: the module, written for one run. Needs ``initialise(generator, scale)`` and ``circuits() -> dict of tensors``.
+        model: a class of modules, each written for one run, with a method ``initialise(generator, scale)``.
+        kwargs: the arguments it is made with; a mapping is kept as sorted pairs.
         runs: at least one.
         optimiser: Adam by default.
-        rate_factors: factor on the learning rate of the named parameters, for per-group rates.
         loss: ``loss(model, batch) -> scalar`` of one run.
-        may_diverge: whether a loss or circuit that is not finite is a result; otherwise the trainer refuses it.
+        schedule: factor on all rates over the steps; constant by default.
+        observe: what is recorded.
+        keep: names of parameters that are recorded beside it.
+        gradient: closed form ``gradient(params, batch) -> (gradients, loss)`` of one run, taken run after run in place of autograd on the loss of all runs;
+            for data that fill a core by themselves.
+        blocks: sets of parameters that step one after the other, each with gradients computed anew; all at once by default.
+        may_diverge: whether numbers that are not finite are a result; otherwise the trainer refuses them. It decides no number, so descriptions leave
+            it out.
+
+    Raises:
+        UserError: no runs, or factors, blocks or kept names of parameters that the model does not have.
     """
 
     name: str
-    model: nn.Module
-    runs: Sequence[Run]
+    model: type[nn.Module]
+    kwargs: tuple[tuple[str, Any], ...] | Mapping[str, Any]
+    runs: tuple[Run, ...]
     optimiser: Optimiser = field(default_factory=Adam)
-    rate_factors: dict[str, float] = field(default_factory=dict)
     loss: Callable[[nn.Module, Batch], Tensor] = squared_error
-    may_diverge: bool = field(default=False, kw_only=True)
+    schedule: Schedule | None = None
+    observe: Observation = field(default_factory=Circuits)
+    keep: tuple[str, ...] = ()
+    gradient: Callable[[Tensors, Batch], tuple[Tensors, Tensor]] | None = None
+    blocks: tuple[tuple[str, ...], ...] = ()
+    may_diverge: bool = field(default=False, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
+        kwargs = self.kwargs.items() if isinstance(self.kwargs, Mapping) else self.kwargs
+        object.__setattr__(self, "kwargs", tuple(sorted(kwargs)))
+        object.__setattr__(self, "runs", tuple(self.runs))
         if not self.runs:
             raise UserError(f"group {self.name!r} has no runs", "Give it at least one Run.")
-        names = [name for name, _ in self.model.named_parameters()]
-        unknown = set(self.rate_factors) - set(names)
-        if unknown:
+
+    def build(self) -> nn.Module:
+        """A module of this group.
+
+        Raises:
+            UserError: factors, blocks or kept names of parameters that it does not have.
+        """
+        model = self.model(**dict(self.kwargs))
+        names = [name for name, _ in model.named_parameters()]
+        asked = {name for run in self.runs for name, _ in run.factors} | {*self.keep, *sum(self.blocks, ())}
+        if unknown := asked - set(names):
             raise UserError(
                 f"group {self.name!r} has no parameter {sorted(unknown)}",
                 f"Choose among: {', '.join(names)}.",
             )
-        self._scored = _Loss(self.model, self.loss)
-
-    def initial(self, device: torch.device, dtype: torch.dtype) -> Tensors:
-        """Stacked initial parameters ``name -> (R, ...)``, drawn on the CPU so that every device starts from the same point."""
-        stacks: dict[str, list[Tensor]] = {}
-        for run in self.runs:
-            self.model.initialise(generator(run.seed, INIT), run.init_scale)
-            for name, p in self.model.named_parameters():
-                stacks.setdefault(name, []).append(p.detach().clone())
-        return {name: torch.stack(ps).to(device=device, dtype=dtype) for name, ps in stacks.items()}
-
-    def rates(self, params: Tensors) -> Tensors:
-        """Learning rates shaped to broadcast against each stacked parameter."""
-        rates = {}
-        for name, p in params.items():
-            values = [run.rate * self.rate_factors.get(name, 1.0) for run in self.runs]
-            rates[name] = torch.tensor(values, dtype=p.dtype, device=p.device).reshape(
-                -1, *[1] * (p.dim() - 1)
-            )
-        return rates
-
-    def gradients(self, params: Tensors, batch: Batch) -> tuple[Tensors, Tensor]:
-        """Gradients ``name -> (R, ...)`` and losses ``(R,)`` of all runs at once; ``batch`` has a leading run axis."""
-
-        def one_run(p: Tensors, *data: Tensor) -> Tensor:
-            return functional_call(self._scored, {f"model.{k}": v for k, v in p.items()}, data)
-
-        return vmap(grad_and_value(one_run))(params, *batch)
-
-    def step(
-        self, params: Tensors, state: State, batch: Batch, rates: Tensors, t: Tensor
-    ) -> tuple[Tensors, State, Tensor]:
-        """One optimiser step of all runs: new parameters, new state, losses ``(R,)`` before the step."""
-        grads, losses = self.gradients(params, batch)
-        params, state = self.optimiser.update(params, grads, state, rates, t)
-        return params, state, losses
-
-    def circuits(self, params: Tensors) -> Tensors:
-        """The model's circuits of all runs, ``name -> (R, ...)``."""
-
-        def one_run(p: Tensors) -> Tensors:
-            return functional_call(_Circuits(self.model), {f"model.{k}": v for k, v in p.items()}, ())
-
-        return vmap(one_run)(params)
-
-
-class _Circuits(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self) -> Tensors:
-        return self.model.circuits()
+        return model

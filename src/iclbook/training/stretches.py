@@ -32,9 +32,10 @@ def ends(record: Sequence[int]) -> list[int]:
 def states(trainer: Trainer) -> dict[str, np.ndarray]:
     """The present state of the first run of every group that is not too large, ``"group/step/part" -> array``."""
     found = {}
-    for i, group in enumerate(trainer.groups):
+    for i, group in enumerate(e.group for e in trainer.ensembles):
         parts = [x[:1].cpu().numpy().copy() for x in trainer.leaves(i)]
-        parts.append(trainer.generator_of(group.runs[0]).get_state().numpy().copy())
+        source = trainer.generator_of(group.runs[0])
+        parts += [source.get_state().numpy().copy()] if source else []
         kept = LARGEST // sum(part.nbytes for part in parts)
         if trainer.done + STRETCH in ends(trainer.record)[-kept:] and kept:
             found |= {f"{group.name}/{trainer.done}/{j}": part for j, part in enumerate(parts)}
@@ -45,11 +46,12 @@ def train_stretch(trainer: Trainer, kept: dict[str, np.ndarray], end: int) -> di
     """Train a new trainer of the first run of each group from the kept states to the record at step ``end``; the record alone."""
     start = end - STRETCH
     with torch.no_grad():
-        for i, group in enumerate(trainer.groups):
+        for i, group in enumerate(e.group for e in trainer.ensembles):
             targets = trainer.leaves(i)
             for j, target in enumerate(targets):
                 target.copy_(torch.from_numpy(kept[f"{group.name}/{start}/{j}"]))
-            state = torch.from_numpy(kept[f"{group.name}/{start}/{len(targets)}"])
-            trainer.generator_of(group.runs[0]).set_state(state)
+            source = trainer.generator_of(group.runs[0])
+            if source:
+                source.set_state(torch.from_numpy(kept[f"{group.name}/{start}/{len(targets)}"]))
     before = max(step for step in trainer.record if step <= start)
     return trainer.run_on(start, end, end - before)

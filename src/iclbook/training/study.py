@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -12,103 +13,77 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from .. import store
 from ..files import held
 from ..project import find_root
 from ..sources import modules_of, source_digest
-from ..tasks import Batch
-from . import Adam, Group, History, Run, Trainer
-from .groups import squared_error
-from .history import pack
-from .optimisers import Optimiser
+from .description import plain
+from .devices import can_compile, pick_device
+from .groups import Group
+from .history import History, pack
 from .replay import REPLAY_STEPS, replay
+from .trainer import COMPILE_FROM_STEPS, Trainer
 
-__all__ = ["REPLAY_STEPS", "GroupSpec", "Study", "pack", "replay", "train_study"]
-
-
-@dataclass(frozen=True)
-class GroupSpec:
-    """Runs of one architecture, described by plain values so that the description can be kept beside the results."""
-
-    name: str
-    model: type[nn.Module]
-    kwargs: tuple[tuple[str, Any], ...]
-    runs: tuple[Run, ...]
-    optimiser: Optimiser = field(default_factory=Adam)
-    rate_factors: tuple[tuple[str, float], ...] = ()
-    loss: Callable[[nn.Module, Batch], Tensor] = squared_error
-    #: Whether numbers that are not finite are a result. It decides no number, so descriptions leave it out.
-    may_diverge: bool = field(default=False, kw_only=True)
-
-    def build(self) -> Group:
-        """The group itself."""
-        model = self.model(**dict(self.kwargs))
-        return Group(self.name, model, self.runs, self.optimiser, dict(self.rate_factors), self.loss)
-
-    def describe(self) -> tuple:
-        """The group as plain values; what is left at its default is not mentioned."""
-        plain = (self.name, self.model.__name__, self.kwargs, self.runs, self.optimiser)
-        extras = (("rate_factors", self.rate_factors),) if self.rate_factors else ()
-        return plain + extras + ((("loss", self.loss.__name__),) if self.loss is not squared_error else ())
+__all__ = ["REPLAY_STEPS", "Group", "Study", "pack", "replay", "train_study"]
 
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that decides the numbers of a study.
+    """Everything that decides the numbers of a study, as plain data.
 
     Attributes:
         paper, name: where the results are kept.
-        task: the data generator.
+        data: a kind of :mod:`iclbook.training.data`, or a task, of which every step draws a fresh batch.
         groups: the runs.
         steps, batch_size: of the training.
         record: recorded steps, or ``None`` for the trainer's own choice.
         measure: ``measure(study, histories) -> {"group/name": array}`` on the trained runs, or ``None``.
+        compile_from: number of steps from which compiling them pays; ``None`` for never.
+        old_numbers: results were trained before random numbers came by counter (:mod:`iclbook.training.old_numbers`).
     """
 
     paper: str
     name: str
-    task: Any
-    groups: tuple[GroupSpec, ...]
+    data: Any
+    groups: tuple[Group, ...]
     steps: int
     batch_size: int = 256
     record: tuple[int, ...] | None = None
     measure: Callable[[Study, dict[str, History]], dict[str, np.ndarray]] | None = None
+    compile_from: int | None = field(default=COMPILE_FROM_STEPS, compare=False)
+    old_numbers: bool = False
 
     #: Whether ``measure`` needs no more than the histories, so that it can be taken again of stored ones.
     measures_circuits = True
 
-    def describe(self) -> str:
-        """The configuration as text; equal texts mean equal numbers."""
-        groups = [g.describe() for g in self.groups]
-        measure = None if self.measure is None else self.measure.__name__
-        return repr(
-            (self.paper, self.name, self.task, groups, self.steps, self.batch_size, self.record, measure)
-        )
+    def describe(self) -> dict[str, Any]:
+        """The configuration as JSON holds it; equal ones mean equal numbers."""
+        return plain(self)
 
     def source(self) -> str:
         """Digest of the code that can change these numbers."""
-        parts = [type(self), type(self.task), self.measure]
+        parts = [type(self), type(self.data), *_nested(self.data), self.measure]
         for group in self.groups:
-            parts += [type(group), group.model, group.loss, type(group.optimiser)]
+            parts += [group.model, group.loss, group.gradient, type(group.optimiser), type(group.schedule)]
+            parts += [type(group.observe), *_nested(group.observe)]
         return source_digest({__name__, "iclbook.store", *(m for part in parts for m in modules_of(part))})
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
         """A trainer at step 0."""
-        groups = [g.build() for g in self.groups]
-        for group, spec in zip(groups, self.groups, strict=True):
-            group.may_diverge = spec.may_diverge
-        label = f"{self.paper}/{self.name}: "
+        if compile is None:
+            pays = self.compile_from is not None and self.steps >= self.compile_from
+            compile = pays and can_compile(pick_device(device))
         return Trainer(
-            self.task,
-            groups,
+            self.data,
+            self.groups,
             self.steps,
             self.batch_size,
             self.record,
             device,
             compile,
-            label=label,
+            label=f"{self.paper}/{self.name}: ",
+            old_numbers=self.old_numbers,
             **kwargs,
         )
 
@@ -118,9 +93,19 @@ class Study:
         return tuple(g.name for g in self.groups if g.may_diverge)
 
 
+def _nested(value: Any) -> list[type]:
+    """Classes of the dataclasses within a dataclass, which may lie in other modules."""
+    if isinstance(value, tuple):
+        return [kind for part in value for kind in _nested(part)]
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return []
+    inner = [getattr(value, f.name) for f in dataclasses.fields(value)]
+    return [type(value), *(kind for part in inner for kind in _nested(part))]
+
+
 def _made_from(study: Study) -> str:
     """What a checkpoint must have been made from to be resumed."""
-    return f"{study.describe()} {study.source()} torch {torch.__version__}"
+    return f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
 
 
 class _Done(NamedTuple):

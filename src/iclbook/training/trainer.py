@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -15,14 +16,19 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from .. import random
 from ..errors import UserError
 from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
 from . import checkpoint as checkpoints
 from . import stretches
+from .data import Stream, as_data
+from .description import plain
 from .devices import can_compile, compile_method, pick_device
-from .groups import DATA, Group, Run, generator
+from .ensemble import Ensemble, placed
+from .groups import Group, Run
 from .history import History
+from .old_numbers import OldNumbers
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
 COMPILE_FROM_STEPS = 20_000
@@ -39,15 +45,19 @@ class Trainer:
     """Trains all runs of all groups, one optimiser step at a time for all of them.
 
     Args:
-        task: has ``normals`` (standard normals per prompt) and ``batch(normals) -> Batch``.
+        data: a kind of :mod:`iclbook.training.data`, or a task, of which every step draws a fresh batch.
         groups: the groups; runs with equal data seeds see equal batches, which are drawn once.
         steps: optimiser steps.
         batch_size: prompts per step, B.
-        record: steps at which loss and circuits are kept; 0 and the last are always kept.
+        record: steps at which losses and observations are kept; 0 and the last are always kept.
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "when it pays and a compiler is there".
         dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
+        old_numbers: random numbers of results from before they came by counter.
+
+    Raises:
+        UserError: sizes below 1, or what the groups and the device refuse.
     """
 
     #: Steps whose data are drawn at once and, on a GPU, captured in one graph. On a CPU one step's numbers stay in cache.
@@ -55,7 +65,7 @@ class Trainer:
 
     def __init__(
         self,
-        task: Any,
+        data: Any,
         groups: Sequence[Group],
         steps: int,
         batch_size: int = 256,
@@ -64,61 +74,67 @@ class Trainer:
         compile: bool | None = None,
         dtype: torch.dtype = torch.float32,
         label: str = "",
+        old_numbers: bool = False,
     ) -> None:
         if steps < 1 or batch_size < 1:
             raise UserError(f"steps={steps}, batch_size={batch_size}", "Both must be 1 or more.")
-        self.task, self.groups, self.steps, self.batch_size = task, list(groups), steps, batch_size
+        self.data, self.steps, self.batch_size = as_data(data), steps, batch_size
         self.device, self.dtype, self.label = pick_device(device), dtype, label
         record = log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
-        self.compiled = (
-            (steps >= COMPILE_FROM_STEPS and can_compile(self.device)) if compile is None else compile
-        )
+        pays = steps >= COMPILE_FROM_STEPS and can_compile(self.device)
+        self.compiled = pays if compile is None else compile
 
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
-        place = {seed: i for i, seed in enumerate(self.streams)}
-        every = list(range(len(self.streams)))
-        self._index: list[
-            Tensor | None
-        ] = []  # which stream each run reads; None when run r reads stream r, so nothing is copied
-        for group in self.groups:
-            index = [place[run.data_seed] for run in group.runs]
-            self._index.append(None if index == every else torch.tensor(index, device=self.device))
-        self._generators = [generator(seed, DATA, self.device) for seed in self.streams]
-        self._params = [g.initial(self.device, dtype) for g in self.groups]
-        self._states = [g.optimiser.init(p) for g, p in zip(self.groups, self._params, strict=True)]
-        self._rates = [g.rates(p) for g, p in zip(self.groups, self._params, strict=True)]
-        self._t = torch.zeros((), device=self.device, dtype=dtype)
-        self._loss_sums = [torch.zeros(len(g.runs), device=self.device, dtype=dtype) for g in self.groups]
-        block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
-        self._normals = torch.empty(
-            (len(self.streams), block, task.normals, batch_size), device=self.device, dtype=dtype
+        self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype) for g in groups]
+        self._fixed = placed(tuple(self.data.fixed(self.streams)), self.device, dtype)
+        self._keys = random.keys(self.streams, self.device)
+        self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
+        self._ahead = torch.arange(1, self._block + 1, device=self.device)
+        self._old = (
+            OldNumbers(self.data, self.streams, batch_size, self.device, dtype) if old_numbers else None
         )
+        self._t = torch.zeros((), device=self.device, dtype=dtype)
+        self._numbers = tuple(x.clone() for x in self._draw(self._ahead))
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
+        self._fresh = (
+            compile_method(self._draw) if self.compiled and isinstance(self.data, Stream) else self._draw
+        )
         self.done = 0
-        #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU draws data in blocks, which a stop would cut).
+        #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
         self.states: dict[str, np.ndarray] = {}
-        self._starts = {s - stretches.STRETCH for s in stretches.ends(self.record)} if block == 1 else set()
-        self._about = ""
+        self._starts = (
+            {s - stretches.STRETCH for s in stretches.ends(self.record)} if self._block == 1 else set()
+        )
+        self._about: Any = ""
         self._jitter = current(self.device)
-        self._losses: list[list[np.ndarray]] = [[] for _ in self.groups]
-        self._circuits: list[list[dict[str, np.ndarray]]] = [[] for _ in self.groups]
+        self._losses: list[list[np.ndarray]] = [[] for _ in groups]
+        self._observed: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
 
     # -- one step -----------------------------------------------------------------------------------------------------
 
-    def _step_all(
-        self, normals: Tensor, params: list, states: list, rates: list, t: Tensor
-    ) -> tuple[list, list, list]:
+    def _draw(self, steps: Tensor) -> tuple[Tensor, ...]:
+        """The numbers of steps ``(K,)``: tensors ``(S, K, ...)``."""
+        return tuple(self.data.draw(self._keys, steps, self.batch_size, self.dtype))
+
+    def _batch(self, numbers: list[Tensor], fixed: tuple[Tensor, ...]) -> Batch:
+        """One step's batch of all streams; of a twin, with rounding errors."""
         if self._jitter is None:
-            batch = self.task.batch(normals)
-        else:
-            batch = Batch(*moved_batch(self.task.batch, normals, self._jitter))
-            params = [self._moved(p) for p in params]
+            return self.data.batch(tuple(numbers), fixed)
+        if not numbers:
+            return Batch(*(jittered(part, self._jitter) for part in self.data.batch((), fixed)))
+        *others, normals = numbers
+        return Batch(*moved_batch(lambda z: self.data.batch((*others, z), fixed), normals, self._jitter))
+
+    def _step_all(
+        self, numbers: list, fixed: tuple, params: list, states: list, rates: list, t: Tensor
+    ) -> tuple[list, list, list]:
+        batch = self._batch(numbers, fixed)
+        params = [self._moved(p) for p in params]
         new = []
-        for group, index, p, s, r in zip(self.groups, self._index, params, states, rates, strict=True):
-            seen = batch if index is None else Batch(*(part[index] for part in batch))
-            new.append(group.step(p, s, seen, r, t))
+        for ensemble, p, s, r in zip(self.ensembles, params, states, rates, strict=True):
+            new.append(ensemble.step(p, s, ensemble.seen(batch), r, t))
         return tuple(map(list, zip(*new, strict=True)))
 
     def _moved(self, params: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -128,22 +144,20 @@ class Trainer:
         return {k: jittered(v, self._jitter) for k, v in params.items()}
 
     def _advance(self, k: int) -> None:
-        """One step on the k-th slice of the drawn normals; results are copied into the same storage, as a captured graph needs."""
+        """One step on the k-th slice of the drawn numbers; results are copied into the same storage, as a captured graph needs."""
         self._t += 1
-        params, states, losses = self._one_step(
-            self._normals[:, k], self._params, self._states, self._rates, self._t
-        )
-        old, new = _leaves([self._params, self._states]), _leaves([params, states])
-        torch._foreach_copy_(old, new)
-        torch._foreach_add_(self._loss_sums, losses)
+        now = [[getattr(e, part) for e in self.ensembles] for part in ("params", "state", "rates")]
+        params, states, losses = self._one_step([x[:, k] for x in self._numbers], self._fixed, *now, self._t)
+        torch._foreach_copy_(_leaves(now[:2]), _leaves([params, states]))
+        torch._foreach_add_([e.loss_sum for e in self.ensembles], losses)
 
     @torch.no_grad()
     def _run(self, n: int) -> None:
         """``n`` steps, at most one block; a full block on a GPU is one graph replay."""
-        for s, g in enumerate(self._generators):
-            self._normals[s].normal_(generator=g)
-        full = n == self._normals.shape[1]
-        if self.device.type == "cuda" and full:
+        fresh = self._fresh(self.done + self._ahead) if self._old is None else self._old.draw(self._jitter)
+        for kept, new in zip(self._numbers, fresh, strict=True):
+            kept.copy_(new)
+        if self.device.type == "cuda" and n == self._block:
             if self._graph is None:
                 self._capture()
             self._graph.replay()
@@ -163,7 +177,7 @@ class Trainer:
         torch.cuda.current_stream().wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
-            for k in range(self._normals.shape[1]):
+            for k in range(self._block):
                 self._advance(k)
         torch._foreach_copy_(self._tensors(), kept)
 
@@ -171,19 +185,19 @@ class Trainer:
 
     @torch.no_grad()
     def _keep(self, steps_since: int) -> None:
-        for i, group in enumerate(self.groups):
-            mean = (
-                self._loss_sums[i] / steps_since
-                if steps_since
-                else torch.full_like(self._loss_sums[i], torch.nan)
-            )
+        seen = self.data.batch(tuple(x[:, 0] for x in self._numbers), self._fixed)
+        for i, ensemble in enumerate(self.ensembles):
+            total = ensemble.loss_sum
+            mean = total / steps_since if steps_since else torch.full_like(total, torch.nan)
             self._losses[i].append(mean.cpu().numpy())
-            self._loss_sums[i].zero_()
-            # of a reduced model circuits are the parameters themselves, hence the copy; of a twin those of moved parameters: measuring rounds, too
-            circuits = group.circuits(self._moved(self._params[i]))
-            self._circuits[i].append({k: v.cpu().numpy().copy() for k, v in circuits.items()})
-            if not group.may_diverge:
-                self._refuse_what_is_not_finite(group, {**self._circuits[i][-1], "loss": self._losses[i][-1]})
+            total.zero_()
+            # kept parameters are the parameters themselves, hence the copy; of a twin those of moved parameters: measuring rounds, too
+            found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen))
+            self._observed[i].append({k: v.cpu().numpy().copy() for k, v in found.items()})
+            if not ensemble.group.may_diverge:
+                self._refuse_what_is_not_finite(
+                    ensemble.group, {**self._observed[i][-1], "loss": self._losses[i][-1]}
+                )
 
     def _refuse_what_is_not_finite(self, group: Group, recorded: dict[str, np.ndarray]) -> None:
         for name, array in recorded.items():
@@ -199,49 +213,56 @@ class Trainer:
         """Records so far, by group name."""
         steps = np.array([s for s in self.record if s <= self.done])
         out = {}
-        for i, group in enumerate(self.groups):
-            names = self._circuits[i][0]
-            circuits = {name: np.stack([c[name] for c in self._circuits[i]]) for name in names}
-            out[group.name] = History(steps, np.stack(self._losses[i]), circuits)
+        for i, ensemble in enumerate(self.ensembles):
+            names = self._observed[i][0]
+            circuits = {name: np.stack([c[name] for c in self._observed[i]]) for name in names}
+            out[ensemble.group.name] = History(steps, np.stack(self._losses[i]), circuits)
         return out
 
     def parameters(self) -> dict[str, dict[str, np.ndarray]]:
         """Current parameters, by group and name, each ``(R, ...)``."""
         return {
-            g.name: {k: v.cpu().numpy().copy() for k, v in p.items()}
-            for g, p in zip(self.groups, self._params, strict=True)
+            e.group.name: {k: v.cpu().numpy().copy() for k, v in e.params.items()} for e in self.ensembles
         }
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
     def _describe(self) -> str:
-        runs = [(g.name, g.optimiser, list(g.runs), sorted(g.rate_factors.items())) for g in self.groups]
-        models = [(type(g.model).__name__, g.loss.__qualname__, _settings(g.model)) for g in self.groups]
-        sizes = (self.batch_size, self.steps, self.record, str(self.dtype), self.device.type)
-        return repr((self.task, runs, models, sizes, self._about))
+        """What a checkpoint must have been made from, as JSON."""
+        groups = [plain(e.group) for e in self.ensembles]
+        sizes = [self.batch_size, self.steps, self.record, str(self.dtype), self.device.type]
+        old = {"old_numbers": True} if self._old else {}
+        return json.dumps([plain(self.data), groups, sizes, self._about, old])
 
     def leaves(self, group: int) -> list[Tensor]:
         """Parameters, optimiser state and sum of losses since the last record of one group, each with the runs first."""
-        return _leaves([self._params[group], self._states[group], self._loss_sums[group]])
+        e = self.ensembles[group]
+        return _leaves([e.params, e.state, e.loss_sum])
 
-    def generator_of(self, run: Run) -> torch.Generator:
-        """The generator of a run's data."""
-        return self._generators[self.streams.index(run.data_seed)]
+    def generator_of(self, run: Run) -> torch.Generator | None:
+        """The generator of a run's data where they come from one, see :mod:`iclbook.training.old_numbers`."""
+        return self._old.generators[self.streams.index(run.data_seed)] if self._old else None
 
     def run_on(self, start: int, end: int, since: int) -> dict[str, History]:
         """Train from step ``start``, whose state was put in place, to ``end``: the record there alone, losses over the last ``since`` steps."""
         self._t.fill_(start)
         self.done = start
         while self.done < end:
-            self._run(min(self._normals.shape[1], end - self.done))
+            self._run(min(self._block, end - self.done))
         self._keep(since)
         return {
-            g.name: History(np.array([end]), np.stack(losses), {k: v[None] for k, v in circuits[-1].items()})
-            for g, losses, circuits in zip(self.groups, self._losses, self._circuits, strict=True)
+            e.group.name: History(
+                np.array([end]), np.stack(losses), {k: v[None] for k, v in seen[-1].items()}
+            )
+            for e, losses, seen in zip(self.ensembles, self._losses, self._observed, strict=True)
         }
 
     def _tensors(self) -> list[Tensor]:
-        return _leaves([self._params, self._states, self._loss_sums, [self._t]])
+        each = [[e.params for e in self.ensembles], [e.state for e in self.ensembles]]
+        return _leaves([*each, [e.loss_sum for e in self.ensembles], [self._t]])
+
+    def _generators(self) -> list[torch.Generator]:
+        return self._old.generators if self._old else []
 
     def _save(self, path: Path) -> None:
         content = {
@@ -249,10 +270,10 @@ class Trainer:
             "config": self._describe(),
             "done": self.done,
             "tensors": [x.cpu() for x in self._tensors()],
-            "generators": [g.get_state() for g in self._generators],
+            "generators": [g.get_state() for g in self._generators()],
             "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
-            "circuits": [
-                [{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in self._circuits
+            "observed": [
+                [{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in self._observed
             ],
         }
         checkpoints.save(path, content | {"shapes": _shapes(content)})
@@ -275,10 +296,10 @@ class Trainer:
         with torch.no_grad():
             for target, value in zip(self._tensors(), content["tensors"], strict=True):
                 target.copy_(value)
-        for g, state in zip(self._generators, content["generators"], strict=True):
+        for g, state in zip(self._generators(), content["generators"], strict=True):
             g.set_state(state)
         self._losses = [[x.numpy() for x in xs] for xs in content["losses"]]
-        self._circuits = [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in content["circuits"]]
+        self._observed = [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in content["observed"]]
         self.states = {k: v.numpy() for k, v in content["states"].items()}
         self.done = content["done"]
         return True
@@ -289,16 +310,16 @@ class Trainer:
             raise ValueError("shapes differ from the table")
         if _shapes({"tensors": content["tensors"]}) != _shapes({"tensors": self._tensors()}):
             raise ValueError("parameters of other shapes")
-        states = [g.get_state() for g in self._generators]
+        states = [g.get_state() for g in self._generators()]
         if _shapes({"generators": content["generators"]}) != _shapes({"generators": states}):
             raise ValueError("other generators")
         if type(content["done"]) is not int or not 0 <= content["done"] <= self.steps:
             raise ValueError("a step that is none")
         rows = sum(step <= content["done"] for step in self.record)
-        for group, losses, circuits in zip(self.groups, content["losses"], content["circuits"], strict=True):
-            runs = {len(x) for x in losses} | {len(v) for c in circuits for v in c.values()}
-            names = {frozenset(c) for c in circuits}
-            if not rows == len(losses) == len(circuits) or runs != {len(group.runs)} or len(names) != 1:
+        for e, losses, observed in zip(self.ensembles, content["losses"], content["observed"], strict=True):
+            runs = {len(x) for x in losses} | {len(v) for c in observed for v in c.values()}
+            names = {frozenset(c) for c in observed}
+            if not rows == len(losses) == len(observed) or runs != {len(e.runs)} or len(names) != 1:
                 raise ValueError("records are missing")
 
     # -- the loop -----------------------------------------------------------------------------------------------------
@@ -339,7 +360,7 @@ class Trainer:
                 if self.done in self._starts:
                     self.states |= stretches.states(self)
                 stops = [s for s in (marks[0], *self._starts, end) if s > self.done]
-                n = min(self._normals.shape[1], min(stops) - self.done)
+                n = min(self._block, min(stops) - self.done)
                 self._run(n)
                 bar.update(n)
                 if self.done == marks[0]:
@@ -357,13 +378,6 @@ class Trainer:
         return self.history()
 
 
-def _settings(model: torch.nn.Module) -> list[tuple[str, Any]]:
-    """The plain values that a model was made with: two models of equal shapes may still compute different things."""
-    return sorted(
-        (k, v) for k, v in vars(model).items() if isinstance(v, bool | int | float | str) and k != "training"
-    )
-
-
 def _leaves(tree: Any) -> list[Tensor]:
     """All tensors of nested lists and dicts, in a fixed order."""
     if isinstance(tree, Tensor):
@@ -374,7 +388,7 @@ def _leaves(tree: Any) -> list[Tensor]:
 
 def _shapes(content: dict[str, Any]) -> list[list]:
     """Shape and kind of every tensor in a checkpoint."""
-    names = [name for name in ("tensors", "generators", "losses", "circuits", "states") if name in content]
+    names = [name for name in ("tensors", "generators", "losses", "observed", "states") if name in content]
     return [[*x.shape, str(x.dtype)] for name in names for x in _leaves(content[name])]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ....training.groups import generator
+from ....random import generator
 from ..theory import Weights, causal_mask
 
 #: Purpose of the random numbers, see :func:`iclbook.training.groups.generator`.

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from scipy import stats
 
+from ....random import generator
 from ....store import Results
 from ....tasks.sticky_chain import LEAVING, StickyChain
-from ....training.groups import generator
 from ....training.study import Study
 from ..runs import fresh
 from ..runs.full_batch import INIT_SCALE, ArmSpec, bayes_losses, data

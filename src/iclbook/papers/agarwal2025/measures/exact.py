@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ....models.single_head import SingleHead
-from ....training.groups import generator
+from ....random import generator
 from ..theory import causal, updates
 from ..theory import gradients as closed
 from .cases import Case, random_case, relative

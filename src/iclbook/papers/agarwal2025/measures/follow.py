@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ....random import INIT, generator
 from ....store import Results
 from ....tasks.sticky_chain import StickyChain
-from ....training.groups import INIT, generator
 from ....training.study import Study
 from ..runs.full_batch import MATRICES, ArmSpec, data
 from ..runs.shown import unpack, value_paths

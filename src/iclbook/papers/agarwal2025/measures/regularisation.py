@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ....errors import UserError
 from ....models.single_head import SingleHead
+from ....random import INIT, generator
 from ....tasks.sticky_chain import StickyChain
-from ....training.groups import INIT, generator
 from ..runs.full_batch import data
 from ..theory.causal import predict
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ....random import DATA, INIT, generator
 from ....tasks.random_targets import RandomTargets
-from ....training.groups import DATA, INIT, generator
 from ..theory import Weights, advantage, compatibility, every_gradient, forward, updates, upstream
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from scipy import stats
 
+from ....random import generator
 from ....store import Results
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
-from ....training.groups import generator
 from ....training.study import Study
 from ..runs.tunnel_specs import PROBE_PURPOSE, PROBE_SEED
 from .routing import Values, random_cosine

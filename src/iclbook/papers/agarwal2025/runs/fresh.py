@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from ....random import INIT, generator
 from ....tasks.sticky_chain import StickyChain
 from ....training import Adam
-from ....training.groups import INIT, generator
 from ..measures.cases import random_weights
 from ..theory.causal import predict, step
 from .full_batch import INIT_SCALE, MATRICES, data

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ....errors import UserError
+from ....random import DATA, generator
 from ....tasks import Batch
 from ....tasks.sticky_chain import Sequence as SymbolSequence
 from ....tasks.sticky_chain import StickyChain
 from ....training import Group, Run
-from ....training.groups import DATA, generator
 from ....training.optimisers import State, Tensors
 from ....training.study import GroupSpec
 from ..theory.causal import predict, step

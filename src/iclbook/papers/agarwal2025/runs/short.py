@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from ....random import INIT, generator
 from ....tasks.sticky_chain import StickyChain
-from ....training.groups import INIT, generator
 from ..measures.cases import random_weights
 from ..theory.causal import step
 from .full_batch import INIT_SCALE, MATRICES, data

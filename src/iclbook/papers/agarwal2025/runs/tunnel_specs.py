@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from ....models.causal_transformer import CausalTransformer
+from ....random import generator
 from ....tasks import Batch
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering
 from ....training import Group
-from ....training.groups import generator
 from ....training.study import GroupSpec
 
 #: Seed and purpose of the probes; purposes 0 and 1 belong to training.

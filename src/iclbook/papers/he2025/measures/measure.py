@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from ....models import Attention, ReducedAttention, attend
+from ....random import generator
 from ....training import History
-from ....training.groups import generator
 from ....training.study import Study
 
 #: Seed and purpose of evaluation prompts; purposes 0 and 1 belong to training.
@@ -46,7 +46,7 @@ def squared_errors(
     Returns:
         ``group -> (mean (R,), standard error (R,))``; linear attention divides by the length of the context it sees.
     """
-    task = dataclasses.replace(study.task, L=length)
+    task = dataclasses.replace(study.data, L=length)
     g = generator(EVAL_SEED, EVAL_PURPOSE)
     sums = {name: np.zeros((2, h.loss.shape[1])) for name, h in histories.items()}
     normals = torch.empty(task.normals, EVAL_BATCH)
@@ -88,7 +88,7 @@ def error_by_length(study: Study, histories: dict[str, History]) -> dict[str, np
 
 def final_multitask_error(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
     """Error of the final circuits at the training length, summed over tasks: ``<group>/error`` and ``error_se`` ``(R,)``."""
-    errors = squared_errors(study, histories, study.task.L, 64 if study.steps >= 100_000 else 4)
+    errors = squared_errors(study, histories, study.data.L, 64 if study.steps >= 100_000 else 4)
     arrays: dict[str, np.ndarray] = {}
     for name, (mean, se) in errors.items():
         arrays[f"{name}/error"], arrays[f"{name}/error_se"] = mean, se

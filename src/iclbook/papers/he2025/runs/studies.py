@@ -8,7 +8,7 @@ from ....models import Attention, ReducedAttention
 from ....profiles import check_profile
 from ....tasks import LinearRegression, MultiTaskRegression
 from ....training import Run
-from ....training.study import GroupSpec, Study
+from ....training.study import Group, Study
 from ..measures.measure import error_by_length, final_multitask_error
 
 #: Covariance of the non-isotropic experiment: the document states none, so a first-order autoregressive one, whose inverse is tridiagonal.
@@ -19,8 +19,8 @@ COVARIANCE = tuple(tuple(AR_COEFFICIENT ** abs(i - j) for j in range(5)) for i i
 HEADS = (1, 2, 3, 4, 8)
 
 
-def _attention(name: str, d: int, n_heads: int, runs: tuple[Run, ...], **kwargs: Any) -> GroupSpec:
-    return GroupSpec(name, Attention, (("d", d), ("n_heads", n_heads), *sorted(kwargs.items())), runs)
+def _attention(name: str, d: int, n_heads: int, runs: tuple[Run, ...], **kwargs: Any) -> Group:
+    return Group(name, Attention, {"d": d, "n_heads": n_heads, **kwargs}, runs)
 
 
 def _seeds(n: int, rate: float = 1e-3) -> tuple[Run, ...]:
@@ -57,7 +57,7 @@ def isotropic(
 def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
     """The model of two numbers per head on the true loss, from a small start (Mechanistic Interpretation)."""
     runs = tuple(Run(seed, rate=rate, init_scale=0.1) for seed in range(seeds))
-    groups = tuple(GroupSpec(f"h{h}", ReducedAttention, (("n_heads", h),), runs) for h in (1, 2, 4))
+    groups = tuple(Group(f"h{h}", ReducedAttention, {"n_heads": h}, runs) for h in (1, 2, 4))
     return Study("he2025", "reduced", LinearRegression(), groups, steps, batch_size)
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ....random import generator
 from ....tasks import Batch
 from ....tasks.spectral_regression import SpectralRegression
 from ....training import Group
-from ....training.groups import generator, squared_error
+from ....training.groups import squared_error
 from ....training.study import GroupSpec
 
 #: Seed and purpose of the prompts on which models are measured; purposes 0 and 1 belong to training.

@@ -12,9 +12,9 @@ from torch import Tensor
 from ....models.functional_gd import FunctionalGD
 from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.trained_tf import TrainedStep
+from ....random import generator
 from ....tasks.batch import Batch
 from ....tasks.categorical import Quadrants
-from ....training.groups import generator
 from ..runs.contexts import draw
 from ..runs.specs import Scores, scores, stopped_parameters
 from ..runs.studies import SIZES

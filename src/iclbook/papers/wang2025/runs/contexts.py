@@ -12,10 +12,10 @@ from torch import Tensor
 from ....errors import UserError
 from ....models.functional_gd import cached_relations
 from ....models.kernels import RELATIONS
+from ....random import generator
 from ....rounding import current, moved_batch, number
 from ....tasks import Batch
 from ....tasks.categorical import Categorical
-from ....training.groups import generator
 
 #: Purpose of the contexts' random numbers; 0 and 1 belong to a run's parameters and minibatches.
 CONTEXTS = 7

@@ -10,8 +10,8 @@ import dataclasses
 
 import numpy as np
 
+from ....training import History
 from ....training.study import Study
-from ....training.trainer import History
 from .images import best_parameters, image_studies, model_log_probability, scores
 
 #: Where the steps start, chosen among 5, 20 and 60 by the validation loss of one seed; inner products of features differ by a few tenths and are divided

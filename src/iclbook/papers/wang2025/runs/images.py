@@ -12,13 +12,12 @@ from torch.func import functional_call
 
 from ....models.functional_gd import FunctionalGD
 from ....profiles import check_profile
+from ....random import generator
 from ....tasks import Batch
 from ....tasks.few_shot import FewShot
 from ....tasks.glyphs import GlyphSet
-from ....training import Run
-from ....training.groups import generator
+from ....training import History, Run
 from ....training.study import Study
-from ....training.trainer import History
 from ..measures.probing import coded_probe, regularised_probe, scores
 from .contexts import BLOCK, CONTEXTS, TEST, VALIDATION, ContextSet, seen_as
 from .networks import Network, features, group_name, network_study

@@ -22,13 +22,14 @@ from ....errors import UserError
 from ....files import write_whole
 from ....models.convnet import ConvFeatures
 from ....project import find_root
+from ....random import DATA, INIT, generator
 from ....rounding import current, jittered, signs, twin
 from ....sources import source_digest
 from ....tasks.glyphs import GlyphSet, drawn_with
-from ....training.groups import DATA, INIT, Run, generator
+from ....training import History
+from ....training.groups import Run
 from ....training.optimisers import Adam
 from ....training.study import GroupSpec, Study
-from ....training.trainer import History
 
 #: Largest learning rate and its shape: a linear rise over the first 30% of the steps, then a cosine down to nothing.
 RISE = 0.3

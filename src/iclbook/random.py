@@ -1,0 +1,110 @@
+"""Random numbers by counter: a pure function of (seed, purpose, step), the same on every processor and device.
+
+Philox-4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a key and a counter into four random words of
+32 bits. The key is the seed; the counter holds what the numbers are for, the step, and their place in it. There is no state to keep, and any step of a
+run can be drawn by itself. Whole numbers are exact everywhere; standard normals (Box and Muller 1958) are the same up to the rounding of log, sqrt, cos
+and sin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: Purposes of random numbers; each has a stream of its own, so that drawing more for one never shifts another. A run has its initial parameters, its data
+#: and its choices among stored prompts; the others are a paper's own, from 2 on.
+INIT, DATA, CHOICE = 0, 1, 11
+
+_WORD = 0xFFFFFFFF
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_STEPS = (0x9E3779B9, 0xBB67AE85)  # the key's own counter: golden ratio and sqrt(3) - 1
+Words = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def generator(seed: int, purpose: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """A generator of torch of its own for each seed and purpose: for what is drawn once, such as initial parameters."""
+    state = int(np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)[0])
+    return torch.Generator(device=device).manual_seed(state >> 1)  # torch wants a signed 64-bit seed
+
+
+def philox(counter: Words, key: tuple[Tensor, Tensor], rounds: int = 10) -> Words:
+    """Philox-4x32: four random words for every counter.
+
+    Args:
+        counter, key: words below 2**32 in int64, of shapes that broadcast.
+        rounds: 10, as published; 7 are the fewest that pass BigCrush.
+    """
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(rounds):
+        # the product of two words wraps in int64; its bits are right nonetheless
+        first, second = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        c0, c1, c2, c3 = (
+            ((second >> 32) & _WORD) ^ c1 ^ k0,
+            second & _WORD,
+            ((first >> 32) & _WORD) ^ c3 ^ k1,
+            first & _WORD,
+        )
+        k0, k1 = (k0 + _STEPS[0]) & _WORD, (k1 + _STEPS[1]) & _WORD
+    return c0, c1, c2, c3
+
+
+def keys(seeds: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+    """Keys ``(S, 2)`` of seeds below 2**64: their low and high words."""
+    words = [(seed & _WORD, (seed >> 32) & _WORD) for seed in seeds]
+    return torch.tensor(words, dtype=torch.int64, device=device)
+
+
+def _blocks(keys: Tensor, step: Tensor, purpose: int, n: int) -> Words:
+    """Words for ``n`` places of every seed and step: four of ``(S, K, ceil(n / 4))``."""
+    place = torch.arange((n + 3) // 4, device=keys.device)
+    zero = torch.zeros((), dtype=torch.int64, device=keys.device)
+    when = step[:, None]  # (K, 1)
+    key = keys[:, 0, None, None], keys[:, 1, None, None]
+    return philox((place, zero + purpose, when & _WORD, (when >> 32) & _WORD), key)
+
+
+def words(keys: Tensor, step: Tensor, purpose: int, shape: tuple[int, ...]) -> Tensor:
+    """Random whole numbers below 2**32.
+
+    Args:
+        keys: ``(S, 2)`` of :func:`keys`.
+        step: ``(K,)`` steps, int64.
+        purpose: what they are for.
+        shape: of the numbers of one step.
+
+    Returns:
+        ``(S, K, *shape)``, int64.
+    """
+    n = math.prod(shape)
+    return torch.cat(_blocks(keys, step, purpose, n), -1)[..., :n].unflatten(-1, shape)
+
+
+def normals(
+    keys: Tensor, step: Tensor, purpose: int, shape: tuple[int, ...], dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Standard normals ``(S, K, *shape)``; arguments as for :func:`words`."""
+    n = math.prod(shape)
+    a, b, c, d = (w.to(dtype) for w in _blocks(keys, step, purpose, n))
+    return torch.cat([*box_muller(a, b), *box_muller(c, d)], -1)[..., :n].unflatten(-1, shape)
+
+
+def box_muller(size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
+    """Two standard normals from two random words, given as floating point numbers."""
+    radius = torch.sqrt(-2 * torch.log((size + 0.5) * 2.0**-32))  # float32 rounds the largest to 1: radius 0
+    angle = turn * (2 * math.pi * 2.0**-32)
+    return radius * torch.cos(angle), radius * torch.sin(angle)
+
+
+def below(n: int, random: Tensor) -> Tensor:
+    """Uniform whole numbers ``0 .. n - 1`` from random words; n far below 2**32, each as likely as the others up to ``n / 2**32``."""
+    return (random * n) >> 32
+
+
+def uniform(random: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Random words as numbers in (0, 1)."""
+    return ((random.to(torch.float64) + 0.5) * 2.0**-32).to(dtype)

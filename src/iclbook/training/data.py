@@ -1,0 +1,160 @@
+"""What a training sees at each step: fresh prompts, prompts of a fixed set, or all of a run's own data.
+
+Each kind draws its numbers by counter (:mod:`iclbook.random`), so that what a run sees at step k depends on its data seed and on k only.
+Shapes: S data seeds, K steps drawn at once, B prompts a step (always the last axis).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from .. import random
+from ..errors import UserError
+from ..rounding import number
+from ..tasks import Batch
+
+Tensors = tuple[Tensor, ...]
+
+
+class Data(Protocol):
+    """What the trainer needs of data."""
+
+    def fixed(self, seeds: Sequence[int]) -> Tensors:
+        """What stays the same at all steps."""
+        ...
+
+    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
+        """Random numbers of steps ``(K,)`` for data seeds with these keys ``(S, 2)``: tensors ``(S, K, ...)``."""
+        ...
+
+    def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
+        """The batch of one step, ``(S, ...)``, from its numbers ``(S, ...)``; pure."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A fresh batch at each step.
+
+    Attributes:
+        task: has ``normals``, standard normals of a prompt, and ``batch(normals)`` that turns ``(..., normals, B)`` into a batch.
+    """
+
+    task: Any
+
+    def fixed(self, seeds: Sequence[int]) -> Tensors:
+        """Nothing."""
+        return ()
+
+    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
+        """Standard normals ``(S, K, normals, B)``."""
+        return (random.normals(keys, steps, random.DATA, (self.task.normals, batch_size), dtype),)
+
+    def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
+        """The task's batch."""
+        return self.task.batch(*numbers)
+
+
+class Prompts(Protocol):
+    """Where a fixed set comes from; a frozen dataclass, for it is part of the description."""
+
+    #: Standard normals that a prompt takes anew each time that it is seen.
+    noise: int
+
+    def draw(self, n: int, seed: int) -> Tensors:
+        """``n`` prompts as tensors ``(..., n)``, on the CPU; the first of a larger set."""
+        ...
+
+    def batch(self, parts: Tensors, noise: Tensor) -> Batch:
+        """A batch from chosen prompts ``(..., B)`` and standard normals ``(..., noise, B)``; pure."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedSet:
+    """``n`` prompts drawn once, which training meets again and again; all runs have the same set.
+
+    Args:
+        prompts: where they come from.
+        n: how many.
+        seed: of the set.
+        epochs: walk through the set in an order shuffled anew each time, leaving what does not fill a batch for the next; otherwise every batch draws
+            from it with replacement.
+
+    Raises:
+        UserError: no prompt.
+    """
+
+    prompts: Any
+    n: int
+    seed: int = 0
+    epochs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise UserError(f"n={self.n}: a training set needs prompts", "Set n to 1 or more.")
+
+    def fixed(self, seeds: Sequence[int]) -> Tensors:
+        """The prompts, ``(n, ...)`` each, so that choosing one reads contiguous memory."""
+        return _rows(self.prompts, self.n, self.seed, number())
+
+    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
+        """Which prompts ``(S, K, B)``, and their noise ``(S, K, noise, B)``."""
+        noise = random.normals(keys, steps, random.DATA, (self.prompts.noise, batch_size), dtype)
+        if not self.epochs:
+            return random.below(self.n, random.words(keys, steps, random.CHOICE, (batch_size,))), noise
+        a_walk = self.n // batch_size
+        if not a_walk:
+            raise UserError(
+                f"{self.n} prompts in batches of {batch_size}", "Take batches no larger than the set."
+            )
+        before = steps - 1  # the first step is 1
+        orders = random.words(keys, before // a_walk, random.CHOICE, (self.n,)).argsort(-1)  # (S, K, n)
+        place = (before % a_walk)[:, None] * batch_size + torch.arange(batch_size, device=steps.device)
+        return orders.gather(-1, place.expand(len(keys), -1, -1)), noise
+
+    def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
+        """The chosen prompts."""
+        index, noise = numbers
+        return self.prompts.batch(tuple(part[index].movedim(index.dim() - 1, -1) for part in fixed), noise)
+
+
+@lru_cache(maxsize=2)
+def _rows(prompts: Any, n: int, seed: int, twin: int | None) -> Tensors:
+    """The set with the prompts as first axis; each ``twin`` (:mod:`iclbook.rounding`) has its own."""
+    return tuple(part.movedim(-1, 0).contiguous() for part in prompts.draw(n, seed))
+
+
+@dataclass(frozen=True)
+class FullBatch:
+    """All data of a run at every step, drawn once from its data seed.
+
+    Attributes:
+        task: ``dataset(seed)`` gives a run's data as a batch, on the CPU.
+    """
+
+    task: Any
+
+    def fixed(self, seeds: Sequence[int]) -> Tensors:
+        """The data of all seeds, ``(S, ...)``."""
+        every = [self.task.dataset(seed) for seed in seeds]
+        return tuple(torch.stack(parts) for parts in zip(*every, strict=True))
+
+    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
+        """Nothing."""
+        return ()
+
+    def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
+        """All of it."""
+        return Batch(*fixed)
+
+
+def as_data(data: Any) -> Data:
+    """Data of a kind of this room as they are; a task becomes a stream of fresh batches."""
+    return data if isinstance(data, Stream | FixedSet | FullBatch) else Stream(data)

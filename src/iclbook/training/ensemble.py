@@ -1,0 +1,144 @@
+"""A group at work: parameters of all its runs stacked along a leading axis, stepped together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+
+from ..random import INIT, generator
+from ..tasks import Batch
+from .groups import Group
+from .optimisers import State, Tensors
+
+
+class _Call(nn.Module):
+    """Turns ``function(model, ...)`` into a module call, which is what functional_call can re-parametrise."""
+
+    def __init__(self, model: nn.Module, function: Any) -> None:
+        super().__init__()
+        self.model = model
+        self._function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self._function(self.model, *args)
+
+
+class Ensemble:
+    """The runs of a group, with their parameters and the state of their optimiser.
+
+    Args:
+        group: the runs.
+        steps: of the whole training, which schedules refer to.
+        streams: data seeds of all groups of the training, in the order of the batch's leading axis.
+        device, dtype: of the parameters.
+    """
+
+    def __init__(
+        self, group: Group, steps: int, streams: Sequence[int], device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.group, self.steps, self.runs = group, steps, group.runs
+        self.model = group.build()
+        self._scored = _Call(self.model, lambda model, *parts: group.loss(model, Batch(*parts)))
+        self._observed = _Call(self.model, group.observe)
+        self.params = self._initial(device, dtype)
+        self.state: State = group.optimiser.init(self.params)
+        self.rates = self._rates()
+        self.loss_sum = torch.zeros(len(self.runs), device=device, dtype=dtype)
+        self.held_out = placed(group.observe.held_out(), device, dtype)
+        index = [streams.index(run.data_seed) for run in self.runs]
+        # which stream each run reads; None when run r reads stream r, so that nothing is copied
+        plain = index == list(range(len(streams)))
+        self._index = None if plain else torch.tensor(index, device=device)
+
+    def _initial(self, device: torch.device, dtype: torch.dtype) -> Tensors:
+        """Stacked initial parameters ``name -> (R, ...)``, drawn on the CPU so that every device starts from the same point."""
+        stacks: dict[str, list[Tensor]] = {}
+        for run in self.runs:
+            self.model.initialise(generator(run.seed, INIT), run.init_scale)
+            for name, p in self.model.named_parameters():
+                stacks.setdefault(name, []).append(p.detach().clone())
+        return {name: torch.stack(ps).to(device=device, dtype=dtype) for name, ps in stacks.items()}
+
+    def _rates(self) -> Tensors:
+        """Learning rates shaped to broadcast against each stacked parameter."""
+        rates = {}
+        for name, p in self.params.items():
+            values = [run.rate * dict(run.factors).get(name, 1.0) for run in self.runs]
+            rates[name] = torch.tensor(values, dtype=p.dtype, device=p.device).reshape(
+                -1, *[1] * (p.dim() - 1)
+            )
+        return rates
+
+    def seen(self, batch: Batch) -> Batch:
+        """Each run's part of a batch whose leading axis are the streams."""
+        return batch if self._index is None else Batch(*(part[self._index] for part in batch))
+
+    def gradients(self, params: Tensors, batch: Batch) -> tuple[Tensors, Tensor]:
+        """Gradients ``name -> (R, ...)`` and losses ``(R,)`` of all runs; ``batch`` has a leading run axis."""
+        closed = self.group.gradient
+        if closed is not None:
+            each = [
+                closed({k: p[r] for k, p in params.items()}, Batch(*(part[r] for part in batch)))
+                for r in range(len(self.runs))
+            ]
+            grads = {k: torch.stack([g[k] for g, _ in each]) for k in params}
+            return grads, torch.stack([loss for _, loss in each])
+
+        def one_run(p: Tensors, *parts: Tensor) -> Tensor:
+            return functional_call(self._scored, {f"model.{k}": v for k, v in p.items()}, parts)
+
+        return vmap(grad_and_value(one_run))(params, *batch)
+
+    def step(
+        self, params: Tensors, state: State, batch: Batch, rates: Tensors, t: Tensor
+    ) -> tuple[Tensors, State, Tensor]:
+        """One optimiser step of all runs, t = 1 the first: new parameters, new state, losses ``(R,)`` before the step. Pure."""
+        update, schedule = self.group.optimiser.update, self.group.schedule
+        if schedule is not None:
+            factor = schedule.factor(t, self.steps)
+            rates = {k: r * factor for k, r in rates.items()}
+        first, state = None, {part: dict(of) for part, of in state.items()}
+        for block in self.group.blocks or (tuple(params),):
+            grads, losses = self.gradients(params, batch)
+            first = losses if first is None else first
+            mine = {part: {k: of[k] for k in block} for part, of in state.items()}
+            moved, mine = update({k: params[k] for k in block}, grads, mine, rates, t)
+            params = params | moved
+            for part, of in mine.items():
+                state[part] |= of
+        return params, state, first
+
+    def observed(self, params: Tensors, batch: Batch) -> Tensors:
+        """Measurements of all runs, ``name -> (R, ...)``, and the parameters to keep.
+
+        Args:
+            params: as :attr:`params`.
+            batch: what the runs see, for observations that ask for it.
+        """
+        observe = self.group.observe
+        if hasattr(observe, "of_runs"):
+            found = observe.of_runs(self, params, batch, self.held_out)
+        else:
+
+            def one_run(p: Tensors) -> Tensors:
+                weights = {f"model.{k}": v for k, v in p.items()}
+                return functional_call(self._observed, weights, (self.held_out,))
+
+            found = vmap(one_run)(params)
+        return found | {name: params[name] for name in self.group.keep}
+
+
+def placed(tree: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    """Tensors in tuples and dicts on a device, those of floating point with this dtype."""
+    if isinstance(tree, Tensor):
+        return tree.to(device, dtype) if tree.is_floating_point() else tree.to(device)
+    if isinstance(tree, dict):
+        return {k: placed(v, device, dtype) for k, v in tree.items()}
+    if isinstance(tree, tuple):
+        parts = [placed(v, device, dtype) for v in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return tree
