@@ -111,7 +111,7 @@ def test_an_interrupted_training_keeps_the_same_states(root):
 
 def test_large_models_keep_fewer_stretches(monkeypatch):
     kept = []
-    for largest in (300_000, 12_000, 1000):
+    for largest in (300_000, 4000, 1000):
         monkeypatch.setattr(stretches, "LARGEST", largest)
         trainer = LONGER.trainer("cpu")
         trainer.train(progress=False)

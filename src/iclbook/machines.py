@@ -82,6 +82,11 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
     return plain | PROCESSORS[processor] | {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "passive"}
 
 
+def is_pinned() -> bool:
+    """Whether this process was started under :data:`PINNED`."""
+    return all(os.environ.get(name) == value for name, value in PINNED.items())
+
+
 def _has_avx512() -> bool:
     from numpy._core._multiarray_umath import __cpu_features__ as features
 

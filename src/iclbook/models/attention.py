@@ -67,7 +67,8 @@ class Attention(nn.Module):
         n_heads: number of heads H.
         n_tasks: number of responses N.
         activation: a key of :data:`ACTIVATIONS`.
-        score_scale: ``"none"`` as printed, or ``"code"``: scores divided by ``sqrt(d + N)``, as the published code does.
+        score_scale: ``"none"`` as printed, ``"code"``: scores divided by ``sqrt(d + N)``, as the published code does, or a positive factor: the
+            constant C of the other activations.
         query_among_keys: let the query token ``(x_q, 0)`` be attended to as well, as the printed matrix form with a causal mask reads.
 
     Raises:
@@ -80,7 +81,7 @@ class Attention(nn.Module):
         n_heads: int,
         n_tasks: int = 1,
         activation: str = "softmax",
-        score_scale: str = "none",
+        score_scale: str | float = "none",
         query_among_keys: bool = False,
     ) -> None:
         super().__init__()
@@ -90,12 +91,16 @@ class Attention(nn.Module):
             )
         if activation not in ACTIVATIONS:
             raise UserError(f"unknown activation {activation!r}", f"Choose one of: {', '.join(ACTIVATIONS)}.")
-        if score_scale not in ("none", "code"):
-            raise UserError(f"unknown score scale {score_scale!r}", "Choose 'none' or 'code'.")
+        named = isinstance(score_scale, str)
+        if score_scale not in ("none", "code") and (named or not score_scale > 0):
+            raise UserError(
+                f"unknown score scale {score_scale!r}", "Choose 'none', 'code' or a positive number."
+            )
         self.width = d + n_tasks  # D
         self.n_tasks = n_tasks
         self.activation = activation
-        self.scale = 1.0 if score_scale == "none" else 1 / math.sqrt(self.width)
+        names = {"none": 1.0, "code": 1 / math.sqrt(self.width)}
+        self.scale = names[score_scale] if named else float(score_scale)
         self.query_among_keys = query_among_keys
         for name in ("query", "key", "value", "output"):
             self.register_parameter(name, nn.Parameter(torch.zeros(n_heads, self.width, self.width)))

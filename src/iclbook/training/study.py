@@ -16,6 +16,7 @@ import torch
 
 from .. import store
 from ..files import held
+from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
 from .description import plain
@@ -191,6 +192,7 @@ def _train_parts(
         done[0].device,
         compiled=done[0].compiled,
         threads=torch.get_num_threads(),
+        pinned=is_pinned(),
     )
     store.save(study.paper, profile, study.name, arrays, about, may_diverge=study.may_diverge, states=states)
     for path in parts:
