@@ -6,7 +6,6 @@ Run by :mod:`benchmarks.suite` as ``python -m benchmarks.categorical '{"threads"
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from collections.abc import Callable
@@ -26,23 +25,22 @@ LABELS = {
 
 
 class Held:
-    """A set of contexts whose rows are plain attributes, which the compiler reads as inputs; draws with replacement like ContextSet."""
+    """Contexts for a fixed set whose parts were made before."""
 
-    normals = 1
+    noise = 0
 
     def __init__(self, batch) -> None:
-        self.rows = tuple(part.movedim(-1, 0).contiguous() for part in batch)
+        self.parts = batch
 
-    def batch(self, normals):
-        """Turn standard normals ``(..., 1, B)`` into a batch."""
-        import torch
+    def draw(self, n, seed):
+        """All of them."""
+        return tuple(self.parts)
 
+    def batch(self, parts, noise):
+        """Chosen contexts as they are."""
         from iclbook.tasks import Batch
 
-        uniform = (1 + torch.erf(normals[..., 0, :] / math.sqrt(2))) / 2
-        n = len(self.rows[0])
-        index = (uniform * n).long().clamp(0, n - 1)
-        return Batch(*(part[index].movedim(normals.dim() - 2, -1) for part in self.rows))
+        return Batch(*parts)
 
 
 def build(name: str, n: int, batch: int = BATCH) -> tuple[Callable[[int], None], int]:
@@ -51,21 +49,22 @@ def build(name: str, n: int, batch: int = BATCH) -> tuple[Callable[[int], None],
 
     from iclbook.models.functional_gd import FunctionalGD
     from iclbook.models.literal_blocks import LiteralBlocks
-    from iclbook.models.watching import cross_entropy
     from iclbook.papers.wang2025.runs.contexts import draw, seen_as
+    from iclbook.tasks import Batch
     from iclbook.tasks.categorical import Anchors
-    from iclbook.training import Run, Trainer
+    from iclbook.training import FixedSet, Run, Trainer
     from iclbook.training.groups import Group
+    from iclbook.training.losses import cross_entropy
 
     task = Anchors(N=n, n_classes=CLASSES, width=WIDTH)
-    contexts = Held(seen_as(draw(task, 2 * batch, 0), "tokens" if name == "literal" else "inner"))
+    contexts = seen_as(draw(task, 2 * batch, 0), "tokens" if name == "literal" else "inner")
     kind = LiteralBlocks if name == "literal" else FunctionalGD
-    model = kind(CLASSES, WIDTH, 1, "softmax", vector_rate=True)
+    sizes = {"n_classes": CLASSES, "width": WIDTH, "n_blocks": 1, "kernel": "softmax", "vector_rate": True}
+    model = kind(**sizes)
     if name in ("stacked", "compiled"):
-        group = Group("gd", model, [Run(r, stream=0) for r in range(RUNS)], loss=cross_entropy)
-        trainer = Trainer(
-            contexts, [group], 10**9, batch, record=(), device="cpu", compile=name == "compiled"
-        )
+        group = Group("gd", kind, sizes, [Run(r, stream=0) for r in range(RUNS)], loss=cross_entropy)
+        data = FixedSet(Held(contexts), 2 * batch)
+        trainer = Trainer(data, [group], 10**9, batch, record=(), device="cpu", compile=name == "compiled")
 
         def run(steps: int) -> None:
             for _ in range(steps):
@@ -75,10 +74,12 @@ def build(name: str, n: int, batch: int = BATCH) -> tuple[Callable[[int], None],
     model.initialise(torch.Generator().manual_seed(0))
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     source = torch.Generator().manual_seed(1)
+    rows = [part.movedim(-1, 0).contiguous() for part in contexts]
 
     def one(steps: int) -> None:
         for _ in range(steps):
-            loss = cross_entropy(model, contexts.batch(torch.randn(1, batch, generator=source)))
+            index = torch.randint(2 * batch, (batch,), generator=source)
+            loss = cross_entropy(model, Batch(*(part[index].movedim(0, -1) for part in rows)))
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()

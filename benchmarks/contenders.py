@@ -21,8 +21,8 @@ class StepByStep(Trainer):
 
     @torch.no_grad()
     def _run(self, n: int) -> None:
-        for stream, source in enumerate(self._generators):
-            self._normals[stream].normal_(generator=source)
+        for kept, new in zip(self._numbers, self._fresh(self.done + self._ahead), strict=True):
+            kept.copy_(new)
         for k in range(n):
             self._advance(k)
         self.done += n
@@ -33,7 +33,8 @@ def trainer(case: Case, kind: type[Trainer] = Trainer) -> Trainer:
     stream = 0 if case.contender == "shared" else None
     group = Group(
         "runs",
-        Attention(D_COVARIATE, case.n_heads, score_scale="code"),
+        Attention,
+        {"d": D_COVARIATE, "n_heads": case.n_heads, "score_scale": "code"},
         [Run(seed, RATE, stream=stream) for seed in range(case.runs)],
     )
     compiled = case.contender in ("compiled", "shared", "graph compiled")

@@ -15,15 +15,14 @@ from iclbook.papers.agarwal2025 import studies
 from iclbook.papers.agarwal2025.measures import chain, follow, regularisation
 from iclbook.papers.agarwal2025.measures.chain import Curves
 from iclbook.papers.agarwal2025.runs import full_batch, short, shown
-from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, ArmSpec, FullBatch, arm_runs, arms_of
-from iclbook.papers.agarwal2025.runs.studies import extensions
+from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, arm_runs
+from iclbook.papers.agarwal2025.runs.studies import ARMS, SIZES, extensions
 from iclbook.store import Results
 from iclbook.tasks.sticky_chain import LEAVING, StickyChain
-from iclbook.training import Sgd, Trainer
+from iclbook.training import FullBatch, Group, Sgd, Trainer
 from iclbook.training.study import Study, pack
 
 LEDGER = ledger("agarwal2025")
-SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
 
 
 def holds(claim: str, key: str, value, reading: str | None = None) -> bool:
@@ -35,20 +34,20 @@ def holds(claim: str, key: str, value, reading: str | None = None) -> bool:
 
 
 def small(arms=(SGD, EM), seeds=(1, 2), T=60, steps=12, alternating=False) -> Study:
-    task = StickyChain(T=T)
-    spec = ArmSpec(
+    blocks = (("W_V",), ("W_Q", "W_K", "W_O")) if alternating else ()
+    group = Group(
         "runs",
         SingleHead,
-        tuple(SIZES.items()),
+        SIZES,
         arm_runs(arms, seeds),
         Sgd(),
-        (),
         full_batch.mean_cross_entropy,
-        arms,
-        task,
-        alternating,
+        gradient=full_batch.closed_gradient,
+        blocks=blocks,
+        observe=full_batch.OnSequences(),
     )
-    return Study("agarwal2025", "small", FullBatch(task), (spec,), steps, 1, (4, 8, 12))
+    data = FullBatch(full_batch.OwnSequences(StickyChain(T=T)))
+    return Study("agarwal2025", "small", data, (group,), steps, 1, (4, 8, 12))
 
 
 # -- the chain ------------------------------------------------------------------------------------------------------------
@@ -161,16 +160,39 @@ def test_trainer_equals_a_plain_loop(arm):
 def test_a_run_alone_equals_the_run_in_the_ensemble():
     study = small()
     spec = study.groups[0]
-    alone = dataclasses.replace(study, groups=(dataclasses.replace(spec, runs=(spec.runs[1],), arms=(SGD,)),))
+    alone = dataclasses.replace(study, groups=(dataclasses.replace(spec, runs=(spec.runs[1],)),))
     both = [s.trainer("cpu", False).train(progress=False)["runs"] for s in (study, alone)]
     np.testing.assert_allclose(both[0].circuits["nll"][:, 1], both[1].circuits["nll"][:, 0], atol=1e-6)
 
 
-def test_arms_of_runs_and_of_runs_cut_out():
+def test_runs_are_told_apart_by_their_arms():
     arms = (SGD, Arm("fast", 0.1), EM)
-    runs = arm_runs(arms, (5, 6))
-    assert [a.name for a in arms_of(runs, arms)] == ["sgd", "sgd", "fast", "fast", "em", "em"]
-    assert [a.name for a in arms_of(runs[2:3], arms)] == ["fast"]
+    group = small(arms, (5, 6)).groups[0]
+    assert full_batch.runs_of(group, arms) == {"sgd": [0, 1], "fast": [2, 3], "em": [4, 5]}
+    one = dataclasses.replace(group, runs=group.runs[2:3])
+    assert full_batch.runs_of(one, arms) == {"fast": [0]}
+    known = {(arm.rate, arm.factors) for arm in ARMS}
+    assert len(known) == len(ARMS), "two arms that nothing tells apart"
+    for study in studies("paper").values():
+        for group in study.groups:
+            if isinstance(study.data, FullBatch):
+                assert {(run.rate, run.factors) for run in group.runs} <= known
+
+
+def test_the_closed_gradient_is_that_of_the_loss():
+    study = small()
+    batch = study.data.task.dataset(1)
+    model = SingleHead()
+    model.initialise(full_batch.generator(1, 0), 0.5)
+    loss = full_batch.mean_cross_entropy(model, batch)
+    grads = torch.autograd.grad(loss, [getattr(model, n) for n in full_batch.MATRICES])
+    closed, value = full_batch.closed_gradient({n: p.detach() for n, p in model.named_parameters()}, batch)
+    assert float(value) == pytest.approx(loss.item(), rel=1e-5)
+    for name, grad in zip(full_batch.MATRICES, grads, strict=True):
+        torch.testing.assert_close(closed[name], grad, rtol=1e-4, atol=1e-6)
+
+
+def test_no_runs_are_refused():
     with pytest.raises(UserError):
         arm_runs((), (1,))
 
@@ -325,8 +347,8 @@ def test_settling_times():
 
 def test_followed_runs_and_diagnostics():
     study = studies("smoke")["shown"]
-    spec = dataclasses.replace(study.groups[0], chain=StickyChain(T=80))
-    study = dataclasses.replace(study, task=FullBatch(spec.chain), groups=(spec,), steps=40)
+    data = FullBatch(full_batch.OwnSequences(StickyChain(T=80)))
+    study = dataclasses.replace(study, data=data, steps=40)
     results = Results(pack(study.trainer("cpu", False).train(progress=False)), {})  # writes no file
     run = follow.followed(study, results, "em")[1]
     w = run.weights(0)

@@ -16,7 +16,7 @@ from iclbook.models.lstm import Lstm, lstm_scan
 from iclbook.models.prefix_mlp import PrefixMlp
 from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
 from iclbook.papers.agarwal2025.runs import wind_tunnel as tunnel
-from iclbook.papers.agarwal2025.runs.tunnel_specs import probe, soft_cross_entropy
+from iclbook.papers.agarwal2025.runs.tunnel_specs import OnProbes, probe, soft_cross_entropy
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from iclbook.training import Group, Run, Trainer
@@ -231,15 +231,13 @@ def test_measures_of_a_model_that_is_exact():
 
     net = Oracle(HMM.token_width, 3).double()
     net.answer = exact
-    net.watch({"train": (tokens, exact)})
-    found = net.circuits()
+    found = net.measured_on({"train": (tokens, exact)})
     assert max(found["mae_train"].max(), found["kl_train"].abs().max()) < 1e-12
     flat = build("lstm", HMM)
     with torch.no_grad():
         flat.read.zero_()
-    flat.watch({"train": (tokens, exact)})
     want = (math.log2(3) - entropy_bits(exact)).mean(-1)
-    torch.testing.assert_close(flat.circuits()["mae_train"], want)
+    torch.testing.assert_close(flat.measured_on({"train": (tokens, exact)})["mae_train"], want)
 
 
 def test_geometry_of_keys_and_values():
@@ -273,7 +271,14 @@ def test_a_run_alone_and_in_an_ensemble(name):
     model, kwargs = tunnel.architectures(HMM)[name]
 
     def train(seeds):
-        group = Group("g", model(**kwargs), [Run(s, rate=1e-2) for s in seeds], loss=soft_cross_entropy)
+        group = Group(
+            "g",
+            model,
+            kwargs,
+            [Run(s, rate=1e-2) for s in seeds],
+            loss=soft_cross_entropy,
+            observe=OnProbes((("train", HMM),), 16),
+        )
         trainer = Trainer(HMM, [group], 6, 8, compile=False)
         history = trainer.train(progress=False)["g"]
         return history.loss[1:], trainer.parameters()["g"]

@@ -70,8 +70,8 @@ def oracle_error(task, answer: torch.Tensor, exact: torch.Tensor) -> float:
     """Error of the entropy of a model that gives ``answer`` where ``exact`` is held to be right."""
     net = Oracle(task.token_width, task.classes).double()
     net.answer = answer
-    net.watch({"train": (torch.zeros(task.tokens, task.token_width, answer.shape[-1]), exact)})
-    return net.circuits()["mae_train"].mean().item()
+    tokens = torch.zeros(task.tokens, task.token_width, answer.shape[-1])
+    return net.measured_on({"train": (tokens, exact)})["mae_train"].mean().item()
 
 
 def test_right_filter_keeps_the_claims_green():

@@ -203,8 +203,9 @@ def test_deep_attention_measures_itself_on_watched_prompts():
     model = randomised(DeepAttention(3, 8, 2, 3, sink=True, layer_scale=True))
     context, query = prompts(3, 6, 9)
     target = torch.randn(1, 9, dtype=F64, generator=seeded(1))
-    model.watch({"n6": (context, query, target), "n4": (context[:4], query, target)})
-    found = model.circuits()
+    found = model.circuits() | model.measured_on(
+        {"n6": (context, query, target), "n4": (context[:4], query, target)}
+    )
     with torch.no_grad():
         for name, n in (("n6", 6), ("n4", 4)):
             expected, attended = torch_forward(model, context[:n], query)
@@ -260,8 +261,8 @@ def test_spectral_attention_equals_a_loop_and_its_curve_equals_forwards(mask, ac
     curve = model.curve(context, query, target)
     apart = torch.stack([((model(context[:n], query) - target) ** 2).mean() for n in range(1, 6)])
     torch.testing.assert_close(curve, apart, rtol=1e-11, atol=1e-13)
-    model.watch({"p": (context, query, target)})
-    torch.testing.assert_close(model.circuits()["curve_p"], apart, rtol=1e-11, atol=1e-13)
+    measured = model.measured_on({"p": (context, query, target)})
+    torch.testing.assert_close(measured["curve_p"], apart, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("mask", MASKS)

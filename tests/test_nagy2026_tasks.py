@@ -10,16 +10,18 @@ import pytest
 import torch
 from scipy import stats
 
+from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models.deep_attention import DeepAttention
 from iclbook.models.spectral_attention import SpectralAttention
 from iclbook.papers.nagy2026 import studies as catalogue_studies
-from iclbook.papers.nagy2026.runs.specs import ProbedSpec, Probes, penalised_error
+from iclbook.papers.nagy2026.runs.specs import OnProbes, Probes, penalised_error
 from iclbook.papers.nagy2026.runs.studies import SPECTRUM, VARIANTS, balanced, guided, masks
-from iclbook.random import DATA, generator
+from iclbook.random import generator
 from iclbook.tasks.spectral_regression import SpectralRegression
-from iclbook.tasks.training_set import TrainingSet, _prompts
-from iclbook.training import Adam, Group, Run, Sgd, Trainer
+from iclbook.tasks.stored_prompts import StoredPrompts
+from iclbook.training import Adam, FixedSet, Group, Run, Sgd, Trainer
+from iclbook.training.data import as_data
 
 F64 = torch.float64
 
@@ -84,12 +86,18 @@ def test_dropout_rows_come_after_the_prompt_and_leave_it_alone():
 # -- a fixed set of prompts ---------------------------------------------------------------------------------------------
 
 
+def drawn_from(chosen: FixedSet, step: int, batch_size: int, seeds=(0,)):
+    numbers = chosen.draw(random.keys(seeds), torch.tensor([step]), batch_size, torch.float32)
+    return chosen.batch(tuple(x[:, 0] for x in numbers), chosen.fixed(seeds)), numbers
+
+
 def test_a_training_set_gives_its_prompts_and_no_others_evenly():
     task = SpectralRegression((1.0, 0.5), L=3)
-    chosen = TrainingSet(task, 50, seed=3)
-    every = task.batch(_prompts(chosen))
+    chosen = FixedSet(StoredPrompts(task), 50, seed=3)
+    (core,) = StoredPrompts(task).draw(50, 3)
+    every = task.batch(core)
     own = torch.cat([every.context.flatten(0, 1), every.query, every.target]).T  # (50, numbers)
-    drawn = chosen.batch(torch.randn(4, chosen.normals, 5000, generator=seeded(4)))  # four runs
+    drawn, _ = drawn_from(chosen, 1, 5000, range(4))  # four runs
     flat = torch.cat([drawn.context.flatten(1, 2), drawn.query, drawn.target], 1).transpose(1, 2)
     same = torch.stack([(run[:, None] == own).all(-1) for run in flat])  # (4, 5000, 50)
     assert (same.sum(-1) == 1).all()
@@ -97,20 +105,18 @@ def test_a_training_set_gives_its_prompts_and_no_others_evenly():
     assert stats.chisquare(counts.sum(0)).pvalue > 1e-4
     assert stats.chisquare(counts.ravel()).pvalue > 1e-4
     assert not torch.equal(same[0], same[1])
-    extreme = chosen.batch(torch.tensor([[-40.0, 40.0]]))
-    assert torch.equal(extreme.target[0], own[[0, 49], -1])
-    assert not torch.equal(_prompts(TrainingSet(task, 50, seed=4)), _prompts(chosen))
+    assert not torch.equal(StoredPrompts(task).draw(50, 4)[0], core)
 
 
 def test_dropout_rows_of_a_training_set_are_fresh():
     task = SpectralRegression((1.0,), L=2, dropout_rows=3)
-    chosen = TrainingSet(task, 1)  # one prompt only: all that differs between draws are the rows
-    normals = torch.randn(chosen.normals, 6, generator=seeded(5))
-    batch = chosen.batch(normals)
-    assert (batch.context[:, :2] == batch.context[:, :2, :1]).all()
-    assert (batch.target == batch.target[:, :1]).all()
-    rows = torch.cat([batch.context[:, 2:].flatten(0, 1), batch.query[1:]])
-    assert torch.equal(rows, normals[1:])
+    chosen = FixedSet(StoredPrompts(task), 1)  # one prompt only: all that differs between draws are the rows
+    batch, (_, noise) = drawn_from(chosen, 1, 6)
+    context, query, target = (part[0] for part in batch)
+    assert (context[:, :2] == context[:, :2, :1]).all()
+    assert (target == target[:, :1]).all()
+    assert torch.equal(torch.cat([context[:, 2:].flatten(0, 1), query[1:]]), noise[0, 0])
+    assert not torch.equal(noise, drawn_from(chosen, 2, 6)[1][1])
 
 
 # -- probes -------------------------------------------------------------------------------------------------------------
@@ -145,24 +151,32 @@ def test_probes_are_prefixes_of_one_draw_and_low_leaves_only_the_smallest(is_bal
 DROPPED = SpectralRegression((1.0,) * 3, L=5, weight_var=0.25, dropout_rows=3 * 8)
 FULL = {"sink": True, "layer_scale": True, "orthogonality": 0.05, "dropout": 0.2}
 CASES = {
-    "deep": (TrainingSet(DROPPED, 40), lambda: DeepAttention(3, 8, 2, 3, **FULL)),
+    "deep": (
+        FixedSet(StoredPrompts(DROPPED), 40),
+        DROPPED,
+        DeepAttention,
+        {"d": 3, "width": 8, "n_heads": 2, "n_layers": 3, **FULL},
+    ),
     "masked": (
         SpectralRegression((4.0, 1.0, 0.1, 0.1), L=6),
-        lambda: SpectralAttention(4, 8, 2, "random", diversity=0.5),
+        SpectralRegression((4.0, 1.0, 0.1, 0.1), L=6),
+        SpectralAttention,
+        {"d": 4, "width": 8, "n_heads": 2, "mask": "random", "diversity": 0.5},
     ),
     "linear": (
         SpectralRegression((4.0, 1.0, 0.1, 0.1), L=6, balanced=True),
-        lambda: SpectralAttention(4, 8, 2, activation="linear"),
+        SpectralRegression((4.0, 1.0, 0.1, 0.1), L=6, balanced=True),
+        SpectralAttention,
+        {"d": 4, "width": 8, "n_heads": 2, "activation": "linear"},
     ),
 }
 
 
 def trained(case: str, runs: list[Run], steps: int = 40, dtype: torch.dtype = torch.float32) -> Trainer:
-    task, make = CASES[case]
-    group = Group("g", make(), runs, loss=penalised_error)
-    plain = getattr(task, "task", task)
-    group.model.watch(Probes(dataclasses.replace(plain, dropout_rows=0), 16, (plain.L,)).draw())
-    return Trainer(task, [group], steps, 16, (10,), device="cpu", compile=False, dtype=dtype)
+    data, plain, model, kwargs = CASES[case]
+    watched = OnProbes(Probes(dataclasses.replace(plain, dropout_rows=0), 16, (plain.L,)))
+    group = Group("g", model, kwargs, runs, loss=penalised_error, observe=watched)
+    return Trainer(data, [group], steps, 16, (10,), device="cpu", compile=False, dtype=dtype)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -184,15 +198,16 @@ def test_an_ensemble_equals_plain_loops_with_torch_optim(case):
     runs = [Run(3, rate=1e-2), Run(8, rate=3e-3)]
     t = trained(case, runs, 15, F64)
     t.train(progress=False)
-    task, make = CASES[case]
+    data, _, make, kwargs = CASES[case]
     for r, run in enumerate(runs):
-        model = make()
+        model = make(**kwargs)
         model.initialise(generator(run.seed, 0))
         model.double()
         optimiser = torch.optim.Adam(model.parameters(), lr=run.rate)
-        draws, normals = generator(run.seed, DATA), torch.empty(task.normals, 16, dtype=F64)
-        for _ in range(15):
-            batch = task.batch(normals.normal_(generator=draws))
+        for step in range(1, 16):
+            numbers = as_data(data).draw(random.keys([run.seed]), torch.tensor([step]), 16, F64)
+            fixed = tuple(part.double() for part in as_data(data).fixed([run.seed]))
+            batch = as_data(data).batch(tuple(x[0, 0] for x in numbers), fixed)
             error = ((model(batch.context, batch.query) - batch.target) ** 2).mean()
             optimiser.zero_grad()
             (error + model.penalty()).backward()
@@ -215,7 +230,8 @@ def test_random_bands_differ_between_seeds_and_training_never_moves_them():
         seen.add(tuple(model.visible.detach().argmax(1).tolist()))
     assert len(seen) > 100
     for optimiser in (Adam(), Sgd()):
-        group = Group("g", model, [Run(0, 1e-2), Run(1, 1e-2)], optimiser)
+        runs = [Run(0, 1e-2), Run(1, 1e-2)]
+        group = Group("g", SpectralAttention, {"d": 8, "mask": "random"}, runs, optimiser)
         t = Trainer(SpectralRegression(SPECTRUM, L=4), [group], 3, 8, device="cpu", compile=False)
         before = t.parameters()["g"]["visible"]
         t.train(progress=False)
@@ -237,12 +253,13 @@ def test_studies_pair_their_runs(profile):
                 seeds = len(group.runs) // len(rates)
                 assert group.runs == tuple(Run(s, rate=r) for r in rates for s in range(seeds))
             if issubclass(group.model, DeepAttention):
-                assert group.probes.task.L == 12
+                assert group.observe.probes.task.L == 12
             else:
-                assert group.probes.task.L == 16
+                assert group.observe.probes.task.L == 16
             model = group.model(**dict(group.kwargs))
             if getattr(model, "dropout", 0):
-                rows = getattr(study.task, "task", study.task).dropout_rows
+                prompts = study.data.prompts.task if isinstance(study.data, FixedSet) else study.data
+                rows = prompts.dropout_rows
                 assert rows >= model.n_layers * model.width
         if study.name.startswith(("balanced", "guided")):
             assert len({group.runs for group in study.groups}) == 1
@@ -252,12 +269,10 @@ def test_studies_pair_their_runs(profile):
 def test_a_study_says_what_its_probes_are():
     one, other = (masks(10, 1, (1e-3,), (), n, ()) for n in (8, 9))
     assert one.describe() != other.describe()
-    assert isinstance(one.groups[0], ProbedSpec)
-    assert set(one.groups[0].build().model._probes) == {"n16"}
-    assert set(balanced(10, 1, (1e-3,), 8, ()).groups[0].build().model._probes) == {"n16", "low"}
-    fresh, fixed = (guided("guided", 10, (Run(0),), 8, (), fresh=f).task for f in (True, False))
-    assert isinstance(fixed, TrainingSet)
-    assert (fixed.n, fixed.task) == (4000, fresh)
+    assert set(one.groups[0].observe.held_out()) == {"n16"}
+    assert set(balanced(10, 1, (1e-3,), 8, ()).groups[0].observe.held_out()) == {"n16", "low"}
+    fresh, fixed = (guided("guided", 10, (Run(0),), 8, (), fresh=f).data for f in (True, False))
+    assert (fixed.n, fixed.prompts.task) == (4000, fresh)
 
 
 # -- what is refused ----------------------------------------------------------------------------------------------------
@@ -272,7 +287,6 @@ def test_a_study_says_what_its_probes_are():
         lambda: SpectralRegression((1.0,), L=0),
         lambda: SpectralRegression((1.0,), weight_var=0.0),
         lambda: SpectralRegression((1.0,), dropout_rows=-1),
-        lambda: TrainingSet(SpectralRegression((1.0,)), 0),
         lambda: SpectralAttention(8, 30),
         lambda: SpectralAttention(0),
         lambda: SpectralAttention(8, n_heads=0),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ import torch
 from scipy import stats
 
 from iclbook import random
+from iclbook.machines import SWITCHES
+from iclbook.training.devices import compile_method
 
 STEP = torch.tensor([7])
 
@@ -109,16 +114,45 @@ def test_no_word_gives_a_number_that_is_not_finite():
         assert all(torch.isfinite(part).all() for part in x)
 
 
+DRAWN = """
+import torch
+from iclbook import random
+from iclbook.training.devices import compile_method
+class Draws:
+    def draw(self, step):
+        return random.normals(random.keys([0]), step, 1, (251, 64))
+draws, step = Draws(), torch.tensor([3])
+print(float((compile_method(draws.draw)(step) - draws.draw(step)).abs().max()))
+"""
+
+
+@pytest.mark.slow
+def test_code_compiled_for_one_instruction_set_does_not_run_on_another(tmp_path):
+    """Narrow vectors first: what they leave in a shared cache would be compiled with wide ones, and write past its arrays."""
+    for capability in ("avx2", "default", "native"):
+        env = {k: v for k, v in os.environ.items() if k not in SWITCHES and k != "TORCHINDUCTOR_CACHE_DIR"}
+        env |= {"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        env |= {} if capability == "native" else {"ATEN_CPU_CAPABILITY": capability}
+        out = subprocess.run(
+            [sys.executable, "-c", DRAWN], env=env, capture_output=True, text=True, timeout=200
+        )
+        assert out.returncode == 0, f"{capability}: {out.stderr[-300:]}"
+        assert float(out.stdout) < 16 * 2**-23, capability
+
+
 @pytest.mark.slow
 def test_compiled_numbers_differ_by_rounding_only():
-    draw = torch.compile(random.normals, dynamic=False)
-    for seed in (0, 5):
-        args = (random.keys([seed]), STEP, random.DATA, (251, 64))
-        plain, compiled = random.normals(*args), draw(*args)
-        assert (plain - compiled).abs().max() < 16 * 2**-23  # a few units of the largest, about 5
-        assert torch.equal(
-            torch.compile(random.words, dynamic=False)(*args[:3], (1000,)), random.words(*args[:3], (1000,))
-        )
+    class Draws:
+        def normals(self, step):
+            return random.normals(random.keys([0, 5]), step, random.DATA, (251, 64))
+
+        def words(self, step):
+            return random.words(random.keys([0, 5]), step, random.DATA, (1001,))
+
+    draws = Draws()
+    apart = draws.normals(STEP) - compile_method(draws.normals)(STEP)
+    assert apart.abs().max() < 16 * 2**-23  # a few units of the largest, about 5
+    assert torch.equal(compile_method(draws.words)(STEP), draws.words(STEP))
 
 
 @pytest.mark.cuda

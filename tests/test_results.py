@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from iclbook import papers, store
-from iclbook.models.watching import cross_entropy
 from iclbook.training import Adam
 from iclbook.training.catalogue import Catalogue, threads_of
 from iclbook.training.groups import squared_error
+from iclbook.training.losses import cross_entropy
 from iclbook.training.study import Study, replay
 from iclbook.training.verify import thinned
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from iclbook.papers import wang2025
-from iclbook.papers.wang2025.measures import precise, square
+from iclbook.papers.wang2025.measures import square
 from iclbook.papers.wang2025.runs import images, networks
 from iclbook.papers.wang2025.runs.networks import NetworkStudy
 
@@ -16,21 +16,21 @@ SMALL = wang2025.studies("smoke")
 
 def test_small_studies_are_in_double_precision_and_paper_ones_are_not():
     for study in SMALL.values():
-        assert isinstance(study, precise.PreciseStudy | NetworkStudy)
-        assert isinstance(study, NetworkStudy) or study.describe().endswith("float64")
+        assert isinstance(study, NetworkStudy) or study.describe()["dtype"] == study.dtype == "float64"
+        assert isinstance(study, NetworkStudy) or study.trainer("cpu").dtype == torch.float64
     paper = wang2025.studies("paper")
-    assert not any(isinstance(study, precise.PreciseStudy) for study in paper.values())
+    assert {study.dtype for study in paper.values()} == {"float32"}
     assert paper["tf_L512"].trainer("cpu", compile=False).dtype == torch.float32
 
 
 def _end(study: object, moved: float, steps: int = 12) -> np.ndarray:
     """Parameters of a study's first group after some steps from initial weights multiplied by ``1 + moved``."""
     trainer = study.trainer("cpu", compile=False)
-    for params in trainer._params:
-        for p in params.values():
+    for ensemble in trainer.ensembles:
+        for p in ensemble.params.values():
             p.mul_(1 + moved)
     trainer.train(progress=False, until=steps)
-    return np.concatenate([p.double().numpy().ravel() for p in trainer._params[0].values()])
+    return np.concatenate([p.double().numpy().ravel() for p in trainer.ensembles[0].params.values()])
 
 
 def test_double_precision_keeps_a_trained_tf_from_its_rounding():

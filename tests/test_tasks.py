@@ -22,7 +22,6 @@ from iclbook.tasks.hmm_filtering import HmmFiltering
 from iclbook.tasks.random_targets import RandomTargets
 from iclbook.tasks.spectral_regression import SpectralRegression
 from iclbook.tasks.sticky_chain import StickyChain
-from iclbook.tasks.training_set import TrainingSet
 from iclbook.training import Group, Run, Trainer
 
 B = 20_000  # prompts of a Monte-Carlo check
@@ -307,7 +306,6 @@ EVERY = [
     RandomTargets(),
     SpectralRegression((1.0, 0.5)),
     StickyChain(),
-    TrainingSet(SpectralRegression((1.0,)), 4),
     GlyphSet(),
 ]
 STRANGE = (
@@ -355,7 +353,12 @@ def test_a_batch_that_is_not_a_number_is_an_error_of_the_training():
             return super().batch(normals * math.nan)
 
     trainer = Trainer(
-        Broken(d=3, L=8), [Group("g", Attention(3, 1), [Run(0)])], 3, 8, device="cpu", compile=False
+        Broken(d=3, L=8),
+        [Group("g", Attention, {"d": 3, "n_heads": 1}, [Run(0)])],
+        3,
+        8,
+        device="cpu",
+        compile=False,
     )
     with pytest.raises(UserError, match="not finite at step 1"):
         trainer.train(progress=False)

@@ -18,11 +18,11 @@ from iclbook.models.kernels import KERNELS
 from iclbook.models.literal_blocks import LiteralBlocks, LiteralStep
 from iclbook.models.multi_kernel import MultiKernelGD
 from iclbook.models.trained_tf import TrainedBlocks, TrainedStep
-from iclbook.models.watching import cross_entropy
 from iclbook.papers.wang2025.measures import exact, structure
 from iclbook.papers.wang2025.runs import contexts
 from iclbook.tasks import Batch
 from iclbook.tasks.categorical import Anchors, Quadrants
+from iclbook.training.losses import cross_entropy
 
 LEDGER = ledger("wang2025")
 GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}

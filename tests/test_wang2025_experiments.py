@@ -216,7 +216,7 @@ def test_a_run_alone_equals_the_same_run_in_the_ensemble(name):
 def test_a_held_embedding_stays_the_tasks_own():
     study = dataclasses.replace(SMOKE["quad_gauge"], steps=3, record=(3,))
     arrays = pack(study.trainer("cpu", False).train(progress=False))
-    truth = study.task.task.embedding.numpy()
+    truth = study.data.prompts.task.embedding.numpy()
     np.testing.assert_array_equal(arrays["true/embed"][-1], np.stack([truth] * 2))
     assert np.abs(arrays["glorot/embed"][-1] - arrays["glorot/embed"][0]).max() > 0
 

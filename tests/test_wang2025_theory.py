@@ -9,11 +9,13 @@ import pytest
 import torch
 from test_wang2025_construction import GREEN, RED, failing, judge
 
+from iclbook import random
 from iclbook.errors import UserError
 from iclbook.papers.wang2025.measures import bounds, erasure, exact, structure, theorem2
 from iclbook.papers.wang2025.runs import contexts
 from iclbook.papers.wang2025.theory import descent, population, symmetry
 from iclbook.tasks.categorical import Anchors, Quadrants
+from iclbook.training import FixedSet
 
 # -- data ---------------------------------------------------------------------------------------------------------------
 
@@ -68,8 +70,9 @@ def test_a_smaller_set_begins_the_larger_one_and_batches_come_from_it():
     task = Anchors()
     few, many = contexts.draw(task, 5, 0), contexts.draw(task, 1500, 0)
     torch.testing.assert_close(many.context[..., :5], few.context)
-    chosen = contexts.ContextSet(task, 5, "inner", among_keys=True)
-    batch = chosen.batch(torch.randn(2, 1, 64, generator=torch.Generator().manual_seed(0)))
+    chosen = FixedSet(contexts.Contexts(task, "inner", among_keys=True), 5)
+    numbers = chosen.draw(random.keys([0, 1]), torch.tensor([1]), 64, torch.float32)
+    batch = chosen.batch(tuple(x[:, 0] for x in numbers), chosen.fixed([0, 1]))
     assert batch.context.shape == (2, 10, 12, 64)
     rows = contexts.seen_as(few, "inner", True).context
     for b in range(64):
@@ -82,7 +85,6 @@ def test_a_smaller_set_begins_the_larger_one_and_batches_come_from_it():
         lambda: Anchors(N=0),
         lambda: Anchors(inputs="sphere"),
         lambda: Quadrants(d=3),
-        lambda: contexts.ContextSet(Anchors(), 0),
         lambda: contexts.seen_as(contexts.draw(Anchors(), 2, 0), "angle"),
         lambda: symmetry.affine_group(3),
     ],

@@ -48,8 +48,6 @@ class CausalTransformer(SequenceModel):
         for name in ("query", "key", "value", "output"):
             self._add(name, (self.n_layers, self.width, self.width), self.width)
         self._add("slope", (self.n_layers, n_heads))
-        self._symbols: dict[str, Tensor] = {}
-        self._manifold = ""
 
     def _initialise_mixer(self) -> None:
         """Slopes from 0 (no preference) to 1."""
@@ -73,26 +71,6 @@ class CausalTransformer(SequenceModel):
         return affine(self.output[layer], mixed.flatten(0, 1))
 
     # -- geometry -----------------------------------------------------------------------------------------------------
-
-    def watch(
-        self,
-        probes: dict[str, tuple[Tensor, Tensor]],
-        symbols: dict[str, Tensor] | None = None,
-        manifold: str = "",
-    ) -> None:
-        """As in :class:`SequenceModel`; also sets of tokens ``(n, D)`` whose keys are compared, and the probe whose values are."""
-        super().watch(probes)
-        self._symbols, self._manifold = dict(symbols or {}), manifold
-
-    def circuits(self) -> dict[str, Tensor]:
-        """The measures of :class:`SequenceModel` and, if asked for in :meth:`watch`, ``key_cosine_<set>`` ``(H,)`` and those of :meth:`manifold`."""
-        found = super().circuits()
-        for name, symbols in self._symbols.items():
-            found[f"key_cosine_{name}"] = self.key_cosine(symbols.to(self.read))
-        if self._manifold:
-            tokens, exact = (part.to(self.read) for part in self._probes[self._manifold])
-            found |= self.manifold(tokens, exact)
-        return found
 
     def key_cosine(self, symbols: Tensor) -> Tensor:
         """Mean absolute cosine between the first layer's keys of different symbols, for each head; ``symbols (n, D)``."""

@@ -72,7 +72,6 @@ class DeepAttention(nn.Module):
             shapes["scale"] = (n_layers,)
         for name, shape in shapes.items():
             self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
-        self._probes: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
 
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
         """PyTorch's default for linear layers (weights and biases uniform within ``1/sqrt(fan_in)``), times ``scale``.
@@ -194,16 +193,15 @@ class DeepAttention(nn.Module):
                     total = total + ((heads[:, a] @ heads[:, b].transpose(-1, -2)) ** 2).sum((-1, -2)).mean()
         return self.orthogonality * total / (3 * self.n_heads * (self.n_heads - 1) / 2)
 
-    def watch(self, probes: dict[str, tuple[Tensor, Tensor, Tensor]]) -> None:
-        """Prompts on which :meth:`circuits` measures: name -> ``(context, query, target)``."""
-        self._probes = dict(probes)
-
     def circuits(self) -> dict[str, Tensor]:
-        """``scale`` ``(n_layers,)`` with SM2; for watched prompts ``error_<name>`` (mean squared error) and, with a sink,
-        ``sink`` ``(n_layers,)``: the query's attention to it on the first watched prompts, averaged over heads."""
-        found = {"scale": self.scale.clone()} if self.has_scale else {}
-        for name, probe in self._probes.items():
-            context, query, target = (part.to(self.read.device, self.read.dtype) for part in probe)
+        """``scale`` ``(n_layers,)`` with SM2, else nothing."""
+        return {"scale": self.scale.clone()} if self.has_scale else {}
+
+    def measured_on(self, prompts: dict[str, tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
+        """On each set of prompts ``(context, query, target)`` ``error_<name>`` (mean squared error) and, with a sink, ``sink`` ``(n_layers,)``:
+        the query's attention to it on the first set, averaged over heads."""
+        found: dict[str, Tensor] = {}
+        for name, (context, query, target) in prompts.items():
             prediction, attention = self._run(context, query)
             found[f"error_{name}"] = ((prediction - target) ** 2).mean()
             if self.has_sink and "sink" not in found:

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
-from .watching import Watching
 
 
-class FunctionalGD(Watching):
+class FunctionalGD(nn.Module):
     """The GD transformer: ``n_blocks`` attention blocks whose only parameters are ``W_e``, the steps ``alpha_k`` and the kernel's ``gamma``.
 
     Each block is one step of equation 3 for all positions,
@@ -31,8 +30,7 @@ class FunctionalGD(Watching):
       relation(x_1, x_i) .. relation(x_N, x_i)`` and an empty ``query (0, B)``. Which relation: ``KERNELS[kernel]``; :meth:`cache` makes them.
     * ``model.logits(to_query (B, N), labels (B, N) long, between (B, N, N) or None)`` -> ``(B, C)``: the same, batch first.
     * ``model.descend(...)`` with the same arguments -> ``f (B, n_blocks, d')``: the query's function after each block.
-    * ``model.watch({"test": Batch(...)})``; ``model.circuits()`` then holds ``nll_test``, ``accuracy_test`` and the parameters.
-    * Loss: :func:`iclbook.models.watching.cross_entropy`; ``batch.target (1, B)`` is the category's index.
+    * Loss: :func:`iclbook.training.losses.cross_entropy`; ``batch.target (1, B)`` is the category's index.
 
     Args:
         n_classes: number of categories C.

@@ -7,10 +7,9 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
-from .watching import Watching
 
 
-class MultiKernelGD(Watching):
+class MultiKernelGD(nn.Module):
     """``f = sum_m P_m f_m`` with one functional step per block and head, kernel ``kappa(Lambda_m x, Lambda_m x')``.
 
         f_m(x_j) <- f_m(x_j) + alpha_{m,k} / N sum_i [w_{y_i} - E(w_e | f(x_i))] kappa(Lambda_m x_i, Lambda_m x_j)

@@ -1,4 +1,4 @@
-"""What the small sequence models of the wind tunnel share: embedding, residual layers, readout, and measuring themselves on probes."""
+"""What the small sequence models of the wind tunnel share: embedding, residual layers, readout, and measures on probes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ class SequenceModel(nn.Module):
             self._add("gain_ff", (n_layers, width))
             self._add("up", (n_layers, hidden, width), width)
             self._add("down", (n_layers, width, hidden), hidden)
-        self._probes: dict[str, tuple[Tensor, Tensor]] = {}
 
     def _add(self, name: str, shape: tuple[int, ...], fan_in: int | None = None) -> None:
         """A parameter; with ``fan_in`` it is drawn uniformly within ``1/sqrt(fan_in)``, else it starts at 1."""
@@ -114,16 +113,12 @@ class SequenceModel(nn.Module):
 
     # -- what the figures show ----------------------------------------------------------------------------------------
 
-    def watch(self, probes: dict[str, tuple[Tensor, Tensor]]) -> None:
-        """Sequences on which :meth:`circuits` measures: name -> tokens ``(T, D, B)`` and exact distributions ``(K, classes, B)``."""
-        self._probes = dict(probes)
-
-    def circuits(self) -> dict[str, Tensor]:
-        """For each probe, at each place: ``mae_`` mean absolute difference of the entropies of model and exact distribution, ``kl_`` mean
-        KL(exact || model), ``entropy_`` mean entropy of the model's distribution; all in bits, ``(K,)``."""
+    def measured_on(self, probes: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
+        """For each probe, tokens ``(T, D, B)`` and exact distributions ``(K, classes, B)``, at each place: ``mae_`` mean absolute difference of the
+        entropies of model and exact distribution, ``kl_`` mean KL(exact || model), ``entropy_`` mean entropy of the model's distribution; all in bits,
+        ``(K,)``."""
         found = {}
-        for name, probe in self._probes.items():
-            tokens, exact = (part.to(self.read.device, self.read.dtype) for part in probe)
+        for name, (tokens, exact) in probes.items():
             if not self.reads(tokens.shape[0]):
                 continue
             log_p = torch.log_softmax(self(tokens), 1)  # (K, classes, B)

@@ -72,7 +72,6 @@ class SpectralAttention(nn.Module):
             mask == "random"
         ):  # differs between runs, so it travels with their parameters; no gradient ever reaches it
             self.visible = nn.Parameter(torch.zeros(n_heads, d))
-        self._probes: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
 
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
         """PyTorch's default for linear layers without bias, times ``scale``. Equal seeds give equal weights under every mask."""
@@ -150,20 +149,16 @@ class SpectralAttention(nn.Module):
         pairs = self.n_heads * (self.n_heads - 1)
         return self.diversity * ((unit @ unit.T).sum() - (unit**2).sum()) / pairs
 
-    def watch(self, probes: dict[str, tuple[Tensor, Tensor, Tensor]]) -> None:
-        """Prompts on which :meth:`circuits` measures: name -> ``(context, query, target)``."""
-        self._probes = dict(probes)
-
     def circuits(self) -> dict[str, Tensor]:
         """``gain`` ``(d,)``: diagonal of the matrix G in ``yhat ~ (1/L) sum_l y_l x_l^T G x_q`` at small scores (its eigenbasis is that of the
-        covariance), as far as the values read the responses; keys that are not masked read them too, and that path is left out; ``key`` ``(H, d)``: norms of the keys' columns; for watched prompts ``curve_<name>`` ``(L,)``."""
+        covariance), as far as the values read the responses; keys that are not masked read them too, and that path is left out; ``key`` ``(H, d)``:
+        norms of the keys' columns."""
         kq, ov, _ = self.heads()
-        found = {
+        return {
             "gain": (ov[:, self.d, None] * kq[:, : self.d].diagonal(dim1=1, dim2=2)).sum(0),
             "key": (self.keys()[..., : self.d] ** 2).sum(1).sqrt(),
         }
-        for name, probe in self._probes.items():
-            found[f"curve_{name}"] = self.curve(
-                *(part.to(self.read.device, self.read.dtype) for part in probe)
-            )
-        return found
+
+    def measured_on(self, prompts: dict[str, tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
+        """``curve_<name>`` ``(L,)`` on each set of prompts ``(context, query, target)``."""
+        return {f"curve_{name}": self.curve(*prompt) for name, prompt in prompts.items()}

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
 from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
-from .watching import Watching
 
 #: Published code: entries of the attention matrices start from this over the number of layers, times N(0, 1).
 CODE_SCALE = 0.002
 INITS = ("code", "glorot")
 
 
-class _Trained(Watching):
-    """What both share: embeddings ``W_e`` (free, or held at ``fixed_embedding``), matrices of a given size, their initialisation."""
+class _Trained(nn.Module):
+    """What both share: embeddings ``W_e`` (which start at random, or at those of ``known``), matrices of a given size, their initialisation."""
 
-    def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int) -> None:
+    def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int, known: Any) -> None:
         super().__init__()
         if init not in INITS:
             raise UserError(f"unknown init {init!r}", f"Choose one of: {', '.join(INITS)}.")
@@ -31,17 +31,17 @@ class _Trained(Watching):
         self.kernel, self.init, self.layers = check_kernel(kernel), init, layers
         self.n_classes, self.width = n_classes, width
         self.embed = nn.Parameter(torch.zeros(width, n_classes))
-        self.fixed_embedding: Tensor | None = None
+        self.known = known
 
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """``W_e ~ N(0, 1)`` or as fixed; matrices ``0.002 / layers * N(0, 1)`` (code) or Glorot and Bengio's uniform (text, appendix F), times
+        """``W_e ~ N(0, 1)`` or as known; matrices ``0.002 / layers * N(0, 1)`` (code) or Glorot and Bengio's uniform (text, appendix F), times
         ``scale``."""
         with torch.no_grad():
             for name, p in self.named_parameters():
                 if name == "embed":
                     p.normal_(0.0, 1.0, generator=generator)
-                    if self.fixed_embedding is not None:
-                        p.copy_(self.fixed_embedding)
+                    if self.known is not None:
+                        p.copy_(self.known.embedding)
                 elif self.init == "code":
                     p.normal_(0.0, CODE_SCALE * scale / self.layers, generator=generator)
                 else:
@@ -69,15 +69,22 @@ class TrainedStep(_Trained):
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`; its gamma is 1 (1/2 for RBF), since W_Q and W_K carry the scale; inner products
             are divided by ``sqrt(d + 2 d')`` as in the published code.
         init: ``code`` or ``glorot``.
+        known: a task whose ``embedding`` ``(width, n_classes)`` W_e starts from; a rate factor of 0 then holds it there.
 
     Raises:
         UserError: an unknown kernel or init, sizes that define no model.
     """
 
     def __init__(
-        self, d: int, n_classes: int, width: int, kernel: str = "softmax", init: str = "code"
+        self,
+        d: int,
+        n_classes: int,
+        width: int,
+        kernel: str = "softmax",
+        init: str = "code",
+        known: Any = None,
     ) -> None:
-        super().__init__(n_classes, width, kernel, init, 1)
+        super().__init__(n_classes, width, kernel, init, 1, known)
         self.d, self.size = d, d + 2 * width
         for name in ("W_Q", "W_K", "W_V", "P"):
             self.register_parameter(name, nn.Parameter(torch.zeros(self.size, self.size)))
@@ -126,7 +133,7 @@ class TrainedBlocks(_Trained):
     def __init__(
         self, d: int, n_classes: int, width: int, n_blocks: int, kernel: str = "softmax", init: str = "code"
     ) -> None:
-        super().__init__(n_classes, width, kernel, init, n_blocks)
+        super().__init__(n_classes, width, kernel, init, n_blocks, None)
         self.d, self.n_blocks = d, n_blocks
         self.size = size = d + 3 * width
         for name in ("W_Q", "W_K", "W_V", "P"):

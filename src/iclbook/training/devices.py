@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import types
 from collections.abc import Callable
 
@@ -34,12 +35,24 @@ def can_compile(device: torch.device) -> bool:
     return any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c)
 
 
+def _keep_compiled_code_apart() -> None:
+    """A folder of compiled code for every instruction set, unless the caller chose one.
+
+    Torch's inductor looks up what it compiled by the traced program alone, while the width of the vectors in the code follows ATEN_CPU_CAPABILITY: code
+    found from a process with narrower vectors is compiled with wider ones and writes past the end of its arrays (torch 2.13).
+    """
+    flags = os.environ.get("TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG", "default")
+    name = f"torchinductor_{os.getuid()}_{torch.backends.cpu.get_cpu_capability()}_{flags}".lower()
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(tempfile.gettempdir(), name))
+
+
 def compile_method(method: types.MethodType) -> Callable:
     """torch.compile for a bound method, of a code object of its own.
 
     Compiled code is cached by code object, and after eight recompilations of one the rest silently runs uncompiled: without the copy,
     the ninth trainer of a process would be slow.
     """
+    _keep_compiled_code_apart()
     f = method.__func__
     own = types.FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
     return torch.compile(types.MethodType(own, method.__self__), dynamic=False)

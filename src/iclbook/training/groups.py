@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..errors import UserError
 from ..tasks import Batch
+from .losses import squared_error
 from .optimisers import Adam, Optimiser, Tensors
 from .schedules import Schedule
 
@@ -38,11 +39,6 @@ class Run:
         return self.seed if self.stream is None else self.stream
 
 
-def squared_error(model: nn.Module, batch: Batch) -> Tensor:
-    """Mean over the batch of ``|y_q - yhat|^2`` summed over tasks (he2025, population loss)."""
-    return ((model(batch.context, batch.query) - batch.target) ** 2).sum(0).mean()
-
-
 class Observation(Protocol):
     """What is measured of a run at the recorded steps; a frozen dataclass, for it is part of the description.
 
@@ -60,14 +56,14 @@ class Observation(Protocol):
 
 @dataclass(frozen=True)
 class Circuits:
-    """What the model says of itself: its method ``circuits()``."""
+    """What the model says of itself: its method ``circuits()``; nothing, if it has none."""
 
     def held_out(self) -> None:
         """Nothing."""
 
     def __call__(self, model: nn.Module, held_out: Any) -> Tensors:
         """The model's circuits."""
-        return model.circuits()
+        return model.circuits() if hasattr(model, "circuits") else {}
 
 
 @dataclass(frozen=True)

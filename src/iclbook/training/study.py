@@ -42,6 +42,7 @@ class Study:
         measure: ``measure(study, histories) -> {"group/name": array}`` on the trained runs, or ``None``.
         compile_from: number of steps from which compiling them pays; ``None`` for never.
         old_numbers: results were trained before random numbers came by counter (:mod:`iclbook.training.old_numbers`).
+        dtype: ``float32`` or ``float64``, of parameters and data.
     """
 
     paper: str
@@ -54,6 +55,7 @@ class Study:
     measure: Callable[[Study, dict[str, History]], dict[str, np.ndarray]] | None = None
     compile_from: int | None = field(default=COMPILE_FROM_STEPS, compare=False)
     old_numbers: bool = False
+    dtype: str = "float32"
 
     #: Whether ``measure`` needs no more than the histories, so that it can be taken again of stored ones.
     measures_circuits = True
@@ -85,7 +87,7 @@ class Study:
             compile,
             label=f"{self.paper}/{self.name}: ",
             old_numbers=self.old_numbers,
-            **kwargs,
+            **{"dtype": getattr(torch, self.dtype)} | kwargs,
         )
 
     @property

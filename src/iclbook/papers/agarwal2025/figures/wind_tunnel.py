@@ -35,7 +35,7 @@ def errors_by_place(results: dict[str, Results], studies: dict[str, Study]) -> F
     """Error of the predictive entropy at every place, beyond the training length too."""
     fig, axes = style.figure(2, height=3.4, width_ratios=(1.5, 1))
     for ax, name in zip(axes, ("tunnel_hmm", "tunnel_bijection"), strict=True):
-        task = studies[name].task
+        task = studies[name].data
         for model in MODELS:
             for which in ("long", "train"):
                 key = f"{model}/mae_{which}"
@@ -43,12 +43,12 @@ def errors_by_place(results: dict[str, Results], studies: dict[str, Study]) -> F
                     runs = results[name][key][-1]
                     _band(ax, np.arange(1, runs.shape[1] + 1), runs, model)
                     break
-        longest = max(task_.length for _, task_ in studies[name].groups[0].probes)
+        longest = max(task_.length for _, task_ in studies[name].groups[0].observe.probes)
         ax.axvspan(task.length + 0.5, longest + 0.5, color=style.GRID, alpha=0.45, lw=0, zorder=0)
         ax.text(
             task.length + 0.6, 0.985, " not trained", transform=ax.get_xaxis_transform(), va="top", fontsize=8
         )
-    longer = dict(studies["tunnel_hmm"].groups[0].probes)["long"]
+    longer = dict(studies["tunnel_hmm"].groups[0].observe.probes)["long"]
     base = hmm_baselines(longer, 2000)
     places = np.arange(1, longer.length + 1)
     axes[0].plot(places, base["memoryless"], color=style.INK, lw=1, ls=(0, (1, 1.6)), label="no memory")
@@ -64,7 +64,7 @@ def errors_by_place(results: dict[str, Results], studies: dict[str, Study]) -> F
             mec=style.INK,
             mew=0.6,
         )
-    longest = dict(studies["tunnel_bijection"].groups[0].probes)["long"]
+    longest = dict(studies["tunnel_bijection"].groups[0].observe.probes)["long"]
     axes[1].plot(
         np.arange(1, longest.length + 1), prior_error(longest), color=style.INK, lw=1, ls=(0, (4, 2))
     )
@@ -114,13 +114,13 @@ def geometry(results: dict[str, Results], studies: dict[str, Study]) -> Figure:
     ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.4), ylabel="mean |cosine| of keys")
     ax.set_title(f"keys, {cosine.shape[1]} seeds")
     ax.legend(fontsize=7, loc="upper left", borderaxespad=0.1, handlelength=1.4)
-    most = np.log2(studies["tunnel_bijection"].task.symbols)  # one colour scale for both
+    most = np.log2(studies["tunnel_bijection"].data.symbols)  # one colour scale for both
     for ax, name, title in (
         (axes[1], "tunnel_hmm", "HMM"),
         (axes[2], "tunnel_bijection", "bijection"),
     ):
-        spec = studies[name].groups[0]
-        exact = probe(dict(spec.probes)["train"], spec.n_probes)[1]
+        observe = studies[name].groups[0].observe
+        exact = probe(dict(observe.probes)["train"], observe.n)[1]
         entropy = shown(entropy_bits(exact).flatten()).numpy()
         along = results[name]["transformer/pc_output"][-1, 0]  # (2, n)
         points = ax.scatter(

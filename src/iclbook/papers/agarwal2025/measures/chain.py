@@ -16,7 +16,8 @@ from ....store import Results
 from ....tasks.sticky_chain import LEAVING, StickyChain
 from ....training.study import Study
 from ..runs import fresh
-from ..runs.full_batch import INIT_SCALE, ArmSpec, bayes_losses, data
+from ..runs.full_batch import INIT_SCALE, bayes_losses, data, runs_of
+from ..runs.studies import ARMS
 from ..theory.causal import predict
 
 #: Printed beside ours in figures: mean and standard deviation over 5 seeds.
@@ -53,15 +54,12 @@ class Curves:
 def arms(study: Study, results: Results) -> dict[str, Curves]:
     """Every arm of a study, by name."""
     found = {}
-    for spec in study.groups:
-        own = results.group(spec.name)
-        count = len(spec.runs) // len(spec.arms)
-        seeds = tuple(run.seed for run in spec.runs[:count])
-        for a, arm in enumerate(spec.arms):
-            block = slice(a * count, (a + 1) * count)
-            values = {k: v[:, block] for k, v in own.items() if v.ndim > 1 and len(v) == len(own["steps"])}
-            name = "alternating" if spec.alternating else arm.name
-            found[name] = Curves(own["steps"], seeds, values)
+    for group in study.groups:
+        own = results.group(group.name)
+        for arm, runs in runs_of(group, ARMS).items():
+            seeds = tuple(group.runs[r].seed for r in runs)
+            values = {k: v[:, runs] for k, v in own.items() if v.ndim > 1 and len(v) == len(own["steps"])}
+            found[group.name if group.blocks else arm] = Curves(own["steps"], seeds, values)
     return found
 
 
@@ -320,6 +318,4 @@ def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float]:
 
 def chain_of(study: Study) -> StickyChain:
     """The chain of a study."""
-    spec = study.groups[0]
-    assert isinstance(spec, ArmSpec)
-    return spec.chain
+    return study.data.task.chain

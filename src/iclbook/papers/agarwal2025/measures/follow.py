@@ -12,8 +12,9 @@ from ....random import INIT, generator
 from ....store import Results
 from ....tasks.sticky_chain import StickyChain
 from ....training.study import Study
-from ..runs.full_batch import MATRICES, ArmSpec, data
+from ..runs.full_batch import MATRICES, data, runs_of
 from ..runs.shown import unpack, value_paths
+from ..runs.studies import ARMS
 from ..theory import Weights, causal_mask, updates
 from ..theory import gradients as closed
 from ..theory.causal import step
@@ -29,38 +30,39 @@ LOST = 10.0
 
 @dataclass(frozen=True)
 class Followed:
-    """One run: recorded ``steps``, its loss at each (nats), ``spec`` and the run's index in it, and its ``weights`` ``(records, 820)``."""
+    """One run: its ``chain``, ``seed`` and the ``sizes`` of its model, recorded ``steps``, its loss at each (nats), and its weights ``flat (records, 820)``."""
 
-    spec: ArmSpec
-    index: int
+    chain: StickyChain
+    seed: int
+    sizes: dict[str, int]
     steps: np.ndarray
     loss: np.ndarray
     flat: np.ndarray
 
-    @property
-    def seed(self) -> int:
-        """Seed of the run."""
-        return self.spec.runs[self.index].seed
-
     def weights(self, record: int) -> Weights:
         """Weights at a record, float64."""
-        return unpack(self.flat[record], dict(self.spec.kwargs))
+        return unpack(self.flat[record], self.sizes)
 
     def inputs(self) -> tuple[Tensor, Tensor]:
         """Inputs and targets of its own sequence, float64."""
-        seq = data(self.spec.chain, self.seed).train
+        seq = data(self.chain, self.seed).train
         return seq.x.double(), seq.y
 
 
 def followed(study: Study, results: Results, arm: str) -> list[Followed]:
     """Every seed's run of one arm."""
-    (spec,) = study.groups
-    own = results.group(spec.name)
-    count = len(spec.runs) // len(spec.arms)
-    first = [a.name for a in spec.arms].index(arm) * count
+    (group,) = study.groups
+    own = results.group(group.name)
     return [
-        Followed(spec, r, own["steps"], own["nll"][:, r], own["weights"][:, r])
-        for r in range(first, first + count)
+        Followed(
+            study.data.task.chain,
+            group.runs[r].seed,
+            dict(group.kwargs),
+            own["steps"],
+            own["nll"][:, r],
+            own["weights"][:, r],
+        )
+        for r in runs_of(group, ARMS)[arm]
     ]
 
 
@@ -69,11 +71,9 @@ def followed(study: Study, results: Results, arm: str) -> list[Followed]:
 
 def trajectory_values(study: Study, results: Results) -> dict[str, float]:
     """EM against SGD on the 200 sampled values of each seed: lengths, alignment, straightness, and how focused attention is at the end."""
-    (spec,) = study.groups
-    own = results.group(spec.name)
-    count = len(spec.runs) // len(spec.arms)
-    names = [a.name for a in spec.arms]
-    sgd, em = (slice(names.index(n) * count, (names.index(n) + 1) * count) for n in ("sgd", "em"))
+    (group,) = study.groups
+    own, runs = results.group(group.name), runs_of(group, ARMS)
+    sgd, em = runs["sgd"], runs["em"]
     straight = own["straight"].mean(1)
     return {
         "fig9/longer": float((own["length"][em] > own["length"][sgd]).mean(1).min()),
@@ -88,7 +88,7 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float]:
 def projected(runs: list[Followed]) -> tuple[list[np.ndarray], float]:
     """Sampled values of several runs of one seed on the first two principal components of all their starts and ends: ``(records, 200, 2)`` each, and the
     share of variance that these two hold."""
-    paths = [value_paths(run.spec, run.index, run.flat) for run in runs]
+    paths = [value_paths(run.chain, run.seed, run.flat, run.sizes) for run in runs]
     ends = np.concatenate([p[i] for p in paths for i in (0, -1)])
     centre = ends.mean(0)
     _, size, axes = np.linalg.svd(ends - centre, full_matrices=False)
@@ -138,7 +138,7 @@ def settles(left: np.ndarray, steps: np.ndarray) -> float:
 
 def time_scales(run: Followed) -> dict[str, np.ndarray | float | tuple[float, float]]:
     """Way left of attention and of values along a run, when each has settled, and the part of the fall in loss that comes after attention has."""
-    rows, paths = attention_rows(run), value_paths(run.spec, run.index, run.flat)
+    rows, paths = attention_rows(run), value_paths(run.chain, run.seed, run.flat, run.sizes)
     attention, values = way_left(rows), way_left(paths)
     frozen = settles(attention, run.steps)
     fall = run.loss[0] - run.loss[-1]

@@ -59,7 +59,7 @@ def lstm_baseline_records(n: int = SCORED) -> Values:
 
 def tunnel_records(hmm: Results, bijection: Results, studies: dict[str, Study]) -> Values:
     """Errors, ratios and geometry of the last step, as the ledger names them."""
-    baselines = hmm_baselines(studies["tunnel_hmm"].task, 4000)
+    baselines = hmm_baselines(studies["tunnel_hmm"].data, 4000)
     found: Values = {f"tunnel/hmm/{name}": float(part.mean()) for name, part in baselines.items()}
     for label, results in (("hmm", hmm), ("bijection", bijection)):
         for model in MODELS:
@@ -69,7 +69,7 @@ def tunnel_records(hmm: Results, bijection: Results, studies: dict[str, Study]) 
     for a, b in (("lstm", "transformer"), ("lstm", "ssm")):
         found[f"tunnel/hmm/{a}_over_{b}"] = found[f"tunnel/hmm/{a}"] / found[f"tunnel/hmm/{b}"]
     found["tunnel/hmm/p_lstm"] = float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue)
-    found["tunnel/bijection/prior"] = float(prior_error(studies["tunnel_bijection"].task).mean())
+    found["tunnel/bijection/prior"] = float(prior_error(studies["tunnel_bijection"].data).mean())
     for a in ("prior", "prefix_mlp"):
         over = found[f"tunnel/bijection/{a}"] / found["tunnel/bijection/transformer"]
         found[f"tunnel/bijection/{a}_over_transformer"] = over
@@ -110,8 +110,8 @@ def key_records(bijection: Results) -> Values:
 
 def transformer_width(results: Results) -> int:
     """Width of the transformer, which its description names."""
-    text = results.provenance["config"].split("CausalTransformer", 1)[1]
-    return int(text.split("('width', ", 1)[1].split(")", 1)[0])
+    (group,) = [g for g in results.provenance["config"]["groups"] if g["name"] == "transformer"]
+    return dict(group["kwargs"])["width"]
 
 
 def manifold_records(hmm: Results, bijection: Results) -> Values:

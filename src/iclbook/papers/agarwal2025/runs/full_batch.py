@@ -1,10 +1,10 @@
-"""Groups of runs that train on one long sequence each, all of it at every step, with the closed-form gradients."""
+"""Runs that train on one long sequence each, all of it at every step, with the closed-form gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,6 @@ from ....tasks import Batch
 from ....tasks.sticky_chain import Sequence as SymbolSequence
 from ....tasks.sticky_chain import StickyChain
 from ....training import Group, Run
-from ....training.optimisers import State, Tensors
-from ....training.study import GroupSpec
 from ..theory.causal import predict, step
 
 #: Trained matrices, in the order of the recorded gradient norms.
@@ -38,26 +36,6 @@ SGD = Arm("sgd")
 EM = Arm("em", factors=(("W_V", 10.0),))
 
 
-@dataclass(frozen=True)
-class FullBatch:
-    """What the trainer sees of a task whose data are drawn once: nothing new at any step.
-
-    Attributes:
-        chain: where each run's sequence comes from.
-    """
-
-    chain: StickyChain
-
-    @property
-    def normals(self) -> int:
-        """One, unused: the trainer draws at least something."""
-        return 1
-
-    def batch(self, normals: Tensor) -> Batch:
-        """An empty shell; the sequences are held by the group."""
-        return Batch(normals, normals, normals)
-
-
 class Data(NamedTuple):
     """A run's sequence with one-hot targets, and a second one of the same symbols' means that is never trained on."""
 
@@ -74,132 +52,99 @@ def data(chain: StickyChain, seed: int) -> Data:
     return Data(train, nn.functional.one_hot(train.y, chain.n).to(train.x), held_out)
 
 
-def mean_cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
-    """Mean over positions of ``-log p_{i, y_i}``: names the loss in descriptions; its gradients are the closed forms."""
-    logits = model(batch.context)
-    return -(logits.log_softmax(-1) * batch.target).sum(-1).mean()
+@dataclass(frozen=True)
+class OwnSequences:
+    """A run's sequence, all of it at every step, for :class:`iclbook.training.FullBatch`.
 
-
-def arms_of(runs: Sequence[Run], arms: tuple[Arm, ...]) -> list[Arm]:
-    """The arm of every run: arms slowest. Of a few runs cut out of such a list, the first arm of the run's rate."""
-    seeds, left = divmod(len(runs), len(arms))
-    if not left and [r.seed for r in runs[:seeds]] * len(arms) == [r.seed for r in runs]:
-        return [arm for arm in arms for _ in range(seeds)]
-    return [next(arm for arm in arms if arm.rate == run.rate) for run in runs]
-
-
-class ArmGroup(Group):
-    """Runs of several arms on the same sequences, arms slowest. Gradients by :func:`iclbook.papers.agarwal2025.theory.causal.step`, run after run:
-    one sequence already fills a core, so nothing is gained by stacking, and ``(T, T)`` arrays are never made."""
+    Attributes:
+        chain: where each run's sequence comes from.
+    """
 
     chain: StickyChain
-    arms: tuple[Arm, ...]
 
-    def prepare(self, chain: StickyChain, arms: tuple[Arm, ...]) -> ArmGroup:
-        """Draw the data; the group itself."""
-        self.chain, self.arms = chain, arms
-        self._data = {seed: data(chain, seed) for seed in dict.fromkeys(r.data_seed for r in self.runs)}
-        return self
+    def dataset(self, seed: int) -> Batch:
+        """Inputs ``(2, T - 1, d)`` and one-hot targets ``(2, T - 1, n)`` of the trained and of the held-out sequence."""
+        own = data(self.chain, seed)
+        held_out = nn.functional.one_hot(own.held_out.y, self.chain.n).to(own.target)
+        x = torch.stack([own.train.x, own.held_out.x])
+        return Batch(x, x[:0], torch.stack([own.target, held_out]))
 
-    def _of(self, r: int, like: Tensor) -> Data:
-        seed = self.runs[r].data_seed
-        found = self._data[seed]
-        if found.target.device != like.device or found.target.dtype != like.dtype:
-            moved = [part.to(like) for part in (found.train.x, found.target, found.held_out.x)]
-            y = [part.y.to(like.device) for part in (found.train, found.held_out)]
-            found = Data(
-                SymbolSequence(moved[0], y[0], found.train.means),
-                moved[1],
-                SymbolSequence(moved[2], y[1], found.train.means),
-            )
-            self._data[seed] = found
-        return found
 
-    def rates(self, params: Tensors) -> Tensors:
-        """Learning rates of each arm, ``name -> (R, 1, 1)``."""
-        rates = super().rates(params)
-        for name, rate in rates.items():
-            factors = [dict(arm.factors).get(name, 1.0) for arm in arms_of(self.runs, self.arms)]
-            rates[name] = rate * torch.tensor(factors).to(rate).reshape(-1, 1, 1)
-        return rates
+def mean_cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
+    """Mean over positions of ``-log p_{i, y_i}`` on the trained sequence; :func:`closed_gradient` is its gradient."""
+    return -(model(batch.context[0]).log_softmax(-1) * batch.target[0]).sum(-1).mean()
 
-    def gradients(self, params: Tensors, batch: Batch) -> tuple[Tensors, Tensor]:
-        """Gradients ``name -> (R, ...)`` and mean losses ``(R,)``; ``batch`` is the empty shell."""
-        steps = []
-        for r in range(len(self.runs)):
-            weights = [params[name][r] for name in MATRICES]
-            own = self._of(r, weights[0])
-            steps.append(step(own.train.x, own.target, *weights))
-        grads = {name: torch.stack([getattr(s, name) for s in steps]) for name in MATRICES}
-        return grads, torch.stack([s.loss for s in steps])
 
-    def circuits(self, params: Tensors) -> Tensors:
+def closed_gradient(params: dict[str, Tensor], batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
+    """Gradients and loss of one run by :func:`iclbook.papers.agarwal2025.theory.causal.step`: ``(T, T)`` arrays are never made."""
+    got = step(batch.context[0], batch.target[0], *(params[name] for name in MATRICES))
+    return {name: getattr(got, name) for name in MATRICES}, got.loss
+
+
+@dataclass(frozen=True)
+class OnSequences:
+    """Observes every run on its own sequence and on its held-out one.
+
+    Attributes:
+        weights: record the weights as well, ``weights`` ``(R, 820)``, the matrices flattened one after the other.
+    """
+
+    weights: bool = False
+
+    def held_out(self) -> None:
+        """Nothing beyond what the runs see."""
+
+    def of_runs(
+        self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None
+    ) -> dict[str, Tensor]:
         """Measurements of every run ``(R,)``: on its own sequence ``nll``, ``entropy`` (of the predictions), ``accuracy``, ``spread`` (mean relative entropy
-        of attention) and ``kl`` = KL(this || first arm of the same seed); ``held_out``, the loss on the second sequence; ``norms`` ``(R, 4)`` of the gradients.
+        of attention) and ``kl`` = KL(this || first run of the same seed); ``held_out``, the loss on the second sequence; ``norms`` ``(R, 4)`` of the gradients.
         Nats throughout."""
         found: dict[str, list[Tensor]] = {}
         first: dict[int, Tensor] = {}
-        grads, _ = self.gradients(params, Batch(*[torch.empty(0)] * 3))
-        for r, run in enumerate(self.runs):
-            weights = [params[name][r] for name in MATRICES]
-            own = self._of(r, weights[0])
-            logits, spread = predict(own.train.x, *weights)
+        grads, _ = ensemble.gradients(params, seen)
+        for r, run in enumerate(ensemble.runs):
+            own = [params[name][r] for name in MATRICES]
+            (x, x_new), (y, y_new) = seen.context[r], seen.target[r].argmax(-1)
+            logits, spread = predict(x, *own)
             logs = logits.log_softmax(-1)
-            fresh = predict(own.held_out.x, *weights).logits.log_softmax(-1)
+            fresh = predict(x_new, *own).logits.log_softmax(-1)
             reference = first.setdefault(run.data_seed, logs)
             row = {
-                "nll": -logs.gather(1, own.train.y[:, None]).mean(),
+                "nll": -logs.gather(1, y[:, None]).mean(),
                 "entropy": -(logs.exp() * logs).sum(1).mean(),
-                "accuracy": (logits.argmax(1) == own.train.y).to(logs).mean(),
+                "accuracy": (logits.argmax(1) == y).to(logs).mean(),
                 "spread": spread[1:].mean(),
                 "kl": (logs.exp() * (logs - reference)).sum(1).mean(),
-                "held_out": -fresh.gather(1, own.held_out.y[:, None]).mean(),
+                "held_out": -fresh.gather(1, y_new[:, None]).mean(),
                 "norms": torch.stack([grads[name][r].norm() for name in MATRICES]),
             }
             for name, value in row.items():
                 found.setdefault(name, []).append(value)
-        return {name: torch.stack(values) for name, values in found.items()}
+        kept = (
+            {"weights": torch.cat([params[name].flatten(1) for name in MATRICES], 1)} if self.weights else {}
+        )
+        return {name: torch.stack(values) for name, values in found.items()} | kept
 
 
-class AlternatingGroup(ArmGroup):
-    """Section 5.3's manual EM: the value matrix steps with routing frozen, then the others step with gradients computed anew. Two gradients a step."""
-
-    def step(
-        self, params: Tensors, state: State, batch: Batch, rates: Tensors, t: Tensor
-    ) -> tuple[Tensors, State, Tensor]:
-        """One alternation of all runs; losses before it."""
-        grads, losses = self.gradients(params, batch)
-        params = params | {"W_V": params["W_V"] - rates["W_V"] * grads["W_V"]}
-        grads, _ = self.gradients(params, batch)
-        others = {name: params[name] - rates[name] * grads[name] for name in MATRICES if name != "W_V"}
-        return params | others, state, losses
-
-
-@dataclass(frozen=True)
-class ArmSpec(GroupSpec):
-    """Arms trained on the same sequences from the same initial weights, described by plain values."""
-
-    arms: tuple[Arm, ...] = (SGD, EM)
-    chain: StickyChain = field(default_factory=StickyChain)
-    alternating: bool = False
-
-    def build(self) -> Group:
-        """The group itself, with its data."""
-        kind = AlternatingGroup if self.alternating else ArmGroup
-        model = self.model(**dict(self.kwargs))
-        made = kind(self.name, model, self.runs, self.optimiser, dict(self.rate_factors), self.loss)
-        return made.prepare(self.chain, self.arms)
-
-    def describe(self) -> tuple:
-        """The group as plain values, the arms included."""
-        return (*super().describe(), self.arms, self.chain, self.alternating)
-
-
-def arm_runs(arms: tuple[Arm, ...], seeds: tuple[int, ...]) -> tuple[Run, ...]:
+def arm_runs(
+    arms: tuple[Arm, ...], seeds: tuple[int, ...], init_scale: float = INIT_SCALE
+) -> tuple[Run, ...]:
     """Every seed for every arm, arms slowest."""
     if not arms or not seeds:
         raise UserError("no arms or no seeds", "Give at least one of each.")
-    return tuple(Run(seed, arm.rate, INIT_SCALE) for arm in arms for seed in seeds)
+    return tuple(Run(seed, arm.rate, init_scale, factors=arm.factors) for arm in arms for seed in seeds)
+
+
+def runs_of(group: Group, arms: Sequence[Arm]) -> dict[str, list[int]]:
+    """Which runs of a group train as which of these arms, by the arm's name; an arm without runs is left out."""
+    found = {
+        arm.name: [
+            r for r, run in enumerate(group.runs) if (run.rate, run.factors) == (arm.rate, arm.factors)
+        ]
+        for arm in arms
+    }
+    return {name: runs for name, runs in found.items() if runs}
 
 
 def bayes_losses(chain: StickyChain, seeds: tuple[int, ...]) -> list[float]:

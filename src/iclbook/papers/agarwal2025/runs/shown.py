@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ....training import Group, History
-from ....training.optimisers import Tensors
+from ....tasks.sticky_chain import StickyChain
+from ....training import History
 from ....training.study import Study
 from ..theory import Weights
-from .full_batch import MATRICES, ArmGroup, ArmSpec, data
+from .full_batch import data
 
 #: Section 7.2: "a sample of 200 v's".
 SAMPLED = 200
-
-
-class WeightsGroup(ArmGroup):
-    """Records the weights beside the measurements: ``weights`` ``(R, 820)``, the matrices flattened one after the other."""
-
-    def circuits(self, params: Tensors) -> Tensors:
-        """Measurements and weights."""
-        flat = torch.cat([params[name].flatten(1) for name in MATRICES], 1)
-        return super().circuits(params) | {"weights": flat}
-
-
-@dataclass(frozen=True)
-class WeightsSpec(ArmSpec):
-    """Arms whose weights are kept."""
-
-    def build(self) -> Group:
-        """The group itself, with its data."""
-        model = self.model(**dict(self.kwargs))
-        made = WeightsGroup(self.name, model, self.runs, self.optimiser, dict(self.rate_factors), self.loss)
-        return made.prepare(self.chain, self.arms)
 
 
 def unpack(flat: np.ndarray | Tensor, sizes: Mapping[str, int]) -> Weights:
@@ -54,11 +33,11 @@ def sampled_positions(T: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(T, min(SAMPLED, T), replace=False))
 
 
-def value_paths(spec: ArmSpec, r: int, flat: np.ndarray) -> np.ndarray:
-    """Values ``(records, 200, d_v)`` of run ``r`` at the sampled positions, from its recorded weights ``(records, 820)``."""
-    x = data(spec.chain, spec.runs[r].data_seed).train.x.double()
+def value_paths(chain: StickyChain, seed: int, flat: np.ndarray, sizes: Mapping[str, int]) -> np.ndarray:
+    """Values ``(records, 200, d_v)`` of a seed's run at the sampled positions, from its recorded weights ``(records, 820)``."""
+    x = data(chain, seed).train.x.double()
     x = x[sampled_positions(len(x))]
-    return (x @ unpack(flat, dict(spec.kwargs)).W_V.mT).numpy()
+    return (x @ unpack(flat, sizes).W_V.mT).numpy()
 
 
 def first_component(moves: np.ndarray) -> float:
@@ -73,7 +52,8 @@ def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.nd
     weights = histories[spec.name].circuits["weights"]  # (records, R, 820)
     found: dict[str, list] = {"length": [], "straight": [], "pc1": []}
     for r in range(weights.shape[1]):
-        paths = value_paths(spec, r, weights[:, r])
+        seed = spec.runs[r].data_seed
+        paths = value_paths(study.data.task.chain, seed, weights[:, r], dict(spec.kwargs))
         moves = paths[-1] - paths[0]
         length = np.linalg.norm(moves, axis=1)
         found["length"].append(length)

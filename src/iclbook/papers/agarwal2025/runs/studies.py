@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from ....models.single_head import SingleHead
 from ....profiles import check_profile
 from ....tasks.sticky_chain import StickyChain
-from ....training import Adam, Sgd, Trainer
+from ....training import Adam, FullBatch, Group, Sgd
 from ....training.optimisers import Optimiser
 from ....training.study import Study
-from .full_batch import EM, SGD, Arm, ArmSpec, FullBatch, arm_runs, mean_cross_entropy
-from .shown import WeightsSpec, trajectories
+from .full_batch import (
+    EM,
+    INIT_SCALE,
+    SGD,
+    Arm,
+    OnSequences,
+    OwnSequences,
+    arm_runs,
+    closed_gradient,
+    mean_cross_entropy,
+)
+from .shown import trajectories
 from .wind_tunnel import wind_tunnel_studies
 
 #: The published program's seeds (the document says "5 random seeds"). Its random numbers come from another generator, so they name our runs only.
@@ -35,33 +44,39 @@ ADAM = (Arm("adam0.001", 0.001),)
 SMALL_START = 0.05
 
 
-class FullBatchStudy(Study):
-    """A study that is never compiled: its gradients are matrix products already."""
-
-    def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
-        """A trainer at step 0; ``compile`` is ignored."""
-        return super().trainer(device, False, **kwargs)
+#: Every arm of these studies.
+ARMS = (SGD, EM, *UNIFORM, FAR, *SINGLE, *ADAM)
 
 
-def _spec(
+def _group(
     name: str,
-    chain: StickyChain,
     arms: tuple[Arm, ...],
     seeds: tuple[int, ...],
     optimiser: Optimiser | None = None,
-    alternating: bool = False,
-) -> ArmSpec:
-    return ArmSpec(
+    init_scale: float = INIT_SCALE,
+    **more: Any,
+) -> Group:
+    """Arms on the same sequences from the same initial weights."""
+    runs = arm_runs(arms, seeds, init_scale)
+    chosen = {"loss": mean_cross_entropy, "gradient": closed_gradient, "observe": OnSequences()} | more
+    return Group(name, SingleHead, SIZES, runs, optimiser or Sgd(), **chosen)
+
+
+def _study(
+    name: str, chain: StickyChain, groups: tuple[Group, ...], steps: int, measure: Any = None
+) -> Study:
+    """Never compiled: its gradients are matrix products already."""
+    return Study(
+        "agarwal2025",
         name,
-        SingleHead,
-        tuple(SIZES.items()),
-        arm_runs(arms, seeds),
-        optimiser or Sgd(),
-        (),
-        mean_cross_entropy,
-        arms,
-        chain,
-        alternating,
+        FullBatch(OwnSequences(chain)),
+        groups,
+        steps,
+        1,
+        _record(steps),
+        measure,
+        compile_from=None,
+        old_numbers=True,
     )
 
 
@@ -71,45 +86,31 @@ def _record(steps: int) -> tuple[int, ...]:
 
 def pairs(name: str, chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     """SGD and the EM-like schedule on one chain."""
-    spec = _spec("runs", chain, (SGD, EM), seeds)
-    return FullBatchStudy("agarwal2025", name, FullBatch(chain), (spec,), steps, 1, _record(steps))
+    return _study(name, chain, (_group("runs", (SGD, EM), seeds),), steps)
 
 
 def small_start(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     """SGD and the schedule from initial weights of :data:`SMALL_START` times N(0, 1)."""
-    spec = _spec("runs", chain, (SGD, EM), seeds)
-    runs = tuple(dataclasses.replace(run, init_scale=SMALL_START) for run in spec.runs)
-    spec = dataclasses.replace(spec, runs=runs)
-    return FullBatchStudy("agarwal2025", "small_start", FullBatch(chain), (spec,), steps, 1, _record(steps))
+    return _study("small_start", chain, (_group("runs", (SGD, EM), seeds, init_scale=SMALL_START),), steps)
 
 
 def fair(name: str, chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
-    """Everything else that the schedule should be compared with, at the same number of steps."""
-    specs = (
-        _spec("descent", chain, (*UNIFORM, *SINGLE), seeds),
-        _spec("alternating", chain, (EM,), seeds, alternating=True),
-        _spec("adam", chain, ADAM, seeds, Adam()),
+    """Everything else that the schedule should be compared with, at the same number of steps.
+
+    ``alternating`` is section 5.3's manual EM: the value matrix steps with routing frozen, then the others step with gradients computed anew.
+    """
+    groups = (
+        _group("descent", (*UNIFORM, *SINGLE), seeds),
+        _group("alternating", (EM,), seeds, blocks=(("W_V",), ("W_Q", "W_K", "W_O"))),
+        _group("adam", ADAM, seeds, Adam()),
     )
-    return FullBatchStudy("agarwal2025", name, FullBatch(chain), specs, steps, 1, _record(steps))
+    return _study(name, chain, groups, steps)
 
 
 def shown(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     """SGD, the schedule, and the largest uniform rate, with their weights kept."""
-    arms = (SGD, EM, FAR)
-    spec = WeightsSpec(
-        "runs",
-        SingleHead,
-        tuple(SIZES.items()),
-        arm_runs(arms, seeds),
-        Sgd(),
-        (),
-        mean_cross_entropy,
-        arms,
-        chain,
-    )
-    return FullBatchStudy(
-        "agarwal2025", "shown", FullBatch(chain), (spec,), steps, 1, _record(steps), trajectories
-    )
+    group = _group("runs", (SGD, EM, FAR), seeds, observe=OnSequences(weights=True))
+    return _study("shown", chain, (group,), steps, trajectories)
 
 
 #: Extensions whose results are stored and which the book therefore shows.

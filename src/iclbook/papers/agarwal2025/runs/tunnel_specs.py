@@ -1,4 +1,4 @@
-"""Groups of the wind tunnel: models that measure themselves on fixed sequences while they train."""
+"""What is observed in the wind tunnel: models on fixed sequences while they train."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from ....models.causal_transformer import CausalTransformer
+from ....models.sequence import SequenceModel
 from ....random import generator
 from ....tasks import Batch
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering
-from ....training import Group
-from ....training.study import GroupSpec
 
 #: Seed and purpose of the probes; purposes 0 and 1 belong to training.
 PROBE_SEED, PROBE_PURPOSE = 2025, 3
@@ -27,37 +26,36 @@ def soft_cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
 
 
 @dataclass(frozen=True)
-class TunnelSpec(GroupSpec):
-    """A group whose models measure themselves on fixed sequences while they train.
+class OnProbes:
+    """Observes a sequence model on fixed sequences.
 
     Attributes:
         probes: name and task of each set of sequences.
-        n_probes: sequences in a set.
+        n: sequences in a set.
         symbols: V, where tokens are V indicators for x and V for y whose keys are to be compared (transformers only).
         manifold: probe on which values are measured (transformers only).
     """
 
-    probes: tuple[tuple[str, Task], ...] = ()
-    n_probes: int = 512
+    probes: tuple[tuple[str, Task], ...]
+    n: int = 512
     symbols: int = 0
     manifold: str = ""
 
-    def build(self) -> Group:
-        """The group, its model watching the probes."""
-        group = super().build()
-        drawn = {name: probe(task, self.n_probes) for name, task in self.probes}
-        if isinstance(group.model, CausalTransformer):
-            units = torch.eye(group.model.embed.shape[1])
-            ends = {"x": (0, self.symbols), "y": (self.symbols, 2 * self.symbols)} if self.symbols else {}
-            symbols = {name: units[low:high] for name, (low, high) in ends.items()}
-            group.model.watch(drawn, symbols, self.manifold)
-        else:
-            group.model.watch(drawn)
-        return group
+    def held_out(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Name -> tokens and exact distributions."""
+        return {name: probe(task, self.n) for name, task in self.probes}
 
-    def describe(self) -> tuple:
-        """The group as plain values, the probes included."""
-        return (*super().describe(), self.probes, self.n_probes, self.symbols, self.manifold)
+    def __call__(self, model: SequenceModel, held_out: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
+        """Errors on every probe; of a transformer also ``key_cosine_<set>`` ``(H,)`` and the geometry of its values."""
+        found = model.measured_on(held_out)
+        if isinstance(model, CausalTransformer):
+            ends = {"x": (0, self.symbols), "y": (self.symbols, 2 * self.symbols)} if self.symbols else {}
+            units = torch.eye(model.embed.shape[1]).to(model.embed)
+            for name, (low, high) in ends.items():
+                found[f"key_cosine_{name}"] = model.key_cosine(units[low:high])
+            if self.manifold:
+                found |= model.manifold(*held_out[self.manifold])
+        return found
 
 
 def probe(task: Task, n: int) -> tuple[Tensor, Tensor]:

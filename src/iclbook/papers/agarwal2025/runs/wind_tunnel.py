@@ -13,9 +13,9 @@ from ....models.selective_ssm import SelectiveSsm
 from ....profiles import check_profile
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering
-from ....training import Adam, Run
+from ....training import Adam, Group, Run
 from ....training.study import Study
-from .tunnel_specs import Task, TunnelSpec, soft_cross_entropy
+from .tunnel_specs import OnProbes, Task, soft_cross_entropy
 
 
 def architectures(task: Task) -> dict[str, tuple[type[nn.Module], dict[str, Any]]]:
@@ -48,22 +48,18 @@ def tunnel(
     """All architectures on one task; runs of one seed see the same sequences in every group."""
     keyed = {"symbols": task.symbols} if isinstance(task, BijectionElimination) else {}
     groups = tuple(
-        TunnelSpec(
+        Group(
             model_name,
             model,
-            tuple(sorted(kwargs.items())),
+            kwargs,
             tuple(Run(seed, rate=rate) for seed in range(seeds)),
             Adam(),
-            (),
             soft_cross_entropy,
-            (("train", task), ("long", longer)),
-            n_probes,
-            manifold="train",
-            **keyed,
+            observe=OnProbes((("train", task), ("long", longer)), n_probes, manifold="train", **keyed),
         )
         for model_name, (model, kwargs) in architectures(task).items()
     )
-    return Study("agarwal2025", name, task, groups, steps, batch_size, record)
+    return Study("agarwal2025", name, task, groups, steps, batch_size, record, old_numbers=True)
 
 
 def wind_tunnel_studies(profile: str) -> list[Study]:

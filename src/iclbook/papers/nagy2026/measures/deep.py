@@ -216,7 +216,7 @@ def depth_grid(studies: dict[int, Study], results: dict[int, Results]) -> DepthG
             for i, rate in enumerate(rates_of(study, spec.name)):
                 name = f"d = {d}, {label(spec.optimiser, rate)}"
                 pairs[name] = (both[0][:, i], both[1][:, i])
-                zero[name] = study.task.variance
+                zero[name] = study.data.variance
     steps = next(iter(results.values()))["baseline/steps"]
     return DepthGrid(steps, pairs, zero)
 

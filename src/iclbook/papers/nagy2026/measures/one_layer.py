@@ -66,7 +66,7 @@ def on_probes(probes: Probes, name: str = "n16") -> tuple[float, float]:
 
 def common_error(study: Study, name: str = "n16") -> float:
     """Relative standard error that all runs of a study share, being measured on the same prompts; that of the best single layer."""
-    mean, error = on_probes(study.groups[0].probes, name)
+    mean, error = on_probes(study.groups[0].observe.probes, name)
     return error / mean
 
 
@@ -186,13 +186,13 @@ def dynamics(study: Study, results: Results) -> Dynamics:
             curve, gain, key = (array[:, i] for array in arrays.values())
             found["error"][name] = curve[..., -1]
             found["rho"][name] = theory.rho_by_slope(curve)
-            found["ends"][name] = theory.rho_by_ends(curve, study.task.variance)
+            found["ends"][name] = theory.rho_by_ends(curve, study.data.variance)
             found["gain"][name] = theory.alignment(gain, SPECTRUM)
             found["key"][name] = theory.alignment(np.sqrt((key**2).sum(-2)), SPECTRUM)  # over heads
             found["last"][name] = gain[-1]
     steps = results[f"{study.groups[0].name}/steps"]
     by_importance = {"gain": found["gain"], "key": found["key"]}
-    best = on_probes(study.groups[0].probes)
+    best = on_probes(study.groups[0].observe.probes)
     return Dynamics(steps, found["error"], found["rho"], found["ends"], by_importance, found["last"], best)
 
 

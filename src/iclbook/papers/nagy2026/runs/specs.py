@@ -1,4 +1,4 @@
-"""Groups whose models measure themselves on fixed prompts while they train, and the losses of nagy2026."""
+"""Prompts on which models are measured while they train, and the losses of nagy2026."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from torch import Tensor, nn
 from ....random import generator
 from ....tasks import Batch
 from ....tasks.spectral_regression import SpectralRegression
-from ....training import Group
 from ....training.groups import squared_error
-from ....training.study import GroupSpec
 
 #: Seed and purpose of the prompts on which models are measured; purposes 0 and 1 belong to training.
 PROBE_SEED, PROBE_PURPOSE = 2026, 2
@@ -58,18 +56,21 @@ class Probes:
 
 
 @dataclass(frozen=True)
-class ProbedSpec(GroupSpec):
-    """A group whose model's ``circuits()`` measure on ``probes``."""
+class OnProbes:
+    """Observes a model's circuits and its errors on probes.
 
-    probes: Probes | None = None
+    Attributes:
+        probes: what it is measured on.
+    """
 
-    def build(self) -> Group:
-        """The group itself, its model watching the probes."""
-        group = super().build()
-        if self.probes is not None:
-            group.model.watch(self.probes.draw())
-        return group
+    probes: Probes
 
-    def describe(self) -> tuple:
-        """The group as plain values, the probes included."""
-        return (*super().describe(), self.probes)
+    def held_out(self) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+        """The probes."""
+        return self.probes.draw()
+
+    def __call__(
+        self, model: nn.Module, held_out: dict[str, tuple[Tensor, Tensor, Tensor]]
+    ) -> dict[str, Tensor]:
+        """Circuits, and what ``measured_on`` says of every probe."""
+        return model.circuits() | model.measured_on(held_out)

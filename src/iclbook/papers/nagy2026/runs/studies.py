@@ -9,12 +9,11 @@ from ....models.deep_attention import DeepAttention
 from ....models.spectral_attention import SpectralAttention
 from ....profiles import check_profile
 from ....tasks.spectral_regression import SpectralRegression
-from ....tasks.training_set import TrainingSet
-from ....training import Adam, Run, Sgd, Trainer, pick_device
-from ....training.devices import can_compile
+from ....tasks.stored_prompts import StoredPrompts
+from ....training import Adam, FixedSet, Group, Run, Sgd
 from ....training.optimisers import Optimiser
 from ....training.study import Study
-from .specs import ProbedSpec, Probes, penalised_error
+from .specs import OnProbes, Probes, penalised_error
 
 #: Sections 9.1 and 9.2: stated. Context 16 is that of section 9.2's table; weights N(0, I) because an untrained model's error there, 27.1, is
 #: near the sum of the eigenvalues, 22.2.
@@ -56,14 +55,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
 COMPILE_FROM_STEPS = 1000
 
 
-class CompiledStudy(Study):
-    """A study whose steps are compiled although they are few: its runs are many."""
-
-    def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
-        """A trainer at step 0; ``compile`` as in :class:`Trainer`, but ``None`` means from :data:`COMPILE_FROM_STEPS` on."""
-        if compile is None:
-            compile = self.steps >= COMPILE_FROM_STEPS and can_compile(pick_device(device))
-        return super().trainer(device, compile, **kwargs)
+def _study(
+    name: str, data: Any, groups: Sequence[Group], steps: int, batch_size: int, record: tuple[int, ...]
+) -> Study:
+    return Study(
+        "nagy2026",
+        name,
+        data,
+        groups,
+        steps,
+        batch_size,
+        record,
+        compile_from=COMPILE_FROM_STEPS,
+        old_numbers=True,
+    )
 
 
 def _runs(seeds: int, rates: Sequence[float]) -> tuple[Run, ...]:
@@ -79,17 +84,15 @@ def _spec(
     probes: Probes,
     optimiser: Optimiser | None = None,
     may_diverge: bool = False,
-) -> ProbedSpec:
-    settings = tuple(sorted(kwargs.items()))
-    return ProbedSpec(
+) -> Group:
+    return Group(
         name,
         model,
-        settings,
+        kwargs,
         runs,
         optimiser or Adam(),
-        (),
         penalised_error,
-        probes,
+        observe=OnProbes(probes),
         may_diverge=may_diverge,
     )
 
@@ -114,7 +117,7 @@ def masks(
         for optimiser, rates in (("adam", adam), ("sgd", sgd))
         if rates
     ]
-    return CompiledStudy("nagy2026", "masks", task, tuple(groups), steps, 64, record)
+    return _study("masks", task, groups, steps, 64, record)
 
 
 def alignment(steps: int, seeds: int, sgd: Sequence[float], probes: int, record: tuple[int, ...]) -> Study:
@@ -133,7 +136,7 @@ def alignment(steps: int, seeds: int, sgd: Sequence[float], probes: int, record:
         for activation in ("softmax", "linear")
         for optimiser, rates in (("adam", (1e-3,)), ("sgd", sgd))
     ]
-    return CompiledStudy("nagy2026", "alignment", task, tuple(groups), steps, 64, record)
+    return _study("alignment", task, groups, steps, 64, record)
 
 
 def diversity(
@@ -146,13 +149,13 @@ def diversity(
     task = SpectralRegression(WIDE_SPECTRUM if wide else SPECTRUM)
     watched = Probes(task, probes, (task.L,))
     chosen = {"wide_spectrum": (32, 4, 0.5)} if wide else CONFIGURATIONS
-    groups: dict[str, ProbedSpec] = {}
+    groups: dict[str, Group] = {}
     for name, (width, heads, weight) in chosen.items():
         for label, diverse in ((f"base_w{width}_h{heads}", 0.0), (name, weight)):
             kwargs = {"d": task.d, "width": width, "n_heads": heads, "diversity": diverse}
             groups[label] = _spec(label, SpectralAttention, kwargs, _runs(seeds, rates), watched)
     name = "diversity_wide" if wide else "diversity"
-    return CompiledStudy("nagy2026", name, task, tuple(groups.values()), steps, 64, record)
+    return _study(name, task, list(groups.values()), steps, 64, record)
 
 
 def balanced(steps: int, seeds: int, rates: Sequence[float], probes: int, record: tuple[int, ...]) -> Study:
@@ -165,7 +168,7 @@ def balanced(steps: int, seeds: int, rates: Sequence[float], probes: int, record
         _spec(name, SpectralAttention, wide | extra, _runs(seeds, rates), watched)
         for name, extra in conditions.items()
     ]
-    return CompiledStudy("nagy2026", "balanced", task, tuple(groups), steps, 64, record)
+    return _study("balanced", task, groups, steps, 64, record)
 
 
 def guided(
@@ -186,8 +189,8 @@ def guided(
         _spec("baseline", DeepAttention, common | SHALLOW, runs, watched),
         _spec("guided", DeepAttention, common | VARIANTS["full"], runs, watched),
     ]
-    task = prompts if fresh else TrainingSet(prompts, 4000)
-    return CompiledStudy("nagy2026", name, task, tuple(groups), steps, 32, record)
+    task = prompts if fresh else FixedSet(StoredPrompts(prompts), 4000)
+    return _study(name, task, groups, steps, 32, record)
 
 
 def ablation(
@@ -216,7 +219,7 @@ def ablation(
                 groups.append(
                     _spec(f"{name}-{label}", DeepAttention, kwargs, runs, watched, optimiser, may_diverge)
                 )
-    return CompiledStudy("nagy2026", f"ablation_d{d}", task, tuple(groups), steps, 32, record)
+    return _study(f"ablation_d{d}", task, groups, steps, 32, record)
 
 
 #: Recorded steps of the ablation: depth starts slower, so the whole course is kept.

@@ -79,7 +79,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
     """Figure 6: the setting, checked on the episodes and models themselves, and the control with labels dealt at random."""
     on = unseen(results)
     chosen = [study for name, study in studies.items() if name.startswith("images_unseen")]
-    first: ImageContexts = chosen[0].task
+    first: ImageContexts = chosen[0].data.prompts
     glyphs = first.task.network.glyphs
     labels = next(blocks(first.unseen, 4, TEST)).context[:, -1].long()  # (N, E)
     ways = first.task.few_shot.ways
@@ -88,9 +88,9 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
         and all((labels == way).sum(0).eq(10).all() for way in range(ways))
         and ways == 5
         and features(first.task.network).shape[-1] == 512
-        and all(spec.build().model.embed.shape == (WIDTH, ways) for spec in chosen[0].groups)
+        and all(spec.build().embed.shape == (WIDTH, ways) for spec in chosen[0].groups)
         and (glyphs.n_train, glyphs.n_classes - glyphs.n_train) == (900, 100)
-        and all(study.task.task.network.n_classes == glyphs.n_train for study in chosen)
+        and all(study.data.prompts.task.network.n_classes == glyphs.n_train for study in chosen)
         and len(set(glyphs.load().codes.tolist())) == glyphs.n_classes
     )
     _, low, high = interval(per_episode(on, "blocks3/hits"))
@@ -103,7 +103,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
         "images/shuffled_low": blind_low,
         "images/shuffled_high": blind_high,
         "images/episodes": len(on[0]["probe/tuned_hits"]),
-        "images/contexts": first.L,
+        "images/contexts": chosen[0].data.n,
         "images/seeds": on[0]["blocks1/hits"].shape[0],
         "images/networks": len(on),
         "images/classes": glyphs.n_classes,
@@ -136,7 +136,7 @@ def seen_records(results: Mapping[str, Results]) -> dict:
 def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
     """Episodes whose query always carries the last label: a constant answer, and what the models make of it."""
     last = results["images_last"]
-    context: ImageContexts = studies["images_last"].task
+    context: ImageContexts = studies["images_last"].data.prompts
     drawn = blocks(context.unseen, len(last["probe/tuned_hits"]), TEST)
     target = torch.cat([batch.target for batch in drawn], dim=-1)
     plain = next(r for name, r in results.items() if name.startswith("images_unseen"))  # the same network

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from ....errors import UserError
 from ....models.functional_gd import cached_relations
 from ....models.kernels import RELATIONS
 from ....random import generator
-from ....rounding import current, moved_batch, number
+from ....rounding import current, moved_batch
 from ....tasks import Batch
 from ....tasks.categorical import Categorical
 
@@ -60,55 +59,29 @@ def seen_as(batch: Batch, view: str, among_keys: bool = False) -> Batch:
 
 
 @dataclass(frozen=True)
-class ContextSet:
-    """``L`` contexts drawn once; every minibatch draws from them with replacement (the published code walks through them in epochs).
+class Contexts:
+    """Contexts of a task for a :class:`iclbook.training.FixedSet`, which computes relations once for the whole set (the published code walks through
+    its set in epochs).
 
-    Args:
+    Attributes:
         task: where they come from.
-        L: how many.
-        view, among_keys: of :func:`seen_as`; relations are computed once for the whole set.
-        seed: of their numbers; every run sees the same set.
-
-    The rows lie behind a cache that a compiler would trace through and draw anew at every step: trainings here are too short to be compiled
-    (``benchmarks/categorical.py`` holds its rows as attributes instead).
-
-    Raises:
-        UserError: no context.
+        view, among_keys: of :func:`seen_as`.
     """
 
     task: Categorical
-    L: int
     view: str = "tokens"
     among_keys: bool = False
-    seed: int = 0
 
-    def __post_init__(self) -> None:
-        if self.L < 1:
-            raise UserError(f"L={self.L}: training needs contexts", "Set L to 1 or more.")
+    noise = 0
 
-    @property
-    def normals(self) -> int:
-        """One standard normal chooses a context."""
-        return 1
+    def draw(self, n: int, seed: int) -> Batch:
+        """The first ``n`` contexts of a seed, as a model reads them."""
+        return seen_as(draw(self.task, n, seed), self.view, self.among_keys)
 
-    def batch(self, normals: Tensor) -> Batch:
-        """Turn standard normals ``(..., 1, B)`` into a batch; pure."""
-        uniform = (1 + torch.erf(normals[..., 0, :] / math.sqrt(2))) / 2
-        index = (uniform * self.L).long().clamp(0, self.L - 1)  # (..., B)
-        return Batch(
-            *(part.to(normals)[index].movedim(normals.dim() - 2, -1) for part in _rows(self, number()))
-        )
+    def batch(self, parts: tuple[Tensor, ...], noise: Tensor) -> Batch:
+        """Chosen contexts as they are."""
+        return Batch(*parts)
 
     def probes(self, n: int) -> dict[str, Batch]:
-        """Validation and test contexts, as this set shows its own."""
-        return {
-            name: seen_as(draw(self.task, n, seed), self.view, self.among_keys)
-            for name, seed in (("validation", VALIDATION), ("test", TEST))
-        }
-
-
-@lru_cache(maxsize=2)
-def _rows(chosen: ContextSet, twin: int | None) -> tuple[Tensor, ...]:
-    """The parts of the set with the contexts as first axis, so that picking one reads contiguous memory; each ``twin`` has its own."""
-    batch = seen_as(draw(chosen.task, chosen.L, chosen.seed), chosen.view, chosen.among_keys)
-    return tuple(part.movedim(-1, 0).contiguous() for part in batch)
+        """Validation and test contexts, shown alike."""
+        return {"validation": self.draw(n, VALIDATION), "test": self.draw(n, TEST)}

@@ -21,7 +21,7 @@ RATE, RATE_FACTOR = 5.0, 10.0
 
 def measure_models(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
     """``linear<k>/hits`` and ``/nll`` ``(runs, E)`` on the test episodes of :func:`iclbook.papers.wang2025.runs.images.measure_images`."""
-    cached = study.task.probes(study.groups[0].held_out)["test"]
+    cached = study.data.prompts.probes(study.groups[0].observe.n)["test"]
     target = cached.target[0].long()
     out: dict[str, np.ndarray] = {}
     for spec in study.groups:
@@ -39,12 +39,13 @@ def linear_study(base: Study) -> Study:
     groups = []
     for spec in base.groups:
         kwargs = {k: v for k, v in spec.kwargs if k != "gamma"} | {"kernel": "linear", "rate": RATE}
+        runs = [dataclasses.replace(run, factors=(("rate", RATE_FACTOR),)) for run in spec.runs]
         groups.append(
             dataclasses.replace(
                 spec,
                 name=spec.name.replace("blocks", "linear"),
-                kwargs=tuple(sorted(kwargs.items())),
-                rate_factors=(("rate", RATE_FACTOR),),
+                kwargs=kwargs,
+                runs=tuple(runs),
             )
         )
     name = base.name.replace("images", "images_linear")

@@ -16,10 +16,10 @@ from ....random import generator
 from ....tasks import Batch
 from ....tasks.few_shot import FewShot
 from ....tasks.glyphs import GlyphSet
-from ....training import History, Run
+from ....training import FixedSet, History, Run
 from ....training.study import Study
 from ..measures.probing import coded_probe, regularised_probe, scores
-from .contexts import BLOCK, CONTEXTS, TEST, VALIDATION, ContextSet, seen_as
+from .contexts import BLOCK, CONTEXTS, TEST, VALIDATION, Contexts, seen_as
 from .networks import Network, features, group_name, network_study
 from .specs import classifiers
 
@@ -37,6 +37,8 @@ WIDTH = 4
 GAMMA, RATE = 10.0, 4.0
 #: Learning rate of Adam, as for the synthetic data (unstated for this figure; the published code's 1e-3 takes longer).
 LEARNING_RATE = 0.03
+#: All parameters of the models.
+PARAMETERS = ("embed", "rate", "log_gamma")
 #: Episodes kept for the figures.
 SHOWN = 3
 
@@ -95,11 +97,10 @@ class TableEpisodes(ImageEpisodes):
 
 
 @dataclass(frozen=True)
-class ImageContexts(ContextSet):
-    """``L`` episodes over training classes; validation episodes are over training classes too, test episodes over unseen ones."""
+class ImageContexts(Contexts):
+    """Episodes over training classes; validation episodes are over training classes too, test episodes over unseen ones."""
 
     task: ImageEpisodes = field(default_factory=GlyphEpisodes)
-    L: int = 2048
     view: str = "inner"
     among_keys: bool = True
     unseen: ImageEpisodes = field(default_factory=GlyphEpisodes)
@@ -130,6 +131,7 @@ def blocks(task: ImageEpisodes, n: int, seed: int) -> Iterator[Batch]:
 def image_study(
     name: str,
     contexts: ImageContexts,
+    L: int,
     seeds: int,
     steps: int,
     held_out: int,
@@ -137,7 +139,7 @@ def image_study(
     batch_size: int = 128,
     rate: float = LEARNING_RATE,
 ) -> Study:
-    """GD models of 1, 2 and 3 blocks trained on the same episodes, measured on ``held_out`` episodes beside linear probing."""
+    """GD models of 1, 2 and 3 blocks trained on the same ``L`` episodes, measured on ``held_out`` episodes beside linear probing."""
     ways = contexts.task.few_shot.ways
     groups = [
         classifiers(
@@ -154,11 +156,22 @@ def image_study(
             [Run(seed, rate=rate) for seed in range(seeds)],
             contexts,
             held_out,
-            report=None,
+            keep=PARAMETERS,
         )
         for k in BLOCKS
     ]
-    return Study("wang2025", name, contexts, tuple(groups), steps, batch_size, record, measure_images)
+    return Study(
+        "wang2025",
+        name,
+        FixedSet(contexts, L),
+        tuple(groups),
+        steps,
+        batch_size,
+        record,
+        measure_images,
+        compile_from=None,
+        old_numbers=True,
+    )
 
 
 # -- measures ---------------------------------------------------------------------------------------------------------
@@ -168,9 +181,9 @@ def best_parameters(history: Mapping[str, np.ndarray] | History) -> list[dict[st
     """Each run's parameters at its record with the lowest validation NLL."""
     circuits = history.circuits if isinstance(history, History) else history
     best = np.where(np.isfinite(circuits["nll_validation"]), circuits["nll_validation"], np.inf).argmin(0)
-    names = ("embed", "rate", "log_gamma")
     return [
-        {n: torch.as_tensor(np.array(circuits[n][t, r])).float() for n in names} for r, t in enumerate(best)
+        {n: torch.as_tensor(np.array(circuits[n][t, r])).float() for n in PARAMETERS}
+        for r, t in enumerate(best)
     ]
 
 
@@ -191,8 +204,8 @@ def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.
     ``/coded_hits``, ``/coded_nll``: ``(E,)``, the latter two on networks that never saw the test classes; ``probe/penalty``; ``probe/validation_nll``: ``(penalties,)``; ``shown/images``,
     ``/labels``, ``/weights``: the shown episodes, and how the first block of run 0 weighs their context.
     """
-    held_out = study.groups[0].held_out
-    contexts, task = study.task, study.task.unseen
+    held_out, contexts = study.groups[0].observe.n, study.data.prompts
+    task = contexts.unseen
     cached = contexts.probes(held_out)
     target = cached["test"].target[0].long()
     shuffled = cached["test"].context.clone()
@@ -290,10 +303,10 @@ def networks(profile: str) -> tuple[Network, ...]:
     )
 
 
-def glyph_contexts(network: Network, few_shot: FewShot, L: int) -> ImageContexts:
+def glyph_contexts(network: Network, few_shot: FewShot) -> ImageContexts:
     """Episodes seen through a network."""
     return ImageContexts(
-        task=GlyphEpisodes(few_shot, "train", network), L=L, unseen=GlyphEpisodes(few_shot, "test", network)
+        task=GlyphEpisodes(few_shot, "train", network), unseen=GlyphEpisodes(few_shot, "test", network)
     )
 
 
@@ -309,9 +322,9 @@ def image_studies(profile: str) -> dict[str, Study]:
         record, marks = (10, 24, 40), (0, 4, 8)
     every: list[Study] = [network_study(chosen, marks)]
     for network in chosen:
-        contexts = glyph_contexts(network, FewShot(), L)
+        contexts = glyph_contexts(network, FewShot())
         name = f"images_{group_name(network)}"
-        every.append(image_study(name, contexts, seeds, steps, held_out, record, batch, rate))
-    last = glyph_contexts(chosen[0], FewShot(query_label="last"), L)
-    every.append(image_study("images_last", last, seeds, steps, held_out, record, batch, rate))
+        every.append(image_study(name, contexts, L, seeds, steps, held_out, record, batch, rate))
+    last = glyph_contexts(chosen[0], FewShot(query_label="last"))
+    every.append(image_study("images_last", last, L, seeds, steps, held_out, record, batch, rate))
     return {study.name: study for study in every}

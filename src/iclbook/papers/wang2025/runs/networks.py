@@ -27,9 +27,9 @@ from ....rounding import current, jittered, signs, twin
 from ....sources import source_digest
 from ....tasks.glyphs import GlyphSet, drawn_with
 from ....training import History
-from ....training.groups import Run
-from ....training.optimisers import Adam
-from ....training.study import GroupSpec, Study
+from ....training.description import plain
+from ....training.groups import Group, Run
+from ....training.study import Study
 
 #: Largest learning rate and its shape: a linear rise over the first 30% of the steps, then a cosine down to nothing.
 RISE = 0.3
@@ -206,8 +206,7 @@ def _committed(network: Network) -> dict[str, np.ndarray] | None:
     """
     if not _is_committed():
         return None
-    config = store.read_provenance("wang2025", "paper", STUDY)["config"]
-    if repr(network) not in config:
+    if plain(network) not in store.read_provenance("wang2025", "paper", STUDY)["config"]["networks"]:
         return None
     results = store.load("wang2025", "paper", STUDY, source=_stands_on(network))
     group = results.group(group_name(network))
@@ -276,9 +275,10 @@ class NetworkStudy(Study):
     #: The weights that are kept are those of the trained networks, which no history holds.
     measures_circuits = False
 
-    def describe(self) -> str:
-        """The configuration as text."""
-        return repr((self.paper, self.name, self.networks, self.record))
+    def describe(self) -> dict[str, Any]:
+        """The configuration: the networks say all."""
+        about = {"paper": self.paper, "name": self.name, "networks": self.networks, "record": self.record}
+        return plain(about)
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> NetworkTrainer:
         """Networks are small: always on the CPU, so that their weights are the same wherever the book is made."""
@@ -334,12 +334,18 @@ def keep_weights(study: NetworkStudy, histories: dict[str, History]) -> dict[str
 def network_study(networks: tuple[Network, ...], record: tuple[int, ...]) -> NetworkStudy:
     """The study that trains these networks."""
     groups = tuple(
-        GroupSpec(
-            group_name(n), ConvFeatures, (("n_classes", n.n_classes),), (Run(n.seed, rate=n.rate),), Adam()
-        )
+        Group(group_name(n), ConvFeatures, {"n_classes": n.n_classes}, (Run(n.seed, rate=n.rate),))
         for n in networks
     )
     first = networks[0]
     return NetworkStudy(
-        "wang2025", STUDY, first.glyphs, groups, first.steps, first.batch_size, record, keep_weights, networks
+        "wang2025",
+        STUDY,
+        first.glyphs,
+        groups,
+        first.steps,
+        first.batch_size,
+        record,
+        keep_weights,
+        networks=networks,
     )

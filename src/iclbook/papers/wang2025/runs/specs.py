@@ -2,65 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
-from ....models.watching import cross_entropy
 from ....store import Results
-from ....training import Group
-from ....training.study import GroupSpec
-from .contexts import ContextSet
+from ....tasks import Batch
+from ....training import Group, Run
+from ....training.losses import cross_entropy
+from .contexts import Contexts
+
+#: Held-out contexts are scored this many at a time, which bounds the memory of deep models with many keys.
+CHUNK = 512
 
 
 @dataclass(frozen=True)
-class Classifiers(GroupSpec):
-    """A group whose ``circuits()`` are accuracy and NLL on held-out contexts, and the parameters named in ``report``.
+class OnHeldOut:
+    """Observes a classifier's NLL (nats) and accuracy on validation and test contexts.
 
     Attributes:
-        contexts: the training set; its validation and test contexts are watched.
-        held_out: how many of each.
-        report: parameters to keep at the recorded steps (all when ``None``).
-        true_embedding: hold ``W_e`` at the task's own; give ``embed`` the rate factor 0 as well.
+        contexts: whose probes are held out.
+        n: how many of each.
     """
 
-    contexts: ContextSet | None = None
-    held_out: int = 2048
-    report: tuple[str, ...] | None = ()
-    true_embedding: bool = False
+    contexts: Contexts
+    n: int = 2048
 
-    def build(self) -> Group:
-        """The group itself, its model watching."""
-        group = super().build()
-        group.model.watch(self.contexts.probes(self.held_out), self.report)
-        if self.true_embedding:
-            group.model.fixed_embedding = self.contexts.task.embedding
-        return group
+    def held_out(self) -> dict[str, Batch]:
+        """Validation and test contexts."""
+        return self.contexts.probes(self.n)
 
-    def describe(self) -> tuple:
-        """The group as plain values."""
-        return (*super().describe(), self.contexts, self.held_out, self.report, self.true_embedding)
+    def __call__(self, model: nn.Module, held_out: dict[str, Batch]) -> dict[str, Tensor]:
+        """``nll_<name>`` and ``accuracy_<name>``, each a number."""
+        found = {}
+        for name, batch in held_out.items():
+            chunks = zip(*(part.split(CHUNK, dim=-1) for part in batch), strict=True)
+            logits = torch.cat([model(context, query) for context, query, _ in chunks], dim=1)  # (C, n)
+            target = batch.target[0].long()
+            found[f"nll_{name}"] = torch.nn.functional.cross_entropy(logits.transpose(0, 1), target)
+            found[f"accuracy_{name}"] = (logits.argmax(0) == target).to(logits.dtype).mean()
+        return found
 
 
 def classifiers(
-    name, model, kwargs, runs, contexts, held_out, report=(), true_embedding=False, optimiser=None
-):
-    """A group of runs trained on cross-entropy."""
-    factors = (("embed", 0.0),) if true_embedding else ()
-    chosen = {} if optimiser is None else {"optimiser": optimiser}
-    return Classifiers(
-        name,
-        model,
-        tuple(sorted(kwargs.items())),
-        tuple(runs),
-        rate_factors=factors,
-        loss=cross_entropy,
-        contexts=contexts,
-        held_out=held_out,
-        report=report,
-        true_embedding=true_embedding,
-        **chosen,
-    )
+    name: str,
+    model: type[nn.Module],
+    kwargs: Mapping[str, Any],
+    runs: Sequence[Run],
+    contexts: Contexts,
+    held_out: int,
+    keep: tuple[str, ...] = (),
+) -> Group:
+    """A group of runs trained on cross-entropy, scored on as many validation and test contexts as ``held_out`` says."""
+    observe = OnHeldOut(contexts, held_out)
+    return Group(name, model, kwargs, tuple(runs), loss=cross_entropy, observe=observe, keep=keep)
 
 
 @dataclass(frozen=True)

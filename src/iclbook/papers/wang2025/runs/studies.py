@@ -7,6 +7,7 @@ minibatches of 512); Adam with rates 0.03 and 0.01 (published code: 0.001), whic
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,14 +20,16 @@ from ....models.multi_kernel import MultiKernelGD
 from ....models.trained_tf import TrainedBlocks, TrainedStep
 from ....profiles import check_profile
 from ....tasks.categorical import Anchors, Categorical, Quadrants
-from ....training import Run
+from ....training import FixedSet, Group, Run
 from ....training.study import Study
-from .contexts import ContextSet
-from .specs import Classifiers, classifiers
+from .contexts import Contexts
+from .specs import classifiers
 
 GD_RATE, TF_RATE = 0.03, 0.01
 GD_BATCH, TF_BATCH = 256, 128
-PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed", "rate", "log_gamma")
+#: Parameters of the two kinds of model that figures 8 to 11 show.
+GD_PARAMETERS = ("embed", "rate", "log_gamma")
+TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
 
 
 @dataclass(frozen=True)
@@ -124,14 +127,14 @@ def _record(steps: int) -> tuple[int, ...]:
 def _gd(
     name: str,
     kernel: str,
-    contexts: ContextSet,
+    contexts: Contexts,
     seeds: int,
     held_out: int,
     blocks: int = 1,
     vector: bool = True,
-    report: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
     model: type = FunctionalGD,
-) -> Classifiers:
+) -> Group:
     task = contexts.task
     kwargs = {
         "n_classes": task.n_classes,
@@ -141,32 +144,47 @@ def _gd(
         "vector_rate": vector,
         "gamma": 0.5 if kernel == "rbf" else 1.0,
     }
-    return classifiers(name, model, kwargs, _runs(seeds, GD_RATE), contexts, held_out, report)
+    return classifiers(name, model, kwargs, _runs(seeds, GD_RATE), contexts, held_out, keep)
 
 
 def _tf(
     name: str,
     kernel: str,
-    contexts: ContextSet,
+    contexts: Contexts,
     seeds: int,
     held_out: int,
-    report: tuple[str, ...] = (),
+    keep: tuple[str, ...] = (),
     true_embedding: bool = False,
     init: str = "code",
-) -> Classifiers:
+) -> Group:
     task = contexts.task
     kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "kernel": kernel, "init": init}
     runs = _runs(seeds, TF_RATE)
-    return classifiers(name, TrainedStep, kwargs, runs, contexts, held_out, report, true_embedding)
+    if true_embedding:
+        kwargs["known"] = task
+        runs = tuple(dataclasses.replace(run, factors=(("embed", 0.0),)) for run in runs)
+    return classifiers(name, TrainedStep, kwargs, runs, contexts, held_out, keep)
 
 
-def _study(name: str, contexts: ContextSet, groups: Sequence[Classifiers], steps: int, batch: int) -> Study:
-    return Study("wang2025", name, contexts, tuple(groups), steps, batch, _record(steps))
+def _study(name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int) -> Study:
+    """Never compiled: these trainings are too short for it to pay."""
+    data = FixedSet(contexts, L)
+    return Study(
+        "wang2025",
+        name,
+        data,
+        tuple(groups),
+        steps,
+        batch,
+        _record(steps),
+        compile_from=None,
+        old_numbers=True,
+    )
 
 
 def one_block(task: Categorical, L: int, s: Sizes) -> list[Study]:
     """Figure 3 at one number of contexts: GD (softmax, linear, RBF; softmax with a scalar step too) and Trained TF (softmax, RBF)."""
-    inner, squared, tokens = (ContextSet(task, L, view) for view in ("inner", "squared", "tokens"))
+    inner, squared, tokens = (Contexts(task, view) for view in ("inner", "squared", "tokens"))
     gd = [
         _gd("softmax", "softmax", inner, s.seeds, s.held_out),
         _gd("softmax-scalar", "softmax", inner, s.seeds, s.held_out, vector=False),
@@ -174,28 +192,34 @@ def one_block(task: Categorical, L: int, s: Sizes) -> list[Study]:
     ]
     tf = [_tf(kernel, kernel, tokens, s.seeds, s.held_out) for kernel in ("softmax", "rbf")]
     return [
-        _study(f"gd_inner_L{L}", inner, gd, s.gd, GD_BATCH),
+        _study(f"gd_inner_L{L}", inner, L, gd, s.gd, GD_BATCH),
         _study(
-            f"gd_squared_L{L}", squared, [_gd("rbf", "rbf", squared, s.seeds, s.held_out)], s.gd, GD_BATCH
+            f"gd_squared_L{L}", squared, L, [_gd("rbf", "rbf", squared, s.seeds, s.held_out)], s.gd, GD_BATCH
         ),
-        _study(f"tf_L{L}", tokens, tf, s.tf, TF_BATCH),
+        _study(f"tf_L{L}", tokens, L, tf, s.tf, TF_BATCH),
     ]
 
 
 def wide(s: Sizes) -> list[Study]:
     """N = 125: one block of GD at L = 2048 and of Trained TF at the largest L, then several blocks of GD."""
     task, L = Anchors(N=s.wide_N), s.L[1]
-    one, deep = ContextSet(task, L, "inner"), ContextSet(task, L, "inner", among_keys=True)
-    tokens = ContextSet(task, s.middle_L, "tokens")
+    one, deep, tokens = Contexts(task, "inner"), Contexts(task, "inner", True), Contexts(task)
     several = [
         _gd(f"softmax-{k}", "softmax", deep, s.few - 1 or 1, s.wide_held_out, k)
         for k in s.wide_depths
         if k > 1
     ]
     return [
-        _study("wide_gd", one, [_gd("softmax-1", "softmax", one, s.seeds, s.held_out)], s.gd, GD_BATCH),
-        _study("wide_tf", tokens, [_tf("softmax", "softmax", tokens, s.few, s.wide_held_out)], s.tf // 2, 64),
-        _study("wide_deep", deep, several, s.wide, 64),
+        _study("wide_gd", one, L, [_gd("softmax-1", "softmax", one, s.seeds, s.held_out)], s.gd, GD_BATCH),
+        _study(
+            "wide_tf",
+            tokens,
+            s.middle_L,
+            [_tf("softmax", "softmax", tokens, s.few, s.wide_held_out)],
+            s.tf // 2,
+            64,
+        ),
+        _study("wide_deep", deep, L, several, s.wide, 64),
     ]
 
 
@@ -204,30 +228,30 @@ def draws(s: Sizes) -> list[Study]:
     out = []
     for draw in range(1, s.draws):
         for reading, n in (("narrow", Anchors().N), ("wide", s.wide_N)):
-            contexts = ContextSet(Anchors(N=n, embed_seed=draw), s.L[1], "inner")
+            contexts = Contexts(Anchors(N=n, embed_seed=draw), "inner")
             group = _gd("softmax-1", "softmax", contexts, s.few - 1 or 1, s.held_out)
-            out.append(_study(f"draw{draw}_{reading}", contexts, [group], s.gd, GD_BATCH))
+            out.append(_study(f"draw{draw}_{reading}", contexts, s.L[1], [group], s.gd, GD_BATCH))
     return out
 
 
 def deep(s: Sizes) -> Study:
     """Figure 4: GD with softmax attention and 1 to 6 blocks; two blocks with a scalar step as well."""
-    contexts = ContextSet(Anchors(), s.L[1], "inner", among_keys=True)
+    contexts = Contexts(Anchors(), "inner", True)
     groups = [_gd(f"softmax-{k}", "softmax", contexts, s.seeds, s.held_out, k) for k in s.depths]
     groups.append(_gd("scalar-2", "softmax", contexts, s.seeds, s.held_out, 2, vector=False))
-    return _study("deep_gd", contexts, groups, s.deep, GD_BATCH)
+    return _study("deep_gd", contexts, s.L[1], groups, s.deep, GD_BATCH)
 
 
 def two_blocks(L: int, s: Sizes) -> list[Study]:
     """Figure 5, left, at one number of contexts."""
     task = Anchors()
-    cached, tokens = ContextSet(task, L, "inner", among_keys=True), ContextSet(task, L, "tokens")
+    cached, tokens = Contexts(task, "inner", True), Contexts(task)
     kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "n_blocks": 2}
     tf = classifiers("tf", TrainedBlocks, kwargs, _runs(s.few, TF_RATE), tokens, s.held_out)
     gd = _gd("gd", "softmax", cached, s.seeds, s.held_out, 2)
     return [
-        _study(f"two_gd_L{L}", cached, [gd], s.deep, GD_BATCH),
-        _study(f"two_tf_L{L}", tokens, [tf], s.tf_deep, TF_BATCH),
+        _study(f"two_gd_L{L}", cached, L, [gd], s.deep, GD_BATCH),
+        _study(f"two_tf_L{L}", tokens, L, [tf], s.tf_deep, TF_BATCH),
     ]
 
 
@@ -235,38 +259,38 @@ def quadrants(s: Sizes) -> list[Study]:
     """Figures 8 to 11: five kernels, GD and Trained TF; Trained TF (softmax) also with the true W_e held and from Glorot's initialisation."""
     task, out = Quadrants(N=s.quad_N), []
     for view in ("inner", "squared", "absolute"):
-        contexts = ContextSet(task, s.quad_L, view)
+        contexts = Contexts(task, view)
         kernels = [k for k in KERNELS if KERNELS[k] == view]
-        groups = [_gd(k, k, contexts, s.seeds, s.held_out, report=PARAMETERS) for k in kernels]
-        out.append(_study(f"quad_gd_{view}", contexts, groups, s.quad // 2, GD_BATCH))
-    tokens = ContextSet(task, s.quad_L, "tokens")
-    kwargs = {"seeds": s.seeds, "held_out": s.held_out, "report": PARAMETERS}
+        groups = [_gd(k, k, contexts, s.seeds, s.held_out, keep=GD_PARAMETERS) for k in kernels]
+        out.append(_study(f"quad_gd_{view}", contexts, s.quad_L, groups, s.quad // 2, GD_BATCH))
+    tokens = Contexts(task)
+    kwargs = {"seeds": s.seeds, "held_out": s.held_out, "keep": TF_PARAMETERS}
     groups = [_tf(k, k, tokens, **kwargs) for k in KERNELS]
-    out.append(_study("quad_tf", tokens, groups, s.quad, TF_BATCH))
+    out.append(_study("quad_tf", tokens, s.quad_L, groups, s.quad, TF_BATCH))
     gauge = [
         _tf("true", "softmax", tokens, **kwargs, true_embedding=True),
         _tf("glorot", "softmax", tokens, **kwargs, init="glorot"),
         _tf("true-glorot", "softmax", tokens, **kwargs, true_embedding=True, init="glorot"),
     ]
-    out.append(_study("quad_gauge", tokens, gauge, s.quad, TF_BATCH))
+    out.append(_study("quad_gauge", tokens, s.quad_L, gauge, s.quad, TF_BATCH))
     return out
 
 
 def erased(s: Sizes) -> Study:
     """Deep GD on the quadrants with the exact erasure and with the softmax head's limit (N = 100, where it erases the wrong position)."""
-    contexts = ContextSet(Quadrants(N=s.quad_N), s.quad_L, "inner", among_keys=True)
+    contexts = Contexts(Quadrants(N=s.quad_N), "inner", True)
     groups = [
         _gd(f"{name}-{k}", "softmax", contexts, s.few - 1 or 1, s.wide_held_out, k, model=model)
         for k in (3,)
         for name, model in (("exact", FunctionalGD), ("astray", HardErasureGD))
     ]
-    return _study("erased", contexts, groups, s.astray, 64)
+    return _study("erased", contexts, s.quad_L, groups, s.astray, 64)
 
 
 def heads(s: Sizes) -> Study:
     """Appendix H: RBF kernels with diagonal Lambda_m in 1, 2 and 4 heads, without and with P_m."""
     task = Anchors()
-    contexts = ContextSet(task, s.middle_L, "tokens")
+    contexts = Contexts(task)
     groups = []
     for m in (1, 2, 4):
         for mixing in (False, True):
@@ -280,7 +304,7 @@ def heads(s: Sizes) -> Study:
             name = f"heads-{m}" + ("-mixed" if mixing else "")
             runs = _runs(s.few, GD_RATE)
             groups.append(classifiers(name, MultiKernelGD, kwargs, runs, contexts, s.held_out))
-    return _study("heads", contexts, groups, s.gd // 2, TF_BATCH)
+    return _study("heads", contexts, s.middle_L, groups, s.gd // 2, TF_BATCH)
 
 
 def studies(profile: str) -> dict[str, Study]:

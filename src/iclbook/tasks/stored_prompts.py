@@ -1,0 +1,36 @@
+"""Prompts of a regression task that are drawn once and met again and again, with fresh dropout each time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .batch import Batch
+from .spectral_regression import SpectralRegression
+
+
+@dataclass(frozen=True)
+class StoredPrompts:
+    """Prompts for a :class:`iclbook.training.FixedSet` ("4,000 random tasks", nagy2026, section 9.5).
+
+    Attributes:
+        task: where the prompts come from. Its dropout rows, if it has any, are fresh in each batch.
+    """
+
+    task: SpectralRegression
+
+    @property
+    def noise(self) -> int:
+        """Standard normals that a prompt takes anew each time: its dropout rows."""
+        return (self.task.L + 1) * self.task.dropout_rows
+
+    def draw(self, n: int, seed: int) -> tuple[Tensor]:
+        """Normals ``(core, n)`` of the prompts, without dropout rows."""
+        source = torch.Generator().manual_seed(seed)
+        return (torch.randn(self.task.normals - self.noise, n, generator=source),)
+
+    def batch(self, parts: tuple[Tensor], noise: Tensor) -> Batch:
+        """The batch of prompts ``(..., core, B)`` with dropout rows from ``noise (..., self.noise, B)``; pure."""
+        return self.task.batch(torch.cat([parts[0], noise], dim=-2))
