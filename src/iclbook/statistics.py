@@ -56,8 +56,10 @@ def share_error(hits: int, trials: int) -> float:
     return float(np.sqrt(share * (1 - share) / n))
 
 
-def ratio_error(above: Array, below: Array) -> float:
-    """Standard error of ``mean(above) / mean(below)`` of paired replicates ``(n,)``, by the delta method (first order in the spread over the means).
+def ratio_terms(above: Array, below: Array) -> Array:
+    """What each of the paired replicates ``(n,)`` adds to the deviation of ``mean(above) / mean(below)``, to first order: ``(n,)`` of mean 0.
+
+    The standard error of their mean is that of the ratio, and of their difference that of the difference of two ratios of the same replicates.
 
     Raises:
         UserError: fewer than two pairs, or a mean of 0 below.
@@ -65,8 +67,27 @@ def ratio_error(above: Array, below: Array) -> float:
     above, below = _replicates(above), _replicates(below)
     if below.mean() == 0:
         raise UserError("a ratio to a mean of 0", "Compare by a difference.")
-    ratio = above.mean() / below.mean()
-    return float(standard_error(above - ratio * below) / abs(below.mean()))
+    return (above - above.mean() / below.mean() * below) / abs(below.mean())
+
+
+def ratio_error(above: Array, below: Array) -> float:
+    """Standard error of ``mean(above) / mean(below)`` of paired replicates ``(n,)``, by the delta method (first order in the spread over the means).
+
+    Raises:
+        UserError: fewer than two pairs, or a mean of 0 below.
+    """
+    return float(standard_error(ratio_terms(above, below)))
+
+
+def clustered_share_error(hits: Array, trials: Array) -> float:
+    """Standard error of ``sum(hits) / sum(trials)`` where the trials of one replicate, an entry of each ``(n,)``, need not be independent: the larger
+    of the error over replicates and of that of independent trials, which is never 0.
+
+    Raises:
+        UserError: fewer than two replicates, or no trial.
+    """
+    independent = share_error(int(np.sum(hits)), int(np.sum(trials)))
+    return max(independent, ratio_error(hits, trials))
 
 
 def bootstrap_error(statistic: Callable[[Array], float], values: Array) -> float:
