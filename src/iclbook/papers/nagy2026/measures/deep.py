@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....statistics import t_of_mean
 from ....store import Results
 from ....training.study import Study
 from ..runs.studies import VARIANTS
 from ..theory import architectures, arithmetic_guided
 from .one_layer import by_rate, label, rates_of
-from .testing import nearest_z, paired_t
+from .testing import nearest_z
 
 #: What the document prints: errors by context length, sink attention and layer scales by layer.
 CONTEXTS = (5, 8, 12)
@@ -110,7 +111,7 @@ def guided_records(reading: str, g: Guided) -> dict:
     key = f"9.5/{reading}"
     return {
         f"{key}/improvement": float(g.improvement[-1]),
-        f"{key}/improvement_t": float(paired_t(base[-1], guided[-1])),
+        f"{key}/improvement_t": float(t_of_mean(base[-1] - guided[-1])),
         f"{key}/errors_z": z,
         f"{key}/improvement_growth": np.diff(g.improvement).tolist(),
         f"{key}/sink_rise": np.diff(g.sinks.mean(1)).tolist(),
@@ -155,7 +156,7 @@ def ablation_records(reading: str, errors: dict[int, dict[str, np.ndarray]]) -> 
     """
 
     def t(worse: str, better: str) -> list[float]:
-        return [float(paired_t(errors[d][worse], errors[d][better])) for d in DIMENSIONS]
+        return [float(t_of_mean(errors[d][worse] - errors[d][better])) for d in DIMENSIONS]
 
     sink = t("depth", "sink")
     others = [t(v, "full") for v in VARIANTS if v not in ("baseline", "full")]
