@@ -37,7 +37,7 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers.recall2025 import figures as draw
 from iclbook.papers.recall2025 import theory
-from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, stages
+from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, sampling, stages
 from iclbook.papers.recall2025.runs import trainings
 from iclbook.sliders import Slider, show
 from iclbook.tasks import AssociativeRecall
@@ -349,7 +349,9 @@ for name, p in READINGS.items():
     for figure, start in (("fig1", chosen.betas()), ("fig4", chosen.betas()[::-1])):
         run = trainings.sgd(p, start, rate, MOMENTUM, max(stages.SNAPSHOTS) + 500, BATCH, SEEDS)
         runs[figure, name] = run
-        record.all({f"{figure}/{name}/{k}": v for k, v in trainings.staged_share(p, run, start).items()})
+        shares = trainings.staged_share(p, run, start)
+        shares |= sampling.share_errors(shares, SEEDS)
+        record.all({f"{figure}/{name}/{k}": v for k, v in shares.items()})
 
 # %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 fig = draw.training(READINGS["order"], runs["fig1", "order"])
@@ -506,7 +508,7 @@ whole = {
 }
 fig = draw.free(whole, AssociativeRecall(relaxed.ORDER, 2))
 plt.show()
-record("full/free_loss", max(w["loss"][-1].max() for w in whole.values()))
+record.all(sampling.largest_final_loss([w["loss"] for w in whole.values()]))
 record("full/seeds", seeds)
 record.verdict("recall2025/full-dynamics")
 record.verdict("recall2025/q-simplifications")

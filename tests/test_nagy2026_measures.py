@@ -23,7 +23,8 @@ from torch import nn
 from iclbook.drawing import style
 from iclbook.papers.nagy2026 import figures as draw
 from iclbook.papers.nagy2026.measures import deep, diversity, exact, one_layer
-from iclbook.papers.nagy2026.theory import architectures, probe
+from iclbook.papers.nagy2026.theory import architectures, probe, reweighting
+from iclbook.statistics import share_error
 
 # -- parameters -------------------------------------------------------------------------------------------------------------
 
@@ -306,6 +307,94 @@ def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_no
     runs, rounds = diversity_results(-5.0)  # the oracle gains
     failed = failing("9.6", diversity.diversity_records(runs) | diversity.balanced_records(rounds))
     assert {"9.6/oracle_t", "9.6/oracle_worst"} <= failed
+
+
+# -- standard errors --------------------------------------------------------------------------------------------------------
+
+
+def test_errors_of_section_9_1_are_those_of_known_spreads():
+    values = one_layer.mask_records(mask_results(PRINTED_CHANGE))
+    for mask in ("spectral", "random", "redundant"):  # a change that spreads by 0.4 over 20 seeds
+        assert values[f"9.1/{mask}_change_se"] == pytest.approx([0.4 / np.sqrt(20)] * 10, rel=1e-3)
+    assert values["9.1/spectral_worst_share_se"] == 0  # every seed has the printed order
+    near = one_layer.mask_records(
+        mask_results(PRINTED_CHANGE | {"redundant": PRINTED_CHANGE["spectral"]}, 5.0)
+    )
+    # either mask may be the worst, in all ten settings at once, which have the same numbers here
+    assert 0.3 < near["9.1/spectral_worst_share_se"] <= 0.51
+
+
+def test_errors_of_section_9_2_add_seeds_and_shared_prompts():
+    study, seed = STUDIES["alignment"], np.arange(20.0)
+    inverse = 1 / np.array(one_layer.SPECTRUM)
+    wobble = np.random.default_rng(0).standard_normal((20, 8))
+    arrays = {
+        "curve_n16": lambda g, i, run, step: error_curve(5 + run.seed / 10),
+        "gain": lambda g, i, run, step: wobble[run.seed] + (inverse if step else 0),
+        "key": lambda g, i, run, step: np.ones((4, 8)) + np.arange(8) * (1 + run.seed),
+    }
+    course = one_layer.dynamics(study, synthetic(study, arrays))
+    values = one_layer.dynamics_records(course)
+    seeds, prompts = stats.sem(5 + seed / 10), course.best[1] / course.best[0] * 5.95
+    for name in ("0", "5k", "10k", "18k"):
+        assert values[f"9.2/mse_{name}_se"] == pytest.approx(np.hypot(seeds, prompts), rel=1e-4)
+    rho = ((5 + seed / 10) / 22.22) ** (1 / 16)
+    for name in ("5k", "10k", "18k"):
+        assert values[f"9.2/slope/rho2_{name}_se"] == pytest.approx(stats.sem(rho), rel=1e-3)
+    rise = [stats.pearsonr(w + inverse, inverse)[0] - stats.pearsonr(w, inverse)[0] for w in wobble]
+    assert values["9.2/gain/alignment_rise_se"] == pytest.approx([stats.sem(rise)] * 10, rel=1e-3)
+    assert values["9.2/key/alignment_rise_se"] == pytest.approx([0.0] * 10, abs=1e-7)  # keys stand still
+
+
+def test_errors_of_section_9_5_pair_the_seeds():
+    """Models and contexts share their noise but for a little: the error is that of the little."""
+    rng = np.random.default_rng(2)
+    shared, own = rng.standard_normal(20), 0.01 * rng.standard_normal((2, 3, 20))
+    errors = {
+        "baseline": np.array([[0.5], [0.2], [0.1]]) * (1 + 0.1 * shared + own[0]),
+        "guided": np.array([[0.4], [0.1], [0.02]]) * (1 + 0.1 * shared + own[1]),
+    }
+    layers = np.array([[0.1], [0.2], [0.4], [0.7]]) + shared  # all layers move together
+    values = deep.guided_records("fresh", deep.Guided(errors, layers, layers * [[1], [1], [1], [2]], {}))
+    assert values["9.5/fresh/improvement_se"] == pytest.approx(0.2 * 0.01 * np.sqrt(2 / 20), rel=0.4)
+    draws = rng.integers(20, size=(3000, 20))
+    again = 1 - errors["guided"][:, draws].mean(-1) / errors["baseline"][:, draws].mean(-1)
+    assert values["9.5/fresh/improvement_growth_se"] == pytest.approx(np.diff(again, axis=0).std(1), rel=0.1)
+    assert values["9.5/fresh/sink_rise_se"] == pytest.approx([0.0] * 3, abs=1e-14)
+    assert values["9.5/fresh/scale_rise_se"] == pytest.approx([0, 0, stats.sem(shared)], abs=1e-14)
+
+
+def test_errors_of_q_depth_take_finite_seeds_in_pairs_and_settings_alike():
+    base = np.array([[1.0, 2.0, 3.0, 4.0]] * 5)
+    depth = 1.5 * base
+    depth[:, 1] += 0.3
+    depth[-1, 3] = np.nan  # diverges, which counts as hurt
+    alone = (base[:, :1], 0.5 * base[:, :1])
+    grid = deep.DepthGrid(np.arange(5), {"a": (base, depth), "b": alone}, {"a": 10.0, "b": 10.0})
+    values = deep.depth_records(grid)
+    mean, ratio = 2.0, (1.5 + 3.3 + 4.5) / 6
+    terms = (depth[0, :3] - ratio * base[0, :3]) / mean
+    assert values["q-depth/final_ratio"] == pytest.approx([ratio, 0.5])
+    assert values["q-depth/final_ratio_se"] == pytest.approx([stats.sem(terms), 0.0])
+    assert values["q-depth/early_ratio_se"] == pytest.approx(values["q-depth/final_ratio_se"])
+    assert values["q-depth/share"] == 0.5
+    assert values["q-depth/share_se"] == pytest.approx(np.hypot(share_error(4, 4), share_error(0, 1)) / 2)
+
+
+def test_errors_of_untrained_samples():
+    found = probe.search(20)
+    assert found["chance_se"] == share_error(round(20 * found["chance"]), 20)
+    values = reweighting.measure(seeds=40)
+
+    def bias(seed: int, beta: float) -> float:
+        data = reweighting.examples(20, 0.5, seed, 0.7)
+        return abs(reweighting.reweighted_optimum(data, beta) - data.optimum)
+
+    further = np.array([[bias(seed, beta) for beta in (0.5, 1.0, 2.0)] for seed in range(40, 1640)])
+    # over 40 further samples the spread of the median is known to 11 %, and the bootstrap of one sample to some 30 %
+    assert values["bias_se"] == pytest.approx(np.median(further.reshape(40, 120), 1).std(), rel=0.6)
+    assert 0 < values["plain_residual_se"] < 0.2 * values["plain_residual"]
+    assert 0.005 < values["linear_outside_se"] < 0.05
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, stages
+from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, sampling, stages
 from iclbook.papers.recall2025.runs import trainings
 from iclbook.papers.recall2025.theory import Population
+from iclbook.statistics import share_error
 from iclbook.training import Flow
 
 
@@ -154,6 +155,42 @@ def test_census_with_w_at_zero_follows_beta_and_large_w_does_not():
     assert values["census/ratio_10"][0] < 0.85
     assert values["census/joint_fall"] == 0.0
     assert (shares["finished"] <= 1).all()
+
+
+def test_errors_of_the_census_count_runs_and_pair_cells():
+    """Half of the runs have all pairs in order and half none, at every scale: nothing falls, nothing spreads."""
+    ratios, runs = (0.0, 0.03, 0.1, 1.0, 10.0), 40
+    larger = np.tile(np.where(np.arange(runs) < 20, 3.0, 0.0), (5, 2, 1))
+    larger[0] = 3.0
+    shares = {"larger": larger, "decided": np.full((5, 2, runs), 3.0)}
+    errors = census.census_errors(shares, (0.01, 1.0), ratios)
+    assert errors["census/w0_se"] == [share_error(120, 120)] * 2
+    assert errors["census/ratio_01_se"] == pytest.approx([np.sqrt(0.25 / 39)] * 2)
+    assert errors["census/joint_small_se"] == pytest.approx(np.sqrt(0.25 / 39))
+    assert errors["census/joint_fall_se"] == 0
+    assert errors["census/spread_se"] == [0, 0, 0]
+    larger[3, 1] = np.where(np.arange(runs) % 4 == 0, 3.0, 0.0)  # 10 runs, five of them among the 20
+    errors = census.census_errors(shares, (1.0, 0.01), ratios)  # the smallest scale stands last
+    assert errors["census/joint_small_se"] == pytest.approx(np.sqrt(0.25 * 0.75 / 39))
+    fall = (larger[3, 1] - larger[3, 0]) / 3
+    assert errors["census/joint_fall_se"] == pytest.approx(fall.std(ddof=1) / np.sqrt(runs))
+    assert errors["census/spread_se"][2] == pytest.approx(errors["census/joint_fall_se"], rel=0.15)
+
+
+def test_errors_of_both_losses_and_of_training_over_seeds():
+    values = stages.losses_agree(4)
+    n = values["losses/random_decided"]
+    assert values["losses/random_pairs_se"] >= share_error(round(values["losses/random_pairs"] * n), n)
+    assert sampling.share_errors({"staged": 0.96, "ordered": 1.0}, 50) == {
+        "staged_se": share_error(48, 50),
+        "ordered_se": share_error(50, 50),
+    }
+    first, second = np.array([[9.0, 9.0], [1.0, 3.0]]), np.array([[9.0, 9.0], [2.0, 0.0]])
+    values = sampling.largest_final_loss([first, second])
+    assert values["full/free_loss"] == 3
+    # of two seeds drawn twice, the second, whose loss is 3, is missed once in four; then the largest is 2
+    assert values["full/free_loss_se"] == pytest.approx(np.sqrt(3 / 16), rel=0.1)
+    assert sampling.largest_final_loss([first[:, :1]]) == {"full/free_loss": 1.0, "full/free_loss_se": 0.0}
 
 
 def test_tight_tolerance_gives_the_same_orders():

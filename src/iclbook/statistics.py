@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import stats
 
 from .errors import UserError
 
 Array = np.ndarray
+#: Samples of the replicates that a bootstrap draws.
+RESAMPLES = 400
 
 
 class Interval(NamedTuple):
@@ -20,8 +24,8 @@ class Interval(NamedTuple):
     high: float
 
 
-def _replicates(values: Array, least: int = 2) -> Array:
-    values = np.asarray(values, dtype=float)
+def _replicates(values: Array, least: int = 2, dtype: DTypeLike = float) -> Array:
+    values = np.asarray(values, dtype=dtype)
     if values.shape[-1] < least:
         raise UserError(
             f"{values.shape[-1]} replicates have no spread", f"Give {least} or more along the last axis."
@@ -52,8 +56,10 @@ def share_error(hits: int, trials: int) -> float:
     return float(np.sqrt(share * (1 - share) / n))
 
 
-def ratio_error(above: Array, below: Array) -> float:
-    """Standard error of ``mean(above) / mean(below)`` of paired replicates ``(n,)``, by the delta method (first order in the spread over the means).
+def ratio_terms(above: Array, below: Array) -> Array:
+    """What each of the paired replicates ``(n,)`` adds to the deviation of ``mean(above) / mean(below)``, to first order: ``(n,)`` of mean 0.
+
+    The standard error of their mean is that of the ratio, and of their difference that of the difference of two ratios of the same replicates.
 
     Raises:
         UserError: fewer than two pairs, or a mean of 0 below.
@@ -61,20 +67,64 @@ def ratio_error(above: Array, below: Array) -> float:
     above, below = _replicates(above), _replicates(below)
     if below.mean() == 0:
         raise UserError("a ratio to a mean of 0", "Compare by a difference.")
-    ratio = above.mean() / below.mean()
-    return float(standard_error(above - ratio * below) / abs(below.mean()))
+    return (above - above.mean() / below.mean() * below) / abs(below.mean())
 
 
-def interval(differences: Array, level: float = 0.95) -> Interval:
+def ratio_error(above: Array, below: Array) -> float:
+    """Standard error of ``mean(above) / mean(below)`` of paired replicates ``(n,)``, by the delta method (first order in the spread over the means).
+
+    Raises:
+        UserError: fewer than two pairs, or a mean of 0 below.
+    """
+    return float(standard_error(ratio_terms(above, below)))
+
+
+def clustered_share_error(hits: Array, trials: Array) -> float:
+    """Standard error of ``sum(hits) / sum(trials)`` where the trials of one replicate, an entry of each ``(n,)``, need not be independent: the larger
+    of the error over replicates and of that of independent trials, which is never 0.
+
+    Raises:
+        UserError: fewer than two replicates, or no trial.
+    """
+    independent = share_error(int(np.sum(hits)), int(np.sum(trials)))
+    return max(independent, ratio_error(hits, trials))
+
+
+def bootstrap_error(statistic: Callable[[Array], float], values: Array) -> float:
+    """Standard error of a statistic of replicates ``(n, ...)``, such as a median or an extreme: its standard deviation over :data:`RESAMPLES` samples
+    of the replicates with replacement (fixed random numbers). A single replicate has an error of 0, for want of a better one.
+
+    Raises:
+        UserError: no replicate.
+    """
+    values = np.asarray(values)
+    n = len(values)
+    if n < 1:
+        raise UserError("0 replicates have no spread", "Give one or more along the first axis.")
+    rng = np.random.default_rng(0)
+    drawn = np.array([statistic(values[rng.integers(n, size=n)]) for _ in range(RESAMPLES)])
+    return float((drawn - drawn[0]).std(ddof=1))  # exactly 0 where all are equal
+
+
+def interval(
+    differences: Array, level: float = 0.95, *, half_width: float | None = None, dtype: DTypeLike = float
+) -> Interval:
     """Mean of replicates ``(n,)``, such as paired differences, and the ends of its confidence interval by Student's t.
+
+    Args:
+        level: chance that it covers.
+        half_width: in standard errors, instead of Student's quantile: 1.96 where replicates are many.
+        dtype: precision of the sums.
 
     Raises:
         UserError: fewer than two replicates.
     """
-    values = _replicates(differences)
-    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * standard_error(values))
+    values = _replicates(differences, dtype=dtype)
+    if half_width is None:
+        half_width = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
+    half = half_width * float(values.std(ddof=1)) / np.sqrt(len(values))
     mean = float(values.mean())
-    return Interval(mean, mean - half, mean + half)
+    return Interval(mean, float(mean - half), float(mean + half))
 
 
 def t_of_mean(differences: Array) -> Array:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....statistics import ratio_error, ratio_terms, share_error, standard_error, t_of_mean
 from ....store import Results
 from ....training.study import Study
 from ..runs.studies import VARIANTS
 from ..theory import architectures, arithmetic_guided
 from .one_layer import by_rate, label, rates_of
-from .testing import nearest_z, paired_t
+from .testing import nearest_z
 
 #: What the document prints: errors by context length, sink attention and layer scales by layer.
 CONTEXTS = (5, 8, 12)
@@ -57,6 +58,12 @@ class Guided:
     def improvement(self) -> np.ndarray:
         """``1 - guided / baseline`` of the mean errors, by context length."""
         return 1 - self.errors["guided"].mean(1) / self.errors["baseline"].mean(1)
+
+    @property
+    def improvement_terms(self) -> np.ndarray:
+        """What each seed adds to its deviation, ``(contexts, seeds)``: seeds are paired over models and over contexts."""
+        rows = zip(self.errors["guided"], self.errors["baseline"], strict=True)
+        return np.array([-ratio_terms(guided, base) for guided, base in rows])
 
 
 def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> dict[str, Guided]:
@@ -110,11 +117,15 @@ def guided_records(reading: str, g: Guided) -> dict:
     key = f"9.5/{reading}"
     return {
         f"{key}/improvement": float(g.improvement[-1]),
-        f"{key}/improvement_t": float(paired_t(base[-1], guided[-1])),
+        f"{key}/improvement_se": float(standard_error(g.improvement_terms[-1])),
+        f"{key}/improvement_t": float(t_of_mean(base[-1] - guided[-1])),
         f"{key}/errors_z": z,
         f"{key}/improvement_growth": np.diff(g.improvement).tolist(),
+        f"{key}/improvement_growth_se": standard_error(np.diff(g.improvement_terms, axis=0)).tolist(),
         f"{key}/sink_rise": np.diff(g.sinks.mean(1)).tolist(),
+        f"{key}/sink_rise_se": standard_error(np.diff(g.sinks, axis=0)).tolist(),
         f"{key}/scale_rise": np.diff(g.scales.mean(1)).tolist(),
+        f"{key}/scale_rise_se": standard_error(np.diff(g.scales, axis=0)).tolist(),
         f"{key}/errors": [float(x) for x in (*base.mean(1), *guided.mean(1))],
         f"{key}/sinks": g.sinks.mean(1).tolist(),
         f"{key}/scales": g.scales.mean(1).tolist(),
@@ -155,7 +166,7 @@ def ablation_records(reading: str, errors: dict[int, dict[str, np.ndarray]]) -> 
     """
 
     def t(worse: str, better: str) -> list[float]:
-        return [float(paired_t(errors[d][worse], errors[d][better])) for d in DIMENSIONS]
+        return [float(t_of_mean(errors[d][worse] - errors[d][better])) for d in DIMENSIONS]
 
     sink = t("depth", "sink")
     others = [t(v, "full") for v in VARIANTS if v not in ("baseline", "full")]
@@ -200,6 +211,11 @@ class DepthGrid:
         base, depth = (errors[:, self.finite(setting)] for errors in self.pairs[setting])
         return depth.mean(1) / base.mean(1)
 
+    def ratio_error(self, setting: str, index: int) -> float:
+        """Standard error of :meth:`ratio` at a recorded index, seeds being paired; 0 where a single seed is left, as at the smoke profile."""
+        base, depth = (errors[index, self.finite(setting)] for errors in self.pairs[setting])
+        return ratio_error(depth, base) if len(base) > 1 else 0.0
+
 
 def depth_grid(studies: dict[int, Study], results: dict[int, Results]) -> DepthGrid:
     """All pairs of baseline and depth; studies and results by dimension."""
@@ -233,10 +249,13 @@ def depth_records(grid: DepthGrid) -> dict:
     final, first = ([float(grid.ratio(s)[i]) for s in learning] for i in (-1, early))
     return counts | {
         "q-depth/final_ratio": final,
+        "q-depth/final_ratio_se": [grid.ratio_error(s, -1) for s in learning],
         "q-depth/early_ratio": first,
+        "q-depth/early_ratio_se": [grid.ratio_error(s, early) for s in learning],
         "q-depth/final_hurt": sum(r > 1 for r in final),
         "q-depth/early_hurt": sum(r > 1 for r in first),
         "q-depth/share": float(np.mean([h.mean() for h in hurt])),  # settings alike, whatever their seeds
+        "q-depth/share_se": float(np.linalg.norm([share_error(h.sum(), len(h)) for h in hurt]) / len(hurt)),
         "q-depth/diverged": int(sum((~grid.finite(s)).sum() for s in learning)),
         "q-depth/pairs": sum(len(h) for h in hurt),
     }

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....statistics import t_of_mean
 from ....store import Results
 from ....training.study import Study
 from ..runs.studies import CONFIGURATIONS
 from .one_layer import common_error, final_errors, inside, rates_of
-from .testing import nearest_z, one_sample_t
+from .testing import nearest_z
 
 #: What the document prints: baseline, regularised.
 ROUND_1 = {
@@ -75,7 +76,7 @@ def diversity_records(runs: DiversityRuns) -> dict:
     for reading, stands in WIDE_READINGS.items():
         change = runs.improvement(stands)
         wide |= {
-            f"9.6/{reading}/t": one_sample_t(change).tolist(),
+            f"9.6/{reading}/t": t_of_mean(change).tolist(),
             f"9.6/{reading}/z": nearest_z(printed["wide_spectrum"], change),
             f"9.6/{reading}/base_z": _base_z(runs, "wide_spectrum", stands),
             f"9.6/{reading}/base": runs.base[stands].mean(1).tolist(),
@@ -83,12 +84,12 @@ def diversity_records(runs: DiversityRuns) -> dict:
     bases = [_base_z(runs, name, name) for name in CONFIGURATIONS]
     widest = min(wide[f"9.6/{reading}/base_z"] for reading in WIDE_READINGS)
     return wide | {
-        "9.6/round1_t": [float(t) for i in improvements.values() for t in one_sample_t(i)],
+        "9.6/round1_t": [float(t) for i in improvements.values() for t in t_of_mean(i)],
         "9.6/round1_z": [nearest_z(printed[name], i) for name, i in improvements.items()],
         "9.6/base_z": bases,
         "9.6/bases_off": sum(z > 2.8 for z in (*bases, widest)),
         "9.6/bases": [float(e) for name in CONFIGURATIONS for e in runs.base[name].mean(1)],
-        "9.6/round2_t": one_sample_t(second).tolist(),
+        "9.6/round2_t": t_of_mean(second).tolist(),
         "9.6/round2_mean": second.mean(1).tolist(),
         "9.6/round2_wins": (second > 0).mean(1).tolist(),
         "9.6/seeds": second.shape[1],
@@ -118,7 +119,7 @@ def diversity_rows(runs: DiversityRuns) -> list[dict[str, str]]:
                 "printed change": f"{100 * (1 - after / before):+.1f}",
                 "our change": ", ".join(
                     f"{m:+.1f} (t = {t:.1f})"
-                    for m, t in zip(improvement.mean(1), one_sample_t(improvement), strict=True)
+                    for m, t in zip(improvement.mean(1), t_of_mean(improvement), strict=True)
                 ),
             }
         )
@@ -140,8 +141,8 @@ def balanced_records(runs: dict[str, dict[str, np.ndarray]]) -> dict:
     errors = np.stack([base.mean(1), diverse.mean(1), oracle.mean(1)])
     low = runs["baseline"]["low"]
     return {
-        "9.6/round3_t": one_sample_t(100 * (1 - diverse / base)).tolist(),
-        "9.6/oracle_t": one_sample_t(100 * (oracle / base - 1)).tolist(),
+        "9.6/round3_t": t_of_mean(100 * (1 - diverse / base)).tolist(),
+        "9.6/oracle_t": t_of_mean(100 * (oracle / base - 1)).tolist(),
         "9.6/oracle_change": (100 * (oracle / base - 1)).mean(1).tolist(),
         "9.6/oracle_worst": [bool(w == 2) for w in errors.argmax(0)],
         "9.6/oracle_does": _word((oracle / base - 1).mean(1)),

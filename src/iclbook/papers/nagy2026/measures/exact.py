@@ -75,6 +75,7 @@ def generator_records() -> dict:
         "q-spectrum/tried": found["tried"],
         "q-spectrum/found": len(found["found"]),
         "q-spectrum/chance": found["chance"],
+        "q-spectrum/chance_se": found["chance_se"],
         "q-spectrum/recipe": str(recipe),
         "q-spectrum/smallest": float(eigenvalues[0]),
         "q-spectrum/largest": float(eigenvalues[-1]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....errors import UserError
+from ....statistics import bootstrap_error, standard_error
 from ....store import Results
 from ....training import Adam
 from ....training.study import Study
@@ -114,9 +115,13 @@ def mask_records(runs: MaskRuns) -> dict:
     near = int(z.argmin())
     printed = {mask: 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1) for mask in masked}
     spreads = {mask: runs.change(mask).std(1, ddof=1) for mask in masked}
-    worst = np.stack([runs.errors[mask].mean(1) for mask in MASK_ERRORS]).argmax(0)
+    by_seed = np.moveaxis(np.stack([runs.errors[mask] for mask in MASK_ERRORS]), -1, 0)
     return {f"9.1/{mask}_change": means[mask].tolist() for mask in masked} | {
-        "9.1/spectral_worst_share": float((worst == list(MASK_ERRORS).index("spectral")).mean()),
+        "9.1/spectral_change_se": standard_error(runs.change("spectral")).tolist(),
+        "9.1/random_change_se": standard_error(runs.change("random")).tolist(),
+        "9.1/redundant_change_se": standard_error(runs.change("redundant")).tolist(),
+        "9.1/spectral_worst_share": _spectral_worst(by_seed),
+        "9.1/spectral_worst_share_se": bootstrap_error(_spectral_worst, by_seed),
         "9.1/baseline_z": float(z[near]),
         "9.1/nearest": runs.settings[near],
         "9.1/baseline": float(base[near].mean()),
@@ -128,6 +133,11 @@ def mask_records(runs: MaskRuns) -> dict:
         **inside("q-unstated/masks", MASK_ERRORS["none"], base),
         "q-unstated/one_seed": [printed[m] / float(np.median(spreads[m])) for m in masked],
     }
+
+
+def _spectral_worst(errors: np.ndarray) -> float:
+    """Share of settings in which spectral masks have the largest mean of the errors ``(seeds, masks, settings)``, masks as in :data:`MASK_ERRORS`."""
+    return float((errors.mean(0).argmax(0) == list(MASK_ERRORS).index("spectral")).mean())
 
 
 def mask_rows(runs: MaskRuns) -> list[dict[str, str]]:
@@ -241,6 +251,7 @@ def dynamics_records(d: Dynamics, length: int = 16) -> dict:
         values[f"9.2/mse_{name}"] = float(d.at(d.error[near], step).mean())
         if step:
             values[f"9.2/slope/rho2_{name}"] = float(d.at(d.rho[near], step).mean())
+    values |= dynamics_errors(d, near)
     for importance, by_setting in d.alignment.items():
         late = [d.at(a, 18_000) for a in by_setting.values()]
         rise = [float((b - a[0]).mean()) for a, b in zip(by_setting.values(), late, strict=True)]
@@ -257,6 +268,34 @@ def dynamics_records(d: Dynamics, length: int = 16) -> dict:
     for name, array in last.items():
         values |= inside(f"q-unstated/{name}", PRINTED_DYNAMICS[name][-1], array)
     return values
+
+
+def dynamics_errors(d: Dynamics, near: str) -> dict:
+    """Standard errors beside the values of claim 9.2, at the setting ``near`` where one decides.
+
+    That of an error has two parts, over seeds and over the prompts that all seeds share. rho_2 is a slope over lengths of the same prompts and
+    the alignment is read off the weights: there it is over seeds alone.
+    """
+    common = d.best[1] / d.best[0]
+
+    def error(step: int) -> float:
+        seeds = d.at(d.error[near], step)
+        return float(np.hypot(standard_error(seeds), common * seeds.mean()))
+
+    def rises(importance: str) -> list[float]:
+        return [float(standard_error(d.at(a, 18_000) - a[0])) for a in d.alignment[importance].values()]
+
+    return {
+        "9.2/mse_0_se": error(DYNAMICS["0"]),
+        "9.2/mse_5k_se": error(DYNAMICS["5k"]),
+        "9.2/mse_10k_se": error(DYNAMICS["10k"]),
+        "9.2/mse_18k_se": error(DYNAMICS["18k"]),
+        "9.2/slope/rho2_5k_se": float(standard_error(d.at(d.rho[near], DYNAMICS["5k"]))),
+        "9.2/slope/rho2_10k_se": float(standard_error(d.at(d.rho[near], DYNAMICS["10k"]))),
+        "9.2/slope/rho2_18k_se": float(standard_error(d.at(d.rho[near], DYNAMICS["18k"]))),
+        "9.2/gain/alignment_rise_se": rises("gain"),
+        "9.2/key/alignment_rise_se": rises("key"),
+    }
 
 
 def gradual(d: Dynamics, alignment: np.ndarray) -> bool:

@@ -1,25 +1,8 @@
-"""Comparisons over seeds."""
+"""How far a printed number is from what the seeds give."""
 
 from __future__ import annotations
 
 import numpy as np
-
-
-def one_sample_t(differences: np.ndarray) -> np.ndarray:
-    """Student's t of the mean over the last axis against 0 (a paired test, given paired differences): ``(...)``."""
-    n = differences.shape[-1]
-    return differences.mean(-1) / (differences.std(-1, ddof=1) / np.sqrt(n))
-
-
-def paired_t(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Paired t of ``mean(first - second)`` over the last axis, whose entries are the same seeds in both: ``(...)``."""
-    return one_sample_t(first - second)
-
-
-def welch_t(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Welch's t of ``mean(first) - mean(second)`` over the last axes: ``(...)``."""
-    error = first.var(-1, ddof=1) / first.shape[-1] + second.var(-1, ddof=1) / second.shape[-1]
-    return (first.mean(-1) - second.mean(-1)) / np.sqrt(error)
 
 
 def z_of(printed: float, values: np.ndarray, common: float = 0.0) -> np.ndarray:

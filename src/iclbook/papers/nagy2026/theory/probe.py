@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from ....statistics import share_error
+
 #: What the document prints of the probe.
 PRINTED = {
     "largest": 108.0,
@@ -140,7 +142,8 @@ def search(other_seeds: int = 200) -> dict:
     """Recipes that give the printed spectrum at seed 42, and how often a search of this size finds one by chance.
 
     Returns:
-        ``tried``, ``found`` (recipes), ``nearest`` (recipe, its eigenvalues), ``chance`` (share of other seeds with a match).
+        ``tried``, ``found`` (recipes), ``nearest`` (recipe, its eigenvalues), ``chance`` (share of other seeds with a match) and its
+        standard error ``chance_se``.
     """
     every, eigenvalues = spectra(42)
     hits = matches(eigenvalues)
@@ -154,4 +157,5 @@ def search(other_seeds: int = 200) -> dict:
         "found": [recipe for recipe, hit in zip(every, hits, strict=True) if hit],
         "nearest": (every[nearest], eigenvalues[nearest]),
         "chance": float(np.mean(others)),
+        "chance_se": share_error(sum(others), len(others)),
     }

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....statistics import bootstrap_error, standard_error
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -127,25 +129,32 @@ def measure(
         ``limit_gap``: distance of 400 attention steps from ``w_p*`` (realisable and not), on the first :data:`LIMIT_SEEDS` data sets;
         ``amplified``: share of data sets with ``a_p >= mean x^2``; ``plain_residual``: median share of the squared plain softmax answers
         (queries of standard deviation 2) that no preconditioned step from 0 explains, whatever its step size: the best multiple of
-        :func:`preconditioned_answers`.
+        :func:`preconditioned_answers`; and the standard errors over data sets of those that another sample would change, ``bias_se``,
+        ``linear_outside_se`` and ``plain_residual_se``.
     """
+    found = _samples(n, noise, seeds, betas)
+    worst = {
+        "step_gap": max,
+        "realisable_gap": max,
+        "limit_gap": max,
+        "bias": np.median,
+        "plain_residual": np.median,
+    }
+    values = {name: float(worst.get(name, np.mean)(values)) for name, values in found.items()}
+    by_set = {name: np.reshape(found[name], (seeds, len(betas))) for name in ("bias", "plain_residual")}
+    return values | {
+        "bias_se": bootstrap_error(np.median, by_set["bias"]),
+        "linear_outside_se": float(standard_error(np.array(found["linear_outside"]))),
+        "plain_residual_se": bootstrap_error(np.median, by_set["plain_residual"]),
+    }
+
+
+def _samples(n: int, noise: float, seeds: int, betas: tuple[float, ...]) -> dict[str, list[float]]:
+    """What :func:`measure` sums up: for each data set, and in turn for each inverse temperature where that matters."""
     rng = np.random.default_rng(1)
     followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
-    found: dict[str, list[float]] = {
-        k: []
-        for k in [
-            "step_gap",
-            "inside",
-            "linear_outside",
-            "faster",
-            "slower_at_newton",
-            "realisable_gap",
-            "bias",
-            "limit_gap",
-            "amplified",
-            "plain_residual",
-        ]
-    }
+    names = "step_gap inside linear_outside faster slower_at_newton realisable_gap bias limit_gap amplified plain_residual"
+    found: dict[str, list[float]] = {name: [] for name in names.split()}
     for seed in range(seeds):
         on, off = examples(n, 0.0, seed, 0.7), examples(n, noise, seed, 0.7)
         queries = 2 * rng.standard_normal(50)
@@ -173,11 +182,4 @@ def measure(
     ends = descend(together, np.array(etas), np.array(temperatures), 400)[-1]
     limits = [reweighted_optimum(data, beta) for data, _, beta in followed]
     found["limit_gap"] = np.abs(ends - limits).tolist()
-    worst = {
-        "step_gap": max,
-        "realisable_gap": max,
-        "limit_gap": max,
-        "bias": np.median,
-        "plain_residual": np.median,
-    }
-    return {name: float(worst.get(name, np.mean)(values)) for name, values in found.items()}
+    return found

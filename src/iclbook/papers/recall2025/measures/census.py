@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....statistics import bootstrap_error, clustered_share_error, ratio_terms, standard_error
 from .. import theory
 from .first_jump import R
 from .stages import HEADS, ORDER, Values, activations, experiment
@@ -19,7 +20,8 @@ def census(
 
     Returns:
         each (ratios, beta_scales): ``pairs``, the share of pairs of heads in which the larger beta is active first, among pairs of which one becomes
-        active before the other (chance 1/2; heads active from the start decide nothing); ``finished``, the share of runs with all heads active.
+        active before the other (chance 1/2; heads active from the start decide nothing); ``finished``, the share of runs with all heads active;
+        each (ratios, beta_scales, runs): ``larger``, the pairs of a run in which the larger beta is first, and ``decided``, those that count.
     """
     pop, shape = experiment(), (len(ratios), len(beta_scales))
     rng = np.random.default_rng(seed)
@@ -33,14 +35,17 @@ def census(
     times = activations(pop, np.concatenate(starts), np.concatenate(until), rtol=1e-4, atol=1e-7)
     times = times.reshape(-1, runs, HEADS)
     times = np.take_along_axis(times, np.argsort(-size, -1)[None], -1)  # heads by falling beta
-    larger = second = np.zeros(len(times))
+    larger = second = np.zeros((len(times), runs))
     for i in range(HEADS):
         for j in range(i + 1, HEADS):
-            larger = larger + (times[..., i] < times[..., j]).sum(-1)
-            second = second + (times[..., j] < times[..., i]).sum(-1)
+            larger = larger + (times[..., i] < times[..., j])
+            second = second + (times[..., j] < times[..., i])
+    decided = larger + second
     return {
-        "pairs": (larger / np.maximum(larger + second, 1)).reshape(shape),
+        "pairs": (larger.sum(-1) / np.maximum(decided.sum(-1), 1)).reshape(shape),
         "finished": np.isfinite(times).all(-1).mean(-1).reshape(shape),
+        "larger": larger.reshape(*shape, runs),
+        "decided": decided.reshape(*shape, runs),
     }
 
 
@@ -60,4 +65,35 @@ def census_values(
         "census/ratio_10": pairs[10.0].tolist(),
         "census/spread": [float(np.ptp(pairs[r])) for r in ratios if 0 < r <= 1],
         "census/finished": float(shares["finished"][-1].min()),
+        **census_errors(shares, beta_scales, ratios),
+    }
+
+
+def census_errors(
+    shares: dict[str, np.ndarray], beta_scales: tuple[float, ...], ratios: tuple[float, ...]
+) -> Values:
+    """Standard errors over runs beside what :func:`census_values` records; the cells of one run use the same normals, so differences are paired."""
+    counts = {
+        ratio: (larger, decided)  # each (beta_scales, runs)
+        for ratio, larger, decided in zip(ratios, shares["larger"], shares["decided"], strict=True)
+    }
+
+    def each_scale(ratio: float) -> list[float]:
+        return [clustered_share_error(*cell) for cell in zip(*counts[ratio], strict=True)]
+
+    def spread(runs: np.ndarray) -> float:  # (runs, 2, beta_scales)
+        return float(np.ptp(runs[:, 0].sum(0) / runs[:, 1].sum(0)))
+
+    small, large = np.argmin(beta_scales), np.argmax(beta_scales)
+    joint = [ratio_terms(larger, decided) for larger, decided in zip(*counts[1.0], strict=True)]
+    return {
+        "census/joint_small_se": each_scale(1.0)[small],
+        "census/joint_fall_se": float(standard_error(joint[small] - joint[large])),
+        "census/w0_se": each_scale(0.0),
+        "census/ratio_003_se": each_scale(0.03),
+        "census/ratio_01_se": each_scale(0.1),
+        "census/ratio_10_se": each_scale(10.0),
+        "census/spread_se": [
+            bootstrap_error(spread, np.moveaxis(np.array(counts[r]), -1, 0)) for r in ratios if 0 < r <= 1
+        ],
     }

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 
+from ....statistics import clustered_share_error
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
 from ....training.passages import first_passages
@@ -159,21 +160,28 @@ def orders_follow(pop: Population, scale: float = 0.02) -> int:
 
 
 def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
-    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both."""
+    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both.
+
+    The pairs of a run are not independent: the standard error is over runs.
+    """
     rng = np.random.default_rng(seed)
     both = {loss: experiment(loss) for loss in ("dp", "ce")}
     betas = beta_scale * np.abs(rng.normal(size=(runs, HEADS)))
     starts = both["dp"].join(beta_scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
     until = 20 * theory.jump_limit(ORDER, R) / beta_scale
     times = {loss: activations(pop, starts, until, 1e-4, 1e-8) for loss, pop in both.items()}
-    same = decided = 0
+    same, decided = np.zeros(runs), np.zeros(runs)
     for i in range(HEADS):
         for j in range(i):
             first = [_first(t[:, i], t[:, j]) for t in times.values()]
             known = (first[0] != 0) & (first[1] != 0)
-            same += int((first[0] == first[1])[known].sum())
-            decided += int(known.sum())
-    return {"losses/random_pairs": same / decided, "losses/random_decided": decided}
+            same += (first[0] == first[1]) & known
+            decided += known
+    return {
+        "losses/random_pairs": float(same.sum() / decided.sum()),
+        "losses/random_pairs_se": clustered_share_error(same, decided),
+        "losses/random_decided": int(decided.sum()),
+    }
 
 
 def _first(x: np.ndarray, y: np.ndarray) -> np.ndarray:
