@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import stats
 
 from .errors import UserError
 
 Array = np.ndarray
+#: Samples of the replicates that a bootstrap draws.
+RESAMPLES = 400
 
 
 class Interval(NamedTuple):
@@ -20,8 +24,8 @@ class Interval(NamedTuple):
     high: float
 
 
-def _replicates(values: Array, least: int = 2) -> Array:
-    values = np.asarray(values, dtype=float)
+def _replicates(values: Array, least: int = 2, dtype: DTypeLike = float) -> Array:
+    values = np.asarray(values, dtype=dtype)
     if values.shape[-1] < least:
         raise UserError(
             f"{values.shape[-1]} replicates have no spread", f"Give {least} or more along the last axis."
@@ -65,16 +69,41 @@ def ratio_error(above: Array, below: Array) -> float:
     return float(standard_error(above - ratio * below) / abs(below.mean()))
 
 
-def interval(differences: Array, level: float = 0.95) -> Interval:
+def bootstrap_error(statistic: Callable[[Array], float], values: Array) -> float:
+    """Standard error of a statistic of replicates ``(n, ...)``, such as a median or an extreme: its standard deviation over :data:`RESAMPLES` samples
+    of the replicates with replacement (fixed random numbers). A single replicate has an error of 0, for want of a better one.
+
+    Raises:
+        UserError: no replicate.
+    """
+    values = np.asarray(values)
+    n = len(values)
+    if n < 1:
+        raise UserError("0 replicates have no spread", "Give one or more along the first axis.")
+    rng = np.random.default_rng(0)
+    drawn = np.array([statistic(values[rng.integers(n, size=n)]) for _ in range(RESAMPLES)])
+    return float((drawn - drawn[0]).std(ddof=1))  # exactly 0 where all are equal
+
+
+def interval(
+    differences: Array, level: float = 0.95, *, half_width: float | None = None, dtype: DTypeLike = float
+) -> Interval:
     """Mean of replicates ``(n,)``, such as paired differences, and the ends of its confidence interval by Student's t.
+
+    Args:
+        level: chance that it covers.
+        half_width: in standard errors, instead of Student's quantile: 1.96 where replicates are many.
+        dtype: precision of the sums.
 
     Raises:
         UserError: fewer than two replicates.
     """
-    values = _replicates(differences)
-    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1) * standard_error(values))
+    values = _replicates(differences, dtype=dtype)
+    if half_width is None:
+        half_width = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
+    half = half_width * float(values.std(ddof=1)) / np.sqrt(len(values))
     mean = float(values.mean())
-    return Interval(mean, mean - half, mean + half)
+    return Interval(mean, float(mean - half), float(mean + half))
 
 
 def t_of_mean(differences: Array) -> Array:
