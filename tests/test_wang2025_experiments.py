@@ -155,13 +155,6 @@ def test_errors_are_those_of_paired_runs():
     assert learned.t_of_runs(np.array([0.1, 0.1])) == learned.t_of_runs(np.array([0.1])) == 0
 
 
-def test_error_of_a_number_of_contexts_is_that_of_the_runs():
-    steady, L = np.array([[1.5] * 4, [1.0] * 4, [1.0] * 4]), (10, 20, 40)
-    assert learned.reach_error(L, steady, steady + 0.04) == 0, "no sample of such runs moves either"
-    tf = steady + np.array([0.0, 0.0, 0.0, 0.3])  # some samples never come within reach
-    assert learned.reach_error(L, steady, tf) > 10
-
-
 def test_every_seeds_numbers_have_the_spread_of_seeds_as_error():
     arrays, _ = learned_matrices(0.01)
     other, _ = learned_matrices(0.01)

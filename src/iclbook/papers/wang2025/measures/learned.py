@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ....statistics import Interval, bootstrap_error, interval, standard_error, t_of_mean
+from ....statistics import Interval, interval, standard_error, t_of_mean
 from ....store import Results
 from ..runs.specs import Scores, scores
 from ..runs.studies import SIZES
@@ -132,26 +132,11 @@ def figure3(sweep: Sweep) -> dict[str, Any]:
         target = sweep.nll[gd][-1].mean()
         values[f"fig3/{key}_reach"] = reached(sweep.L, sweep.nll[gd], target)
         values[f"fig3/{key}_reach_tf"] = reached(sweep.L, sweep.nll[tf], target)
-        values[f"fig3/{key}_reach_se"] = reach_error(sweep.L, sweep.nll[gd], sweep.nll[tf])
     softmax, linear = (sweep.accuracy[f"GD {kind}"][-1] for kind in ("softmax", "linear"))
     values["fig3/linear_accuracy"] = float(linear.mean())
     values["fig3/linear_behind"] = float(softmax.mean() - linear.mean())
     values["fig3/linear_behind_se"] = error_of_runs(softmax - linear)
     return values
-
-
-def reach_error(L: tuple[int, ...], gd: np.ndarray, tf: np.ndarray) -> float:
-    """Bootstrap error over runs of the difference of :func:`reached` between GD and Trained TF, ``(len(L), R)`` each; contexts.
-
-    0 where no sample of the runs moves either to another point of the grid; a number of contexts that was not tried counts as twice the largest.
-    """
-
-    def difference(runs: np.ndarray) -> float:
-        target = runs[:, 0, -1].mean()
-        first, second = (min(reached(L, runs[:, m].T, target), 2 * L[-1]) for m in (0, 1))
-        return float(first - second)
-
-    return bootstrap_error(difference, np.stack([gd.T, tf.T], 1))  # (R, 2, len(L))
 
 
 def wide_pair(get: Get) -> dict[str, Any]:
