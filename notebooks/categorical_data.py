@@ -279,6 +279,7 @@ by_kernel = square.compare(get)
 fig = draw.accuracy_courses(by_kernel, bound)
 plt.show()
 record.all(square.figure8(by_kernel, bound))
+record("fig8/bound_se", bounds.bound_error(Quadrants(N=1), 8192))
 record.verdict("wang2025/fig8")
 
 # %% [markdown]

@@ -14,6 +14,7 @@ from iclbook.papers.agarwal2025.measures import exact, statements, toy
 from iclbook.papers.agarwal2025.measures.cases import random_case, relative
 from iclbook.papers.agarwal2025.theory import causal, updates
 from iclbook.papers.agarwal2025.theory import gradients as closed
+from iclbook.statistics import bootstrap_error, share_error
 from iclbook.tasks.random_targets import RandomTargets
 
 LEDGER = ledger("agarwal2025")
@@ -183,7 +184,9 @@ def test_verdict_fails_when_every_statement_of_the_document_does():
     """Nothing that holds by construction is left to turn such a verdict into "partly"."""
     for claim in ("signs", "fig1", "fig2-3", "fig4", "q-prose-values", "q-prose-estep", "q-prose-advantage"):
         entry = LEDGER.claim(f"agarwal2025/{claim}")
-        word = verdict(entry, {p.key: Record.make(p.key, 0.0) for p in entry.parts}, "paper").word
+        word = verdict(
+            entry, {key: Record.make(key, 0.0) for p in entry.parts for key in p.keys}, "paper"
+        ).word
         assert word in {"not reproduced", "inconsistent"}, claim
 
 
@@ -218,6 +221,25 @@ def test_toy_step_is_plain_gradient_descent():
     for name, g in zip(w._fields, grads, strict=False):
         expected = getattr(w, name).detach() - 0.1 * g
         assert relative(getattr(run.weights[1], name)[0], expected) < 1e-12
+
+
+def test_errors_of_toy_shares_and_medians():
+    """Shares by Agresti and Coull, never 0; medians and the smallest scale by resampling seeds."""
+    seeds = 40
+    sharp = np.zeros((seeds, len(toy.SCALES), len(toy.RATES)), bool)
+    sharp[:, 3:] = True
+    assert toy.smallest_scale(sharp.mean(0)) == toy.SCALES[3]
+    assert toy.scale_error(sharp) == 0, "every seed has the same smallest scale"
+    sharp[:, 2, 0] = np.arange(seeds) % 2  # half of the seeds: another sample may fall below
+    assert toy.smallest_scale(sharp.mean(0)) == toy.SCALES[2]
+    assert toy.scale_error(sharp) == pytest.approx((toy.SCALES[3] - toy.SCALES[2]) / 2, rel=0.05)
+    run = toy.train(range(30), 0.4, 0.1)
+    found = toy.gains(run) | toy.motion_values(run, 200) | toy.one_step_values(run, 0, 50, 0.1)
+    assert found["fig4/smooth_se"] == share_error(round(30 * found["fig4/smooth"]), 30)
+    assert found["fig1/loss_own_se"] == share_error(round(30 * found["fig1/loss_own"]), 30)
+    assert found["fig5/pc1_se"] > bootstrap_error(np.median, toy.first_shares(run)), "the null varies too"
+    named = {p.error for c in ("fig1", "fig4", "fig5") for p in LEDGER.claim(f"agarwal2025/{c}").parts}
+    assert {key for key in named if not key.endswith("_slow")} <= set(found)
 
 
 def test_chosen_setting_starts_near_uniform():

@@ -46,6 +46,7 @@ HOLDS = {
     "tunnel/keys/p": [1e-4, 1e-4],
     **{f"tunnel/{part}/pc1": [0.87, 0.87] for part in ("value", "output")},
     **{f"tunnel/{part}/r": [0.95, 0.95] for part in ("value", "output")},
+    **{p.error: 0.0 for p in LEDGER.claim("agarwal2025/wind-tunnel").parts if p.error},
 }
 
 
@@ -80,6 +81,8 @@ def test_right_filter_keeps_the_claims_green():
     assert failing("q-lstm-baseline", found) == {"lstm_baseline/uniform"}  # the printed error is no better
     assert failing("q-lstm-baseline", found | {"lstm_baseline/uniform": [0.5, 0.5]}) == set()
     assert max(found["lstm_baseline/memoryless"]) < 0.208
+    more = records.lstm_baseline_records(16_000)["lstm_baseline/uniform_se"]
+    assert np.array(found["lstm_baseline/uniform_se"]) / more == pytest.approx([2**0.5] * 2, rel=0.03)
 
 
 @pytest.mark.parametrize("wrong", ["transposed", "without transport"])
@@ -133,6 +136,14 @@ def test_smoke_runs_give_every_record(smoke):
     for key in values:
         LEDGER.require_key(key)
     assert values["tunnel/seeds"] == 2
+    own = records.error(results["tunnel_hmm"], "ssm")
+    assert values["tunnel/hmm/ssm_se"] == pytest.approx(abs(own[0] - own[1]) / 2)  # sd / sqrt(2) of two
+    ratio = (
+        values["tunnel/bijection/prior_over_transformer_se"]
+        / values["tunnel/bijection/prior_over_transformer"]
+    )
+    below = records.error(results["tunnel_bijection"], "transformer")
+    assert ratio == pytest.approx(abs(below[0] - below[1]) / 2 / below.mean(), rel=1e-5)
     for model in records.MODELS:  # sixty steps are enough to beat an answer that ignores the input
         assert values[f"tunnel/bijection/{model}"] < values["tunnel/bijection/prior"]
     width = studies["tunnel_hmm"].groups[0].model(**dict(studies["tunnel_hmm"].groups[0].kwargs)).width

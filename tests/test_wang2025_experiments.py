@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_wang2025_construction import GREEN, RED, failing, judge
+from test_wang2025_construction import GREEN, LEDGER, RED, failing, judge
 
 from iclbook.models.trained_tf import TrainedStep
-from iclbook.papers.wang2025.measures import learned, square
-from iclbook.papers.wang2025.runs.specs import scores, stopped_parameters
+from iclbook.papers.wang2025.measures import bounds, erasure, learned, square
+from iclbook.papers.wang2025.runs.specs import Scores, scores, stopped_parameters
 from iclbook.papers.wang2025.runs.studies import SIZES, studies
+from iclbook.statistics import share_error
 from iclbook.store import Results
 from iclbook.tasks.categorical import Quadrants
 from iclbook.training.study import pack
@@ -136,11 +137,74 @@ def test_figure_10_on_constructed_matrices(noise, transpose, green):
 
 def test_a_paired_interval_covers_and_one_run_has_none():
     rng = np.random.default_rng(0)
-    ends = np.array([learned.interval(rng.standard_normal(5) + 0.3) for _ in range(2000)])
-    assert 0.93 < ((ends[:, 0] <= 0.3) & (ends[:, 1] >= 0.3)).mean() < 0.97
-    low, high = learned.interval(np.array([0.2]))
+    ends = np.array([learned.interval_of_runs(rng.standard_normal(5) + 0.3) for _ in range(2000)])
+    assert 0.93 < ((ends[:, 1] <= 0.3) & (ends[:, 2] >= 0.3)).mean() < 0.97
+    _, low, high = learned.interval_of_runs(np.array([0.2]))
     assert low < -1e5
     assert high > 1e5
+
+
+def test_errors_are_those_of_paired_runs():
+    """Runs of known values: two models that differ by 0.1, 0.2 and 0.3, whatever the runs have in common."""
+    common, gap = np.array([0.0, 5.0, 9.0]), np.array([0.1, 0.2, 0.3])
+    assert learned.error_of_runs(common + gap - common) == pytest.approx(0.1 / np.sqrt(3))
+    assert learned.error_of_runs(np.array([0.4])) == 0, "the smoke profile has a single run of costly models"
+    found = learned.paired("x", gap, "se", "t", "low")
+    assert found["x_t"] == pytest.approx(0.2 / found["x_se"])
+    assert found["x"] - found["x_low"] == pytest.approx(4.302653 * found["x_se"])
+    assert learned.t_of_runs(np.array([0.1, 0.1])) == learned.t_of_runs(np.array([0.1])) == 0
+
+
+def test_every_seeds_numbers_have_the_spread_of_seeds_as_error():
+    arrays, _ = learned_matrices(0.01)
+    other, _ = learned_matrices(0.01)
+    values, found = square.figures10_11(
+        lambda study: (
+            results(softmax=arrays)
+            if study == "quad_tf"
+            else results(true=other, glorot=other, true_glorot=other)
+        ),
+        "paper",
+    )
+    assert values["fig10/code_Q_se"] == pytest.approx(np.std(values["fig10/code_Q"], ddof=1))
+    alike = dict.fromkeys(found, found["code"])
+    assert square.spreads_over_seeds(values, alike)["q-ed-gauge/learned_spread_se"] == 0, "paired by seed"
+    named = {
+        p.error for c in ("fig10-11", "q-ed-gauge", "q-ed-init") for p in LEDGER.claim(f"wang2025/{c}").parts
+    }
+    assert named <= set(values)
+
+
+def test_errors_of_maps_and_kernels_are_those_of_the_runs():
+    def by(accuracy: dict[str, list[float]]) -> dict[str, Scores]:
+        arrays = {m: np.array([a, a]) for m, a in accuracy.items()}
+        best = np.zeros(2, int)
+        return {m: Scores(np.arange(2), a, a, best) for m, a in arrays.items()}
+
+    same = {"GD": [0.5, 0.7], "TF": [0.5, 0.6]}
+    found = {k: by(same) for k in ("rbf", "softmax", "laplacian")}
+    found |= {
+        "exponential": by({"GD": [0.4, 0.6], "TF": [0.4, 0.4]}),
+        "linear": by({"GD": [0.1, 0.1], "TF": [0.1, 0.1]}),
+    }
+    values = square.figure8(found, 0.55)
+    assert values["fig8/gaps_se"] == pytest.approx(
+        [0.05, 0.05, 0.1, 0.05], abs=1e-12
+    )  # in the order of the kernels
+    assert values["fig8/exponential_behind_se"] == pytest.approx(0, abs=1e-12), "0.1 in both runs"
+    assert values["fig8/linear_behind_se"] == pytest.approx(0.1)
+
+
+def test_errors_over_draws_and_contexts():
+    values, samples = bounds.records(8, 64)
+    q = samples["quadrants"][:, 0]
+    assert values["we-draw/share_below_se"] == share_error(int((q < 0.6).sum()), 8)
+    assert values["q-kernel/normal_squared_possible_se"] > 0, "a share is never certain"
+    assert 0 < values["we-draw/quadrants_sd_se"] < values["we-draw/quadrants_sd"]
+    few, many = (bounds.bound_error(Quadrants(N=1), n) for n in (2000, 8000))
+    assert few / many == pytest.approx(2, rel=0.05)
+    drifts = [erasure.drift_records(3, n)["deep-erasure/quadrants_se"][0] for n in (64, 256)]
+    assert drifts[0] / drifts[1] == pytest.approx(2, rel=0.2)
 
 
 def test_one_more_draw_is_rejected_as_often_as_it_says():

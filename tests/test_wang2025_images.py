@@ -23,6 +23,7 @@ from iclbook.papers.wang2025.measures import image_records, probing
 from iclbook.papers.wang2025.runs import contexts, image_kernels, images, networks
 from iclbook.papers.wang2025.runs.images import GlyphEpisodes, ImageContexts, TableEpisodes, image_study
 from iclbook.papers.wang2025.runs.networks import Network, network_study, train_network, weights
+from iclbook.statistics import interval
 from iclbook.store import Results
 from iclbook.tasks import glyphs
 from iclbook.tasks.few_shot import FewShot
@@ -497,7 +498,7 @@ def test_records_answer_every_rule_of_the_ledger(measured):
     found = records(every, results)
     for claim in ("fig5-right", "fig6", "q-unseen", "q-query-label"):
         for part in ledger("wang2025").claim(f"wang2025/{claim}").parts:
-            assert part.key in found, part.key
+            assert set(part.keys) <= set(found), part.key
     assert found["images/last/constant"] == 1
     assert found["images/setting"] is False, "this is not the document's setting, and the check can tell"
 
@@ -506,9 +507,25 @@ def test_differences_are_paired_and_their_intervals_cover():
     rng = np.random.default_rng(0)
     covered = 0
     for _ in range(400):
-        _, low, high = image_records.interval((rng.random(300) < 0.3).astype(float))
+        _, low, high = interval((rng.random(300) < 0.3).astype(float), half_width=image_records.Z)
         covered += low <= 0.3 <= high
     assert 0.92 < covered / 400 < 0.98
+
+
+def test_errors_are_those_of_the_episodes(measured):
+    """The stated intervals are 1.96 of the recorded errors wide; that of a ratio is the delta method's."""
+    every, results = measured
+    found = records(every, results)
+    base = "images/softmax/tuned"
+    width = found[f"{base}/accuracy2_high"] - found[f"{base}/accuracy2_low"]
+    assert found[f"{base}/accuracy2_se"] == pytest.approx(width / 2 / 1.96)
+    nll, probe = (
+        image_records.per_episode(image_records.unseen(results), w)
+        for w in ("blocks2/nll", "probe/tuned_nll")
+    )
+    ratio = found[f"{base}/nll2_ratio"]
+    expected = np.sqrt((nll - ratio * probe).var(ddof=1) / len(nll)) / probe.mean()
+    assert found[f"{base}/nll2_ratio_se"] == pytest.approx(expected)
 
 
 def records(every, results) -> dict:
@@ -542,7 +559,8 @@ PERFECT = {
     for probe in ("tuned", "coded")
     for key, value in {
         "accuracy1_high": -0.01, "accuracy1": -0.02, "nll1_low": 0.05, "accuracy2": 0.001, "accuracy3": 0.002,
-        "nll2_ratio": 1.02, "nll3_ratio": 0.99,
+        "nll2_ratio": 1.02, "nll3_ratio": 0.99, "accuracy1_se": 0.0, "accuracy2_se": 0.0, "accuracy3_se": 0.0, "nll2_ratio_se": 0.0,
+        "nll3_ratio_se": 0.0,
     }.items()
 }  # fmt: skip
 
@@ -583,7 +601,7 @@ def test_a_wrong_sign_of_the_step_turns_figure_6_red():
         for hits, parameters in ((right, p), (wrong, flipped)):
             answer = images.model_log_probability(study.groups[2], parameters, cached)
             hits.append(probing.scores(answer, target)[0])
-    good, bad = (image_records.interval(np.mean(h, axis=0))[1] for h in (right, wrong))
+    good, bad = (interval(np.mean(h, axis=0)).low for h in (right, wrong))
     rest = {"images/shuffled_low": 0.19, "images/shuffled_high": 0.21}
     off = {"images/shuffled_low": 0.21, "images/shuffled_high": 0.23, "images/unseen_low": good}
     assert failing("fig6", off) == {"images/shuffled_low"}

@@ -55,7 +55,7 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
     return (find_root() if root is None else root) / "results" / paper / check_profile(profile)
 
 
-def provenance(config: str, source: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
+def provenance(config: Any, source: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
     """What a result file must say of itself; ``source`` is the digest of the code that made it."""
     try:
         commit = subprocess.run(
@@ -117,7 +117,7 @@ def save(
             write_whole(file, buffer.getvalue())
         kept = {"states": sums[STATES]} if states else {}
         named = {group: checksum for group, checksum in sums.items() if group != STATES}
-        write_whole(path, (json.dumps({**about, **kept, "files": named}, indent=1) + "\n").encode())
+        write_whole(path, _text({**about, **kept, "files": named}))
     except UserError:
         for file in new:
             with suppress(OSError):
@@ -143,6 +143,12 @@ def load_states(paper: str, profile: str, study: str, root: Path | None = None) 
 
 def _name(group: str, checksum: str) -> str:
     return f"{group}.{checksum[:8]}.npz"
+
+
+def _text(about: Mapping[str, Any]) -> bytes:
+    """Provenance as JSON: a line for each entry, the configuration on one."""
+    text = json.dumps({**about, "config": None}, indent=1)
+    return (text.replace('"config": null', f'"config": {json.dumps(about.get("config"))}', 1) + "\n").encode()
 
 
 def _tidy(base: Path, study: str, kept: set[str]) -> None:
@@ -206,7 +212,7 @@ def load(
     paper: str,
     profile: str,
     study: str,
-    config: str | None = None,
+    config: Any = None,
     source: str | None = None,
     root: Path | None = None,
     may_diverge: Iterable[str] | None = None,
@@ -272,4 +278,4 @@ def restamp(
     about = read_provenance(paper, profile, study, root) | {"source": source}
     if verified:
         about["verified"] = verified
-    write_whole(folder(paper, profile, root) / f"{study}.json", (json.dumps(about, indent=1) + "\n").encode())
+    write_whole(folder(paper, profile, root) / f"{study}.json", _text(about))

@@ -12,6 +12,7 @@ import torch
 from scipy import stats
 
 from ....random import generator
+from ....statistics import bootstrap_error, interval, ratio_error, share_error, standard_error
 from ....store import Results
 from ....tasks.sticky_chain import LEAVING, StickyChain
 from ....training.study import Study
@@ -112,6 +113,7 @@ def table(em: Curves, sgd: Curves, paper_seeds: Iterable[int]) -> dict[str, floa
     five = tuple(s for s in paper_seeds if s in em.seeds)
     found = {"steps": float(steps.mean()), "steps_sd": float(steps.std(ddof=1))}
     found["speedup"], found["seeds"] = float(sgd.steps[-1] / steps.mean()), len(em.seeds)
+    found["speedup_se"] = ratio_error(np.full(len(steps), sgd.steps[-1]), steps)
     found["p"] = float(stats.ttest_rel(em.only(five)["nll"][-1], sgd.only(five)["nll"][-1]).pvalue)
     for metric, name in METRICS.items():
         for arm, curve in (("em", em), ("sgd", sgd)):
@@ -126,7 +128,7 @@ def table_values(label: str, chain: StickyChain, found: dict[str, float]) -> dic
     printed = {f"{m}_{a}": PRINTED[m][a][1] for m in METRICS for a in ("em", "sgd")} | {
         "steps": PRINTED_STEPS[1]
     }
-    values = {f"table1/{label}/{key}": found[key] for key in [*names, "speedup", "p"]}
+    values = {f"table1/{label}/{key}": found[key] for key in [*names, "speedup", "speedup_se", "p"]}
     for key in names:
         values[f"table1/{label}/{key}_width"] = welch(printed[key], found[f"{key}_sd"], int(found["seeds"]))
     return values | {f"table1/{label}/minimum": chain.entropy_rate}
@@ -138,26 +140,33 @@ def welch(printed: float, own: float, seeds: int) -> float:
 
 
 def unit_values(found: dict[str, float]) -> dict[str, float]:
-    """Section 7.2's "bits"."""
+    """Section 7.2's "bits", and the standard errors of SGD's entropy and loss by themselves (Table 1's widths hold the printed spread too)."""
+    root = math.sqrt(found["seeds"])
     return {
         "units/rate_bits": StickyChain("code").entropy_rate / math.log(2),
         "units/sgd_bits": found["entropy_sgd"] / math.log(2),
+        "units/sgd_bits_se": found["entropy_sgd_sd"] / root / math.log(2),
+        "table1/code/loss_sgd_se": found["loss_sgd_sd"] / root,
     }
 
 
 def curve_values(pairs: Mapping[str, tuple[Curves, Curves]], after: int) -> dict[str, float]:
     """Figures 6 to 8: share of seeds in which the EM-like schedule is ahead, the lesser of the chains."""
-    loss, entropy, accuracy = [], [], []
+    ahead: dict[str, list[np.ndarray]] = {"fig6-8/loss": [], "fig6-8/entropy": [], "fig6-8/accuracy": []}
     for em, sgd in pairs.values():
         late = em.steps >= after
-        loss.append((em["nll"][late] < sgd["nll"][late]).all(0).mean())
-        entropy.append((em["entropy"][-1] < sgd["entropy"][-1]).mean())
-        accuracy.append((em["accuracy"][-1] > sgd["accuracy"][-1]).mean())
-    return {
-        "fig6-8/loss": float(min(loss)),
-        "fig6-8/entropy": float(min(entropy)),
-        "fig6-8/accuracy": float(min(accuracy)),
-    }
+        ahead["fig6-8/loss"].append((em["nll"][late] < sgd["nll"][late]).all(0))
+        ahead["fig6-8/entropy"].append(em["entropy"][-1] < sgd["entropy"][-1])
+        ahead["fig6-8/accuracy"].append(em["accuracy"][-1] > sgd["accuracy"][-1])
+    found = {key: float(min(seeds.mean() for seeds in chains)) for key, chains in ahead.items()}
+    return found | {f"{key}_se": least_share_error(chains) for key, chains in ahead.items()}
+
+
+def least_share_error(chains: Iterable[np.ndarray]) -> float:
+    """Standard error of the least of several shares of runs; of equal ones the largest error."""
+    chains = list(chains)
+    least = min(runs.mean() for runs in chains)
+    return max(share_error(int(runs.sum()), len(runs)) for runs in chains if runs.mean() == least)
 
 
 def learned(em: Curves, sgd: Curves, chain: StickyChain, floor: float) -> dict[str, float]:
@@ -244,7 +253,12 @@ def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
 
 def floor_values(chain: StickyChain, sequences: int) -> dict[str, float]:
     """The Bayes floor's claims."""
-    return {"floor/brute": filter_error(), "floor/excess": float(np.mean(floor_excess(chain, sequences)))}
+    excess = floor_excess(chain, sequences)
+    return {
+        "floor/brute": filter_error(),
+        "floor/excess": float(np.mean(excess)),
+        "floor/excess_se": float(standard_error(excess)),
+    }
 
 
 # -- the fair trial -------------------------------------------------------------------------------------------------------
@@ -259,23 +273,24 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
     for name in ("uniform0.1", "o10", "qk10", "adam0.001"):
         difference = end - others[name]["nll"][-1]
         found[f"fair/vs_{name}"] = float(difference.mean())
-        found[f"fair/interval_{name}"] = paired_interval(difference)
+        found[f"fair/interval_{name}"] = _ends(difference)
     level = sgd["nll"][-1]
     pace = {rate: steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)}
     found["fair/flow_law"] = [float(p / (sgd.steps[-1] * 0.01)) for p in pace.values()]
-    found["fair/equal_rate"] = float(0.01 * sgd.steps[-1] / steps_to(em, level).mean())
+    steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
+    found["fair/equal_rate"] = float(last / steps.mean())
+    found["fair/equal_rate_se"] = ratio_error(np.full(len(steps), last), steps)
     turns = others["alternating"]
     half = int(np.argmin(np.abs(turns.steps - turns.steps[-1] / 2)))
-    found["manual/below_sgd"] = paired_interval(turns["nll"][-1] - level)
-    found["manual/matched"] = paired_interval(turns["nll"][half] - level)
+    found["manual/below_sgd"] = _ends(turns["nll"][-1] - level)
+    found["manual/matched"] = _ends(turns["nll"][half] - level)
     found["manual/difference"] = float((turns["nll"][-1] - end).mean())
     return found
 
 
-def paired_interval(difference: np.ndarray) -> list[float]:
-    """95 % interval (Student's t) of a mean difference paired by seed, ``[low, high]``."""
-    half = stats.t.ppf(0.975, len(difference) - 1) * difference.std(ddof=1) / math.sqrt(len(difference))
-    return [float(difference.mean() - half), float(difference.mean() + half)]
+def _ends(differences: np.ndarray) -> list[float]:
+    """Ends of the 95 % interval of a mean difference paired by seed, summed in the precision that runs are stored in."""
+    return list(interval(differences, dtype=differences.dtype)[1:])
 
 
 def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh_steps: int) -> dict[str, float]:
@@ -284,8 +299,10 @@ def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh_steps: int
     seeds = next(iter(every.values())).seeds
     best = min(float(curve["held_out"].mean(1).min()) for curve in every.values())
     floor = float(np.mean(held_out_floor(chain, seeds)))
+    constructed = [by_hand(chain, seed) for seed in seeds]
     return {
-        "gap/constructed": float(np.mean([by_hand(chain, seed) for seed in seeds])),
+        "gap/constructed": float(np.mean(constructed)),
+        "gap/constructed_se": float(standard_error(constructed)),
         "gap/trained": best - floor,
         "gap/fresh": float(np.mean([fresh.gap(chain, seed, fresh_steps) for seed in seeds])),
     }
@@ -307,13 +324,19 @@ def training_floor(chain: StickyChain, seeds: tuple[int, ...]) -> float:
 def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float]:
     """Size of the value gradient over those of routing in the first steps: medians over seeds and records, of the matrices' norms and of their entries
     (root mean square), since the matrices differ in size."""
-    q, k, v, o = np.moveaxis(sgd["norms"][sgd.steps <= until], -1, 0)
-    return {
-        "sizes/v_over_qk": float(np.median(v / np.maximum(q, k))),
-        "sizes/v_over_o": float(np.median(v / o)),
-        "sizes/entry_v_over_qk": float(np.median(v / np.maximum(q, k)) * math.sqrt(10 / 15)),
-        "sizes/entry_v_over_o": float(np.median(v / o) * math.sqrt(8 / 20)),
-    }
+    q, k, v, o = np.moveaxis(sgd["norms"][sgd.steps <= until], -1, 0)  # (records, seeds) each
+    found = {}
+    for name, ratio, entry in (
+        ("v_over_qk", v / np.maximum(q, k), math.sqrt(10 / 15)),
+        ("v_over_o", v / o, math.sqrt(8 / 20)),
+    ):
+        error = bootstrap_error(np.median, ratio.T)
+        found |= {f"sizes/{name}": float(np.median(ratio)), f"sizes/{name}_se": error}
+        found |= {
+            f"sizes/entry_{name}": float(np.median(ratio) * entry),
+            f"sizes/entry_{name}_se": error * entry,
+        }
+    return found
 
 
 def chain_of(study: Study) -> StickyChain:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ....random import INIT, generator
+from ....statistics import bootstrap_error, share_error, standard_error
 from ....store import Results
 from ....tasks.sticky_chain import StickyChain
 from ....training.study import Study
@@ -75,14 +76,25 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float]:
     own, runs = results.group(group.name), runs_of(group, ARMS)
     sgd, em = runs["sgd"], runs["em"]
     straight = own["straight"].mean(1)
+    longer = own["length"][em] > own["length"][sgd]  # (seeds, values)
+    least = {"fig9/aligned": own["pc1"][em] - own["pc1"][sgd], "fig9/straight": straight[em] - straight[sgd]}
+    focus = {"fig9/focus_em": own["spread"][-1, em], "fig9/focus_sgd": own["spread"][-1, sgd]}
     return {
-        "fig9/longer": float((own["length"][em] > own["length"][sgd]).mean(1).min()),
-        "fig9/aligned": float((own["pc1"][em] - own["pc1"][sgd]).min()),
-        "fig9/straight": float((straight[em] - straight[sgd]).min()),
-        "fig9/focus_em": float(own["spread"][-1, em].mean()),
-        "fig9/focus_sgd": float(own["spread"][-1, sgd].mean()),
+        "fig9/longer": float(longer.mean(1).min()),
+        "fig9/longer_se": least_of_shares_error(longer),
+        **{key: float(seeds.min()) for key, seeds in least.items()},
+        **{f"{key}_se": bootstrap_error(np.min, seeds) for key, seeds in least.items()},
+        **{key: float(seeds.mean()) for key, seeds in focus.items()},
+        **{f"{key}_se": float(standard_error(seeds)) for key, seeds in focus.items()},
         "fig9/ratio": float((own["length"][em].mean(1) / own["length"][sgd].mean(1)).mean()),
     }
+
+
+def least_of_shares_error(happens: np.ndarray) -> float:
+    """Standard error of the least share over seeds ``(seeds, samples)``: of other seeds (bootstrap) and of other samples in the least one."""
+    hits = happens.sum(1)
+    seeds = bootstrap_error(np.min, hits / happens.shape[1])
+    return float(np.hypot(seeds, share_error(int(hits.min()), happens.shape[1])))
 
 
 def projected(runs: list[Followed]) -> tuple[list[np.ndarray], float]:
@@ -158,16 +170,16 @@ def frame_values(study: Study, results: Results) -> dict[str, object]:
     found: dict[str, object] = {}
     for label, arm in (("em", "em"), ("sgd", "sgd"), ("far", "uniform1")):
         scales = [time_scales(run) for run in followed(study, results, arm)]
-        found[f"frame/{label}"] = float(np.mean([s["attention_at"] < s["values_at"] for s in scales]))
-        found[f"frame/{label}_speed"] = [
-            float(np.mean([s[f"{what}_speed"][0] for s in scales])) for what in ("attention", "values")
-        ]
+        first = [bool(s["attention_at"] < s["values_at"]) for s in scales]
+        last, mean = np.array([[s[f"{what}_speed"] for s in scales] for what in ("attention", "values")]).T
+        found[f"frame/{label}"] = float(np.mean(first))
+        found[f"frame/{label}_speed"] = last.mean(0).tolist()
         found[f"frame/{label}_attention"] = float(np.mean([s["attention_at"] for s in scales]))
         found[f"frame/{label}_values"] = float(np.mean([s["values_at"] for s in scales]))
         if label == "far":
-            found["frame/far_mean_speed"] = [
-                float(np.mean([s[f"{what}_speed"][1] for s in scales])) for what in ("attention", "values")
-            ]
+            found["frame/far_se"] = share_error(sum(first), len(first))
+            found["frame/far_speed_se"] = standard_error(last.T).tolist()
+            found["frame/far_mean_speed"] = mean.mean(0).tolist()
             found["frame/late_gain"] = float(np.mean([s["late"] for s in scales]))
     return found
 
@@ -213,7 +225,12 @@ def diagnostics_of_runs(runs: list[Followed]) -> dict[str, float | int]:
     """Section 8.1's claims halfway through every run: means over seeds, the largest error for exactness."""
     every = [diagnostic_values(run, len(run.steps) // 2) for run in runs]
     found: dict[str, float | int] = {key: float(np.mean([v[key] for v in every])) for key in every[0]}
-    return found | {"diag/exact": max(v["diag/exact"] for v in every), "diag/seeds": len(runs)}
+    return found | {
+        "diag/exact": max(v["diag/exact"] for v in every),
+        "diag/seeds": len(runs),
+        "diag/predicts_se": float(standard_error([v["diag/predicts"] for v in every])),
+        "diag/usage_se": float(standard_error([v["diag/usage"] for v in every])),
+    }
 
 
 def diagnostic_values(run: Followed, record: int, pairs: int = 20_000) -> dict[str, float]:
@@ -249,10 +266,11 @@ def diagnostic_values(run: Followed, record: int, pairs: int = 20_000) -> dict[s
 
 def activation_ratio(runs: list[Followed], until: int = 100) -> dict[str, float]:
     """Root mean square of dL/dv over the larger of those of dL/dq and dL/dk, at the first and the last record up to ``until``: median over runs."""
-    ratios = []
+    ratios: list[list[float]] = []
     for run in runs:
         x, y = run.inputs()
         mask = causal_mask(len(x))
+        ratios.append([])
         for record in (0, int(np.flatnonzero(run.steps <= until)[-1])):
             w = run.weights(record)
             f = closed.forward(x, w, mask)
@@ -266,8 +284,11 @@ def activation_ratio(runs: list[Followed], until: int = 100) -> dict[str, float]
                     closed.value_gradient(f.alpha, u),
                 )
             )
-            ratios.append(v / max(q, k))
-    return {"sizes/activation_v_over_qk": float(np.median(ratios))}
+            ratios[-1].append(v / max(q, k))
+    return {
+        "sizes/activation_v_over_qk": float(np.median(ratios)),
+        "sizes/activation_v_over_qk_se": bootstrap_error(np.median, np.array(ratios)),
+    }
 
 
 def size_exponents(chain: StickyChain, seeds: tuple[int, ...]) -> dict[str, list[float]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from ....errors import UserError
 from ....models.single_head import SingleHead
 from ....random import INIT, generator
+from ....statistics import bootstrap_error, share_error
 from ....tasks.sticky_chain import StickyChain
 from ..runs.full_batch import data
 from ..theory.causal import predict
@@ -128,7 +129,17 @@ def measure(seeds: Sequence[int], T: int = 200, steps: int = 300) -> dict[str, o
         "reg/seeds": len(seeds),
         "reg/norm_spread": float(np.median(norms)),
         "reg/direction": float(torch.cat(cosines).median()),
-        "reg/dropout_even": np.mean(even, 0).tolist(),
-        "reg/dropout_spread": np.mean(spread, 0).tolist(),
+        "reg/direction_se": bootstrap_error(np.median, torch.stack(cosines).numpy()),
         "reg/rate_exponent": float(np.median(slopes)),
+        **_shares("reg/dropout_even", even),
+        **_shares("reg/dropout_spread", spread),
+    }
+
+
+def _shares(key: str, happens: list[list[bool]]) -> dict[str, list[float]]:
+    """Share of seeds at each dropout rate and, as ``_error``, its standard error; ``happens`` has one list of rates for each seed."""
+    seeds = len(happens)
+    return {
+        key: np.mean(happens, 0).tolist(),
+        f"{key}_se": [share_error(int(hits), seeds) for hits in np.sum(happens, 0)],
     }

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ....statistics import bootstrap_error
 from ..theory import Weights, updates
 from ..theory import gradients as closed
 from . import toy
@@ -76,7 +77,10 @@ def signs(n: int = 200) -> dict[str, float]:
         printed = b - closed.baseline(f.alpha, b)[:, None]  # A^adv of section 8.1
         if int(see.sum()) > 3:
             correlations.append(abs(rank_correlation(printed[see], ds[see])))
-    return tally.shares() | {"prose/predicts": float(np.median(correlations))}
+    return tally.shares() | {
+        "prose/predicts": float(np.median(correlations)),
+        "prose/predicts_se": bootstrap_error(np.median, np.array(correlations)),
+    }
 
 
 def _routing(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ....random import DATA, INIT, generator
+from ....statistics import bootstrap_error, share_error
 from ....tasks.random_targets import RandomTargets
 from ..theory import Weights, advantage, compatibility, every_gradient, forward, updates, upstream
 
@@ -116,12 +117,15 @@ def smooth(run: Ensemble) -> np.ndarray:
 
 def grid(seeds: Sequence[int]) -> dict[str, np.ndarray]:
     """Over initial scales and rates ``(scales, rates)``: shares of runs that sharpen (``share``; ``halved`` with half the loss, ``any`` whatever the loss does),
-    whose loss decays smoothly (``smooth``), and of both in one run (``both``); ``start``, mean effective positions before training."""
+    whose loss decays smoothly (``smooth``), and of both in one run (``both``); ``start``, mean effective positions before training. ``sharp``: which seeds
+    sharpen, ``(seeds, scales, rates)``."""
     shape = (len(SCALES), len(RATES))
     found = {name: np.empty(shape) for name in ("share", "halved", "any", "smooth", "both", "start")}
+    found["sharp"] = np.empty((len(seeds), *shape), bool)
     for a, scale in enumerate(SCALES):
         for b, run in enumerate(at_rates(seeds, scale, RATES)):
             sharp, calm = sharpened(run), smooth(run)
+            found["sharp"][:, a, b] = sharp
             found["share"][a, b], found["smooth"][a, b] = sharp.mean(), calm.mean()
             found["halved"][a, b] = sharpened(run, 0.5).mean()
             found["any"][a, b] = sharpened(run, np.inf).mean()
@@ -145,15 +149,29 @@ def typical(run: Ensemble) -> int:
     return int(among[np.argmin(ranks[0] + ranks[1])])
 
 
+def smallest_scale(share: np.ndarray) -> float:
+    """Smallest initial scale at which half of the runs sharpen at some rate, of shares ``(scales, rates)``; infinite if none."""
+    half = (share.max(-1) >= 0.5).nonzero()[0]
+    return SCALES[half[0]] if len(half) else float("inf")
+
+
+def scale_error(sharp: np.ndarray) -> float:
+    """Bootstrap error of :func:`smallest_scale` over seeds; samples in which no scale of the grid is enough count as its largest."""
+    return bootstrap_error(lambda kept: min(smallest_scale(kept.mean(0)), SCALES[-1]), sharp)
+
+
 def grid_values(found: dict[str, np.ndarray], seeds: int) -> dict[str, object]:
     """What the claims about figures 2 and 3 and the initial scale record."""
     uniform = found["start"] >= UNIFORM * TASK.T
-    half = [scale for scale, row in zip(SCALES, found["share"], strict=True) if row.max() >= 0.5]
+    best, both = (float(found[name][uniform].max()) for name in ("share", "both"))
     return {
         "toy/seeds": seeds,
-        "fig2-3/best": float(found["share"][uniform].max()),
-        "fig2-3/both": float(found["both"][uniform].max()),
-        "scale/smallest": min(half) if half else float("inf"),
+        "fig2-3/best": best,
+        "fig2-3/best_se": share_error(round(best * seeds), seeds),
+        "fig2-3/both": both,
+        "fig2-3/both_se": share_error(round(both * seeds), seeds),
+        "scale/smallest": smallest_scale(found["share"]),
+        "scale/smallest_se": scale_error(found["sharp"]),
         "scale/shares": found["share"].max(1).tolist(),
         "toy/stated_rate": float(found["any"][: SCALES.index(1.0), 0].max()),
         "fig2-3/halved": float(found["halved"][uniform].max()),
@@ -177,9 +195,12 @@ def gains(run: Ensemble) -> dict[str, float]:
         fall = run.loss[0, r] - run.loss[-1, r]
         gain.append((run.loss[first, r] - run.loss[last, r]) / fall)
         window.append((last - first) / (len(run.loss) - 1))
+    calm = smooth(run)
     return {
-        "fig4/smooth": float(smooth(run).mean()),
+        "fig4/smooth": float(calm.mean()),
+        "fig4/smooth_se": share_error(int(calm.sum()), len(calm)),
         "fig4/gain": float(np.median(gain)) if gain else float("nan"),
+        "fig4/gain_se": bootstrap_error(np.median, np.array(gain)) if gain else float("nan"),
         "fig4/window": float(np.median(window)) if window else float("nan"),
     }
 
@@ -198,9 +219,12 @@ def motion_values(run: Ensemble, draws: int = 2000) -> dict[str, float]:
     angles = rng.uniform(0, 2 * np.pi, (draws, TASK.T))
     picked = lengths[rng.integers(len(lengths), size=draws)]
     random = picked[..., None] * np.stack([np.cos(angles), np.sin(angles)], -1)
+    own, null = _first(moves), _first(random)
+    errors = bootstrap_error(np.median, own), bootstrap_error(lambda shares: np.quantile(shares, 0.95), null)
     return {
-        "fig5/pc1": float(np.median(_first(moves))),
-        "fig5/null": float(np.quantile(_first(random), 0.95)),
+        "fig5/pc1": float(np.median(own)),
+        "fig5/null": float(np.quantile(null, 0.95)),
+        "fig5/pc1_se": float(np.hypot(*errors)),  # of the difference
     }
 
 
@@ -279,16 +303,21 @@ def one_step_values(run: Ensemble, r: int, step: int, rate: float) -> dict[str, 
     drawn = one_step(run, r, step, rate)
     every = [one_step(run, k, steepest(run, k), rate) for k in range(run.loss.shape[1])]
     expected = drawn.alpha * drawn.dv
-    return {
+    happens = {
+        "fig1/loss_own": [s.dloss[0] < 0 for s in every],
+        "fig1/reinforced_own": [s.dadvantage[0] > 0 for s in every],
+        "fig1/loss_all": [s.dloss[1] < 0 for s in every],
+        "fig1/reinforced_all": [s.dadvantage[1] > 0 for s in every],
+    }
+    shares = {key: float(np.mean(runs)) for key, runs in happens.items()}
+    errors = {f"{key}_se": share_error(sum(runs), len(runs)) for key, runs in happens.items()}
+    geometry = {
         "fig1/context": float(np.abs(drawn.dg - expected).max() / np.abs(expected).max()),
         "fig1/direction": float(
             -drawn.dv @ drawn.u_bar / np.linalg.norm(drawn.dv) / np.linalg.norm(drawn.u_bar)
         ),
-        "fig1/loss_own": float(np.mean([s.dloss[0] < 0 for s in every])),
-        "fig1/reinforced_own": float(np.mean([s.dadvantage[0] > 0 for s in every])),
-        "fig1/loss_all": float(np.mean([s.dloss[1] < 0 for s in every])),
-        "fig1/reinforced_all": float(np.mean([s.dadvantage[1] > 0 for s in every])),
     }
+    return geometry | shares | errors
 
 
 def steepest(run: Ensemble, r: int) -> int:

@@ -9,6 +9,7 @@ import torch
 from scipy import stats
 
 from ....random import generator
+from ....statistics import ratio_error, standard_error
 from ....store import Results
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
@@ -32,8 +33,8 @@ def probe_normals(task: HmmFiltering, n: int) -> torch.Tensor:
     return torch.randn(task.normals, n, generator=g, dtype=torch.float64)
 
 
-def hmm_baselines(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place, ``(K,)``, of three answers that need no training.
+def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
+    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of three answers that need no training.
 
     Returns:
         ``uniform`` ignores everything, ``constant`` has the entropy that does best over all places, ``memoryless`` is ``p(s_t | o_t)``, the exact
@@ -46,14 +47,24 @@ def hmm_baselines(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
         "constant": exact - exact.median(),
         "memoryless": entropy_bits(memoryless(emission, seen)) - exact,
     }
-    return {name: part.abs().mean(-1).numpy() for name, part in found.items()}
+    return {name: part.abs().numpy() for name, part in found.items()}
+
+
+def hmm_baselines(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
+    """The same at each place, ``(K,)``: means over sequences."""
+    return {name: torch.from_numpy(part).mean(-1).numpy() for name, part in hmm_answers(task, n).items()}
 
 
 def lstm_baseline_records(n: int = SCORED) -> Values:
     """The answers of :func:`hmm_baselines` at the sizes of Paper I's published code: 5 states, 5 symbols, the first 15 and all 20 observations."""
-    found = hmm_baselines(HmmFiltering(5, 5, 20), n)
-    return {
-        f"lstm_baseline/{name}": [float(part[:15].mean()), float(part.mean())] for name, part in found.items()
+    answers = hmm_answers(HmmFiltering(5, 5, 20), n)
+    found: Values = {}
+    for name, part in answers.items():
+        places = torch.from_numpy(part).mean(-1).numpy()
+        found[f"lstm_baseline/{name}"] = [float(places[:15].mean()), float(places.mean())]
+    uniform = answers["uniform"]
+    return found | {
+        "lstm_baseline/uniform_se": [float(standard_error(part.mean(0))) for part in (uniform[:15], uniform)]
     }
 
 
@@ -76,7 +87,28 @@ def tunnel_records(hmm: Results, bijection: Results, studies: dict[str, Study]) 
     found["tunnel/seeds"] = int(hmm["transformer/loss"].shape[1])
     found["tunnel/parameters"] = parameter_counts(studies["tunnel_hmm"])
     found["tunnel/minutes"] = sum(r.provenance["seconds"] for r in (hmm, bijection)) / 60
-    return found | key_records(bijection) | manifold_records(hmm, bijection)
+    return (
+        found
+        | tunnel_errors(hmm, bijection, studies)
+        | key_records(bijection)
+        | manifold_records(hmm, bijection)
+    )
+
+
+def tunnel_errors(hmm: Results, bijection: Results, studies: dict[str, Study]) -> Values:
+    """Standard errors over seeds of the errors and ratios that decide."""
+    transformer, ssm, lstm = (error(hmm, model) for model in ("transformer", "ssm", "lstm"))
+    below = error(bijection, "transformer")
+    prior = np.full(len(below), prior_error(studies["tunnel_bijection"].task).mean())
+    return {
+        "tunnel/hmm/transformer_se": float(standard_error(transformer)),
+        "tunnel/hmm/ssm_se": float(standard_error(ssm)),
+        "tunnel/hmm/lstm_over_transformer_se": ratio_error(lstm, transformer),
+        "tunnel/hmm/lstm_over_ssm_se": ratio_error(lstm, ssm),
+        "tunnel/bijection/lstm_se": float(standard_error(error(bijection, "lstm"))),
+        "tunnel/bijection/prior_over_transformer_se": ratio_error(prior, below),
+        "tunnel/bijection/prefix_mlp_over_transformer_se": ratio_error(error(bijection, "prefix_mlp"), below),
+    }
 
 
 def prior_error(task: BijectionElimination) -> np.ndarray:
@@ -104,6 +136,7 @@ def key_records(bijection: Results) -> Values:
         "tunnel/keys/initial": [float(c[0].mean()) for c in every],
         "tunnel/keys/random": random,
         "tunnel/keys/ratio": [float(c[-1].mean() / random) for c in every],
+        "tunnel/keys/ratio_se": [float(standard_error(c[-1]) / random) for c in every],
         "tunnel/keys/p": [float(stats.ttest_1samp(c[-1], random, alternative="less").pvalue) for c in every],
     }
 
@@ -116,13 +149,13 @@ def transformer_width(results: Results) -> int:
 
 def manifold_records(hmm: Results, bijection: Results) -> Values:
     """Share of the first component and its correlation with the posterior's entropy, mean over seeds, on both tasks."""
-    return {
-        f"tunnel/{part}/{short}": [
-            float(r[f"transformer/{name}_{part}"][-1].mean()) for r in (hmm, bijection)
-        ]
-        for part in ("value", "output")
-        for short, name in (("pc1", "pc1"), ("r", "r"))
-    }
+    found: Values = {}
+    for part in ("value", "output"):
+        for name in ("pc1", "r"):
+            seeds = [r[f"transformer/{name}_{part}"][-1] for r in (hmm, bijection)]
+            found[f"tunnel/{part}/{name}"] = [float(runs.mean()) for runs in seeds]
+            found[f"tunnel/{part}/{name}_se"] = [float(standard_error(runs)) for runs in seeds]
+    return found
 
 
 def parameter_counts(study: Study) -> list[int]:

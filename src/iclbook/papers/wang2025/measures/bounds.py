@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ....statistics import bootstrap_error, share_error, standard_error
 from ....tasks.categorical import Anchors, Categorical, Quadrants
 from ..runs.contexts import truths
 
@@ -30,6 +31,11 @@ def oracle(task: Categorical, contexts: int) -> tuple[float, float]:
     return float(p.amax(0).mean()), float(torch.special.entr(p).sum(0).mean())
 
 
+def bound_error(task: Categorical, contexts: int) -> float:
+    """Standard error over contexts of the mean maximum probability of :func:`oracle`."""
+    return float(standard_error(truths(task, contexts, 11).double().amax(0).flatten().numpy()))
+
+
 def over_embeddings(make, draws: int, contexts: int) -> np.ndarray:
     """Oracle accuracy and NLL of ``make(embed_seed)`` for each draw of W_e, ``(draws, 2)``."""
     return np.array([oracle(make(seed), contexts) for seed in range(draws)])
@@ -48,9 +54,14 @@ def records(draws: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.nda
     for name, sample in samples.items():
         found[f"we-draw/{name}_range"] = [float(sample[:, 0].min()), float(sample[:, 0].max())]
     q = samples["quadrants"][:, 0]
+    below = q < PRINTED_BOUND
     found["we-draw/quadrants_sd"] = float(q.std(ddof=1))
-    found["we-draw/share_below"] = float((q < PRINTED_BOUND).mean())
+    found["we-draw/quadrants_sd_se"] = bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q)
+    found["we-draw/share_below"] = float(below.mean())
+    found["we-draw/share_below_se"] = share_error(int(below.sum()), draws)
     best = max(AUTHORS_ACCURACY)
     for name in READINGS:
-        found[f"q-kernel/{name}_possible"] = float((samples[name][:, 0] > best).mean())
+        possible = samples[name][:, 0] > best
+        found[f"q-kernel/{name}_possible"] = float(possible.mean())
+        found[f"q-kernel/{name}_possible_se"] = share_error(int(possible.sum()), draws)
     return found, samples

@@ -10,11 +10,13 @@ import torch
 
 from ....models.functional_gd import FunctionalGD
 from ....models.inexact_gd import HardErasureGD
+from ....statistics import standard_error
 from ....store import Results
 from ....tasks.categorical import Anchors, Categorical, Quadrants
 from ..runs.contexts import draw, seen_as
 from ..runs.specs import scores
 from ..theory import erasure
+from .learned import error_of_runs
 
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
 #: Settings of the document's data: (d, N).
@@ -65,7 +67,7 @@ def curve_records(c: Curves) -> dict[str, Any]:
 def drift(
     task: Categorical, n_contexts: int, blocks: int, rate: float, gamma: float, seed: int = 0
 ) -> np.ndarray:
-    """Relative difference of f between softmax erasure and exact GD after each block, at the task's own W_e and a common step."""
+    """Relative difference of f between softmax erasure and exact GD after each block, at the task's own W_e and a common step, ``(n_contexts, blocks)``."""
     batch = seen_as(draw(task, n_contexts, 5), "inner", True)
     exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()
     exact.embed.copy_(task.embedding)
@@ -74,7 +76,7 @@ def drift(
     parts = batch.context.double().movedim(-1, 0)
     arguments = (parts[..., 0], parts[..., 1].long(), parts[..., 2:])
     a, b = exact.descend(*arguments), astray.descend(*arguments)  # (B, K, d')
-    return ((a - b).norm(dim=-1) / a.norm(dim=-1)).mean(0).numpy()
+    return ((a - b).norm(dim=-1) / a.norm(dim=-1)).numpy()
 
 
 def drift_records(blocks: int = 6, contexts: int = 128) -> dict[str, Any]:
@@ -82,9 +84,11 @@ def drift_records(blocks: int = 6, contexts: int = 128) -> dict[str, Any]:
     low = drift(Quadrants(), contexts, blocks, 2.0, 3.0)
     high = drift(Anchors(), contexts, blocks, 2.0, 3.0)
     return {
-        "deep-erasure/first_two": float(max(low[:2].max(), high[:2].max())),
-        "deep-erasure/quadrants": low[2:].tolist(),
-        "deep-erasure/anchors": high[2:].tolist(),
+        "deep-erasure/first_two": float(max(low.mean(0)[:2].max(), high.mean(0)[:2].max())),
+        "deep-erasure/quadrants": low.mean(0)[2:].tolist(),
+        "deep-erasure/quadrants_se": standard_error(low.T)[2:].tolist(),
+        "deep-erasure/anchors": high.mean(0)[2:].tolist(),
+        "deep-erasure/anchors_se": standard_error(high.T)[2:].tolist(),
     }
 
 
@@ -95,9 +99,11 @@ def trained_records(results: Results, depths: tuple[int, ...]) -> dict[str, Any]
         for kind in ("exact", "astray")
         for k in depths
     }
-    gap = [float((nll["astray", k] - nll["exact", k]).mean()) for k in depths]
+    differences = [nll["astray", k] - nll["exact", k] for k in depths]
+    largest = max(differences, key=np.mean)
     return {
         "deep-erasure/exact_nll": [float(nll["exact", k].mean()) for k in depths],
         "deep-erasure/astray_nll": [float(nll["astray", k].mean()) for k in depths],
-        "deep-erasure/trained_gap": max(gap),
+        "deep-erasure/trained_gap": float(largest.mean()),
+        "deep-erasure/trained_gap_se": error_of_runs(largest),
     }

@@ -7,22 +7,16 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from ....statistics import interval, ratio_error, standard_error
 from ....store import Results
 from ....training.study import Study
 from ..runs.contexts import TEST
 from ..runs.images import BLOCKS, WIDTH, ImageContexts, blocks
 from ..runs.networks import STUDY, features
 
-#: Half width of a 95% confidence interval in standard errors.
+#: Half width of a 95% confidence interval in standard errors: about a thousand episodes are what varies.
 Z = 1.96
 PROBES = ("tuned", "coded")
-
-
-def interval(differences: np.ndarray) -> tuple[float, float, float]:
-    """Mean of paired differences ``(E,)`` and the ends of its 95% confidence interval; the episodes are what varies."""
-    mean = float(differences.mean())
-    half = Z * float(differences.std(ddof=1)) / len(differences) ** 0.5
-    return mean, mean - half, mean + half
 
 
 def unseen(results: Mapping[str, Results]) -> list[Results]:
@@ -64,14 +58,19 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
             found[f"images/{attention}/nll{k}"] = float(nll.mean())
             for probe in PROBES:
                 base = f"images/{attention}/{probe}"
-                mean, low, high = interval(hits - per_episode(on, f"probe/{probe}_hits"))
+                gain = hits - per_episode(on, f"probe/{probe}_hits")
+                mean, low, high = interval(gain, half_width=Z)
                 found |= {
                     f"{base}/accuracy{k}{end}": v for end, v in (("", mean), ("_low", low), ("_high", high))
                 }
                 against = per_episode(on, f"probe/{probe}_nll")
-                _, low, high = interval(nll - against)
+                _, low, high = interval(nll - against, half_width=Z)
                 found |= {f"{base}/nll{k}_low": low, f"{base}/nll{k}_high": high}
                 found[f"{base}/nll{k}_ratio"] = float(nll.mean() / against.mean())
+                if attention == "softmax":
+                    found[f"{base}/accuracy{k}_se"] = float(standard_error(gain))
+                if attention == "softmax" and k > 1:
+                    found[f"{base}/nll{k}_ratio_se"] = ratio_error(nll, against)
     return found
 
 
@@ -93,8 +92,8 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
         and all(study.data.prompts.task.network.n_classes == glyphs.n_train for study in chosen)
         and len(set(glyphs.load().codes.tolist())) == glyphs.n_classes
     )
-    _, low, high = interval(per_episode(on, "blocks3/hits"))
-    blind, blind_low, blind_high = interval(per_episode(on, "blocks3/shuffled"))
+    _, low, high = interval(per_episode(on, "blocks3/hits"), half_width=Z)
+    blind, blind_low, blind_high = interval(per_episode(on, "blocks3/shuffled"), half_width=Z)
     return {
         "images/setting": bool(as_stated),
         "images/unseen_low": low,
@@ -126,7 +125,7 @@ def seen_records(results: Mapping[str, Results]) -> dict:
         ("blocks1/hits", "blocks1"),
         ("blocks3/hits", "blocks3"),
     ):
-        gains = [interval(per_episode([s], what) - per_episode([u], what)) for u, s in pairs]
+        gains = [interval(per_episode([s], what) - per_episode([u], what), half_width=Z) for u, s in pairs]
         found[f"images/seen/{key}"] = [mean for mean, _, _ in gains]
         found[f"images/seen/{key}_low"] = [low for _, low, _ in gains]
         found[f"images/seen/{key}_accuracy"] = float(per_episode([s for _, s in pairs], what).mean())
@@ -146,7 +145,7 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
     found["images/last/blind"] = float(per_episode([last], "blocks3/shuffled").mean())
     found["images/last/probe"] = float(last["probe/tuned_hits"].mean())
     gain = per_episode([last], "blocks3/hits") - per_episode([plain], "blocks3/hits")
-    mean, low, high = interval(gain)
+    mean, low, high = interval(gain, half_width=Z)
     return found | {"images/last/gain": mean, "images/last/gain_low": low, "images/last/gain_high": high}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ....statistics import Interval, interval, standard_error, t_of_mean
 from ....store import Results
 from ..runs.specs import Scores, scores
 from ..runs.studies import SIZES
@@ -24,30 +25,33 @@ NEVER = 10**9
 OPEN = 1e6
 
 
-def t_ratio(differences: np.ndarray) -> float:
-    """Mean over its standard error; 0 for fewer than two values."""
-    d = np.asarray(differences, dtype=float)
-    return float(d.mean() / (d.std(ddof=1) / np.sqrt(len(d)))) if len(d) > 1 and d.std() > 0 else 0.0
+def t_of_runs(differences: np.ndarray) -> float:
+    """Mean of paired differences ``(R,)`` over its standard error; 0 for a single run or runs without spread."""
+    return float(t_of_mean(differences)) if np.ptp(differences) > 0 else 0.0
 
 
-def interval(differences: np.ndarray) -> tuple[float, float]:
-    """Ends of the 95% confidence interval of the mean of paired differences ``(R,)``, by Student's t over runs.
+def interval_of_runs(differences: np.ndarray) -> Interval:
+    """95% confidence interval of the mean of paired differences ``(R,)``, by Student's t over runs.
 
     One run has no interval: its ends are :data:`OPEN` away, so that no rule about an end can hold.
     """
-    d = np.asarray(differences, dtype=float)
-    if len(d) < 2:
-        return float(d.mean() - OPEN), float(d.mean() + OPEN)
-    half = float(stats.t.ppf(0.975, len(d) - 1) * d.std(ddof=1) / np.sqrt(len(d)))
-    return float(d.mean() - half), float(d.mean() + half)
+    if len(differences) > 1:
+        return interval(differences)
+    mean = float(np.mean(differences))
+    return Interval(mean, mean - OPEN, mean + OPEN)
+
+
+def error_of_runs(differences: np.ndarray) -> float:
+    """Standard error of the mean of paired differences ``(R,)``; 0 for the single run that the smoke profile has of costly models."""
+    return float(standard_error(differences)) if len(differences) > 1 else 0.0
 
 
 def paired(key: str, differences: np.ndarray, *which: str) -> dict[str, float]:
-    """Mean of paired differences over runs as ``key``; as ``key_low``, ``key_high``, ``key_t`` what ``which`` names: ends of its 95% interval,
-    mean over standard error."""
-    low, high = interval(differences)
-    every = {"low": low, "high": high, "t": t_ratio(differences)}
-    return {key: float(np.mean(differences))} | {f"{key}_{name}": every[name] for name in which}
+    """Mean of paired differences over runs as ``key``; as ``key_low``, ``key_high``, ``key_t``, ``key_se`` what ``which`` names: ends of its 95% interval,
+    mean over standard error, standard error."""
+    mean, low, high = interval_of_runs(differences)
+    every = {"low": low, "high": high, "t": t_of_runs(differences), "se": error_of_runs(differences)}
+    return {key: mean} | {f"{key}_{name}": every[name] for name in which}
 
 
 @dataclass(frozen=True)
@@ -123,14 +127,15 @@ def figure3(sweep: Sweep) -> dict[str, Any]:
             f"fig3/{key}_accuracy": [float(x) for x in sweep.accuracy[gd].mean(1)],
             f"fig3/{key}_accuracy_tf": [float(x) for x in sweep.accuracy[tf].mean(1)],
         }
-        values |= paired(f"fig3/{key}_accuracy_gap", (sweep.accuracy[gd] - sweep.accuracy[tf])[-1], "t")
-        values |= paired(f"fig3/{key}_nll_gap", (sweep.nll[tf] - sweep.nll[gd])[-1], "t")
+        values |= paired(f"fig3/{key}_accuracy_gap", (sweep.accuracy[gd] - sweep.accuracy[tf])[-1], "t", "se")
+        values |= paired(f"fig3/{key}_nll_gap", (sweep.nll[tf] - sweep.nll[gd])[-1], "t", "se")
         target = sweep.nll[gd][-1].mean()
         values[f"fig3/{key}_reach"] = reached(sweep.L, sweep.nll[gd], target)
         values[f"fig3/{key}_reach_tf"] = reached(sweep.L, sweep.nll[tf], target)
-    linear = sweep.accuracy["GD linear"][-1].mean()
-    values["fig3/linear_accuracy"] = float(linear)
-    values["fig3/linear_behind"] = float(sweep.accuracy["GD softmax"][-1].mean() - linear)
+    softmax, linear = (sweep.accuracy[f"GD {kind}"][-1] for kind in ("softmax", "linear"))
+    values["fig3/linear_accuracy"] = float(linear.mean())
+    values["fig3/linear_behind"] = float(softmax.mean() - linear.mean())
+    values["fig3/linear_behind_se"] = error_of_runs(softmax - linear)
     return values
 
 
@@ -254,12 +259,7 @@ def alpha(get: Get, profile: str, sweep: Sweep) -> dict[str, Any]:
     one = sweep.nll["GD softmax, scalar alpha"][-1] - sweep.nll["GD softmax"][-1]
     results = get("deep_gd")
     two = scores(results, "scalar-2").stopped("nll") - scores(results, "softmax-2").stopped("nll")
-    return {
-        "q-alpha/one_block": float(one.mean()),
-        "q-alpha/two_blocks": float(two.mean()),
-        "q-alpha/one_block_t": t_ratio(one),
-        "q-alpha/two_blocks_t": t_ratio(two),
-    }
+    return paired("q-alpha/one_block", one, "t", "se") | paired("q-alpha/two_blocks", two, "t", "se")
 
 
 def heads(get: Get) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -273,4 +273,5 @@ def heads(get: Get) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return {
         "multi-kernel/nll": [float(nll[f"{m}"].mean()) for m in (1, 2, 4)],
         "q-params/without_mixing": float(nll["4"].mean() - nll["4-mixed"].mean()),
+        "q-params/without_mixing_se": error_of_runs(nll["4"] - nll["4-mixed"]),
     }, nll

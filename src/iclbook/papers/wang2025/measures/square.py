@@ -13,12 +13,13 @@ from ....models.functional_gd import FunctionalGD
 from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.trained_tf import TrainedStep
 from ....random import generator
+from ....statistics import bootstrap_error
 from ....tasks.batch import Batch
 from ....tasks.categorical import Quadrants
 from ..runs.contexts import draw
 from ..runs.specs import Scores, scores, stopped_parameters
 from ..runs.studies import SIZES
-from .learned import Get, t_ratio
+from .learned import Get, error_of_runs, t_of_runs
 
 #: Points along each side of the maps.
 GRID = 41
@@ -33,19 +34,23 @@ def compare(get: Get) -> dict[str, dict[str, Scores]]:
 
 def figure8(found: dict[str, dict[str, Scores]], bound: float) -> dict[str, Any]:
     """What decides figure 8; ``bound`` is the mean maximum probability of this draw of W_e."""
-    accuracy = {k: {m: s.stopped("accuracy").mean() for m, s in by.items()} for k, by in found.items()}
+    runs = {k: {m: s.stopped("accuracy") for m, s in by.items()} for k, by in found.items()}
+    accuracy = {k: {m: a.mean() for m, a in by.items()} for k, by in runs.items()}
     curved = [k for k in KERNELS if k != "linear"]
-    best = min(accuracy[k]["GD"] for k in ("rbf", "softmax", "laplacian"))
+    gaps = [runs[k]["GD"] - runs[k]["TF"] for k in curved]
+    least = min(("rbf", "softmax", "laplacian"), key=lambda k: accuracy[k]["GD"])
+    exponential, linear = (runs[k]["GD"] for k in ("exponential", "linear"))
     return {
         "fig8/gd": [float(accuracy[k]["GD"]) for k in curved],
         "fig8/tf": [float(accuracy[k]["TF"]) for k in curved],
         "fig8/gaps": [float(abs(accuracy[k]["GD"] - accuracy[k]["TF"])) for k in curved],
-        "fig8/gaps_t": [
-            t_ratio(found[k]["GD"].stopped("accuracy") - found[k]["TF"].stopped("accuracy")) for k in curved
-        ],
-        "fig8/exponential_behind": float(best - accuracy["exponential"]["GD"]),
-        "fig8/linear_behind": float(accuracy["exponential"]["GD"] - accuracy["linear"]["GD"]),
-        "fig8/linear": float(accuracy["linear"]["GD"]),
+        "fig8/gaps_t": [t_of_runs(gap) for gap in gaps],
+        "fig8/gaps_se": [error_of_runs(gap) for gap in gaps],
+        "fig8/exponential_behind": float(accuracy[least]["GD"] - exponential.mean()),
+        "fig8/exponential_behind_se": error_of_runs(runs[least]["GD"] - exponential),
+        "fig8/linear_behind": float(exponential.mean() - linear.mean()),
+        "fig8/linear_behind_se": error_of_runs(exponential - linear),
+        "fig8/linear": float(linear.mean()),
         "fig8/bound": float(bound),
         "fig8/seeds": found["rbf"]["GD"].accuracy.shape[1],
     }
@@ -148,16 +153,17 @@ def figure9(found: list[Maps]) -> dict[str, Any]:
 
     Values as well: the share of the square where the most probable category is the right one.
     """
-    values: dict[str, list[float]] = {
-        f"fig9/{k}": [] for k in ("difference", "correlation", "right_gd", "right_tf")
-    }
+    keys = ("difference", "difference_se", "correlation", "correlation_se", "right_gd", "right_tf")
+    values: dict[str, list[float]] = {f"fig9/{k}": [] for k in keys}
     for m in found:
         shown = list(m.shown)
         pairs = [(g[shown], t[shown]) for g, t in zip(m.gd_runs, m.tf_runs, strict=True)]
-        values["fig9/difference"].append(float(np.mean([np.abs(g - t).mean() for g, t in pairs])))
-        values["fig9/correlation"].append(
-            float(np.mean([np.corrcoef(g.ravel(), t.ravel())[0, 1] for g, t in pairs]))
-        )
+        difference = np.array([np.abs(g - t).mean() for g, t in pairs])
+        correlation = np.array([np.corrcoef(g.ravel(), t.ravel())[0, 1] for g, t in pairs])
+        values["fig9/difference"].append(float(difference.mean()))
+        values["fig9/difference_se"].append(error_of_runs(difference))
+        values["fig9/correlation"].append(float(correlation.mean()))
+        values["fig9/correlation_se"].append(error_of_runs(correlation))
         right = np.array(m.top)[_quadrants()]
         for key, runs in (("right_gd", m.gd_runs), ("right_tf", m.tf_runs)):
             values[f"fig9/{key}"].append(float((runs.argmax(1) == right).mean()))
@@ -250,7 +256,24 @@ def figures10_11(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Lear
     values["fig10/seeds"] = len(found["code"].Q)
     values["q-ed-gauge/true_spread"] = spread(np.concatenate([found["true"].ED, found["true-glorot"].ED]))
     values["q-ed-gauge/learned_spread"] = spread(np.concatenate([found["code"].ED, found["glorot"].ED]))
-    return values, found
+    return values | spreads_over_seeds(values, found), found
+
+
+def spreads_over_seeds(values: dict[str, Any], found: dict[str, Learned]) -> dict[str, float]:
+    """How far another seed's numbers lie: standard deviations over seeds, where every seed is judged; the error of the difference of the two spreads of E D."""
+
+    def difference(runs: np.ndarray) -> float:  # (R, 4, d', d'), each seed with all its four trainings
+        return spread(np.concatenate([runs[:, 0], runs[:, 1]])) - spread(
+            np.concatenate([runs[:, 2], runs[:, 3]])
+        )
+
+    every = np.stack([found[name].ED for name in ("code", "glorot", "true", "true-glorot")], axis=1)
+    keys = [f"fig10/{start}_{what}" for start in ("code", "glorot") for what in ("Q", "keys", "values")]
+    transposes = np.subtract(values["fig10/code_transpose"], values["fig10/glorot_transpose"])
+    return {f"{key}_se": float(np.std(values[key], ddof=1)) for key in keys} | {
+        "fig10/code_transpose_se": float(np.std(transposes, ddof=1)),
+        "q-ed-gauge/learned_spread_se": bootstrap_error(difference, every),
+    }
 
 
 def inert_moved(get: Get, task: Quadrants) -> float:
