@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from iclbook.papers.he2025 import theory
+from iclbook.papers.he2025.measures.circuits import Heads, read_heads
 
 
 def synthetic(
@@ -44,3 +45,20 @@ def on_manifold(
 def settled_group(omega: np.ndarray, mu: np.ndarray, scale: float = 1.0) -> dict[str, np.ndarray]:
     """A group of one run that stands at omega, mu (H,) in all of three records; ``scale`` is the model's factor on scores."""
     return synthetic(*(np.broadcast_to(v, (3, 1, len(omega))) for v in (omega, mu)), scale=scale)
+
+
+def heads(omega, mu, steps=None, **noise_sizes) -> Heads:
+    """Heads with these omega and mu ``(T, R, H)`` at steps 0, 1, ..."""
+    group = synthetic(omega, mu, **noise_sizes)
+    return read_heads(group | ({} if steps is None else {"steps": np.asarray(steps)}))
+
+
+def still(omega, mu, **noise_sizes) -> Heads:
+    """Heads that stand at omega, mu ``(R, H)`` from the start."""
+    return heads(*(np.broadcast_to(v, (3, *np.shape(v))) for v in (omega, mu)), **noise_sizes)
+
+
+def pairs(gammas, mus=None) -> Heads:
+    """Two heads at plus and minus each gamma, a run each."""
+    gammas, mus = (np.asarray(v, dtype=float) for v in (gammas, gammas if mus is None else mus))
+    return still(np.stack([gammas, -gammas], -1), np.stack([mus, -mus], -1))

@@ -1,7 +1,7 @@
 """Break the theory, and the ledger's own rules must turn red: the verdicts of he2025 are tests that can fail.
 
-Each function ``..._records`` repeats a cell of the chapter. It is judged by the real ledger twice: on the right theory or on exactly
-constructed circuits, where the claim holds, and on a mutation, where a named part must fail.
+Records of the chapter's own measures, or of a function ``..._records`` that repeats one, are judged by the real ledger twice: on the right theory
+or on exactly constructed circuits, where the claim holds, and on a mutation, where a named part must fail.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ from iclbook import store
 from iclbook.claims import Record, Verdict, verdict
 from iclbook.papers import he2025
 from iclbook.papers.he2025 import theory
-from iclbook.papers.he2025.measures.circuits import code_scale, read_heads, spread
+from iclbook.papers.he2025.measures import closed_forms, patterns
+from iclbook.papers.he2025.measures.circuits import Heads, code_scale, read_heads
+from iclbook.papers.he2025.measures.predictor import PRINTED
 
 LEDGER = ledger("he2025")
 D, L, S2 = 5, 40, 0.1
 GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
 SCALES = {"text": 1.0, "code": code_scale(D)}
-PRINTED = {
-    1: (0.847, 0.406, 0.281),
-    2: (0.579, 0.241, 0.168),
-}  # the published code's output at L = 10, 40, 100
 APPROXIMATION = "iclbook.papers.he2025.theory.approximation"
 
 
@@ -53,37 +51,9 @@ def assert_red(claim: str, values: dict, *failing: str) -> None:
     assert set(failing) <= failed, f"{failing} should fail, but only {failed} do"
 
 
-def two_heads_records(groups: dict[str, dict]) -> dict:
-    """The cell of Figure 2.2."""
-    values = {}
-    for reading, scale in SCALES.items():
-        h = read_heads(groups[reading], scale)
-        omega, mu = h.settled(h.omega), h.settled(h.mu)
-        values[f"fig2.2/{reading}/omega_product"] = omega.prod(-1).tolist()
-        values[f"fig2.2/{reading}/omega_mu"] = (omega * mu).ravel().tolist()
-        values[f"fig2.2/{reading}/omega_spread"] = spread(np.abs(omega)).tolist()
-        values[f"fig2.2/{reading}/mu_spread"] = spread(np.abs(mu)).tolist()
-    return values
-
-
-def kf1_records(groups: dict[int, dict]) -> dict:
-    heads = [read_heads(g) for g in groups.values()]
-    matched = [(h.omega[-1] * h.mu[-1] > 0)[h.active] for h in heads]
-    return {
-        "kf1/kq_deviation": [float(h.settled(h.worst(h.kq_deviation)).max()) for h in heads],
-        "kf1/ov_deviation": [float(h.settled(h.worst(h.ov_deviation)).max()) for h in heads],
-        "kf1/sign_share": float(np.concatenate(matched).mean()),
-    }
-
-
-def kf2_records(groups: dict[int, dict]) -> dict:
-    heads = [read_heads(g) for h, g in groups.items() if h > 1]
-    return {
-        "kf2/omega_spread": [
-            float(theory.scale_spread(h.settled(h.omega), h.settled(h.mu)).max()) for h in heads
-        ],
-        "kf2/zero_sum": [float(theory.zero_sum(h.settled(h.mu)).max()) for h in heads],
-    }
+def two_readings(groups: dict[str, dict], scales: dict[str, float]) -> list[Heads]:
+    """Heads as printed and as coded, read with these factors."""
+    return [read_heads(groups[reading], scale) for reading, scale in scales.items()]
 
 
 # -- the sign of a head -----------------------------------------------------------------------------------------------
@@ -100,35 +70,28 @@ def test_sign_of_a_head_in_the_circuits(which):
         for h, (omega, mu) in good.items()
     }
 
-    def pairs(source: dict) -> dict:
-        return {r: settled_group(*source[2], scale) for r, scale in SCALES.items()}
+    def pairs(source: dict) -> list[Heads]:
+        return two_readings({r: settled_group(*source[2], scale) for r, scale in SCALES.items()}, SCALES)
 
-    assert_green("fig2.2", two_heads_records(pairs(good)))
-    assert_green("kf1", kf1_records({h: settled_group(*p) for h, p in good.items()}))
-    assert_green("kf2", kf2_records({h: settled_group(*p) for h, p in good.items()}))
+    assert_green("fig2.2", patterns.two_heads(*pairs(good)))
+    right, wrong = ({h: read_heads(settled_group(*p)) for h, p in all_h.items()} for all_h in (good, flipped))
+    assert_green("kf1", patterns.finding_1(right))
+    assert_green("kf2", patterns.finding_2({h: right[h] for h in (2, 3, 4)}))
     parts = ("omega_product",) if which == "both" else ("omega_mu",)
     assert_red(
         "fig2.2",
-        two_heads_records(pairs(flipped)),
+        patterns.two_heads(*pairs(flipped)),
         *(f"fig2.2/{r}/{p}" for r in SCALES for p in parts),
     )
-    wrong = {h: settled_group(*p) for h, p in flipped.items()}
     if which != "both":
-        assert_red("kf1", kf1_records(wrong), "kf1/sign_share")
+        assert_red("kf1", patterns.finding_1(wrong), "kf1/sign_share")
     if which != "omega":
-        assert_red("kf2", kf2_records(wrong), "kf2/zero_sum")
+        assert_red("kf2", patterns.finding_2({h: wrong[h] for h in (2, 3, 4)}), "kf2/zero_sum")
 
 
 def approximation_records() -> dict:
     """The cell of Theorem 1.1."""
-    gammas = np.geomspace(1e-3, 0.3, 14)
-    eta = float(theory.debiased_gd_best_eta(D, L, S2))
-    gaps = theory.gap_quantiles(gammas, eta, D, L, S2, [0.5, 0.99], draws=2000, seed=2)
-    bound = theory.theorem_gap_bound(gammas, D, S2)
-    return {
-        "thm1.1/ratio": float((gaps[1] / bound).max()),
-        "thm1.1/slope": float(theory.loglog_slope(gammas[:8], gaps[0][:8])),
-    }
+    return closed_forms.gap_records(closed_forms.gap(D, L, S2), others=[])
 
 
 def test_sign_of_a_head_in_the_predictor(monkeypatch):
@@ -177,6 +140,7 @@ def single_head_records(loss) -> dict:
     for reading, scale in SCALES.items():
         heads = read_heads(settled_group(np.array([scaled / np.sqrt(D)]), np.array([mu]), scale), scale)
         values[f"single/{reading}/omega"] = (heads.settled(heads.omega)[:, 0] * np.sqrt(D)).tolist()
+        values[f"single/{reading}/omega_sd"] = 0.0
     return values
 
 
@@ -198,6 +162,8 @@ def along_training_records(group_of_run: dict, *losses) -> list[dict]:
     far_true = theory.pair_loss_exact(0.03, theory.manifold_mu(0.03, D, 10_000, S2), D, 10_000, S2)
     return [
         {
+            "approx/along_training_sd": 0.0,
+            "approx/rank_sd": 0.0,
             "approx/along_training": float(np.abs(loss(omega, mu, D, L, S2) / true - 1).max()),
             "approx/rank": float(stats.spearmanr(true, loss(omega, mu, D, L, S2)).statistic),
             "approx/large_L": float(abs(far / far_true - 1)),
@@ -241,12 +207,7 @@ def test_without_zero_sum_is_what_it_says():
 
 def scale_records(groups: dict[str, dict], scales: dict[str, float]) -> dict:
     """The cell of 0.13 and 3.5."""
-    values = {}
-    for reading, scale in scales.items():
-        h = read_heads(groups[reading], scale)
-        values[f"scale/{reading}/gamma"] = h.settled(h.gamma).tolist()
-        values[f"scale/{reading}/mu"] = h.settled(h.positive_mu).tolist()
-    return values
+    return patterns.scales(*two_readings(groups, scales))
 
 
 def test_score_scale_of_the_readings():
@@ -282,6 +243,7 @@ def error_records(scale_read: float = SCALES["code"], noise_var: float = S2, que
             float(theory.exact_loss(omega, mu, D, n, noise_var, query_key, nodes=24)) for n in (10, 40, 100)
         ]
         values[f"codevalues/h{h}_ratio"] = (np.array(errors) / PRINTED[h]).tolist()
+        values[f"codevalues/h{h}_ratio_se"] = 0.0
     return values
 
 

@@ -11,6 +11,7 @@ from .closed_forms import (
     stages,
     theorem_one,
 )
+from .frames import pair_frames, stage_frames
 from .runs import (
     activation_dynamics,
     census,
@@ -40,8 +41,10 @@ __all__ = [
     "multitask",
     "noise_level",
     "pair",
+    "pair_frames",
     "preconditioners",
     "single_head",
+    "stage_frames",
     "stage_times",
     "stages",
     "theorem_one",

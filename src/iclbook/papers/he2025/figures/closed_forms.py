@@ -9,31 +9,25 @@ from matplotlib.figure import Figure
 
 from ....drawing import style
 from .. import theory
+from ..measures.closed_forms import Approximation, SingleHead
 
 
-def approximation(
-    steps: np.ndarray,
-    true: np.ndarray,
-    approx: np.ndarray,
-    lengths: Sequence[int],
-    gap: np.ndarray,
-    excess_gap: np.ndarray,
-    trained: int,
-) -> Figure:
-    """Left: both losses at the points of a training run. Right: relative error of the loss, and of its excess over the noise, against L."""
+def approximation(found: Approximation, trained: int) -> Figure:
+    """Left: both losses at the points of the first training run. Right: relative error of the loss, and of its excess over the noise, against L."""
     fig, (left, right) = style.figure(2, height=2.9)
-    left.plot(
-        np.maximum(steps, 0.7), true, color=style.COLOURS["measured"], marker="o", ms=3, label="true loss"
-    )
-    left.plot(
-        np.maximum(steps, 0.7), approx, color=style.COLOURS["theory"], ls="--", label="approximate loss"
-    )
+    steps, gap, excess_gap = np.maximum(found.steps, 0.7), np.abs(found.gap), np.abs(found.excess_gap)
+    left.plot(steps, found.true[0], color=style.COLOURS["measured"], marker="o", ms=3, label="true loss")
+    left.plot(steps, found.approx[0], color=style.COLOURS["theory"], ls="--", label="approximate loss")
     left.set_xscale("log")
     left.set(xlabel="training step", ylabel="loss at (ω, μ) of the run", ylim=(0, None))
     left.legend()
-    right.loglog(lengths, 100 * gap, color=style.COLOURS["measured"], marker="o", label="of the loss")
+    right.loglog(found.lengths, 100 * gap, color=style.COLOURS["measured"], marker="o", label="of the loss")
     right.loglog(
-        lengths, 100 * excess_gap, color=style.PALETTE[3], marker="s", label="of its excess over the noise"
+        found.lengths,
+        100 * excess_gap,
+        color=style.PALETTE[3],
+        marker="s",
+        label="of its excess over the noise",
     )
     right.axhline(1, color=style.COLOURS["dummy"], lw=0.9, ls=":", label="1 %")
     right.axvline(
@@ -44,13 +38,18 @@ def approximation(
     return fig
 
 
-def single_head(
-    lengths: Sequence[int], curve: Sequence[float], limit: float, trained: Mapping[str, np.ndarray], L: int
-) -> Figure:
+def single_head(found: SingleHead, L: int) -> Figure:
     """omega sqrt(d) of one head: minimiser of the true loss against L, of the approximate loss (1), and trained heads at L."""
+    trained = {"as printed": found.text, "as coded": found.code}
     fig, ax = style.figure(aspect=0.5)
-    ax.plot(lengths, curve, color=style.COLOURS["measured"], marker="o", label="minimum of the true loss")
-    ax.axhline(limit, color=style.COLOURS["measured"], ls=":", lw=1.2, label="its limit for L → ∞")
+    ax.plot(
+        found.lengths,
+        found.curve,
+        color=style.COLOURS["measured"],
+        marker="o",
+        label="minimum of the true loss",
+    )
+    ax.axhline(found.limit, color=style.COLOURS["measured"], ls=":", lw=1.2, label="its limit for L → ∞")
     style.paper_line(ax, 1.0, "document: 1 (minimum of the approximate loss)")
     for marker, colour, (name, values) in zip(
         "s^", (style.PALETTE[3], style.PALETTE[2]), trained.items(), strict=False

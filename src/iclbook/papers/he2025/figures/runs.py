@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from ....drawing import style
 from ..measures.circuits import Heads
+from ..measures.noise import Settings, Valley
+from ..measures.predictor import Curves
 
 _SIGNS = ("positive", "negative")
 
@@ -93,16 +95,9 @@ def census(ends: Mapping[str, Mapping[int, Mapping[str, float]]]) -> Figure:
     return fig
 
 
-def noise_level(
-    grid: np.ndarray,
-    true: Sequence[float],
-    approx: np.ndarray,
-    best,
-    level: Mapping[int, Sequence[np.ndarray]],
-    rates: Sequence[float],
-    paper: float,
-) -> Figure:
+def noise_level(valley: Valley, approx: np.ndarray, settings: Settings, paper: float) -> Figure:
     """Left: loss of a head pair with its best mu against gamma. Right: gamma at which runs settle, by learning rate and batch size."""
+    grid, true, best, rates = valley.gamma, valley.loss, valley.best, settings.rates
     fig, (left, right) = style.figure(2, height=3.4)
     left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
     left.plot(grid, approx, color=style.COLOURS["theory"], ls=":", label="approximate loss")
@@ -112,7 +107,7 @@ def noise_level(
     low = min(min(true), approx.min())
     left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))
     markers = ("o", "s", "^")
-    for marker, colour, (batch, values) in zip(markers, style.PALETTE, level.items(), strict=False):
+    for marker, colour, (batch, values) in zip(markers, style.PALETTE, settings.gamma.items(), strict=False):
         means = [v.mean() for v in values]
         right.plot(rates, means, marker=marker, color=colour, label=f"batch {batch}")
         for rate, v in zip(rates, values, strict=True):
@@ -181,16 +176,9 @@ def estimators(
     return fig
 
 
-def linear_attention(
-    lengths: np.ndarray,
-    test: np.ndarray,
-    frozen: np.ndarray,
-    closed: np.ndarray,
-    one: np.ndarray,
-    two: np.ndarray,
-    trained: int,
-) -> Figure:
+def linear_attention(curves: Curves, frozen: np.ndarray, closed: np.ndarray, trained: int) -> Figure:
     """ICL error of linear attention under both readings of 1/L, and of softmax attention, against context length."""
+    lengths, one, two = curves.lengths, curves.means[1], curves.means[2]
     fig, ax = style.figure(aspect=0.55)
     ax.plot(
         lengths, frozen, color=style.PALETTE[3], ls="none", marker="x", label=f"linear, 1/{trained} frozen"
@@ -198,7 +186,7 @@ def linear_attention(
     style.theory_line(ax, lengths, closed, "closed form at the trained rate")
     ax.plot(
         lengths,
-        test,
+        curves.linear.mean,
         "o",
         color=style.PALETTE[3],
         mfc="none",

@@ -16,10 +16,10 @@ SERVES = 0.1
 Values = dict[str, list[float]]
 
 
-def pattern(by_h: Mapping[int, MultiHeads]) -> Values:
-    """The global pattern, worst active head of each head count: everything beside the diagonals, over the diagonals."""
+def pattern(by_h: Mapping[int, MultiHeads]) -> dict[str, list[np.ndarray]]:
+    """The global pattern: everything beside the diagonals over the diagonals, the worst active head of each run ``(R,)``, by head count."""
     return {
-        name: [float(np.where(h.active, getattr(h, name), 0.0).max()) for h in by_h.values()]
+        name: [np.where(h.active, getattr(h, name), 0.0).max(-1) for h in by_h.values()]
         for name in ("kq_deviation", "ov_deviation")
     }
 

@@ -1,0 +1,200 @@
+"""Beyond one task and softmax in he2025: covariates that are not isotropic (Figure 3.1) and other activations (Figures 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....store import Results
+from .. import theory
+from .circuits import Heads, read_heads, settled
+from .sampling import extremes_error, mean_error, run_sd
+
+Records = dict[str, Any]
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Preconditioners:
+    """Two heads on covariates of covariance Sigma.
+
+    Attributes:
+        blocks: ``(R, 2, d, d)`` settled KQ blocks.
+        rows: ``(R, 2, d + 1)`` settled rows of OV.
+        inverse, optimum: ``(d, d)`` of Sigma, and the best preconditioner of linear attention.
+    """
+
+    blocks: Array
+    rows: Array
+    inverse: Array
+    optimum: Array
+
+    @property
+    def split(self) -> Array:
+        """``(R,)`` runs that end with a head of each sign."""
+        return np.sign(self.rows[..., -1]).sum(1) == 0
+
+
+def preconditioners(results: Results, sigma: Array, L: int, noise_var: float) -> Preconditioners:
+    """Of the two-head group."""
+    d = len(sigma)
+    blocks = settled(results["h2/steps"], results["h2/kq"])[..., :d, :d]
+    rows = settled(results["h2/steps"], results["h2/ov"])[:, :, 0]
+    return Preconditioners(
+        blocks, rows, np.linalg.inv(sigma), theory.best_preconditioner(sigma, L, noise_var)
+    )
+
+
+def preconditioner_records(found: Preconditioners) -> Records:
+    """Figure 3.1: how many runs split into a head of each sign, and the shape of the blocks of those that do."""
+    split = found.split
+    values: Records = {
+        "fig3.1/runs": len(split),
+        "fig3.1/both_runs": int(split.sum()),
+        "fig3.1/both_share": float(split.mean()),
+    }
+    if not split.any():  # nothing to measure
+        return values
+    blocks, ov = found.blocks[split], found.rows[split]
+    d = blocks.shape[-1]
+
+    def distances(shape: Array) -> list[float]:
+        return [theory.shape_distance(block, shape) for block in blocks.reshape(-1, d, d)]
+
+    to_inverse = distances(found.inverse)
+    sums = np.linalg.norm(blocks.sum(1), axis=(1, 2)) / np.linalg.norm(blocks[:, 0], axis=(1, 2))
+    beside = np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])
+    return values | {
+        "fig3.1/to_inverse": to_inverse,
+        "fig3.1/to_optimal": distances(found.optimum),
+        "fig3.1/to_identity": distances(np.eye(d)),
+        "fig3.1/to_inverse_worst": max(to_inverse),
+        "fig3.1/opposite": sums.tolist(),
+        "fig3.1/ov_deviation": beside.ravel().tolist(),
+    }
+
+
+# -- other activations ------------------------------------------------------------------------------------------------
+
+ACTIVATIONS = ("affine", "square", "tanh")
+
+
+def read_activations(results: Results, scale: float) -> dict[str, Heads]:
+    """Heads of each activation other than softmax."""
+    return {name: read_heads(results.group(name), scale) for name in ACTIVATIONS}
+
+
+def activation_records(text: Mapping[str, Heads], code: Mapping[str, Heads]) -> Records:
+    """Figure 4.2, the pattern: a value per run (and head), for both scales C."""
+
+    def product(h: Heads) -> list[float]:
+        return h.settled(h.omega).prod(-1).tolist()
+
+    def same_sign(h: Heads) -> list[float]:
+        return (h.settled(h.omega) * h.settled(h.mu)).ravel().tolist()
+
+    def kq(h: Heads) -> list[float]:
+        return h.settled(h.kq_deviation).ravel().tolist()
+
+    def ov(h: Heads) -> list[float]:
+        return h.settled(h.ov_deviation).ravel().tolist()
+
+    return {
+        "fig4.2/text/affine/omega_product": product(text["affine"]),
+        "fig4.2/text/affine/omega_mu": same_sign(text["affine"]),
+        "fig4.2/text/affine/kq_deviation": kq(text["affine"]),
+        "fig4.2/text/affine/ov_deviation": ov(text["affine"]),
+        "fig4.2/text/square/omega_product": product(text["square"]),
+        "fig4.2/text/square/omega_mu": same_sign(text["square"]),
+        "fig4.2/text/square/kq_deviation": kq(text["square"]),
+        "fig4.2/text/square/ov_deviation": ov(text["square"]),
+        "fig4.2/text/tanh/omega_product": product(text["tanh"]),
+        "fig4.2/text/tanh/omega_mu": same_sign(text["tanh"]),
+        "fig4.2/text/tanh/kq_deviation": kq(text["tanh"]),
+        "fig4.2/text/tanh/ov_deviation": ov(text["tanh"]),
+        "fig4.2/code/affine/omega_product": product(code["affine"]),
+        "fig4.2/code/affine/omega_mu": same_sign(code["affine"]),
+        "fig4.2/code/affine/kq_deviation": kq(code["affine"]),
+        "fig4.2/code/affine/ov_deviation": ov(code["affine"]),
+        "fig4.2/code/square/omega_product": product(code["square"]),
+        "fig4.2/code/square/omega_mu": same_sign(code["square"]),
+        "fig4.2/code/square/kq_deviation": kq(code["square"]),
+        "fig4.2/code/square/ov_deviation": ov(code["square"]),
+        "fig4.2/code/tanh/omega_product": product(code["tanh"]),
+        "fig4.2/code/tanh/omega_mu": same_sign(code["tanh"]),
+        "fig4.2/code/tanh/kq_deviation": kq(code["tanh"]),
+        "fig4.2/code/tanh/ov_deviation": ov(code["tanh"]),
+    }
+
+
+def _range_of_gamma(by_name: Mapping[str, Heads], softmax: Heads) -> tuple[float, float]:
+    """Largest over smallest settled gamma of the activations and softmax, means over runs; with its standard error."""
+    gammas = [h.settled(h.gamma) for h in (*by_name.values(), softmax)]
+    means = [runs.mean() for runs in gammas]
+    return float(max(means) / min(means)), extremes_error(gammas)
+
+
+def gamma_records(
+    text: Mapping[str, Heads],
+    softmax: Heads,
+    code: Mapping[str, Heads],
+    softmax_code: Heads,
+) -> Records:
+    """Figure 4.2, the values."""
+    ratio, error = _range_of_gamma(text, softmax)
+    ratio_code, error_code = _range_of_gamma(code, softmax_code)
+    return {
+        "fig4.2/text/gamma_ratio": ratio,
+        "fig4.2/text/gamma_ratio_se": error,
+        "fig4.2/code/gamma_ratio": ratio_code,
+        "fig4.2/code/gamma_ratio_se": error_code,
+    }
+
+
+def worst_losses(text: Results, code: Results) -> Records:
+    """Largest mean training losses of 1 + Cx between two records, for both scales C; at step 0 there is none yet."""
+    return {"fig4.2/affine/worst_loss": [float(res["affine/loss"][1:].max()) for res in (text, code)]}
+
+
+def course_distance(h: Heads, softmax: Heads, runs: slice | int = slice(None)) -> float:
+    """Root mean square difference of log gamma (of the mean over ``runs``) to that of softmax along training."""
+
+    def gamma(of: Heads) -> Array:
+        return of.gamma[:, runs].reshape(len(of.steps), -1).mean(1)
+
+    course = np.interp(softmax.steps[1:], h.steps[1:], np.log(gamma(h)[1:]))
+    return float(np.sqrt(np.mean((course - np.log(gamma(softmax))[1:]) ** 2)))
+
+
+def nearer(by_name: Mapping[str, Heads], softmax: Heads, runs: slice | int = slice(None)) -> float:
+    """The distance of tanh's course to softmax's over that of the nearer polynomial."""
+    affine, square, tanh = (course_distance(by_name[name], softmax, runs) for name in ACTIVATIONS)
+    return tanh / min(affine, square)
+
+
+def dynamics_records(
+    text: Mapping[str, Heads], softmax: Heads, code: Mapping[str, Heads], softmax_code: Heads
+) -> Records:
+    """Figure 4.2, the dynamics."""
+
+    def peak(h: Heads) -> Array:
+        return h.gamma.max(0) / h.settled(h.gamma)
+
+    def error(by_name: Mapping[str, Heads], reference: Heads) -> float:
+        runs = range(by_name["tanh"].mu.shape[1])
+        return mean_error(np.array([nearer(by_name, reference, r) for r in runs]))
+
+    tanh, tanh_code = peak(text["tanh"]), peak(code["tanh"])
+    return {
+        "fig4.2/text/tanh_peak": tanh.tolist(),
+        "fig4.2/text/tanh_peak_sd": run_sd(tanh),
+        "fig4.2/text/tanh_distance": nearer(text, softmax),
+        "fig4.2/text/tanh_distance_se": error(text, softmax),
+        "fig4.2/code/tanh_peak": tanh_code.tolist(),
+        "fig4.2/code/tanh_peak_sd": run_sd(tanh_code),
+        "fig4.2/code/tanh_distance": nearer(code, softmax_code),
+        "fig4.2/code/tanh_distance_se": error(code, softmax_code),
+    }

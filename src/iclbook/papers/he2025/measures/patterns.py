@@ -1,0 +1,257 @@
+"""What trained circuits look like in he2025: Figures 1, 2.1 to 2.3, 2.6 and 2.8, Key Findings 1, 2 and 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ....models import Attention
+from ....statistics import ratio_error
+from ....store import Results
+from ....training.study import Study
+from .. import theory
+from .circuits import Heads, spread
+from .sampling import jackknife, run_sd
+
+Records = dict[str, Any]
+
+
+def run_records(results: Results, study: Study) -> Records:
+    """What the isotropic runs are."""
+    return {
+        "runs/steps": int(results["h2/steps"][-1]),
+        "runs/seeds": results["h2/kq"].shape[1],
+        "runs/models": len({key.split("/")[0] for key in results.arrays}),
+        "runs/minutes": results.provenance["seconds"] / 60,
+        "runs/device": {"cpu": "processor core", "cuda": "GPU"}[results.provenance["device"]],
+        "runs/rate": study.groups[0].runs[0].rate,
+        "runs/batch": study.batch_size,
+        "noise/variance": study.data.noise_var,
+    }
+
+
+@dataclass(frozen=True)
+class Example:
+    """An untrained two-head model on random prompts.
+
+    Attributes:
+        kq, ov: ``(H, D, D)`` circuits, all rows of OV among them.
+        context: ``(L, D, B)`` tokens.
+        query: ``(d, B)``.
+    """
+
+    kq: Tensor
+    ov: Tensor
+    context: Tensor
+    query: Tensor
+
+    @property
+    def query_token(self) -> Tensor:
+        """``(D, B)``, its response 0."""
+        return torch.cat([self.query, torch.zeros_like(self.query[:1])])
+
+    def predict(self, kq: Tensor, ov: Tensor) -> Tensor:
+        """The document's matrix form with all of KQ and OV ``(B,)``: every output of the query's column, of which the last is read."""
+        weights = torch.softmax(torch.einsum("ldb,hde,eb->hlb", self.context, kq, self.query_token), 1)
+        return torch.einsum("hde,leb,hlb->db", ov, self.context, weights)[-1]
+
+    def change(self, kq_columns: slice, ov_rows: slice, dice: torch.Generator) -> float:
+        """Largest change of a prediction when these columns of KQ and rows of OV are drawn anew."""
+        kq, ov = self.kq.clone(), self.ov.clone()
+        for circuit, at in ((kq, (slice(None), slice(None), kq_columns)), (ov, (slice(None), ov_rows))):
+            circuit[at] = torch.randn(circuit[at].shape, generator=dice, dtype=circuit.dtype)
+        return (self.predict(kq, ov) - self.predict(self.kq, self.ov)).abs().max().item()
+
+
+def example(d: int, L: int, dice: torch.Generator, prompts: int = 256) -> Example:
+    """Two heads as PyTorch initialises them."""
+    model = Attention(d, n_heads=2)
+    model.initialise(torch.Generator().manual_seed(0))
+    context = torch.randn(L, d + 1, prompts, generator=dice).double()
+    query = torch.randn(d, prompts, generator=dice).double()
+    ov = (model.output @ model.value).detach().double()
+    return Example(model.circuits()["kq"].detach().double(), ov, context, query)
+
+
+def effective_entries(example: Example, dice: torch.Generator) -> Records:
+    """Figure 1."""
+    d = len(example.query)
+    return {
+        "fig1/ineffective_change": example.change(slice(d, None), slice(0, d), dice),
+        "fig1/effective_change": example.change(slice(0, d), slice(d, None), dice),
+    }
+
+
+def one_head(text: Heads, code: Heads) -> Records:
+    """Figure 2.1, a value per run."""
+
+    def first(h: Heads, values: np.ndarray) -> list[float]:
+        return h.settled(values)[:, 0].tolist()
+
+    return {
+        "fig2.1/text/kq_deviation": first(text, text.kq_deviation),
+        "fig2.1/text/ov_deviation": first(text, text.ov_deviation),
+        "fig2.1/text/omega_mu": first(text, text.omega * text.mu),
+        "fig2.1/code/kq_deviation": first(code, code.kq_deviation),
+        "fig2.1/code/ov_deviation": first(code, code.ov_deviation),
+        "fig2.1/code/omega_mu": first(code, code.omega * code.mu),
+    }
+
+
+def two_heads(text: Heads, code: Heads) -> Records:
+    """Figure 2.2, a value per run (and head)."""
+    (omega, mu), (omega_code, mu_code) = ((h.settled(h.omega), h.settled(h.mu)) for h in (text, code))
+    return {
+        "fig2.2/text/omega_product": omega.prod(-1).tolist(),
+        "fig2.2/text/omega_mu": (omega * mu).ravel().tolist(),
+        "fig2.2/text/omega_spread": spread(np.abs(omega)).tolist(),
+        "fig2.2/text/mu_spread": spread(np.abs(mu)).tolist(),
+        "fig2.2/code/omega_product": omega_code.prod(-1).tolist(),
+        "fig2.2/code/omega_mu": (omega_code * mu_code).ravel().tolist(),
+        "fig2.2/code/omega_spread": spread(np.abs(omega_code)).tolist(),
+        "fig2.2/code/mu_spread": spread(np.abs(mu_code)).tolist(),
+    }
+
+
+def asymmetry(h: Heads, values: np.ndarray) -> list[float]:
+    """Largest ``|sum| / mean | |`` of the heads' values ``(T, R, H)`` after the first tenth of training, a value per run."""
+    late = h.steps >= 0.1 * h.steps[-1]
+    return (np.abs(values.sum(-1)) / np.abs(values).mean(-1))[late].max(0).tolist()
+
+
+def mirror(text: Heads, code: Heads) -> Records:
+    """Figure 2.3."""
+    return {
+        "fig2.3/text/omega_asymmetry": asymmetry(text, text.omega),
+        "fig2.3/text/mu_asymmetry": asymmetry(text, text.mu),
+        "fig2.3/code/omega_asymmetry": asymmetry(code, code.omega),
+        "fig2.3/code/mu_asymmetry": asymmetry(code, code.mu),
+    }
+
+
+def pattern_share(h: Heads) -> list[float]:
+    """Share of training after which both patterns are kept to the end, a value per run; 1 where they never are."""
+    first = theory.first_kept(h.steps, h.patterned(0.2))  # (R,), twice the final bound: single iterates
+    return (np.nan_to_num(first, nan=h.steps[-1]) / h.steps[-1]).tolist()
+
+
+def early(text: Heads, code: Heads) -> Records:
+    """Figure 2.6."""
+    return {
+        "fig2.6/text/pattern_share": pattern_share(text),
+        "fig2.6/code/pattern_share": pattern_share(code),
+    }
+
+
+def finding_1(by_h: Mapping[int, Heads]) -> Records:
+    """Key Finding 1: deviations of the worst active head and run of each head count; signs of all active heads."""
+    kq = [h.settled(h.worst(h.kq_deviation)) for h in by_h.values()]  # each (R,)
+    ov = [h.settled(h.worst(h.ov_deviation)) for h in by_h.values()]
+    matched = [(h.omega[-1] * h.mu[-1] > 0)[h.active] for h in by_h.values()]
+    return {
+        "kf1/kq_deviation": [float(worst.max()) for worst in kq],
+        "kf1/kq_deviation_sd": [run_sd(worst) for worst in kq],
+        "kf1/ov_deviation": [float(worst.max()) for worst in ov],
+        "kf1/ov_deviation_sd": [run_sd(worst) for worst in ov],
+        "kf1/sign_share": float(np.concatenate(matched).mean()),
+    }
+
+
+def finding_2(by_h: Mapping[int, Heads]) -> Records:
+    """Key Finding 2: the worst run of each head count."""
+    late = [(h.settled(h.omega), h.settled(h.mu)) for h in by_h.values()]
+    spreads = [theory.scale_spread(omega, mu) for omega, mu in late]  # each (R,)
+    sums = [theory.zero_sum(mu) for _, mu in late]
+    return {
+        "kf2/omega_spread": [float(worst.max()) for worst in spreads],
+        "kf2/omega_spread_sd": [run_sd(worst) for worst in spreads],
+        "kf2/zero_sum": [float(worst.max()) for worst in sums],
+        "kf2/zero_sum_sd": [run_sd(worst) for worst in sums],
+    }
+
+
+def peak(h: Heads) -> np.ndarray:
+    """Largest gamma along training over the settled one ``(R,)``."""
+    return h.gamma.max(0) / h.settled(h.gamma)
+
+
+def fall(h: Heads) -> np.ndarray:
+    """Largest fall of the sum of positive mu below its running maximum, over where it settles.
+
+    Of the runs that end with a positive head; another has no sum that could fall.
+    """
+    rise, end = h.positive_mu, h.settled(h.positive_mu)
+    some = end > 0
+    return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
+
+
+def limits(text: Mapping[int, Heads], code: Heads) -> Records:
+    """Figure 2.8: courses of every run of two, three and four heads, and how far apart their limits are."""
+    peaks, falls = ([f(h) for h in text.values()] for f in (peak, fall))
+    gamma = [h.settled(h.gamma) for h in text.values()]  # each (R,)
+    mu = [h.settled(h.positive_mu) for h in text.values()]
+    gammas, mus = (np.array([runs.mean() for runs in values]) for values in (gamma, mu))
+    # runs of one seed see the same prompts, whatever their number of heads
+    extremes = [
+        ratio_error(values[means.argmax()], values[means.argmin()])
+        for values, means in ((gamma, gammas), (mu, mus))
+    ]
+    return {
+        "fig2.8/text/peak_over_final": np.concatenate(peaks).tolist(),
+        "fig2.8/text/peak_over_final_sd": run_sd(*peaks),
+        "fig2.8/text/mu_fall": np.concatenate(falls).tolist(),
+        "fig2.8/text/mu_fall_sd": run_sd(*falls),
+        "fig2.8/code/peak_over_final": peak(code).tolist(),
+        "fig2.8/code/peak_over_final_sd": run_sd(peak(code)),
+        "fig2.8/code/mu_fall": fall(code).tolist(),
+        "fig2.8/code/mu_fall_sd": run_sd(fall(code)),
+        "fig2.8/text/gamma_spread": float(gammas.max() / gammas.min() - 1),
+        "fig2.8/text/gamma_spread_se": extremes[0],
+        "fig2.8/text/mu_spread": float(mus.max() / mus.min() - 1),
+        "fig2.8/text/mu_spread_se": extremes[1],
+        "fig2.8/text/gammas": gammas.tolist(),
+    }
+
+
+def finding_4(by_h: Mapping[int, Heads], census: Heads) -> Records:
+    """Key Finding 4: the latest pattern of all runs, and gamma over the two-sided runs of two heads in the census."""
+    shares = [pattern_share(h) for h in by_h.values()]
+    worst = max(shares, key=max)
+    gammas = census.gamma[-1][~theory.one_sided(census.omega[-1], census.mu[-1])]
+    values: Records = {"kf4/pattern_share": max(worst), "kf4/pattern_share_sd": run_sd(worst)}
+    if len(gammas):  # else nothing to measure
+        values["kf4/gamma_cv"] = float(gammas.std() / gammas.mean())
+        values["kf4/gamma_cv_se"] = jackknife(lambda g: float(g.std() / g.mean()), gammas)
+    return values
+
+
+def eight_heads(eight: Heads, two: Heads, error: np.ndarray, error_of_two: np.ndarray) -> Records:
+    """Eight heads of one seed against two; errors ``(n,)`` by length."""
+    omega, mu = eight.settled(eight.omega)[0], eight.settled(eight.mu)[0]  # (8,)
+    return {
+        "eight/omega_spread": float(theory.scale_spread(omega, mu)),
+        "eight/spike": float(np.abs(omega).max() / two.settled(two.gamma).mean()),
+        "eight/error_gap": float(np.abs(error / error_of_two - 1).max()),
+    }
+
+
+def scales(text: Heads, code: Heads) -> Records:
+    """Where two heads settle under either reading of the scores, a value per run."""
+    (gamma, mu), (gamma_code, mu_code) = (
+        (h.settled(h.gamma), h.settled(h.positive_mu)) for h in (text, code)
+    )
+    return {
+        "scale/text/gamma": gamma.tolist(),
+        "scale/text/gamma_sd": run_sd(gamma),
+        "scale/text/mu": mu.tolist(),
+        "scale/text/mu_sd": run_sd(mu),
+        "scale/code/gamma": gamma_code.tolist(),
+        "scale/code/gamma_sd": run_sd(gamma_code),
+        "scale/code/mu": mu_code.tolist(),
+        "scale/code/mu_sd": run_sd(mu_code),
+    }

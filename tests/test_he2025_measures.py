@@ -1,0 +1,260 @@
+"""The records of he2025 on runs whose right records are known by hand, and the standard errors beside them: patterns, census, noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from circuits_kit import heads, pairs, still
+
+from iclbook.papers.he2025 import theory
+from iclbook.papers.he2025.measures import census, noise, patterns, sampling
+from iclbook.papers.he2025.measures.circuits import Heads
+from iclbook.statistics import share_error
+
+# -- standard errors --------------------------------------------------------------------------------------------------
+
+
+def test_the_deviation_of_a_run_is_pooled_over_groups_and_entries():
+    assert sampling.run_sd([1.0, 3.0]) == pytest.approx(np.sqrt(2))
+    assert sampling.run_sd([1.0, 3.0], [5.0, 5.0]) == pytest.approx(1.0), "two of 2 and 0, one degree each"
+    assert sampling.run_sd([1.0, 3.0], [9.0]) == pytest.approx(np.sqrt(2)), "a single run says nothing"
+    assert sampling.run_sd([[1.0, 0.0], [3.0, 0.0]]) == pytest.approx(1.0), "runs are the first axis"
+    assert sampling.run_sd([4.0]) == 0.0
+
+
+def test_the_error_of_a_ratio_of_means_counts_both_sides():
+    above, below = np.array([3.0, 5.0]), np.array([1.0, 3.0])  # 4 +- 1 over 2 +- 1
+    assert sampling.ratio_of_means_error(above, below) == pytest.approx(2 * np.hypot(1 / 4, 1 / 2))
+    assert sampling.ratio_of_means_error(above, below[:1]) == pytest.approx(1.0), (
+        "4 +- 1 over 1, a single run"
+    )
+    middle = np.array([2.9, 3.1])
+    found = sampling.extremes_error([below, middle, above])
+    assert found == pytest.approx(2 * np.hypot(1 / 4, 1 / 2)), "the middle one counts for nothing"
+
+
+def test_errors_from_blocks_medians_and_leaving_out_are_those_of_theory():
+    values = np.random.default_rng(0).normal(3, 1, 4000)
+    assert sampling.over_blocks(lambda v: float(v.mean()), values) == pytest.approx(
+        1 / np.sqrt(4000), rel=0.4
+    )
+    assert sampling.median_error(values) == pytest.approx(np.sqrt(np.pi / 2 / 4000), rel=0.3)
+    some = values[:200]
+    plain = some.std(ddof=1) / np.sqrt(200)
+    assert sampling.jackknife(lambda v: float(v.mean()), some) == pytest.approx(plain, rel=1e-9)
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------
+
+
+def test_ineffective_entries_change_nothing_and_the_others_do():
+    dice = torch.Generator().manual_seed(1)
+    example = patterns.example(3, 8, dice, prompts=16)
+    found = patterns.effective_entries(example, dice)
+    assert found["fig1/ineffective_change"] == 0.0
+    assert found["fig1/effective_change"] > 0.01
+    assert example.change(slice(0, 1), slice(0, 0), dice) > 0, "one effective column alone"
+
+
+def test_two_heads_one_value_a_run():
+    text = still([[0.2, -0.1], [0.1, 0.1]], [[2.0, -1.0], [1.0, -1.0]])
+    found = patterns.two_heads(text, pairs([0.3]))
+    np.testing.assert_allclose(found["fig2.2/text/omega_product"], [-0.02, 0.01])
+    np.testing.assert_allclose(found["fig2.2/text/omega_mu"], [0.4, 0.1, 0.1, -0.1])
+    np.testing.assert_allclose(found["fig2.2/text/omega_spread"], [0.5, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found["fig2.2/text/mu_spread"], [0.5, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found["fig2.2/code/omega_product"], [-0.09])
+
+
+def test_asymmetry_is_the_worst_after_the_first_tenth():
+    omega = np.array(
+        [[[1.0, 0.0]], [[0.3, -0.1]], [[0.2, -0.2]]]
+    )  # wholly one-sided at step 0, which is not asked
+    h = heads(omega, omega, steps=[0, 10, 100])
+    assert patterns.asymmetry(h, h.omega) == [pytest.approx(0.2 / 0.2)]
+    h = heads(omega, omega, steps=[0, 9, 100])
+    assert patterns.asymmetry(h, h.omega) == [pytest.approx(0.0, abs=1e-12)]
+
+
+def test_a_pattern_counts_from_when_it_is_kept():
+    h = pairs([0.1, 0.2])
+    deviation = np.zeros((5, 2, 2))
+    deviation[[0, 2], 0, 1] = 0.3  # run 0 loses its pattern once more at the third record
+    deviation[-1, 1, 0] = 0.3  # run 1 ends without
+    broad = (np.broadcast_to(v[-1], (5, *v.shape[1:])) for v in (h.omega, h.mu))
+    h = Heads(np.array([0, 10, 20, 30, 100]), *broad, deviation, np.zeros_like(deviation))
+    assert patterns.pattern_share(h) == [0.3, 1.0]
+    found = patterns.finding_4({2: h}, pairs([0.1, 0.1, 0.2]))
+    assert found["kf4/pattern_share"] == 1.0
+    assert found["kf4/gamma_cv"] == pytest.approx(np.std([0.1, 0.1, 0.2]) / np.mean([0.1, 0.1, 0.2]))
+
+
+def test_a_census_without_two_sided_runs_has_no_spread_of_gamma():
+    one_sided = still([[0.1, 0.2]], [[1.0, 1.0]])
+    assert "kf4/gamma_cv" not in patterns.finding_4({2: pairs([0.1, 0.2])}, one_sided)
+
+
+def test_finding_1_takes_the_worst_run_and_every_active_head():
+    good = still([[0.1, -0.1]] * 2, [[1.0, -1.0]] * 2, kq_noise=0.03, ov_noise=0.02)
+    bad = still([[0.1, -0.1, 1e-4], [0.1, -0.1, 0.1]], [[1.0, -1.0, -1e-4], [1.0, 1.0, 1.0]])
+    found = patterns.finding_1({2: good, 3: bad})
+    np.testing.assert_allclose(found["kf1/kq_deviation"], [0.03, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found["kf1/ov_deviation"], [0.02, 0.0], atol=1e-12)
+    assert found["kf1/sign_share"] == 8 / 9, "a dummy does not count; one of the nine others disagrees"
+    apart = np.array([0.02, 0.06])
+    worst = Heads(good.steps, good.omega, good.mu, good.kq_deviation * 0 + apart[:, None], good.ov_deviation)
+    found = patterns.finding_1({2: worst})
+    assert found["kf1/kq_deviation"] == [0.06]
+    assert found["kf1/kq_deviation_sd"] == [pytest.approx(0.04 / np.sqrt(2))]
+
+
+def test_finding_2_takes_the_worst_run_of_each_head_count():
+    found = patterns.finding_2({2: still([[0.1, -0.1], [0.1, -0.08]], [[1.0, -1.0], [1.0, -0.5]])})
+    assert found["kf2/omega_spread"] == [pytest.approx(0.2)]
+    assert found["kf2/zero_sum"] == [pytest.approx(1 / 3)]
+    assert found["kf2/zero_sum_sd"] == [pytest.approx(1 / 3 / np.sqrt(2))]
+
+
+def test_limits_of_courses_known_by_hand():
+    """gamma 0.1, 0.4, 0.2 and a sum of positive mu of 1, 3, 2: peak over final 2, fall 1/2."""
+    gamma, mu = np.array([0.1, 0.4, 0.2]), np.array([1.0, 3.0, 2.0])
+
+    def course(*runs: float) -> Heads:
+        scale = np.array(runs)[None, :, None] * np.array([1.0, -1.0])
+        return heads(gamma[:, None, None] * scale, mu[:, None, None] * scale)
+
+    found = patterns.limits({2: course(1.0, 1.0), 3: course(1.1, 1.3)}, course(1.0, 1.0))
+    np.testing.assert_allclose(found["fig2.8/text/peak_over_final"], [2.0] * 4)
+    np.testing.assert_allclose(found["fig2.8/text/mu_fall"], [0.5] * 4)
+    assert found["fig2.8/text/peak_over_final_sd"] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(found["fig2.8/text/gammas"], [0.2, 0.24])
+    assert found["fig2.8/text/gamma_spread"] == pytest.approx(0.2)
+    assert found["fig2.8/text/gamma_spread_se"] == pytest.approx(0.1), "1.1 and 1.3 over 1: 1.2 +- 0.1"
+    assert found["fig2.8/text/mu_spread"] == pytest.approx(0.2)
+
+
+def test_a_run_without_a_positive_head_has_no_fall():
+    h = still([[0.1, -0.1], [-0.1, -0.1]], [[1.0, -1.0], [-1.0, -1.0]])
+    assert patterns.fall(h).tolist() == [0.0]
+
+
+def test_eight_heads_spike():
+    omega, mu = [0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1, -2.0], [1.0, -1.0] * 4
+    error = np.array([1.0, 1.0])
+    found = patterns.eight_heads(still([omega], [mu]), pairs([0.1, 0.3]), error * [0.9, 1.05], error)
+    assert found["eight/spike"] == pytest.approx(10.0)
+    assert found["eight/omega_spread"] == pytest.approx(0.95)
+    assert found["eight/error_gap"] == pytest.approx(0.1)
+
+
+# -- census and stages ------------------------------------------------------------------------------------------------
+
+
+def trajectory(omega, mu) -> theory.Trajectory:
+    """Runs that start and end at these omega, mu ``(2, R, H)``."""
+    omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
+    return theory.Trajectory(np.array([0, 1]), omega, mu, np.zeros(omega.shape[:2]))
+
+
+def test_shares_of_endings_and_their_errors(monkeypatch):
+    monkeypatch.setattr(census, "RUNS", 4)
+    sides = np.array([[1, 1], [1, -1], [1, -1], [1, -1]])  # the first run ends one-sided
+    start = np.array([[1, 1], [1, 1], [1, -1], [-1, 1]])  # of two starts of one sign, one ends so
+    two = trajectory([start, sides], [start, sides])
+    three = np.array([[1, -1, 1], [1, -1, 0.01], [1, -1, -0.01], [1, -1, -1]])  # two with a dummy head
+    descent = {2: two, 3: trajectory([three] * 2, [three] * 2), 4: trajectory([three] * 2, [three] * 2)}
+    adam = {h: still(t.omega[-1], t.mu[-1]) for h, t in descent.items()}
+    found = census.ending_records(adam, descent)
+    for key in ("adam", "gd"):
+        assert found[f"census/{key}_one_sided"] == [0.25, 0.0, 0.0]
+        assert found[f"census/{key}_one_sided_se"] == [share_error(k, 4) for k in (1, 0, 0)]
+        assert found[f"census/{key}_dummy"] == [0.5, 0.5]
+        assert min(found[f"census/{key}_one_sided_se"]) > 0, "a share of 0 among few runs is not certain"
+    assert (found["census/runs"], found["census/steps"]) == (4, 2)
+    assert (found["census/same_start"], found["census/mixed_start"]) == (0.5, 0.0)
+
+
+def test_a_run_that_diverged_is_not_left_out_in_silence():
+    lost = trajectory([[[1, -1]], [[np.nan, 1]]], [[[1, -1]], [[1, 1]]])
+    with pytest.raises(AssertionError):
+        census.endings({}, {2: lost})
+
+
+def test_dummy_heads_and_their_decay():
+    omega = np.array([[[0.1, -0.1, 0.1, -0.1]] * 2] * 3)
+    mu = np.array([[[1.0, -1.0, 1.0, -1.0]] * 2, [[1.0, -1.0, 0.5, -1.0]] * 2, [[1.0, -1.0, 1.0, -1.0]] * 2])
+    omega[-1, 0, 2] = mu[-1, 0, 2] = 0.001  # decays to a thousandth of its largest value
+    four, plain = heads(omega, mu), still([[0.1, -0.1, 0.1, -0.1]] * 2, [[1.0, -1.0, 1.0, -1.0]] * 2)
+    found = census.dummy_records(four, plain)
+    assert found["fig2.7/dummy_share"] == 0.25
+    np.testing.assert_allclose(found["fig2.7/decay"], [0.001])
+    assert list(census.dummy_records(plain, four)) == ["fig2.7/dummy_share"]
+
+
+def test_order_of_stages_and_the_median_of_their_times():
+    nan = np.nan
+    times = {
+        2: {
+            "sign": np.array([1.0, 2, 0, 1]),
+            "zero_sum": np.array([4.0, 40, 3, nan]),
+            "homogeneous": np.array([5.0, 30, nan, 1]),
+        },
+        3: {"sign": np.array([9.0]), "zero_sum": np.array([9.0]), "homogeneous": np.array([8.0])},
+    }
+    found = census.stage_records(times)
+    assert found["stage/sign_first"] == 3 / 5, "the third never becomes homogeneous; equal times count"
+    assert found["stage/sign_first_se"] == share_error(3, 5)
+    assert found["stage/zero_first"] == 1 / 5
+    assert found["stage/homogeneous_share"] == 4 / 5
+    assert found["stage/both_found"] == 4
+    assert found["stage/zero_over_sign"] == 3.5, "ratios 4, 20, 3 (from one step at least) and 1"
+    assert found["stage/zero_after_equal"] == 1 / 4
+
+
+def test_flow_of_a_pair_follows_its_closed_form():
+    times, gamma, late, closed = census.flow_of_pair(5, 40, 0.1)
+    found = census.flow_records(times, gamma, closed)
+    assert found["gdlimit/slope"] == pytest.approx(-1 / 6, abs=1e-3)
+    assert late[0] >= 1e3
+    wrong = census.flow_records(times, gamma, 1.1 * closed)
+    assert wrong["gdlimit/closed_form"] == pytest.approx(1 - 1 / 1.1, rel=1e-3)
+
+
+# -- a minimum or a noise level ---------------------------------------------------------------------------------------
+
+
+def test_ratios_over_rates_and_batches():
+    rates = [1.0, 2.0, 3.0]
+    table = {
+        64: ([0.1], [0.8, 1.2], [0.3]),
+        256: ([0.1, 0.1], [0.2], [0.2, 0.4]),
+        1024: ([0.2], [0.5], [0.2]),
+    }
+    by = {b: {r: pairs(g) for r, g in zip(rates, gammas, strict=True)} for b, gammas in table.items()}
+    settings = noise.Settings(rates, by)
+    best = theory.Optimum(0.05, 1.0, 2.0)
+    found = noise.minimiser_records(pairs([0.1, 0.2]), settings, best, 2.2)
+    np.testing.assert_allclose(found["minimiser/gamma_ratio"], [2.0, 4.0])
+    assert found["minimiser/gamma_ratio_sd"] == pytest.approx(np.sqrt(2))
+    assert found["minimiser/interior"] is True
+    assert found["minimiser/cost_of_013"] == pytest.approx(0.1)
+    assert found["minimiser/rate_ratio"] == pytest.approx(3.0)
+    assert found["minimiser/rate_ratio_se"] == pytest.approx(1.0), "0.3 +- 0.1 over 0.1"
+    assert found["minimiser/batch_ratio"] == pytest.approx(2.0)
+    assert found["minimiser/batch_ratio_se"] == pytest.approx(0.4), "1 +- 0.2 over 0.5"
+    assert found["minimiser/still_falling"] == 0.0
+    robust = noise.robust_records(settings)
+    assert robust["robust/pattern_share"] == 1.0
+    assert robust["robust/gamma_ratio"] == pytest.approx(10.0)
+    assert robust["robust/gamma_ratio_se"] == pytest.approx(2.0), "1 +- 0.2 over 0.1"
+    by[64][2.0] = still([[0.1, 0.1]], [[1.0, 1.0]])
+    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(10 / 11)
+
+
+def test_reduced_runs_without_a_two_sided_one_say_so():
+    two = still([[0.1, -0.1], [0.2, 0.2]], [[1.0, -1.0], [1.0, 1.0]])
+    found = noise.reduced_records(two)
+    assert (found["reduced/runs"], found["reduced/one_sided"]) == (2, 1)
+    np.testing.assert_allclose(found["reduced/gamma"], [0.1])
+    assert noise.reduced_records(still([[0.2, 0.2]], [[1.0, 1.0]]))["reduced/gamma"] == "no such run"
