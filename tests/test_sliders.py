@@ -118,6 +118,19 @@ def test_live_frames_have_the_pixels_of_savefig(layout):
     assert (ours == saved).all()
 
 
+def test_a_figure_may_be_drawn_again_after_a_change():
+    fig, ax = style.figure()
+
+    def labelled(a):
+        ax.set_ylabel("a label\n" * a)
+        return fig
+
+    again = [rendering.draw(labelled, {"a": a}).png for a in (1, 4, 1)]
+    plt.close("all")
+    assert again[0] == again[2] != again[1]
+    assert fig.dpi == style.DPI
+
+
 def test_equal_frames_are_stored_once():
     panel = build(lambda a: bars(0), [Slider("a", "a", range(5))], "static", alt=lambda a: "always the same")
     assert len(set(panel.stack.children)) == 1

@@ -80,16 +80,19 @@ def _pixels(figure: Figure) -> np.ndarray:
 
     The pixels of ``figure.savefig``, which walks through all artists once more to lay them out, and goes by way of a PNG.
     """
+    canvas, layout, dpi = FigureCanvasAgg(figure), figure.get_layout_engine(), figure.dpi
     figure.dpi = FRAME_DPI
     ground = mpl.rcParams["savefig.facecolor"]
     if ground != "auto":
         figure.set_facecolor(ground)
-    canvas = FigureCanvasAgg(figure)
-    layout = figure.get_layout_engine()
     if layout is not None:
         layout.execute(figure)
         figure.set_layout_engine("none")
     canvas.draw()
+    # A function may give the same figure again, changed.
+    figure.dpi = dpi
+    if layout is not None:
+        figure.set_layout_engine(layout)
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
