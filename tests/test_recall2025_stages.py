@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+from iclbook.models import RecallTransformer
 from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, sampling, stages
 from iclbook.papers.recall2025.runs import trainings
 from iclbook.papers.recall2025.theory import Population
 from iclbook.statistics import share_error
+from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow
 
 
@@ -254,6 +257,27 @@ def test_free_matrix_trains_each_seed_as_if_alone():
     assert three["loss"].shape == (2, 3)
     assert (three["loss"][1] < three["loss"][0]).all()
     np.testing.assert_allclose(three["loss"][:, 0], one["loss"][:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("a0", [True, False])
+def test_losses_of_free_matrices_are_the_models(a0):
+    models = [RecallTransformer(3, 2, 3, a0=a0, a1=False, a2=False, a3=False) for _ in range(2)]
+    task, rng = AssociativeRecall(3, 2), np.random.default_rng(0)
+    tokens, right, alone = [], [], []
+    for seed, model in enumerate(models):
+        model.initialise(torch.Generator().manual_seed(seed))
+        queries, maps = task.sample(5, rng)
+        tokens.append(torch.tensor(task.sequences(queries, maps)))
+        right.append(torch.tensor(3 + maps[np.arange(5), queries]))
+        loss = 1 - model(tokens[-1]).gather(1, right[-1][:, None]).mean()
+        alone.append((loss.detach(), *torch.autograd.grad(loss, [model.w, model.beta])))
+    w, beta = (
+        torch.stack([getattr(m, name).detach() for m in models]).requires_grad_() for name in ("w", "beta")
+    )
+    losses = relaxed.free_losses(models[0], w, beta, torch.stack(tokens), torch.stack(right))
+    together = (losses.detach(), *torch.autograd.grad(losses.sum(), [w, beta]))
+    for ours, theirs in zip(together, zip(*alone, strict=True), strict=True):
+        torch.testing.assert_close(ours, torch.stack(theirs), rtol=1e-12, atol=1e-14)
 
 
 def test_verdict_values_of_made_up_runs():

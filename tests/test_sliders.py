@@ -18,7 +18,7 @@ from PIL import Image
 from iclbook import sliders
 from iclbook.drawing import style
 from iclbook.errors import UserError
-from iclbook.sliders import Slider, build, definition, exercise, live, rendering, static
+from iclbook.sliders import Slider, build, definition, exercise, exercising, live, rendering, static
 from iclbook.sliders import panel as parts
 
 
@@ -87,6 +87,48 @@ def test_exercise_puts_the_sliders_back():
     before = panel.visible()
     exercise(panel)
     assert panel.visible() == before
+
+
+@pytest.mark.parametrize("lengths", [(3,), (4, 5), (11, 11)])
+def test_exercise_moves_one_slider_at_a_time(lengths):
+    places = exercising._places([list(range(n)) for n in lengths], [n // 2 for n in lengths])
+    assert len(set(places)) == len(places)
+    assert {p[0] for p in places} == set(range(lengths[0]))
+    assert {p[-1] for p in places} == set(range(lengths[-1]))
+    moved = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in itertools.pairwise(places)]
+    assert sum(m > 1 for m in moved) <= 1  # from one slider's rounds to the other's
+
+
+@pytest.mark.parametrize("layout", ["constrained", "none"])
+def test_live_frames_have_the_pixels_of_savefig(layout):
+    def figure():
+        fig, axes = style.figure(2)
+        fig.set_layout_engine(layout)
+        style.heatmap(axes[0], np.arange(6).reshape(2, 3), title="a title", bar=True)
+        axes[1].plot([1, 10, 1000], label="$x^2$")
+        axes[1].set(xlabel="x", ylabel="a long label", yscale="log")
+        axes[1].legend()
+        return fig
+
+    saved = io.BytesIO()
+    figure().savefig(saved, dpi=rendering.FRAME_DPI, bbox_inches=None)
+    plt.close("all")
+    ours = rendering.draw(figure, {}, colours=None).png
+    ours, saved = (np.asarray(Image.open(io.BytesIO(png)).convert("RGB")) for png in (ours, saved.getvalue()))
+    assert (ours == saved).all()
+
+
+def test_a_figure_may_be_drawn_again_after_a_change():
+    fig, ax = style.figure()
+
+    def labelled(a):
+        ax.set_ylabel("a label\n" * a)
+        return fig
+
+    again = [rendering.draw(labelled, {"a": a}).png for a in (1, 4, 1)]
+    plt.close("all")
+    assert again[0] == again[2] != again[1]
+    assert fig.dpi == style.DPI
 
 
 def test_equal_frames_are_stored_once():
@@ -251,11 +293,12 @@ def test_bad_definitions_are_refused_with_a_mend(make, says):
     assert not plt.get_fignums()
 
 
-def test_frames_of_a_page_are_counted_together():
-    build(bars, [Slider("a", "a", range(40))], "static", title="first")
-    build(bars, [Slider("a", "a", range(40))], "static", title="first")  # the same cell run again
-    with pytest.raises(UserError, match="30 slider frames after 40 others"):
-        build(bars, [Slider("a", "a", range(30))], "static", title="second")
+def test_frames_of_a_page_are_counted_together(monkeypatch):
+    monkeypatch.setattr(static, "MAX_FRAMES", 6)
+    build(bars, [Slider("a", "a", range(4))], "static", title="first")
+    build(bars, [Slider("a", "a", range(4))], "static", title="first")  # the same cell run again
+    with pytest.raises(UserError, match="3 slider frames after 4 others"):
+        build(bars, [Slider("a", "a", range(3))], "static", title="second")
 
 
 def test_bytes_of_a_page_are_limited(monkeypatch):

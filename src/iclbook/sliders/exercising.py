@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from itertools import product
 
 from .definition import MAX_FRAMES
 from .panel import Panel
@@ -42,7 +41,8 @@ def _move(panel: Panel, place: tuple | list) -> None:
 
 
 def _places(ranges: list[list], began: list) -> list[tuple]:
-    every = list(product(*ranges))
+    """Where to move, in an order in which one slider moves at a time: a live panel draws anew for each that does."""
+    every = _back_and_forth(ranges)
     if len(every) <= MAX_FRAMES:
         return every
     places = []
@@ -51,5 +51,14 @@ def _places(ranges: list[list], began: list) -> list[tuple]:
             [r[0], at, r[-1]] if i != moved else positions
             for i, (r, at) in enumerate(zip(ranges, began, strict=True))
         ]
-        places += product(*others)
+        places += _back_and_forth(others)
     return list(dict.fromkeys(places))
+
+
+def _back_and_forth(ranges: list[list]) -> list[tuple]:
+    """All combinations; of two neighbours one entry differs."""
+    places: list[tuple] = [()]
+    for positions in ranges:
+        there, back = list(positions), list(reversed(positions))
+        places = [(*place, p) for i, place in enumerate(places) for p in (back if i % 2 else there)]
+    return places

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -314,6 +315,12 @@ def gauge(one: Learned, task: Quadrants, seed: int = 0) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=16)
+def _contexts(n: int, embed_seed: int) -> Batch:
+    """A few contexts of ``n`` points, batch last; a slider asks for the same ones at every position."""
+    return draw(Quadrants(N=n, embed_seed=embed_seed), 8, 31)
+
+
 @torch.no_grad()
 def free_map(
     kernel: str,
@@ -329,7 +336,7 @@ def free_map(
 
     Several heads have kernels of precision ``gamma * 4^m`` and equal weights.
     """
-    batch = draw(Quadrants(N=n, embed_seed=task.embed_seed), 8, 31)
+    batch = _contexts(n, task.embed_seed)
     points, w = grid(), task.embedding.double()
     x, y = batch.context[:, :2, index].double(), batch.context[:, 2, index].long()
     everything = torch.cat([x, points])
