@@ -399,7 +399,7 @@ record.verdict("agarwal2025/q-gradient-sizes")
 tried = on_code["uniform0.1"].seeds
 every = {name: curve.only(tried) for name, curve in on_code.items()}
 record.all(chain.fair_values(em, sgd, every))
-record.all(chain.gap_values(code, every, fresh_steps=1500 if paper else 300))
+record.all(chain.gap_values(code, every, stored["fresh"]))
 draw_chain.fair(every, chain.training_floor(code, tried), float(np.mean(chain.held_out_floor(code, tried))))
 plt.show()
 for claim in ("fair-baseline", "q-schedule", "q-uniform-rate", "manual-em", "q-gap"):

@@ -12,6 +12,7 @@ from claims_kit import make_root, write_notebook
 from iclbook import cli
 from iclbook.book.inputs import METADATA_KEY, input_digests
 from iclbook.errors import UserError
+from iclbook.machines import PINNED
 
 REPOSITORY = Path(__file__).parents[1]
 COMMANDS = ("run", "check", "build", "train", "claims")
@@ -180,8 +181,28 @@ def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     module.train = train
     module.__spec__ = types.SimpleNamespace(name=module.__name__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    assert cli.main(["train", "demo", "--only", "a", "--only", "b", "--fresh", "--profile", "smoke"]) == 0
+    call = ["train", "demo", "--only", "a", "--only", "b", "--fresh", "--profile", "smoke", "--workers", "1"]
+    assert cli.main(call) == 0
     assert seen == {"only": ["a", "b"], "profile": "smoke", "device": "auto", "fresh": True, "verify": False}
+
+
+def test_the_command_trains_on_pinned_code_paths(monkeypatch):
+    calls = []
+    monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
+    monkeypatch.setattr(cli, "main", lambda: 0)
+    for name in PINNED:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo", "--fresh"])
+    cli.entry()
+    ((_, arguments, environment),) = calls
+    assert arguments[1:] == ["-m", "iclbook.cli", "train", "demo", "--fresh"]
+    assert environment.items() >= PINNED.items()
+    for name, value in PINNED.items():
+        monkeypatch.setenv(name, value)
+    cli.entry()
+    monkeypatch.setattr(sys, "argv", ["iclbook", "claims"])
+    cli.entry()
+    assert len(calls) == 1, "once is enough, and only for trainings"
 
 
 def ran_today(root, profile="paper", **values):

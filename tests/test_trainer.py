@@ -21,8 +21,9 @@ from iclbook.models import Attention, ReducedAttention
 from iclbook.random import generator
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer, checkpoint
+from iclbook.training.checkpoint import shapes
 from iclbook.training.ensemble import Ensemble
-from iclbook.training.trainer import _shapes
+from iclbook.training.schedules import OneCycle
 
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
 
@@ -126,6 +127,55 @@ def test_a_rate_factor_of_zero_freezes_that_parameter_only():
         assert {k for k in after if np.array_equal(after[k][run], before[k][run])} == frozen
     with pytest.raises(UserError, match="no parameter"):
         Group("g", Attention, HEADS, [Run(0, factors=(("keys", 0.0),))]).build()
+
+
+def test_a_schedule_is_that_of_torch():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimiser = torch.optim.SGD([parameter], lr=1.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1.0, total_steps=50, cycle_momentum=False)
+    for step in range(1, 51):
+        factor = OneCycle().factor(torch.tensor(float(step)), 50)
+        assert factor.item() == pytest.approx(optimiser.param_groups[0]["lr"], rel=1e-5)
+        optimiser.step()
+        if step < 50:
+            schedule.step()
+
+
+def test_rates_follow_their_schedule():
+    kwargs = {"loss": lambda m, _: m.omega.sum()}  # the gradient is 1: a step is the rate
+    group = Group("g", ReducedAttention, {"n_heads": 1}, [Run(0, 2.0)], Sgd(), schedule=OneCycle(), **kwargs)
+    t = Trainer(TASK, [group], 50, 1, record=range(51), device="cpu", compile=False, dtype=torch.float64)
+    omega = t.train(progress=False)["g"].circuits["omega"][:, 0, 0]
+    factors = [OneCycle().factor(torch.tensor(float(k)), 50).item() for k in range(1, 51)]
+    np.testing.assert_allclose(-np.diff(omega), 2 * np.array(factors), rtol=1e-5)
+
+
+def test_blocks_step_one_after_the_other_with_new_gradients():
+    def loss(m, _):
+        return (m.omega * m.mu).sum()
+
+    group = Group(
+        "g", ReducedAttention, {"n_heads": 1}, [Run(3, 0.1)], Sgd(), loss=loss, blocks=(("omega",), ("mu",))
+    )
+    t = Trainer(TASK, [group], 1, 1, device="cpu", compile=False, dtype=torch.float64)
+    omega, mu = (t.parameters()["g"][name][0, 0] for name in ("omega", "mu"))
+    history = t.train(progress=False)["g"]
+    moved = omega - 0.1 * mu
+    assert t.parameters()["g"]["omega"][0, 0] == pytest.approx(moved)
+    assert t.parameters()["g"]["mu"][0, 0] == pytest.approx(mu - 0.1 * moved)
+    assert history.loss[1, 0] == pytest.approx(omega * mu), "the loss before the step"
+
+
+def test_named_parameters_are_kept_at_the_records():
+    group = Group("g", Attention, HEADS, [Run(0), Run(1)], keep=("query", "output"))
+    t = Trainer(TASK, [group], 6, 32, record=(3,), device="cpu", compile=False)
+    kept = t.train(progress=False)["g"].circuits
+    assert set(kept) == {"kq", "ov", "query", "output"}
+    assert kept["query"].shape == (3, 2, 2, 4, 4)
+    np.testing.assert_array_equal(kept["query"][-1], t.parameters()["g"]["query"])
+    assert not np.array_equal(kept["query"][0], kept["query"][1])
+    with pytest.raises(UserError, match="no parameter"):
+        Group("g", Attention, HEADS, [Run(0)], keep=("keys",)).build()
 
 
 def test_a_loss_without_data_trains_too():
@@ -268,7 +318,7 @@ def test_a_checkpoint_with_missing_keys_or_wrong_shapes_is_one_line(tmp_path, da
     content = checkpoint.load(path, config)
     damage(content)
     if table == "fitting table" and {"losses", "shapes"} <= content.keys() and content["tensors"]:
-        content["shapes"] = _shapes(content)
+        content["shapes"] = shapes(content)
     checkpoint.save(path, content)
     assert "damaged" in _refused(lambda: trainer([Run(0)], steps=20), path)
 

@@ -142,7 +142,7 @@ def _train(options: argparse.Namespace) -> int:
     train = _trainer_of(options.key)
     chosen = {"only": options.only, "profile": options.profile, "device": options.device}
     chosen |= {"fresh": options.fresh, "verify": options.verify}
-    if options.workers == 1:
+    if options.workers == 1 or options.verify:
         train(**chosen)
         return 0
     from concurrent.futures import ProcessPoolExecutor
@@ -153,7 +153,7 @@ def _train(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers that fight for cores are many times slower
     context = get_context("spawn")
     with ProcessPoolExecutor(options.workers, context, die_with, (os.getpid(),)) as executor:
-        train(**chosen, executor=executor)
+        train(**chosen, executor=executor, parts=options.workers)
     return 0
 
 
@@ -258,7 +258,16 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if terminal else 10_000
 
 
+def entry() -> int:
+    """The console command. Trainings take pinned code paths, which libraries choose when they are loaded: hence a new process."""
+    from .machines import environment, is_pinned
+
+    if sys.argv[1:2] == ["train"] and not is_pinned():
+        os.execve(sys.executable, [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]], environment("pinned"))
+    return main()
+
+
 _COMMANDS = {"run": _run, "check": _check, "build": _build, "train": _train, "claims": _claims}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(entry())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from .errors import one_line
@@ -142,8 +143,8 @@ def _train(commands) -> None:
         "--workers",
         metavar="N",
         type=_positive,
-        default=1,
-        help="processes that share a study's models (default: 1)",
+        default=os.cpu_count() or 1,
+        help="processes that share a study's models (default: one a core)",
     )
 
 

@@ -70,6 +70,7 @@ class Catalogue:
         fresh: bool = False,
         verify: bool = False,
         executor: Executor | None = None,
+        parts: int | None = None,
     ) -> None:
         """Train (or with ``verify`` replay) the studies of this document and keep their results.
 
@@ -80,7 +81,7 @@ class Catalogue:
             fresh: train again what already has results. An interrupted training of today's code goes on where it was, fresh or not.
             verify: train nothing; replay the first steps of a stored run of every group (of every run with ``ICLBOOK_FULL=1``), take measures again, stamp
                 what agrees.
-            executor: where to train the groups of each study, see :func:`iclbook.training.study.train_study`.
+            executor, parts: where to train each study, and in how many parts, see :func:`iclbook.training.study.train_study`.
 
         Raises:
             UserError: unknown study, results that are damaged or stale (with ``fresh`` they are made anew), a replay that deviates.
@@ -100,7 +101,7 @@ class Catalogue:
                 continue
             runs = sum(len(g.runs) for g in study.groups)
             print(f"{name}: {study.steps:,} steps of {runs} runs", flush=True)
-            about = train_study(study, profile, device, fresh, executor=executor).provenance
+            about = train_study(study, profile, device, fresh, executor=executor, parts=parts).provenance
             print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)
 
     def _load(self, study: Study, profile: str) -> store.Results:

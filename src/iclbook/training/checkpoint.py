@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..errors import UserError
 from ..files import write_whole
@@ -60,3 +61,17 @@ def load(path: Path, config: str) -> dict[str, Any] | None:
 def damaged(path: Path, error: Exception) -> UserError:
     """The one line for a checkpoint that cannot be resumed."""
     return UserError(f"the checkpoint {path} is damaged ({type(error).__name__})", MEND)
+
+
+def leaves(tree: Any) -> list[Tensor]:
+    """All tensors of nested lists and dicts, in a fixed order."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    items = tree.values() if isinstance(tree, dict) else tree
+    return [leaf for item in items for leaf in leaves(item)]
+
+
+def shapes(content: dict[str, Any]) -> list[list]:
+    """Shape and kind of every tensor in a checkpoint."""
+    names = [name for name in ("tensors", "generators", "losses", "observed", "states") if name in content]
+    return [[*x.shape, str(x.dtype)] for name in names for x in leaves(content[name])]

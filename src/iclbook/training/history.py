@@ -31,3 +31,10 @@ def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
         arrays[f"{name}/loss"] = history.loss.astype(np.float32)
         arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
     return arrays
+
+
+def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
+    """Recorded steps: 0, about ``n_log`` log-spaced ones for the early phase and ``n_linear`` evenly spaced ones, the last included."""
+    log = np.unique(np.geomspace(1, steps, n_log).round().astype(int))
+    linear = np.linspace(0, steps, min(n_linear, steps) + 1).round().astype(int)
+    return sorted({0, *log.tolist(), *linear.tolist()})

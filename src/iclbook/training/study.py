@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +96,11 @@ class Study:
         return tuple(g.name for g in self.groups if g.may_diverge)
 
 
+def counted(studies: Iterable[Study]) -> list[Study]:
+    """Studies that keep no results, with random numbers by counter."""
+    return [dataclasses.replace(study, old_numbers=False) for study in studies]
+
+
 def _nested(value: Any) -> list[type]:
     """Classes of the dataclasses within a dataclass, which may lie in other modules."""
     if isinstance(value, tuple):
@@ -134,6 +139,7 @@ def train_study(
     fresh: bool = False,
     progress: bool = True,
     executor: Executor | None = None,
+    parts: int | None = None,
 ) -> store.Results:
     """Train a study (resuming an interrupted one), measure it and keep the results.
 
@@ -143,22 +149,36 @@ def train_study(
         device: ``auto``, ``cpu`` or ``cuda``.
         fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).
         progress: show a bar.
-        executor: train each group as a task of its own there: a process pool, or the executor that Dask, MPI or Slurm clients
+        executor: train parts of the study as tasks there: a process pool, or the executor that Dask, MPI or Slurm clients
             offer. The numbers are the same, because a run depends on its own seed only.
+        parts: how many parts of about as many runs each, such as the processes of the pool: groups of a part share their data, which are drawn once;
+            ``None`` makes every group a part.
 
     Raises:
         UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
     folder = find_root() / ".cache" / "checkpoints"
     stem = f"{study.paper}-{profile}-{study.name}"
-    parts = {folder / f"{stem}.pt": study}
-    if executor is not None:
-        parts = {
-            folder / f"{stem}-{g.name}.pt": dataclasses.replace(study, groups=(g,)) for g in study.groups
-        }
+    shares = [study.groups] if executor is None else shared_out(study.groups, parts or len(study.groups))
+    whole = len(shares) == 1
+    trained = {
+        folder / (f"{stem}.pt" if whole else f"{stem}-{i + 1}of{len(shares)}.pt"): dataclasses.replace(
+            study, groups=groups
+        )
+        for i, groups in enumerate(shares)
+    }
     what = f"the training of {study.paper}/{study.name} at {profile}"
     with held(folder / f"{stem}.lock", what, wait=profile == "smoke"):
-        return _train_parts(study, profile, parts, device, fresh, progress, executor)
+        return _train_parts(study, profile, trained, device, fresh, progress, executor)
+
+
+def shared_out(groups: Sequence[Group], parts: int) -> list[tuple[Group, ...]]:
+    """Groups in at most so many parts of about as many runs each, in their own order within a part."""
+    shares: list[list[Group]] = [[] for _ in range(min(parts, len(groups)))]
+    for group in sorted(groups, key=lambda g: -len(g.runs)):
+        min(shares, key=lambda share: sum(len(g.runs) for g in share)).append(group)
+    place = {group.name: i for i, group in enumerate(groups)}
+    return [tuple(sorted(share, key=lambda g: place[g.name])) for share in shares]
 
 
 def _train_parts(
@@ -176,12 +196,12 @@ def _train_parts(
     if executor is None:
         done = [_train(part, path, device, progress, fresh) for path, part in parts.items()]
     else:
-        done = [
-            f.result()
-            for f in [
-                executor.submit(_train, part, path, device, False, fresh) for path, part in parts.items()
-            ]
+        # one bar, of the first part: they run side by side
+        tasks = [
+            executor.submit(_train, part, path, device, progress and not i, fresh)
+            for i, (path, part) in enumerate(parts.items())
         ]
+        done = [task.result() for task in tasks]
     histories = {name: history for part in done for name, history in part.histories.items()}
     states = {key: state for part in done for key, state in part.states.items()}
     arrays = pack(histories)

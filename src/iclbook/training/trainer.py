@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +24,12 @@ from .description import plain
 from .devices import can_compile, compile_method, pick_device
 from .ensemble import Ensemble, placed
 from .groups import Group, Run
-from .history import History
+from .history import History, log_and_linear_steps
+from .interrupts import interruptible
 from .old_numbers import OldNumbers
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
 COMPILE_FROM_STEPS = 20_000
-
-
-def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
-    """Recorded steps: 0, about ``n_log`` log-spaced ones for the early phase and ``n_linear`` evenly spaced ones, the last included."""
-    log = np.unique(np.geomspace(1, steps, n_log).round().astype(int))
-    linear = np.linspace(0, steps, min(n_linear, steps) + 1).round().astype(int)
-    return sorted({0, *log.tolist(), *linear.tolist()})
 
 
 class Trainer:
@@ -148,7 +139,7 @@ class Trainer:
         self._t += 1
         now = [[getattr(e, part) for e in self.ensembles] for part in ("params", "state", "rates")]
         params, states, losses = self._one_step([x[:, k] for x in self._numbers], self._fixed, *now, self._t)
-        torch._foreach_copy_(_leaves(now[:2]), _leaves([params, states]))
+        torch._foreach_copy_(checkpoints.leaves(now[:2]), checkpoints.leaves([params, states]))
         torch._foreach_add_([e.loss_sum for e in self.ensembles], losses)
 
     @torch.no_grad()
@@ -237,7 +228,7 @@ class Trainer:
     def leaves(self, group: int) -> list[Tensor]:
         """Parameters, optimiser state and sum of losses since the last record of one group, each with the runs first."""
         e = self.ensembles[group]
-        return _leaves([e.params, e.state, e.loss_sum])
+        return checkpoints.leaves([e.params, e.state, e.loss_sum])
 
     def generator_of(self, run: Run) -> torch.Generator | None:
         """The generator of a run's data where they come from one, see :mod:`iclbook.training.old_numbers`."""
@@ -259,7 +250,7 @@ class Trainer:
 
     def _tensors(self) -> list[Tensor]:
         each = [[e.params for e in self.ensembles], [e.state for e in self.ensembles]]
-        return _leaves([*each, [e.loss_sum for e in self.ensembles], [self._t]])
+        return checkpoints.leaves([*each, [e.loss_sum for e in self.ensembles], [self._t]])
 
     def _generators(self) -> list[torch.Generator]:
         return self._old.generators if self._old else []
@@ -276,7 +267,7 @@ class Trainer:
                 [{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in self._observed
             ],
         }
-        checkpoints.save(path, content | {"shapes": _shapes(content)})
+        checkpoints.save(path, content | {"shapes": checkpoints.shapes(content)})
 
     def _restore(self, path: Path, fresh: bool) -> bool:
         """Go on from a checkpoint, if there is one; with ``fresh`` one that cannot be resumed is deleted."""
@@ -306,12 +297,16 @@ class Trainer:
 
     def _check(self, content: dict[str, Any]) -> None:
         """Refuse a checkpoint whose arrays are not those of its own table, or of this trainer, with a ValueError."""
-        if content["shapes"] != _shapes(content):
+        if content["shapes"] != checkpoints.shapes(content):
             raise ValueError("shapes differ from the table")
-        if _shapes({"tensors": content["tensors"]}) != _shapes({"tensors": self._tensors()}):
+        if checkpoints.shapes({"tensors": content["tensors"]}) != checkpoints.shapes(
+            {"tensors": self._tensors()}
+        ):
             raise ValueError("parameters of other shapes")
         states = [g.get_state() for g in self._generators()]
-        if _shapes({"generators": content["generators"]}) != _shapes({"generators": states}):
+        if checkpoints.shapes({"generators": content["generators"]}) != checkpoints.shapes(
+            {"generators": states}
+        ):
             raise ValueError("other generators")
         if type(content["done"]) is not int or not 0 <= content["done"] <= self.steps:
             raise ValueError("a step that is none")
@@ -351,7 +346,7 @@ class Trainer:
         marks = [s for s in self.record if s > self.done]
         last_mark, saved = max(s for s in self.record if s <= self.done), time.monotonic()
         with (
-            _interruptible() as interrupted,
+            interruptible() as interrupted,
             tqdm(
                 total=self.steps, initial=self.done, disable=not progress, unit="step", mininterval=1.0
             ) as bar,
@@ -376,31 +371,3 @@ class Trainer:
         if checkpoint is not None and self.done < self.steps:
             self._save(checkpoint)
         return self.history()
-
-
-def _leaves(tree: Any) -> list[Tensor]:
-    """All tensors of nested lists and dicts, in a fixed order."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    items = tree.values() if isinstance(tree, dict) else tree
-    return [leaf for item in items for leaf in _leaves(item)]
-
-
-def _shapes(content: dict[str, Any]) -> list[list]:
-    """Shape and kind of every tensor in a checkpoint."""
-    names = [name for name in ("tensors", "generators", "losses", "observed", "states") if name in content]
-    return [[*x.shape, str(x.dtype)] for name in names for x in _leaves(content[name])]
-
-
-@contextmanager
-def _interruptible():
-    """Turns Ctrl-C into a flag that is read between steps, so a step is never cut in half. Outside the main thread: no change."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: flag.set())
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, before)

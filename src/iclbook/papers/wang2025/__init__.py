@@ -26,7 +26,7 @@ def studies(profile: str) -> dict[str, Study]:
     if profile == "paper":
         return every
     return {
-        n: s if isinstance(s, NetworkStudy) else dataclasses.replace(s, dtype="float64")
+        n: s if isinstance(s, NetworkStudy) else dataclasses.replace(s, dtype="float64", old_numbers=False)
         for n, s in every.items()
     }
 

@@ -2,29 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import torch
+from torch import Tensor, nn
 
-from ....random import INIT, generator
+from .... import random
+from ....tasks import Batch
 from ....tasks.sticky_chain import StickyChain
-from ....training import Adam
-from ..measures.cases import random_weights
-from ..theory.causal import predict, step
-from .full_batch import INIT_SCALE, MATRICES, data
+from ..theory.causal import predict
+from .full_batch import MATRICES, data
+
+#: Length of a fresh sequence.
+T = 300
 
 
-def gap(chain: StickyChain, seed: int, steps: int, T: int = 300, rate: float = 3e-3) -> float:
-    """Loss on the seed's held-out sequence minus its Bayes floor, nats, after Adam on ``steps`` fresh sequences of length ``T`` with the same means."""
-    own = data(chain, seed)
-    short = StickyChain(chain.leaving, chain.stay, T, chain.n, chain.d, chain.noise)
-    gen, adam = generator(seed, 10), Adam()
-    drawn = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, INIT_SCALE)[:4]
-    params = {name: p.float() for name, p in zip(MATRICES, drawn, strict=True)}
-    state, rates = adam.init(params), dict.fromkeys(MATRICES, rate)
-    for t in range(1, steps + 1):
-        seq = short.sequence(torch.randn(short.normals, generator=gen), own.train.means)
-        target = torch.nn.functional.one_hot(seq.y, chain.n).to(seq.x)
-        got = step(seq.x, target, *params.values())
-        grads = {name: getattr(got, name) for name in MATRICES}
-        params, state = adam.update(params, grads, state, rates, torch.tensor(float(t)))
-    logits = predict(own.held_out.x, *params.values()).logits
-    return float(torch.nn.functional.cross_entropy(logits, own.held_out.y)) - chain.bayes_loss(own.held_out)
+@dataclass(frozen=True)
+class FreshSequences:
+    """A new sequence of length :data:`T` at every step, with the means of the run's own long sequence; a kind of :mod:`iclbook.training.data`.
+
+    Attributes:
+        chain: of the long sequence.
+    """
+
+    chain: StickyChain
+
+    @property
+    def short(self) -> StickyChain:
+        """The chain of the fresh sequences."""
+        c = self.chain
+        return StickyChain(c.leaving, c.stay, T, c.n, c.d, c.noise)
+
+    def fixed(self, seeds: Sequence[int]) -> tuple[Tensor]:
+        """Means ``(S, n, d)``."""
+        return (torch.stack([data(self.chain, seed).train.means for seed in seeds]),)
+
+    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> tuple[Tensor]:
+        """Standard normals ``(S, K, normals)``; a step sees one sequence whatever ``batch_size`` says."""
+        return (random.normals(keys, steps, random.DATA, (self.short.normals,), dtype),)
+
+    def batch(self, numbers: tuple[Tensor], fixed: tuple[Tensor]) -> Batch:
+        """Inputs ``(S, 1, T - 1, d)`` and one-hot targets ``(S, 1, T - 1, n)``."""
+        every = [self.short.sequence(z, means) for z, means in zip(numbers[0], fixed[0], strict=True)]
+        x = torch.stack([seq.x for seq in every])[:, None]
+        y = nn.functional.one_hot(torch.stack([seq.y for seq in every]), self.chain.n)[:, None]
+        return Batch(x, x[..., :0], y.to(x))
+
+
+@dataclass(frozen=True)
+class AboveFloor:
+    """Observes ``gap``: loss on the run's held-out sequence minus its Bayes floor, nats.
+
+    Attributes:
+        chain: of the held-out sequence.
+    """
+
+    chain: StickyChain
+
+    def held_out(self) -> None:
+        """Nothing: held-out sequences belong to the seeds."""
+
+    def of_runs(
+        self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None
+    ) -> dict[str, Tensor]:
+        """``gap`` ``(R,)``."""
+        found = []
+        for r, run in enumerate(ensemble.runs):
+            own = data(self.chain, run.data_seed).held_out
+            logits = predict(own.x.to(params["W_V"]), *(params[name][r] for name in MATRICES)).logits
+            loss = nn.functional.cross_entropy(logits, own.y.to(logits.device))
+            found.append(loss - self.chain.bayes_loss(own))
+        return {"gap": torch.stack(found)}

@@ -9,7 +9,8 @@ from ....profiles import check_profile
 from ....tasks.sticky_chain import StickyChain
 from ....training import Adam, FullBatch, Group, Sgd
 from ....training.optimisers import Optimiser
-from ....training.study import Study
+from ....training.study import Study, counted
+from .fresh import AboveFloor, FreshSequences
 from .full_batch import (
     EM,
     INIT_SCALE,
@@ -40,6 +41,7 @@ SINGLE = (
     Arm("qk10", factors=(("W_Q", 10.0), ("W_K", 10.0))),
 )
 ADAM = (Arm("adam0.001", 0.001),)
+FRESH = Arm("fresh", 0.003)
 #: Added after a review: initial weights half as large, for the initial scale is unstated and decides how far SGD's runs differ.
 SMALL_START = 0.05
 
@@ -113,6 +115,14 @@ def shown(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     return _study("shown", chain, (group,), steps, trajectories)
 
 
+def fresh(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
+    """Adam on a fresh sequence at every step."""
+    group = _group("runs", (FRESH,), seeds, Adam(), observe=AboveFloor(chain))
+    return Study(
+        "agarwal2025", "fresh", FreshSequences(chain), (group,), steps, 1, (24, steps // 2), compile_from=None
+    )
+
+
 #: Extensions whose results are stored and which the book therefore shows.
 INCLUDED: tuple[str, ...] = ("fair_more", "chain_code", "chain_code_last")
 
@@ -140,6 +150,7 @@ def studies(profile: str) -> dict[str, Study]:
             fair("fair", code, PAPER_SEEDS[:2], STEPS),
             pairs("chain_text", text, PAPER_SEEDS[:3], STEPS),
             small_start(code, PAPER_SEEDS, STEPS),
+            fresh(code, PAPER_SEEDS, 1500),
             *(extensions()[name] for name in INCLUDED),
         ]
     else:
@@ -150,5 +161,7 @@ def studies(profile: str) -> dict[str, Study]:
             fair("fair", code, PAPER_SEEDS[:2], steps),
             pairs("chain_text", text, PAPER_SEEDS[:3], steps),
             small_start(code, PAPER_SEEDS[:2], steps),
+            fresh(code, PAPER_SEEDS[:2], 300),
         ]
-    return {study.name: study for study in [*every, *wind_tunnel_studies(profile)]}
+    every += wind_tunnel_studies(profile)
+    return {study.name: study for study in (every if profile == "paper" else counted(every))}
