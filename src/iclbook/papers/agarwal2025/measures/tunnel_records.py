@@ -99,7 +99,7 @@ def tunnel_errors(hmm: Results, bijection: Results, studies: dict[str, Study]) -
     """Standard errors over seeds of the errors and ratios that decide."""
     transformer, ssm, lstm = (error(hmm, model) for model in ("transformer", "ssm", "lstm"))
     below = error(bijection, "transformer")
-    prior = np.full(len(below), prior_error(studies["tunnel_bijection"].task).mean())
+    prior = np.full(len(below), prior_error(studies["tunnel_bijection"].data).mean())
     return {
         "tunnel/hmm/transformer_se": float(standard_error(transformer)),
         "tunnel/hmm/ssm_se": float(standard_error(ssm)),
