@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed packag
 from benchmarks import contenders, page, work  # noqa: E402
 from benchmarks.plain_loop import PlainLoop, prompts  # noqa: E402
 from iclbook.tasks import Batch  # noqa: E402
+from iclbook.training.ensemble import Ensemble  # noqa: E402
 
 RUNS = 3
 
@@ -27,13 +28,13 @@ RUNS = 3
 def group(request):
     """The trainer's group in float64, one batch for all its runs, and the trainer's losses and gradients on it."""
     trainer = contenders.trainer(work.Case("eager", request.param, RUNS))
-    group = trainer.groups[0]
-    params = group.initial(torch.device("cpu"), torch.float64)
+    ensemble = Ensemble(trainer.ensembles[0].group, 1, trainer.streams, torch.device("cpu"), torch.float64)
+    params = ensemble.params
     normals = torch.randn(
         RUNS, contenders.TASK.normals, 64, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
     )
     batch = contenders.TASK.batch(normals)
-    return params, batch, *group.gradients(params, batch)
+    return params, batch, *ensemble.gradients(params, batch)
 
 
 def of_run(params: dict, batch: Batch, r: int):

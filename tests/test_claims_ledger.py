@@ -137,7 +137,7 @@ def test_every_item_of_the_inventory_is_in_a_ledger():
 
 def test_the_committed_ledgers_load_and_stand_under_their_own_chapter():
     ledgers = all_ledgers(REPOSITORY)
-    assert {ledger.paper for ledger in ledgers} == {
+    assert {ledger.paper for ledger in ledgers} >= {
         "he2025",
         "agarwal2025",
         "recall2025",

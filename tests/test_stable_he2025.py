@@ -20,7 +20,7 @@ def test_affine_activation_at_smoke_stays_clear_of_its_pole():
     for unit in (0.0, 2.0**-23):
         trainer = alone.trainer("cpu")
         with torch.no_grad():
-            for parameter in trainer._params[0].values():
+            for parameter in trainer.ensembles[0].params.values():
                 parameter.mul_(1 + unit)
         ends.append(trainer.train(progress=False)["affine"])
     np.testing.assert_allclose(ends[1].loss[1:], ends[0].loss[1:], rtol=1e-3)

@@ -19,8 +19,8 @@ def test_runs_at_smoke_end_where_they_ended_if_the_start_moves_by_one_rounding_u
     for unit in (0.0, 2.0**-23):
         trainer = study.trainer("cpu")
         with torch.no_grad():
-            for parameters in trainer._params:
-                for parameter in parameters.values():
+            for ensemble in trainer.ensembles:
+                for parameter in ensemble.params.values():
                     parameter.mul_(1 + unit)
         ends.append(trainer.train(progress=False))
     for group in ends[0]:

@@ -99,7 +99,7 @@ def test_bounds_move_with_the_draw_and_rule_out_normal_inputs():
     assert values["we-draw/quadrants_sd"] > 0.02
     assert judge("q-kernel", values).word in GREEN
     assert values["q-kernel/normal_squared_possible"] == 0
-    still = {"we-draw/quadrants_sd": 0.001, "we-draw/share_below": 1.0}
+    still = values | {"we-draw/quadrants_sd": 0.001, "we-draw/share_below": 1.0}
     assert judge("q-we-draw", values).word in RED
     assert judge("q-we-draw", still).word in GREEN
 

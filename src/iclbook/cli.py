@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
-    check_profile(options.profile)
+    check_profile(getattr(options, "profile", "paper"))
     if getattr(options, "device", "auto") == "cuda":
         _require_device(options.device)
     return _COMMANDS[options.command](options)
@@ -135,6 +135,27 @@ def _build(options: argparse.Namespace) -> int:
     from .book.build import build
 
     build(options.profile, device=options.device, jobs=options.jobs)
+    return 0
+
+
+def _new(options: argparse.Namespace) -> int:
+    from . import check as regression
+    from .book.execute import run_notebook
+    from .book.new import new_paper
+    from .check.spreads import measure_spreads
+    from .claims import load_ledger
+    from .project import find_root
+
+    root = find_root()
+    paths = new_paper(options.key, options.title, options.chapter, root)
+    print("wrote " + ", ".join(str(path.relative_to(root)) for path in paths), flush=True)
+    chapter = next(path.stem for path in paths if path.parent.name == "notebooks")
+    for profile in ("smoke", "paper"):
+        print(regression.table(regression.check([chapter], profile, "cpu", update=True)), flush=True)
+        # two machines as unlike as can be: what a skeleton records is exact
+        measure_spreads([load_ledger(options.key)], profile, root, machines=("sse-1", "native-2"))
+        run_notebook(chapter, profile, "cpu")  # once more, judged with the margins that are known now
+    print(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
     return 0
 
 
@@ -267,7 +288,7 @@ def entry() -> int:
     return main()
 
 
-_COMMANDS = {"run": _run, "check": _check, "build": _build, "train": _train, "claims": _claims}
+_COMMANDS = {"run": _run, "check": _check, "build": _build, "train": _train, "claims": _claims, "new": _new}
 
 if __name__ == "__main__":
     sys.exit(entry())

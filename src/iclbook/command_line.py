@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for describe in (_run, _check, _build, _train, _claims):
+    for describe in (_run, _check, _build, _train, _claims, _new):
         describe(commands)
     return top
 
@@ -56,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(MISTAKE, f"error: {one_line(message)}. `{self.prog} --help` shows what can be given.\n")
 
 
-def _command(commands, name: str, about: str, more: str, profile: str) -> argparse.ArgumentParser:
+def _command(commands, name: str, about: str, more: str, profile: str | None) -> argparse.ArgumentParser:
     sub = commands.add_parser(
         name,
         help=about,
@@ -64,7 +64,8 @@ def _command(commands, name: str, about: str, more: str, profile: str) -> argpar
         epilog=more,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    sub.add_argument("--profile", metavar="{" + ",".join(PROFILES) + "}", default=profile, help=_PROFILE)
+    if profile is not None:
+        sub.add_argument("--profile", metavar="{" + ",".join(PROFILES) + "}", default=profile, help=_PROFILE)
     return sub
 
 
@@ -109,6 +110,21 @@ def _check(commands) -> None:
         help="emulate a processor and its threads, such as sse-2 (default: pinned code paths)",
     )
     _add_jobs(sub)
+
+
+def _new(commands) -> None:
+    sub = _command(
+        commands, "new", "begin a paper: a room, ledger, chapter, references and tests that work at once",
+        "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/test_KEY.py, enters the chapter in _toc.yml, book/intro.md and\n"
+        "book/references.bib, runs it at both profiles and keeps what it recorded as its references.\n\n"
+        'example: iclbook new vaswani2017 --title "Attention Is All You Need"',
+        None,
+    )  # fmt: skip
+    sub.add_argument("key", metavar="KEY", help="the paper's short name, such as vaswani2017")
+    sub.add_argument("--title", required=True, help="title of the chapter")
+    sub.add_argument(
+        "--chapter", metavar="NAME", default="", help="name of the notebook (default: from the title)"
+    )
 
 
 def _build(commands) -> None:

@@ -161,9 +161,10 @@ def _n(name: str) -> int:
 
 def studies(profile: str) -> dict[str, Study]:
     """All studies of the document at a profile, by name."""
+    coded = CODED[:2] if "isotropic" in AWAITED else CODED
     if check_profile(profile) == "paper":
         every = [
-            isotropic(500_000, _n("isotropic"), HEADS, coded=CODED[:2] if "isotropic" in AWAITED else CODED),
+            isotropic(500_000, _n("isotropic"), HEADS, coded=coded),
             reduced(500_000, 4),
             activations_coded(500_000, _n("activations_coded")),
             activations_small(500_000, 4),
@@ -180,7 +181,7 @@ def studies(profile: str) -> dict[str, Study]:
         ]
     else:
         every = [
-            isotropic(250, 2, HEADS[:4], batch_size=64, rate=5e-3, affine_rate=5e-4),
+            isotropic(250, 2, HEADS[:4], batch_size=64, rate=5e-3, affine_rate=5e-4, coded=coded),
             reduced(200, 2, batch_size=64, rate=5e-3),
             activations_coded(100, 1, batch_size=64, rate=2e-3),
             activations_small(60, 1, batch_size=64, rate=2e-3),
@@ -192,4 +193,4 @@ def studies(profile: str) -> dict[str, Study]:
             noise(256, 60, 1),
             noise(1024, 30, 1),
         ]
-    return {study.name: study for study in every}
+    return {study.name: study for study in every if study.name not in MISSING}

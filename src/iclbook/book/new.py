@@ -1,0 +1,95 @@
+"""A new paper: a room, a ledger, a chapter, tests and a place in the book, all small and all working."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from ..errors import UserError
+from ..files import write_whole
+from ..project import PAPERS
+
+#: Skeletons beside this file -> where they go below the book's root.
+FILES = {
+    "claims.yaml.txt": f"{PAPERS}/@KEY@/claims.yaml",
+    "__init__.py.txt": f"{PAPERS}/@KEY@/__init__.py",
+    "theory.py.txt": f"{PAPERS}/@KEY@/theory.py",
+    "measures.py.txt": f"{PAPERS}/@KEY@/measures.py",
+    "notebook.py.txt": "notebooks/@CHAPTER@.py",
+    "test.py.txt": "tests/test_@KEY@.py",
+}
+
+
+def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
+    """Write the skeleton of a paper and enter it in the contents, the bibliography and the introduction.
+
+    Args:
+        key: the paper's short name.
+        title: of the chapter.
+        chapter: name of the notebook; made from the title if empty.
+        root: the book's root folder.
+
+    Returns:
+        The files that were written or changed.
+
+    Raises:
+        UserError: a key or name that cannot be one, a paper or file that is there already, a book without the places to enter it.
+    """
+    chapter = chapter or re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")[:40].rstrip("_")
+    for what, name in (("key", key), ("chapter's name", chapter)):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise UserError(
+                f"{name!r} cannot be a {what}", "Use small letters, digits and underscores, a letter first."
+            )
+    if not title.strip() or "\n" in title or '"""' in title:
+        raise UserError(f"{title!r} cannot be a title", "Give one line of text.")
+    filled = {"@KEY@": key, "@CHAPTER@": chapter, "@TITLE_YAML@": json.dumps(title), "@TITLE@": title}
+    written = {root / _filled(path, filled): _skeleton(name, filled) for name, path in FILES.items()}
+    for path in written:
+        if path.exists():
+            raise UserError(f"{path.relative_to(root)} is there already", "Choose another key or --chapter.")
+    written |= _entries(key, title, chapter, root)
+    for path, text in written.items():
+        write_whole(path, text.encode())
+    return list(written)
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    for mark, value in values.items():
+        text = text.replace(mark, value)
+    return text
+
+
+def _skeleton(name: str, values: dict[str, str]) -> str:
+    return _filled((Path(__file__).parent / "skeleton" / name).read_text(encoding="utf-8"), values)
+
+
+def _entries(key: str, title: str, chapter: str, root: Path) -> dict[Path, str]:
+    """Contents, bibliography and introduction with the new chapter, last among the chapters."""
+    bibliography = root / "book" / "references.bib"
+    entry = f"\n@misc{{{key},\n  title = {{{title}}}\n}}\n"
+    return {
+        root / "_toc.yml": _after_last(
+            root / "_toc.yml", "- file: notebooks/", f"      - file: notebooks/{chapter}\n"
+        ),
+        bibliography: bibliography.read_text(encoding="utf-8").rstrip("\n") + "\n" + entry,
+        root / "book" / "intro.md": _after_last(
+            root / "book" / "intro.md",
+            "](../notebooks/",
+            f"| [{title}](../notebooks/{chapter}.py) | {{cite:t}}`{key}` | What does it ask? |\n",
+        ),
+    }
+
+
+def _after_last(path: Path, mark: str, line: str) -> str:
+    """The text of a file with a line put in after the last that holds ``mark``.
+
+    Raises:
+        UserError: there is none.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    places = [i for i, text in enumerate(lines) if mark in text]
+    if not places:
+        raise UserError(f"{path.name} lists no chapter", f"Enter one by hand: {line.strip()}")
+    return "".join([*lines[: places[-1] + 1], line, *lines[places[-1] + 1 :]])

@@ -1,0 +1,84 @@
+"""A new paper works at once: its skeleton runs, is judged, and passes the tests that every paper must pass."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from iclbook.book.new import new_paper
+from iclbook.errors import UserError
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A copy of the book without what is made from it."""
+    left = shutil.ignore_patterns(
+        ".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache", "results"
+    )
+    return Path(shutil.copytree(REPOSITORY, tmp_path / "book", ignore=left))
+
+
+def inside(book: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """A command in the copy, with the copy's library."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    env |= {"PYTHONPATH": str(book / "src"), "ICLBOOK_ROOT": str(book)}
+    return subprocess.run(
+        [sys.executable, *command], cwd=book, env=env, capture_output=True, text=True, timeout=280
+    )
+
+
+@pytest.mark.slow
+def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
+    made = inside(book, "-m", "iclbook.cli", "new", "tiny2026", "--title", "A Tiny Paper: Of One Claim")
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert (book / "notebooks" / "a_tiny_paper_of_one_claim.py").is_file()
+    claims = inside(book, "-m", "iclbook.cli", "claims", "tiny2026", "--profile", "paper")
+    assert "1 reproduced" in claims.stdout + claims.stderr, claims.stdout + claims.stderr
+    style = inside(book, "-m", "ruff", "check", ".")
+    assert style.returncode == 0, style.stdout
+    form = inside(book, "-m", "ruff", "format", "--check", ".")
+    assert form.returncode == 0, form.stdout
+    every = ("tests/test_tiny2026.py", "tests/test_house.py", "tests/test_claims_ledger.py")
+    margins = ("tests/test_margins.py", "-k", "tiny2026")
+    chapter = ("tests/test_chapters.py", "-k", "tiny or every_reference")
+    for tests in (every, margins, chapter):
+        passed = inside(book, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests)
+        assert passed.returncode == 0, passed.stdout[-3000:]
+
+
+def test_it_is_entered_last_among_the_chapters(book: Path) -> None:
+    new_paper("tiny2026", 'A "Tiny" Paper', "", book)
+    toc = yaml.safe_load((book / "_toc.yml").read_text())
+    chapters = [
+        c["file"] for part in toc["parts"] for c in part["chapters"] if c["file"].startswith("notebooks/")
+    ]
+    assert chapters[-1] == "notebooks/a_tiny_paper"
+    assert len(chapters) == 1 + len(list((REPOSITORY / "notebooks").glob("*.py")))
+    assert "{cite:t}`tiny2026`" in (book / "book" / "intro.md").read_text()
+    assert "@misc{tiny2026," in (book / "book" / "references.bib").read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "title", "chapter", "says"),
+    [
+        ("he2025", "Again", "", "is there already"),
+        ("new2026", "Again", "linear_regression", "is there already"),
+        ("2026new", "Again", "", "cannot be a key"),
+        ("../x", "Again", "", "cannot be a key"),
+        ("new2026", "???", "", "cannot be a chapter's name"),
+        ("new2026", "two\nlines", "x", "cannot be a title"),
+    ],
+)
+def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(book, key, title, chapter, says) -> None:
+    before = {p: p.read_bytes() for p in book.rglob("*") if p.is_file()}
+    with pytest.raises(UserError, match=says):
+        new_paper(key, title, chapter, book)
+    assert {p: p.read_bytes() for p in book.rglob("*") if p.is_file()} == before
