@@ -10,7 +10,7 @@ from torch import Tensor
 from ....random import generator
 from ..theory import Weights, causal_mask
 
-#: Purpose of the random numbers, see :func:`iclbook.training.groups.generator`.
+#: Purpose of the random numbers, see :func:`iclbook.random.generator`.
 PURPOSE = 7
 
 
