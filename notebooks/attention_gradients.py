@@ -176,7 +176,7 @@ for claim in ("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly
 # weights; attention counts as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
-SEEDS = range(200 if paper else 30)
+SEEDS = range(800 if paper else 30)
 grid = toy.grid(SEEDS)
 draw.settings(grid)
 plt.show()
@@ -476,7 +476,8 @@ record.verdict("agarwal2025/diagnostics")
 # ({glue:text}`diag/weighted` if it is weighted by $\alpha$), since a step moves $W_Q$ and $W_K$, which all positions share.
 
 # %%
-record.all(regularisation.measure(PAPER_SEEDS if paper else PAPER_SEEDS[:2], 200, 300 if paper else 100))
+seeds = (*PAPER_SEEDS, *range(20)) if paper else PAPER_SEEDS[:2]
+record.all(regularisation.measure(seeds, 200, 300 if paper else 100))
 record.verdict("agarwal2025/regularisation")
 
 # %% [markdown]
