@@ -263,7 +263,8 @@ record.all(noise.robust_records(settings))
 record.verdict("he2025/robust")
 
 # %% [markdown]
-# The pattern is robust; the scale $\gamma$ is not. Since the valley is flat, the predictor hardly notices.
+# Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. Runs whose heads have one sign, as in the census above, have no pair and count in
+# no $\gamma$ here. That $\gamma$ depends on the setting; since the valley is flat, the predictor hardly notices.
 #
 # ## Key finding 3: the learned predictor is a gradient step
 #

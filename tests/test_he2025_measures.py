@@ -252,6 +252,17 @@ def test_ratios_over_rates_and_batches():
     assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(10 / 11)
 
 
+def test_a_run_whose_heads_have_one_sign_counts_in_no_gamma_of_a_pair():
+    both = still([[0.2, -0.2], [0.5, 0.6]], [[1.0, -1.0], [1.0, 1.0]])
+    assert noise.pairs(both).tolist() == [True, False]
+    settings = noise.Settings([1.0], {64: {1.0: both}, 256: {1.0: pairs([0.1])}})
+    assert [runs[0].tolist() for runs in settings.gamma.values()] == [[0.2], [0.1]]
+    assert noise.robust_records(settings)["robust/gamma_ratio"] == pytest.approx(2.0)
+    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(2 / 3)
+    none = still([[0.5, 0.6]], [[1.0, 1.0]])
+    assert noise.pairs(none).tolist() == [True], "a short training may have no pair yet"
+
+
 def test_reduced_runs_without_a_two_sided_one_say_so():
     two = still([[0.1, -0.1], [0.2, 0.2]], [[1.0, -1.0], [1.0, 1.0]])
     found = noise.reduced_records(two)

@@ -27,8 +27,17 @@ class Settings:
 
     @property
     def gamma(self) -> dict[int, list[np.ndarray]]:
-        """Settled gamma ``(R,)``: batch -> one array a rate."""
-        return {b: [h.settled(h.gamma) for h in by_rate.values()] for b, by_rate in self.heads.items()}
+        """Settled gamma of the runs that end as a pair: batch -> one array a rate."""
+        return {
+            b: [h.settled(h.gamma)[pairs(h)] for h in by_rate.values()] for b, by_rate in self.heads.items()
+        }
+
+
+def pairs(h: Heads) -> np.ndarray:
+    """Which runs ``(R,)`` end with a head of each sign. Heads of one sign settle at another scale, which is not the gamma of a pair; where no run ends as a
+    pair, as in short trainings, all count."""
+    found = ~theory.one_sided(h.settled(h.omega), h.settled(h.mu))
+    return found if found.any() else np.ones_like(found)
 
 
 def read_settings(study: Study, results: Callable[[int], Results]) -> Settings:
@@ -74,7 +83,7 @@ def minimiser_records(two: Heads, settings: Settings, best: theory.Optimum, loss
         "minimiser/gamma_ratio": over_best.tolist(),
         "minimiser/gamma_ratio_sd": run_sd(over_best),
         "minimiser/cost_of_013": loss_of_013 / best.loss - 1,
-        "minimiser/still_falling": float((1 - slow.gamma[-1] / quarter).mean()),
+        "minimiser/still_falling": float((1 - slow.gamma[-1] / quarter)[pairs(slow)].mean()),
         "minimiser/rate_ratio": float(fast.mean() / least.mean()),
         "minimiser/rate_ratio_se": ratio_of_means_error(fast, least),
         "minimiser/batch_ratio": float(small.mean() / large.mean()),
