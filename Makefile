@@ -29,7 +29,7 @@ book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10
 test: $(STAMP) browser lint  ## everything that is checked: style, tests, notebook regression, pages, sliders
 	@$(PYTEST) -m "not browser"
-	@$(PYTEST) -m browser $$(grep -l 'mark\.browser' tests/test_*.py)
+	@$(PYTEST) -m browser $$(grep -rl 'mark\.browser' tests --include='test_*.py')
 
 check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare every recorded value
 	@$(BIN)/iclbook check --profile smoke

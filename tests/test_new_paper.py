@@ -46,7 +46,7 @@ def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
     assert style.returncode == 0, style.stdout
     form = inside(book, "-m", "ruff", "format", "--check", ".")
     assert form.returncode == 0, form.stdout
-    every = ("tests/test_tiny2026.py", "tests/test_house.py", "tests/test_claims_ledger.py")
+    every = ("tests/tiny2026", "tests/test_house.py", "tests/test_claims_ledger.py")
     margins = ("tests/test_margins.py", "-k", "tiny2026")
     chapter = ("tests/test_chapters.py", "-k", "tiny or every_reference")
     for tests in (every, margins, chapter):

@@ -115,7 +115,7 @@ def _check(commands) -> None:
 def _new(commands) -> None:
     sub = _command(
         commands, "new", "begin a paper: a room, ledger, chapter, references and tests that work at once",
-        "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/test_KEY.py, enters the chapter in _toc.yml, book/intro.md and\n"
+        "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/KEY, enters the chapter in _toc.yml, book/intro.md and\n"
         "book/references.bib, runs it at both profiles and keeps what it recorded as its references.\n\n"
         'example: iclbook new vaswani2017 --title "Attention Is All You Need"',
         None,

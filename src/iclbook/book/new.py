@@ -17,7 +17,7 @@ FILES = {
     "theory.py.txt": f"{PAPERS}/@KEY@/theory.py",
     "measures.py.txt": f"{PAPERS}/@KEY@/measures.py",
     "notebook.py.txt": "notebooks/@CHAPTER@.py",
-    "test.py.txt": "tests/test_@KEY@.py",
+    "test.py.txt": "tests/@KEY@/test_@KEY@.py",
 }
 
 

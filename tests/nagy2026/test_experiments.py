@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from nagy2026_kit import failing
+from nagy2026.kit import failing
 from scipy import optimize, stats
 
 from iclbook.models.spectral_attention import SpectralAttention

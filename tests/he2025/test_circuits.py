@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from circuits_kit import synthetic
+from he2025.circuits_kit import synthetic
 
 from iclbook.models import Attention, ReducedAttention
 from iclbook.papers.he2025 import theory

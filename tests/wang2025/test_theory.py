@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from test_wang2025_construction import GREEN, RED, failing, judge
+from wang2025.kit import GREEN, RED, failing, judge
 
 from iclbook import random
 from iclbook.errors import UserError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from circuits_kit import heads, pairs, still
+from he2025.circuits_kit import heads, pairs, still
 
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.measures import census, noise, patterns, sampling

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_wang2025_construction import GREEN, LEDGER, RED, failing, judge
+from wang2025.kit import GREEN, LEDGER, RED, failing, judge
 
 from iclbook.models.trained_tf import TrainedStep
 from iclbook.papers.wang2025.measures import bounds, erasure, learned, square
@@ -300,7 +300,7 @@ def test_training_lowers_the_loss_of_every_kind():
 @pytest.fixture
 def bench(monkeypatch):
     """``benchmarks.categorical``, which is not part of the installed package."""
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1]))
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
     return importlib.import_module("benchmarks.categorical")
 
 

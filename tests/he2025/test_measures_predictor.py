@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from circuits_kit import heads, pairs
+from he2025.circuits_kit import heads, pairs
 from ledgers import ROOT, ledger
 
 from iclbook.papers.he2025 import theory

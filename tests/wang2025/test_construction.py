@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from ledgers import ledger
+from wang2025.kit import GREEN, RED, failing, judge
 
-from iclbook.claims import Record, Verdict, verdict
 from iclbook.errors import UserError
 from iclbook.models import functional_gd, kernels, literal_blocks
 from iclbook.models.functional_gd import FunctionalGD
@@ -23,20 +22,6 @@ from iclbook.papers.wang2025.runs import contexts
 from iclbook.tasks import Batch
 from iclbook.tasks.categorical import Anchors, Quadrants
 from iclbook.training.losses import cross_entropy
-
-LEDGER = ledger("wang2025")
-GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
-
-
-def judge(claim: str, values: dict) -> Verdict:
-    """The verdict of the paper profile on these values."""
-    records = {k: Record.make(k, v) for k, v in values.items() if k in LEDGER.keys}
-    return verdict(LEDGER.claim(f"wang2025/{claim}"), records, "paper")
-
-
-def failing(result: Verdict) -> set[str]:
-    """Keys of the parts that fail."""
-    return {p.key for p in result.parts if not p.holds}
 
 
 @pytest.fixture

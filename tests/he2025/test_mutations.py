@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from circuits_kit import on_manifold, settled_group
+from he2025.circuits_kit import on_manifold, settled_group
 from ledgers import ledger
 from scipy import stats
 from scipy.optimize import minimize, minimize_scalar

@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from nagy2026_kit import (
+from nagy2026.kit import (
     PRINTED_CHANGE,
     STUDIES,
     ablation_results,

@@ -1,0 +1,21 @@
+"""For the tests of wang2025: verdicts of its ledger on given values."""
+
+from __future__ import annotations
+
+from ledgers import ledger
+
+from iclbook.claims import Record, Verdict, verdict
+
+LEDGER = ledger("wang2025")
+GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
+
+
+def judge(claim: str, values: dict) -> Verdict:
+    """The verdict of the paper profile on these values."""
+    records = {k: Record.make(k, v) for k, v in values.items() if k in LEDGER.keys}
+    return verdict(LEDGER.claim(f"wang2025/{claim}"), records, "paper")
+
+
+def failing(result: Verdict) -> set[str]:
+    """Keys of the parts that fail."""
+    return {p.key for p in result.parts if not p.holds}
