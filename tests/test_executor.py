@@ -141,12 +141,6 @@ def test_verify_refuses_a_measure_that_todays_code_does_not_give(root, monkeypat
     assert "verified" not in store.read_provenance("demo", "smoke", "tiny")
 
 
-def test_a_measure_that_needs_more_than_circuits_is_said_to_be_not_derived(root, monkeypatch):
-    train_study(STUDY, "smoke", "cpu", progress=False)
-    monkeypatch.setattr(Study, "measures_circuits", False)
-    assert verify_study(STUDY, "smoke")["measures"] == "not derived again"
-
-
 def test_an_interrupted_fresh_training_is_resumed_by_the_next(root, monkeypatch):
     whole = train_study(STUDY, "smoke", "cpu", progress=False)
     checkpoint = root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"

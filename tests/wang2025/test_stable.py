@@ -9,15 +9,14 @@ import torch
 from iclbook.papers import wang2025
 from iclbook.papers.wang2025.measures import square
 from iclbook.papers.wang2025.runs import images, networks
-from iclbook.papers.wang2025.runs.networks import NetworkStudy
 
 SMALL = wang2025.studies("smoke")
 
 
 def test_small_studies_are_in_double_precision_and_paper_ones_are_not():
     for study in SMALL.values():
-        assert isinstance(study, NetworkStudy) or study.describe()["dtype"] == study.dtype == "float64"
-        assert isinstance(study, NetworkStudy) or study.trainer("cpu").dtype == torch.float64
+        assert study.describe()["dtype"] == study.dtype == "float64"
+        assert study.trainer("cpu").dtype == torch.float64
     paper = wang2025.studies("paper")
     assert {study.dtype for study in paper.values()} == {"float32"}
     assert paper["tf_L512"].trainer("cpu", compile=False).dtype == torch.float32
@@ -43,10 +42,12 @@ def test_double_precision_keeps_a_trained_tf_from_its_rounding():
 @pytest.mark.parametrize("number", [0, 1])
 def test_small_networks_keep_their_first_weights(number):
     network = images.networks("smoke")[number]
-    model, _ = networks.train_network(network, ())
-    start, _ = networks.train_network(network, (), until=0)
-    for name, part in start.named_parameters():
-        assert torch.equal(part, dict(model.named_parameters())[name]), name
+    trainer = networks.network_study((network,), ()).trainer("cpu")
+    start = {name: part.half() for name, part in trainer.ensembles[0].params.items()}
+    (history,) = trainer.train(progress=False).values()
+    assert set(history.kept) == {name for name in start if not name.startswith("head")}
+    for name, part in history.kept.items():
+        assert np.array_equal(part[0], start[name].numpy()), name
 
 
 def test_the_middle_of_the_grid_is_on_the_border_exactly():

@@ -113,7 +113,7 @@ class Ensemble:
         return params, state, first
 
     def observed(self, params: Tensors, batch: Batch) -> Tensors:
-        """Measurements of all runs, ``name -> (R, ...)``, and the parameters to keep.
+        """Measurements of all runs, ``name -> (R, ...)``, and the parameters to keep at every record.
 
         Args:
             params: as :attr:`params`.
@@ -129,7 +129,11 @@ class Ensemble:
                 return functional_call(self._observed, weights, (self.held_out,))
 
             found = vmap(one_run)(params)
-        return found | {name: params[name] for name in self.group.keep}
+        return found if self.group.keep_at else found | {name: params[name] for name in self.group.keep}
+
+    def kept(self) -> Tensors:
+        """The parameters to keep, ``name -> (R, ...)``, in half precision."""
+        return {name: self.params[name].half() for name in self.group.keep}
 
 
 def placed(tree: Any, device: torch.device, dtype: torch.dtype) -> Any:

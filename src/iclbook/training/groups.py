@@ -79,7 +79,8 @@ class Group:
         loss: ``loss(model, batch) -> scalar`` of one run.
         schedule: factor on all rates over the steps; constant by default.
         observe: what is recorded.
-        keep: names of parameters that are recorded beside it.
+        keep: names of parameters that are recorded beside it, at every record.
+        keep_at: recorded steps at which they are kept instead, see :attr:`iclbook.training.History.kept`.
         gradient: closed form ``gradient(params, batch) -> (gradients, loss)`` of one run, taken run after run in place of autograd on the loss of all runs;
             for data that fill a core by themselves.
         blocks: sets of parameters that step one after the other, each with gradients computed anew; all at once by default.
@@ -99,6 +100,7 @@ class Group:
     schedule: Schedule | None = None
     observe: Observation = field(default_factory=Circuits)
     keep: tuple[str, ...] = ()
+    keep_at: tuple[int, ...] = field(default=(), kw_only=True)
     gradient: Callable[[Tensors, Batch], tuple[Tensors, Tensor]] | None = None
     blocks: tuple[tuple[str, ...], ...] = ()
     may_diverge: bool = field(default=False, kw_only=True, compare=False)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+
+#: Begins the names of kept parameters among the arrays of a group.
+KEPT = "kept "
 
 
 @dataclass
@@ -16,11 +19,13 @@ class History:
         steps: ``(T,)`` recorded steps; 0 is the initial point.
         loss: ``(T, R)`` mean batch loss over the steps since the previous record (NaN at step 0, where there are none).
         circuits: ``name -> (T, R, ...)`` circuits at the recorded steps.
+        kept: ``name -> (K, R, ...)`` parameters that were kept at chosen steps, in half precision: to be looked at and computed with, not to go on from.
     """
 
     steps: np.ndarray
     loss: np.ndarray
     circuits: dict[str, np.ndarray]
+    kept: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
@@ -31,6 +36,11 @@ def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
         arrays[f"{name}/loss"] = history.loss.astype(np.float32)
         arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
     return arrays
+
+
+def pack_kept(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
+    """Kept parameters as ``"group/kept name"`` arrays."""
+    return {f"{name}/{KEPT}{k}": v for name, history in histories.items() for k, v in history.kept.items()}
 
 
 def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:

@@ -16,7 +16,7 @@ import torch
 
 from .. import rounding, store
 from ..rounding import UNIT
-from .history import History, pack
+from .history import KEPT, History, pack
 from .stretches import STRETCH, train_stretch
 
 if TYPE_CHECKING:
@@ -146,9 +146,9 @@ def measured_again(study: Study, results: store.Results) -> float | None:
     """Take the study's measure of the stored circuits again: its largest deviation from the stored one as a share of what is allowed.
 
     Allowed is :data:`FACTOR` times (the distance of twins, measured on circuits moved by a rounding unit, + one unit). ``None``: there is no
-    measure, or it needs more than circuits (``study.measures_circuits``).
+    measure.
     """
-    if study.measure is None or not study.measures_circuits:
+    if study.measure is None:
         return None
     stored = {name: History(**_course(results.group(name))) for name in (g.name for g in study.groups)}
     again = study.measure(study, stored)
@@ -169,7 +169,11 @@ def measured_again(study: Study, results: store.Results) -> float | None:
 def _course(group: Arrays) -> dict[str, Any]:
     """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
     shape = group["loss"].shape
-    circuits = {k: v for k, v in group.items() if k not in ("steps", "loss") and v.shape[:2] == shape}
+    circuits = {
+        k: v
+        for k, v in group.items()
+        if k not in ("steps", "loss") and not k.startswith(KEPT) and v.shape[:2] == shape
+    }
     return {"steps": group["steps"], "loss": group["loss"], "circuits": circuits}
 
 

@@ -20,9 +20,8 @@ from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
 from .description import plain
-from .devices import can_compile, pick_device
 from .groups import Group
-from .history import History, pack
+from .history import History, pack, pack_kept
 from .replay import REPLAY_STEPS, replay
 from .trainer import COMPILE_FROM_STEPS, Trainer
 
@@ -57,9 +56,6 @@ class Study:
     old_numbers: bool = False
     dtype: str = "float32"
 
-    #: Whether ``measure`` needs no more than the histories, so that it can be taken again of stored ones.
-    measures_circuits = True
-
     def describe(self) -> dict[str, Any]:
         """The configuration as JSON holds it; equal ones mean equal numbers."""
         return plain(self)
@@ -74,9 +70,6 @@ class Study:
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
         """A trainer at step 0."""
-        if compile is None:
-            pays = self.compile_from is not None and self.steps >= self.compile_from
-            compile = pays and can_compile(pick_device(device))
         return Trainer(
             self.data,
             self.groups,
@@ -85,6 +78,7 @@ class Study:
             self.record,
             device,
             compile,
+            compile_from=self.compile_from,
             label=f"{self.paper}/{self.name}: ",
             old_numbers=self.old_numbers,
             **{"dtype": getattr(torch, self.dtype)} | kwargs,
@@ -199,7 +193,7 @@ def _train_parts(
         done = [task.result() for task in tasks]
     histories = {name: history for part in done for name, history in part.histories.items()}
     states = {key: state for part in done for key, state in part.states.items()}
-    arrays = pack(histories)
+    arrays = pack(histories) | pack_kept(histories)
     if study.measure is not None:
         arrays |= study.measure(study, histories)
     about = store.provenance(

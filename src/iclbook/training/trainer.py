@@ -43,6 +43,7 @@ class Trainer:
         record: steps at which losses and observations are kept; 0 and the last are always kept.
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "when it pays and a compiler is there".
+        compile_from: number of steps from which it pays; ``None`` for never.
         dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
         old_numbers: random numbers of results from before they came by counter.
@@ -66,6 +67,7 @@ class Trainer:
         dtype: torch.dtype = torch.float32,
         label: str = "",
         old_numbers: bool = False,
+        compile_from: int | None = COMPILE_FROM_STEPS,
     ) -> None:
         if steps < 1 or batch_size < 1:
             raise UserError(f"steps={steps}, batch_size={batch_size}", "Both must be 1 or more.")
@@ -73,10 +75,12 @@ class Trainer:
         self.device, self.dtype, self.label = pick_device(device), dtype, label
         record = log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
-        pays = steps >= COMPILE_FROM_STEPS and can_compile(self.device)
-        self.compiled = pays if compile is None else compile
+        pays = compile_from is not None and steps >= compile_from
+        self.compiled = pays and can_compile(self.device) if compile is None else compile
 
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
+        if never := {step for g in groups for step in g.keep_at} - set(self.record):
+            raise UserError(f"parameters to keep at steps {sorted(never)}", "Keep them at recorded steps.")
         self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype) for g in groups]
         self._fixed = placed(tuple(self.data.fixed(self.streams)), self.device, dtype)
         self._keys = random.keys(self.streams, self.device)
@@ -100,6 +104,7 @@ class Trainer:
         self._jitter = current(self.device)
         self._losses: list[list[np.ndarray]] = [[] for _ in groups]
         self._observed: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
+        self._kept: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
 
     # -- one step -----------------------------------------------------------------------------------------------------
 
@@ -182,6 +187,8 @@ class Trainer:
             # kept parameters are the parameters themselves, hence the copy; of a twin those of moved parameters: measuring rounds, too
             found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen))
             self._observed[i].append({k: v.cpu().numpy().copy() for k, v in found.items()})
+            if self.done in ensemble.group.keep_at:
+                self._kept[i].append({k: v.cpu().numpy() for k, v in ensemble.kept().items()})
             if not ensemble.group.may_diverge:
                 self._refuse_what_is_not_finite(
                     ensemble.group, {**self._observed[i][-1], "loss": self._losses[i][-1]}
@@ -204,7 +211,8 @@ class Trainer:
         for i, ensemble in enumerate(self.ensembles):
             names = self._observed[i][0]
             circuits = {name: np.stack([c[name] for c in self._observed[i]]) for name in names}
-            out[ensemble.group.name] = History(steps, np.stack(self._losses[i]), circuits)
+            kept = {k: np.stack([c[k] for c in self._kept[i]]) for k in ensemble.group.keep if self._kept[i]}
+            out[ensemble.group.name] = History(steps, np.stack(self._losses[i]), circuits, kept)
         return out
 
     def parameters(self) -> dict[str, dict[str, np.ndarray]]:
@@ -260,9 +268,8 @@ class Trainer:
             "tensors": [x.cpu() for x in self._tensors()],
             "generators": [g.get_state() for g in self._generators()],
             "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
-            "observed": [
-                [{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in self._observed
-            ],
+            "observed": _tensors(self._observed),
+            "kept": _tensors(self._kept),
         }
         checkpoints.save(path, content | {"shapes": checkpoints.shapes(content)})
 
@@ -287,7 +294,7 @@ class Trainer:
         for g, state in zip(self._generators(), content["generators"], strict=True):
             g.set_state(state)
         self._losses = [[x.numpy() for x in xs] for xs in content["losses"]]
-        self._observed = [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in content["observed"]]
+        self._observed, self._kept = (_arrays(content[part]) for part in ("observed", "kept"))
         self.states = {k: v.numpy() for k, v in content["states"].items()}
         self.done = content["done"]
         return True
@@ -313,6 +320,10 @@ class Trainer:
             names = {frozenset(c) for c in observed}
             if not rows == len(losses) == len(observed) or runs != {len(e.runs)} or len(names) != 1:
                 raise ValueError("records are missing")
+        for e, kept in zip(self.ensembles, content["kept"], strict=True):
+            due = sum(step <= content["done"] for step in e.group.keep_at)
+            if len(kept) != due or any(set(c) != set(e.group.keep) for c in kept):
+                raise ValueError("kept parameters are missing")
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -368,3 +379,13 @@ class Trainer:
         if checkpoint is not None and self.done < self.steps:
             self._save(checkpoint)
         return self.history()
+
+
+def _tensors(rows: list[list[dict[str, np.ndarray]]]) -> list[list[dict[str, Tensor]]]:
+    """Records as a checkpoint holds them."""
+    return [[{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in rows]
+
+
+def _arrays(rows: list[list[dict[str, Tensor]]]) -> list[list[dict[str, np.ndarray]]]:
+    """Records of a checkpoint."""
+    return [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in rows]

@@ -58,11 +58,10 @@ def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = 
                 "The training code has changed: train with --fresh.",
             )
     last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
-    without = "there are none" if study.measure is None else "not derived again"
     verified = {
         "trajectory": f"first {last} of {study.steps} steps of {'every run' if every else 'one run of every group'}"
         + (f", {stretches} stretches" if stretches else ""),
-        "measures": without if again is None else "taken again of the stored circuits",
+        "measures": "there are none" if again is None else "taken again of the stored circuits",
         "share": float(f"{max(shares.values()):.2g}"),
     }
     store.restamp(study.paper, profile, study.name, study.source(), **verified)

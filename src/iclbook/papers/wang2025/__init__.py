@@ -8,7 +8,6 @@ from ...training.catalogue import Catalogue
 from ...training.study import Study
 from .runs.image_kernels import linear_studies
 from .runs.images import image_studies
-from .runs.networks import NetworkStudy
 from .runs.studies import studies as synthetic_studies
 
 __all__ = ["results", "studies", "train"]
@@ -25,10 +24,7 @@ def studies(profile: str) -> dict[str, Study]:
     every = {**synthetic_studies(profile), **image_studies(profile), **linear_studies(profile)}
     if profile == "paper":
         return every
-    return {
-        n: s if isinstance(s, NetworkStudy) else dataclasses.replace(s, dtype="float64")
-        for n, s in every.items()
-    }
+    return {n: dataclasses.replace(s, dtype="float64") for n, s in every.items()}
 
 
 _catalogue = Catalogue("wang2025", studies)

@@ -12,7 +12,7 @@ from ....store import Results
 from ....training.study import Study
 from ..runs.contexts import TEST
 from ..runs.images import BLOCKS, WIDTH, ImageContexts, blocks
-from ..runs.networks import STUDY, features
+from ..runs.networks import STUDIES, features
 
 #: Half width of a 95% confidence interval in standard errors: about a thousand episodes are what varies.
 Z = 1.96
@@ -151,4 +151,4 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
 
 def image_names(studies: Mapping[str, Study]) -> list[str]:
     """Names of the studies of the image part, networks first."""
-    return [name for name in studies if name == STUDY or name.startswith("images_")]
+    return [name for name in studies if name.startswith((STUDIES, "images_"))]

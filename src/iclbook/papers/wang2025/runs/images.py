@@ -19,7 +19,7 @@ from ....training import FixedSet, History, Run
 from ....training.study import Study
 from ..measures.probing import coded_probe, regularised_probe, scores
 from .contexts import BLOCK, TEST, VALIDATION, Contexts, numbers, seen_as
-from .networks import Network, features, group_name, network_study
+from .networks import Network, features, group_name, network_study, study_name
 from .specs import classifiers
 
 #: Penalties of the regularised probe; the one with the lowest NLL on training classes is taken. The last two were added after a first trial, in
@@ -316,7 +316,8 @@ def image_studies(profile: str) -> dict[str, Study]:
     else:
         L, seeds, steps, batch, held_out, rate = 256, 1, 40, 64, 128, 0.1
         record, marks = (10, 24, 40), (0, 4, 8)
-    every: list[Study] = [network_study(chosen, marks)]
+    kinds = {study_name(n): tuple(m for m in chosen if study_name(m) == study_name(n)) for n in chosen}
+    every: list[Study] = [network_study(networks, marks) for networks in kinds.values()]
     for network in chosen:
         contexts = glyph_contexts(network, FewShot())
         name = f"images_{group_name(network)}"
