@@ -136,7 +136,7 @@ def naive(seed: int, rates: dict[str, float], steps: int, T: int = 60) -> dict[s
     """Plain autograd gradient descent, as a careful author would write it."""
     own = full_batch.data(StickyChain(T=T), seed)
     model = SingleHead()
-    model.initialise(full_batch.generator(seed, 0), full_batch.INIT_SCALE)
+    model.initialise(random.generator(seed, 0), full_batch.INIT_SCALE)
     for _ in range(steps):
         loss = torch.nn.functional.cross_entropy(model(own.train.x), own.train.y)
         grads = torch.autograd.grad(loss, list(model.parameters()))
@@ -185,7 +185,7 @@ def test_the_closed_gradient_is_that_of_the_loss():
     study = small()
     batch = study.data.task.dataset(1)
     model = SingleHead()
-    model.initialise(full_batch.generator(1, 0), 0.5)
+    model.initialise(random.generator(1, 0), 0.5)
     loss = full_batch.mean_cross_entropy(model, batch)
     grads = torch.autograd.grad(loss, [getattr(model, n) for n in full_batch.MATRICES])
     closed, value = full_batch.closed_gradient({n: p.detach() for n, p in model.named_parameters()}, batch)
@@ -217,7 +217,7 @@ def test_measurements_of_a_run():
     history = study.trainer("cpu", False).train(progress=False)["runs"]
     own = full_batch.data(StickyChain(T=60), 1)
     model = SingleHead()
-    model.initialise(full_batch.generator(1, 0), full_batch.INIT_SCALE)
+    model.initialise(random.generator(1, 0), full_batch.INIT_SCALE)
     with torch.no_grad():
         logs = model(own.train.x).log_softmax(-1)
     c = {name: value[0, 0] for name, value in history.circuits.items()}
@@ -409,7 +409,7 @@ def test_followed_runs_and_diagnostics():
     run = follow.followed(study, results, "em")[1]
     w = run.weights(0)
     model = SingleHead()
-    model.initialise(full_batch.generator(run.seed, 0), full_batch.INIT_SCALE)
+    model.initialise(random.generator(run.seed, 0), full_batch.INIT_SCALE)
     torch.testing.assert_close(w.W_V.float(), model.W_V.detach())
     torch.testing.assert_close(w.W_O.float(), model.W_O.detach())
     values = follow.diagnostic_values(run, 1)

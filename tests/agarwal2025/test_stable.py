@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from iclbook import random
 from iclbook.errors import UserError
 from iclbook.papers.agarwal2025.measures import follow, regularisation
+from iclbook.papers.agarwal2025.runs import full_batch
+from iclbook.papers.agarwal2025.theory import causal
 from iclbook.tasks.sticky_chain import StickyChain
 
 
@@ -31,31 +34,54 @@ def test_a_summed_loss_is_the_same_from_weights_moved_by_rounding(monkeypatch):
 
 
 @pytest.mark.parametrize("share", regularisation.DROPOUTS)
-def test_runs_with_dropout_fall_and_never_rise_above_their_start(monkeypatch, share):
-    losses = []
-    step = regularisation._step
-
-    def watched(*args):
-        losses.append(step(*args))
-        return losses[-1]
-
-    monkeypatch.setattr(regularisation, "_step", watched)
-    regularisation.train(StickyChain("code", T=200), 9999, 120, dropout=share)
-    assert max(losses) < 1.01 * losses[0]
-    assert losses[-1] < losses[0] - 0.2
+def test_runs_with_dropout_fall_and_never_rise_above_their_start(share):
+    loss = regularisation.trained(StickyChain("code", T=200), (9999,), 120, range(121))[
+        f"dropped{share}"
+    ].loss
+    assert loss[1:].max() < 1.01 * loss[1, 0]
+    assert loss[-1, 0] < loss[1, 0] - 0.2
 
 
 def test_a_run_that_overflows_is_an_error_that_names_seed_and_step(monkeypatch):
     monkeypatch.setattr(regularisation, "RATE", 1e30)
-    with pytest.raises(UserError, match=r"seed 3 with dropout 0\.2 diverged at step"):
-        regularisation.train(StickyChain("code", T=40), 3, 20, dropout=0.2)
+    with pytest.raises(
+        UserError, match=r"regularisation: .* of group \w+, seed 3 .* is not finite at step 20"
+    ):
+        regularisation.trained(StickyChain("code", T=40), (3,), 20)
 
 
 def test_layer_norm_leaves_no_spread_but_its_own_constant():
     chain = StickyChain("code", T=60)
-    model = regularisation.train(chain, 0, 5, value_norm=True)
+    model = regularisation.at(regularisation.trained(chain, (0,), 5)["normed"], 0, value_norm=True)
     x = regularisation.data(chain, 0).train.x.double()
     with torch.no_grad():
         again = regularisation._norm_spread(model, x * (1 + 1e-13))
     assert regularisation._norm_spread(model, x) == pytest.approx(again, rel=1e-6)
     assert model.W_V.dtype == torch.float32  # the model itself is left as it was
+
+
+def test_dropout_drops_its_share_and_leaves_the_mean():
+    chain = StickyChain("code", T=60)
+    drawn = regularisation.DroppedSequences(chain)
+    numbers = drawn.draw(random.keys([0, 1]), torch.tensor([1, 2]), 1, torch.float32)
+    u = drawn.batch(tuple(x[:, 0] for x in numbers), drawn.fixed([0, 1])).query
+    assert u.shape == (2, 59, 59)
+    for share in regularisation.DROPOUTS:
+        assert abs((u < share).double().mean() - share) < 4.5 * (share * (1 - share) / u.numel()) ** 0.5
+    assert not torch.equal(u, drawn.batch(tuple(x[:, 1] for x in numbers), drawn.fixed([0, 1])).query)
+
+
+def test_plain_runs_are_gradient_descent_on_the_closed_form():
+    """The trainer's autograd against the closed-form gradients of the paper, step by step."""
+    chain = StickyChain("code", T=60)
+    history = regularisation.trained(chain, (5,), 8)["plain"]
+    start, own = regularisation.at(history, 0, 0), full_batch.data(chain, 5)
+    weights = [getattr(start, name).detach().double() for name in full_batch.MATRICES]
+    for _ in range(8):
+        got = causal.step(own.train.x.double(), own.target.double(), *weights)
+        weights = [
+            p - regularisation.RATE * getattr(got, n)
+            for p, n in zip(weights, full_batch.MATRICES, strict=True)
+        ]
+    for name, p in zip(full_batch.MATRICES, weights, strict=True):
+        np.testing.assert_allclose(history.circuits[name][-1, 0], p, rtol=1e-4, atol=1e-6)

@@ -4,60 +4,111 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
 
-from ....errors import UserError
+from .... import random
 from ....models.single_head import SingleHead
-from ....random import INIT, generator
 from ....statistics import bootstrap_error, share_error
+from ....tasks import Batch
 from ....tasks.sticky_chain import StickyChain
-from ..runs.full_batch import data
+from ....training import Group, History, Run, Sgd, Trainer
+from ..runs.full_batch import INIT_SCALE, data
 from ..theory.causal import predict
 
 #: Unstated: shares of attention weights dropped, and the uniform rate. Of 1, 0.5 and 0.3 the last is the first at which no run's loss ever rises above
 #: its start: at 1 a run with dropout overflows on some processors and not on others.
 DROPOUTS, RATE = (0.2, 0.5), 0.3
+#: Step at which the first-order picture is tried.
+EARLY = 20
 
 
-def _model(seed: int, value_norm: bool = False) -> SingleHead:
-    model = SingleHead(value_norm=value_norm)
-    model.initialise(generator(seed, INIT), 0.1)
-    return model
+@dataclass(frozen=True)
+class DroppedSequences:
+    """A run's short sequence at every step, and uniform numbers that drop attention weights; a kind of :mod:`iclbook.training.data`.
+
+    Attributes:
+        chain: of the sequence.
+    """
+
+    chain: StickyChain
+
+    @property
+    def words(self) -> int:
+        """One for each pair of positions."""
+        return (self.chain.T - 1) ** 2
+
+    def fixed(self, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Inputs ``(S, T - 1, d)`` and targets ``(S, T - 1)``."""
+        every = [data(self.chain, seed).train for seed in seeds]
+        return torch.stack([seq.x for seq in every]), torch.stack([seq.y for seq in every])
+
+    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """No normals and words ``(S, K, words)``; a step sees one sequence whatever ``batch_size`` says."""
+        return random.numbers(self, keys, steps, random.DATA, (), dtype)
+
+    def batch(self, numbers: tuple[Tensor, Tensor], fixed: tuple[Tensor, Tensor]) -> Batch:
+        """Inputs, uniform numbers ``(S, T - 1, T - 1)`` and targets."""
+        normals, words = numbers
+        side = self.chain.T - 1
+        return Batch(fixed[0], random.uniform(words, normals.dtype).unflatten(-1, (side, side)), fixed[1])
 
 
-def _loss(model: SingleHead, x: Tensor, y: Tensor, keep: Tensor | None = None) -> Tensor:
-    return torch.nn.functional.cross_entropy(model(x, keep), y)
+@dataclass(frozen=True)
+class DroppedLoss:
+    """Mean cross-entropy with this share of attention weights dropped; the others are scaled so that the mean context is unchanged."""
+
+    share: float = 0.0
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Of one sequence."""
+        keep = (batch.query >= self.share).to(batch.query) / (1 - self.share) if self.share else None
+        return cross_entropy(model(batch.context, keep), batch.target)
 
 
-def _step(model: SingleHead, x: Tensor, y: Tensor, rate: float, keep: Tensor | None = None) -> float:
-    loss = _loss(model, x, y, keep)
-    grads = torch.autograd.grad(loss, list(model.parameters()))
-    with torch.no_grad():
-        for p, g in zip(model.parameters(), grads, strict=True):
-            p -= rate * g
-    return float(loss.detach())
+def groups(seeds: Sequence[int]) -> tuple[Group, ...]:
+    """Every seed plain, with normalised values, and with each share of attention dropped."""
+    runs = tuple(Run(seed, RATE, INIT_SCALE) for seed in seeds)
+    kinds = {
+        "plain": ({}, 0.0),
+        "normed": ({"value_norm": True}, 0.0),
+        **{f"dropped{share}": ({}, share) for share in DROPOUTS},
+    }
+    return tuple(
+        Group(name, SingleHead, kwargs, runs, Sgd(), DroppedLoss(share))
+        for name, (kwargs, share) in kinds.items()
+    )
 
 
-def train(
-    chain: StickyChain, seed: int, steps: int, dropout: float = 0.0, value_norm: bool = False
-) -> SingleHead:
-    """A head trained by gradient descent on one short sequence; dropout is scaled so that the mean context is unchanged.
+def trained(
+    chain: StickyChain, seeds: Sequence[int], steps: int, record: Sequence[int] = (EARLY,)
+) -> dict[str, History]:
+    """All groups on one short sequence for each seed; circuits are the weights.
 
     Raises:
-        UserError: the loss is no longer finite.
+        UserError: a loss is no longer finite.
     """
-    seq, model, gen = data(chain, seed).train, _model(seed, value_norm), generator(seed, 9)
-    T = len(seq.x)
-    for done in range(steps):
-        keep = (torch.rand(T, T, generator=gen) >= dropout) / (1 - dropout) if dropout else None
-        if not np.isfinite(_step(model, seq.x, seq.y, RATE, keep)):
-            raise UserError(
-                f"regularisation: seed {seed} with dropout {dropout:g} diverged at step {done}",
-                f"Lower RATE, which is {RATE:g}.",
-            )
+    return Trainer(
+        DroppedSequences(chain),
+        groups(seeds),
+        steps,
+        1,
+        record,
+        "cpu",
+        compile=False,
+        label="regularisation: ",
+    ).train(progress=False)
+
+
+def at(history: History, run: int, step: int = -1, value_norm: bool = False) -> SingleHead:
+    """The model of a run at a recorded step, the last by default."""
+    row = -1 if step < 0 else int(np.flatnonzero(history.steps == step)[0])
+    model = SingleHead(value_norm=value_norm)
+    model.load_state_dict({name: torch.from_numpy(p[row, run]) for name, p in history.circuits.items()})
     return model
 
 
@@ -80,51 +131,62 @@ def _norm_spread(model: SingleHead, x: Tensor) -> float:
     return float(sizes.std() / sizes.mean())
 
 
-def _directions_moved(seed: int, x: Tensor, y: Tensor, value_norm: bool) -> Tensor:
-    """Change of the values' directions ``(T, d_v)`` in one small step from the common start."""
-    model = _model(seed, value_norm).double()
-    with torch.no_grad():
-        before = torch.nn.functional.normalize(model.values(x), dim=-1)
-    _step(model, x, y, 1e-4)
-    with torch.no_grad():
-        return torch.nn.functional.normalize(model.values(x), dim=-1) - before
+def _gradients(model: SingleHead, x: Tensor, y: Tensor) -> tuple[float, dict[str, Tensor]]:
+    """Loss and its gradients by name."""
+    loss = cross_entropy(model(x), y)
+    named = dict(model.named_parameters())
+    return float(loss.detach()), dict(
+        zip(named, torch.autograd.grad(loss, list(named.values())), strict=True)
+    )
 
 
-def first_order_error(chain: StickyChain, seed: int, rates: np.ndarray) -> np.ndarray:
-    """``|L(w - rate dL) - L + rate |dL|^2| / (rate |dL|^2)`` at each rate, after 20 steps of training, float64."""
-    seq, model = data(chain, seed).train, _model(seed)
-    for _ in range(20):
-        _step(model, seq.x, seq.y, RATE)
-    model, x = model.double(), seq.x.double()
-    loss = _loss(model, x, seq.y)
-    grads = torch.autograd.grad(loss, list(model.parameters()))
-    loss = loss.detach()
-    predicted = sum(float((g**2).sum()) for g in grads)
+def _moved(model: SingleHead, grads: dict[str, Tensor], rate: float) -> dict[str, Tensor]:
+    """Parameters after one step."""
+    return {name: (p - rate * grads[name]).detach() for name, p in model.named_parameters()}
+
+
+def _directions_moved(start: SingleHead, x: Tensor, y: Tensor) -> Tensor:
+    """Change of the values' directions ``(T, d_v)`` in one small step from the start, float64."""
+    model = deepcopy(start).double()
+    after = deepcopy(model)
+    after.load_state_dict(_moved(model, _gradients(model, x, y)[1], 1e-4))
+    with torch.no_grad():
+        return normalize(after.values(x), dim=-1) - normalize(model.values(x), dim=-1)
+
+
+def first_order_error(model: SingleHead, x: Tensor, y: Tensor, rates: np.ndarray) -> np.ndarray:
+    """``|L(w - rate dL) - L + rate |dL|^2| / (rate |dL|^2)`` at each rate, float64."""
+    model, x = deepcopy(model).double(), x.double()
+    loss, grads = _gradients(model, x, y)
+    predicted = sum(float((g**2).sum()) for g in grads.values())
     errors = []
     for rate in rates:
         with torch.no_grad():
-            moved = {n: p - rate * g for (n, p), g in zip(model.named_parameters(), grads, strict=True)}
-            after = torch.nn.functional.cross_entropy(torch.func.functional_call(model, moved, (x,)), seq.y)
-        errors.append(abs(float(after - loss) + rate * predicted) / (rate * predicted))
+            logits = torch.func.functional_call(model, _moved(model, grads, float(rate)), (x,))
+        change = float(cross_entropy(logits, y)) - loss
+        errors.append(abs(change + rate * predicted) / (rate * predicted))
     return np.array(errors)
 
 
 def measure(seeds: Sequence[int], T: int = 200, steps: int = 300) -> dict[str, object]:
     """Section 8.2's claims, over seeds."""
     chain = StickyChain("code", T=T)
+    found = trained(chain, seeds, steps)
     norms, cosines, even, spread, slopes = [], [], [], [], []
     rates = np.geomspace(1e-3, 1e-1, 5)
-    for seed in seeds:
+    for run, seed in enumerate(seeds):
         seq = data(chain, seed).train
-        plain, normed = train(chain, seed, steps), train(chain, seed, steps, value_norm=True)
-        dropped = [train(chain, seed, steps, dropout=share) for share in DROPOUTS]
+        plain, normed = at(found["plain"], run), at(found["normed"], run, value_norm=True)
+        dropped = [at(found[f"dropped{share}"], run) for share in DROPOUTS]
         x = seq.x.double()
         norms.append(_norm_spread(normed, x) / _norm_spread(plain, x))
-        moved = [_directions_moved(seed, x, seq.y, flag) for flag in (False, True)]
+        starts = [at(found["plain"], run, 0), at(found["normed"], run, 0, value_norm=True)]
+        moved = [_directions_moved(start, x, seq.y) for start in starts]
         cosines.append(torch.nn.functional.cosine_similarity(*moved, dim=-1))
         even.append([_usage_evenness(model, seq.x) > _usage_evenness(plain, seq.x) for model in dropped])
         spread.append([_spread(model, seq.x) > _spread(plain, seq.x) for model in dropped])
-        slopes.append(np.polyfit(np.log(rates), np.log(first_order_error(chain, seed, rates)), 1)[0])
+        early = first_order_error(at(found["plain"], run, min(EARLY, steps)), seq.x, seq.y, rates)
+        slopes.append(np.polyfit(np.log(rates), np.log(early), 1)[0])
     return {
         "reg/seeds": len(seeds),
         "reg/norm_spread": float(np.median(norms)),
