@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -21,8 +22,10 @@ from iclbook.models import Attention, ReducedAttention
 from iclbook.random import generator
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer, checkpoint
+from iclbook.training import trainer as trainer_module
 from iclbook.training.checkpoint import shapes
 from iclbook.training.ensemble import Ensemble
+from iclbook.training.history import pack_kept
 from iclbook.training.schedules import OneCycle
 
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
@@ -176,6 +179,52 @@ def test_named_parameters_are_kept_at_the_records():
     assert not np.array_equal(kept["query"][0], kept["query"][1])
     with pytest.raises(UserError, match="no parameter"):
         Group("g", Attention, HEADS, [Run(0)], keep=("keys",)).build()
+
+
+def test_parameters_are_kept_at_chosen_steps_in_half_precision(tmp_path):
+    """Also by a training that was interrupted between them; circuits and losses are those of a training that keeps nothing."""
+    runs = [Run(0), Run(1)]
+    group = Group("g", Attention, HEADS, runs, keep=("query", "output"), keep_at=(0, 10))
+
+    def make(g):
+        return Trainer(TASK, [g], 10, 16, (4, 10), device="cpu", compile=False)
+
+    whole = make(group)
+    found = whole.train(progress=False)["g"]
+    assert (
+        found.circuits.keys()
+        == make(Group("g", Attention, HEADS, runs)).train(progress=False)["g"].circuits.keys()
+    )
+    assert set(found.kept) == {"query", "output"}
+    assert found.kept["query"].dtype == np.float16
+    assert found.kept["query"].shape == (2, *whole.ensembles[0].params["query"].shape)
+    np.testing.assert_array_equal(found.kept["query"][1], whole.parameters()["g"]["query"].astype(np.float16))
+    assert not np.array_equal(found.kept["query"][0], found.kept["query"][1])
+    checkpoint = tmp_path / "c.pt"
+    make(group).train(checkpoint, progress=False, until=6)
+    again = make(group).train(checkpoint, progress=False)["g"]
+    for name, array in found.kept.items():
+        np.testing.assert_array_equal(again.kept[name], array)
+    arrays = pack_kept({"g": found})
+    assert set(arrays) == {"g/kept query", "g/kept output"}
+    with pytest.raises(UserError, match=r"keep at steps \[7\]"):
+        make(dataclasses.replace(group, keep_at=(7,)))
+
+
+def test_compiling_pays_from_a_number_of_steps(monkeypatch):
+    monkeypatch.setattr(trainer_module, "can_compile", lambda device: True)
+    monkeypatch.setattr(trainer_module, "compile_method", lambda method: method)
+
+    def compiled(steps, **kwargs):
+        return Trainer(
+            TASK, [Group("g", Attention, HEADS, [Run(0)])], steps, 4, device="cpu", **kwargs
+        ).compiled
+
+    assert not compiled(19_999)
+    assert compiled(20_000)
+    assert compiled(50, compile_from=50)
+    assert not compiled(10**6, compile_from=None)
+    assert not compiled(50, compile_from=50, compile=False)
 
 
 def test_a_loss_without_data_trains_too():
