@@ -89,6 +89,21 @@ def test_exercise_puts_the_sliders_back():
     assert panel.visible() == before
 
 
+def test_exercise_at_the_ends_draws_first_start_and_last_of_each_slider():
+    drawn = []
+
+    def frame(a, b):
+        drawn.append((a, b))
+        return bars(a)
+
+    panel = build(frame, [ONE, Slider("b", "b", [1, 2, 4])], "live", start={"a": 5, "b": 2})
+    exercise(panel, ends=True)
+    stops = panel.moves[0][2]
+    assert {a for a, _ in drawn} == {stops[0], 5, stops[-1]}
+    assert {b for _, b in drawn} == {1, 2, 4}
+    assert len(set(drawn)) == 9
+
+
 @pytest.mark.parametrize("lengths", [(3,), (4, 5), (11, 11)])
 def test_exercise_moves_one_slider_at_a_time(lengths):
     places = exercising._places([list(range(n)) for n in lengths], [n // 2 for n in lengths])

@@ -11,7 +11,8 @@ Example:
     >>> show(frame, [Slider("gamma", "scale γ", [0.05, 0.1, 0.2], live=(0.01, 0.5, 0.01))], title="...")
 
 Environment: ``ICLBOOK_HEADLESS=1`` makes "auto" mean static (``iclbook run`` sets it). ``ICLBOOK_EXERCISE_SLIDERS=1`` makes every
-``show`` also move all the sliders of both modes through their whole range, so that running a notebook tests them.
+``show`` also move all the sliders of both modes through their whole range, so that running a notebook tests them; ``=ends`` leaves out
+what a live slider shows between its ends and its start.
 """
 
 from __future__ import annotations
@@ -82,10 +83,11 @@ def show(
     """
     arguments = (start, title, description, alt, play)
     panel = build(frame, sliders, mode, *arguments)
-    if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":
+    how = os.environ.get("ICLBOOK_EXERCISE_SLIDERS")
+    if how in ("1", "ends"):
         other = live if isinstance(panel, static.StaticPanel) else static
-        exercise(panel)
-        exercise(other.build(frame, sliders, *arguments))
+        for each in (panel, other.build(frame, sliders, *arguments)):
+            exercise(each, ends=how == "ends" and isinstance(each, live.LivePanel))
     if isinstance(panel, static.StaticPanel):
         display(panel, metadata={METADATA_KEY: static.metadata(panel, sliders)})
     else:
