@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -106,6 +105,8 @@ _RC = {
 
 def use() -> None:
     """Set the book's style for matplotlib and seaborn, and for the notebook's inline figures if there is a notebook."""
+    import seaborn as sns  # takes a second, which only those who draw need to spend
+
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
     _use_inline()
 

@@ -92,9 +92,10 @@ def at_rates(seeds: Sequence[int], scale: float, rates: Sequence[float]) -> list
 def _trained(x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int) -> Ensemble:
     weights, loss, positions = [w], [], []
     for step in range(steps + 1):
-        per_position, d = every_gradient(x, y, w)
+        f = forward(x, w)
+        per_position, d = every_gradient(x, y, w, known=f)
         loss.append(per_position.sum(-1).numpy())
-        positions.append(effective_positions(forward(x, w).alpha).numpy())
+        positions.append(effective_positions(f.alpha).numpy())
         if step < steps:
             w = descend(w, d, rate)
             weights.append(w)
