@@ -37,9 +37,10 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.drawing.tables import Table
 from iclbook.papers.nagy2026 import figures as draw
-from iclbook.papers.nagy2026 import results, studies, theory
+from iclbook.papers.nagy2026 import results, studies
 from iclbook.papers.nagy2026.figures.deep import READING_NAMES
 from iclbook.papers.nagy2026.measures import deep, diversity, exact, one_layer
+from iclbook.papers.nagy2026.theory import arithmetic, checking, mutations
 from iclbook.papers.nagy2026.theory import one_layer as closed
 from iclbook.papers.nagy2026.theory.heads import MASKS
 from iclbook.sliders import Slider, show
@@ -90,10 +91,10 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60,
 # ({glue:text}`theory/thirty_vacuous`). {glue:text}`theory/inequalities` of them are inequalities.
 
 # %% tags=["hide-input"]
-statements = theory.check_all()
-record.all(theory.theory_records(statements))
+statements = checking.check_all()
+record.all(checking.records(statements))
 Table(
-    theory.statement_rows(theory.thirty(statements)),
+    checking.rows(checking.thirty(statements)),
     {
         "statement": "theorem",
         "the paper's words": "in words",
@@ -119,7 +120,7 @@ Table(
 
 # %% tags=["hide-input"]
 Table(
-    theory.statement_rows(theory.failing(statements)),
+    checking.rows(checking.failing(statements)),
     {
         "statement": "belongs to",
         "kind": "kind",
@@ -160,11 +161,11 @@ for claim in ("A7", "B6", "B7", "D2", "MN1", "M3"):
 # definition that the proof does not use: besides V1 and A7 that of V3, whose "gains" may be any number.
 
 # %% tags=["hide-input"]
-broken = theory.mutations()
-record.all(theory.mutation_records(broken))
+broken = mutations.mutations()
+record.all(mutations.records(broken))
 record.verdict("nagy2026/q-theorems")
 Table(
-    theory.mutation_rows(broken),
+    mutations.rows(broken),
     {
         "statement": "statement",
         "mutation": "mutation",
@@ -525,12 +526,8 @@ Table(
 # printed inputs allows; {glue:text}`arithmetic/failing` do not follow.
 
 # %% tags=["hide-input"]
-record.all(theory.arithmetic_records())
-recomputed = [
-    row | {"result": "follows" if row["follows"] else "does not follow"}
-    for row in theory.arithmetic_table()
-    if row["kind"] != "test"
-]
+record.all(arithmetic.records())
+recomputed = arithmetic.rows(arithmetic.counted())
 COLUMNS = {
     "section": "section",
     "printed": "printed",
@@ -540,7 +537,9 @@ COLUMNS = {
     "at least": "at least",
     "at most": "at most",
 }
-Table([row for row in recomputed if not row["follows"]], COLUMNS, "Printed numbers that do not follow")
+Table(
+    [row for row in recomputed if row["result"] != "follows"], COLUMNS, "Printed numbers that do not follow"
+)
 
 # %% tags=["hide-input"]
 Table(recomputed, COLUMNS | {"result": "result"}, "All recomputed numbers", folded=True)

@@ -10,7 +10,7 @@ from ....statistics import ratio_error, ratio_terms, share_error, standard_error
 from ....store import Results
 from ....training.study import Study
 from ..runs.studies import VARIANTS
-from ..theory import architectures, arithmetic_guided
+from ..theory import architectures, arithmetic
 from .one_layer import by_rate, label, rates_of
 from .testing import nearest_z
 
@@ -23,7 +23,7 @@ DIMENSIONS = (4, 8, 16)
 #: Section 9.5.1: variant -> (mean, standard deviation) for each dimension, 6 seeds.
 PRINTED_ABLATION = {
     variant: tuple((float(mean), float(sd)) for mean, sd in row)
-    for variant, row in arithmetic_guided.ABLATION.items()
+    for variant, row in arithmetic.ABLATION.items()
 }
 PRINTED_SEEDS = 6
 VARIANT_NAMES = {

@@ -112,56 +112,13 @@ class Exists:
     decide: Any
 
 
-def eq(a: Any, b: Any) -> Atom:
-    """a = b."""
-    return Atom("=", a, b)
-
-
-def ne(a: Any, b: Any) -> Atom:
-    """a ≠ b."""
-    return Atom("≠", a, b)
-
-
-def le(a: Any, b: Any) -> Atom:
-    """a ≤ b."""
-    return Atom("≤", a, b)
-
-
-def lt(a: Any, b: Any) -> Atom:
-    """a < b."""
-    return Atom("<", a, b)
-
-
-def both(*parts: Any) -> Junction:
-    """All of ``parts``."""
-    return Junction("and", parts)
-
-
-def either(*parts: Any) -> Junction:
-    """At least one of ``parts``."""
-    return Junction("or", parts)
-
-
-def opposite(part: Any) -> Junction:
-    """Not ``part``."""
-    return Junction("not", (part,))
-
-
-def implies(a: Any, b: Any) -> Junction:
-    """If ``a`` then ``b``."""
-    return Junction("implies", (a, b))
-
-
-def iff(a: Any, b: Any) -> Junction:
-    """``a`` exactly when ``b``."""
-    return Junction("iff", (a, b))
-
-
 def abs_le(x: Any, y: Any) -> Atom | Junction:
     """abs(x) ≤ abs(y), by cases; as text with bars."""
     if isinstance(x, Text):
-        return le(Text(f"|{x}|"), Text(f"|{y}|"))
-    return either(both(le(0, y), le(-y, x), le(x, y)), both(lt(y, 0), le(y, x), le(x, -y)))
+        return Atom("≤", Text(f"|{x}|"), Text(f"|{y}|"))
+    positive = Junction("and", (Atom("≤", 0, y), Atom("≤", -y, x), Atom("≤", x, y)))
+    negative = Junction("and", (Atom("<", y, 0), Atom("≤", y, x), Atom("≤", x, -y)))
+    return Junction("or", (positive, negative))
 
 
 def text(node: Any) -> str:
@@ -235,9 +192,13 @@ def _leaves(node: Any) -> list:
 
 def reversed_conclusion(node: Any) -> Any:
     """A mutation that should be false: the order turned round, or the sign of an equation's right side flipped."""
-    if isinstance(node, Atom):
-        if node.symbol == "=" and not (isinstance(node.right, int) and node.right == 0):
-            return eq(node.left, -node.right)
-        turned = {"=": ne, "≠": eq, "≤": lambda a, b: lt(b, a), "<": lambda a, b: le(b, a)}
-        return turned[node.symbol](node.left, node.right)
-    return opposite(node)
+    if not isinstance(node, Atom):
+        return Junction("not", (node,))
+    if node.symbol == "=":
+        flipped = not (isinstance(node.right, int) and node.right == 0)
+        return Atom("=", node.left, -node.right) if flipped else Atom("≠", node.left, node.right)
+    return {
+        "≠": Atom("=", node.left, node.right),
+        "≤": Atom("<", node.right, node.left),
+        "<": Atom("≤", node.right, node.left),
+    }[node.symbol]
