@@ -397,6 +397,26 @@ def test_errors_of_untrained_samples():
     assert 0.005 < values["linear_outside_se"] < 0.05
 
 
+def test_values_and_the_keys_that_they_are_recorded_by_are_the_same():
+    assert shared.under(("9.6/same/t", "9.6/same/z"), {"z": 1, "t": 2}) == {"9.6/same/z": 1, "9.6/same/t": 2}
+    for values in ({"t": 2}, {"t": 2, "z": 1, "base_z": 0}):
+        with pytest.raises(ValueError, match="keys of"):
+            shared.under(("9.6/same/t", "9.6/same/z"), values)
+
+
+def test_printed_numbers_of_figures_and_rules_are_those_of_the_tables():
+    """As they stand in the document's tables, typed here a second time."""
+    assert masks.MASK_ERRORS == {"none": 5.77, "spectral": 5.99, "random": 5.83, "redundant": 5.87}
+    assert guided.PRINTED_ERRORS == {"baseline": (0.512, 0.232, 0.176), "guided": (0.360, 0.096, 0.035)}
+    assert guided.PRINTED_SINKS == (0.165, 0.255, 0.301, 0.335)
+    assert guided.PRINTED_SCALES == (0.786, 0.790, 0.740, 0.728)
+    assert diversity.ROUND_1["8heads_tiny"] == (2.47, 2.46)
+    assert diversity.ROUND_1["small_strong"] == (2.70, 2.67)
+    assert diversity.ROUND_3["oracle"] == (3.94, 1.34)
+    assert ablation.PRINTED_ABLATION["ortho"][1] == (1.810, 0.261)
+    assert dynamics.PRINTED["alignment"] == (-0.18, 0.13, 0.26, 0.50)
+
+
 # -- figures ----------------------------------------------------------------------------------------------------------------
 
 

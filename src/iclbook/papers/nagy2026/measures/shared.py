@@ -22,8 +22,15 @@ def printed(item: str) -> tuple[float, ...]:
 
 
 def under(keys: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name under the keys that they are recorded by, each of which ends in a name."""
-    return {key: values[key.rpartition("/")[2]] for key in keys}
+    """Values by name under the keys that they are recorded by, each of which ends in a name.
+
+    Raises:
+        ValueError: a key without value, or a value without key.
+    """
+    named = {key.rpartition("/")[2]: key for key in keys}
+    if named.keys() != values.keys():
+        raise ValueError(f"keys of {sorted(named)}, values of {sorted(values)}")
+    return {named[name]: value for name, value in values.items()}
 
 
 def rates_of(study: Study, group: str) -> list[float]:

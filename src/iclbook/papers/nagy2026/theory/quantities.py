@@ -19,6 +19,32 @@ def each(width: int) -> Callable[[Callable[..., Any]], Callable[..., tuple]]:
     return lambda function: lambda *x: tuple(function(*x[i : i + width]) for i in range(0, len(x), width))
 
 
+#: By how many per cent a number fell.
+falls = each(2)(lambda before, after: 100 * (1 - after / before))
+#: Relative difference in per cent.
+excesses = each(2)(lambda predicted, observed: 100 * abs(predicted - observed) / observed)
+#: The same of alpha = 1 - rho.
+excesses_of_alpha = each(2)(lambda predicted, observed: 100 * abs(predicted - observed) / (1 - observed))
+#: Relative difference in per cent of predicting rho = 1.
+excess_of_one = each(1)(lambda observed: 100 * (1 - observed) / observed)
+#: The second less the first.
+rises = each(2)(lambda a, b: b - a)
+#: The first less the second.
+drops = each(2)(lambda a, b: a - b)
+#: The second over the first.
+ratios = each(2)(lambda a, b: b / a)
+#: The first over the second.
+quotients = each(2)(lambda a, b: a / b)
+#: Square roots.
+roots = each(1)(lambda square: float(square) ** 0.5)
+#: Per cent of the depth penalty that the full model recovers (section 9.5.1).
+shares_of_penalty = each(3)(lambda baseline, depth, full: 100 * (depth - full) / (depth - baseline))
+#: The least of the others less the last.
+margin_of_last = each(5)(lambda *x: min(x[:-1]) - x[-1])
+#: Welch's p of two means of six runs, from means and standard deviations.
+p_of_six_seeds = each(4)(lambda m1, s1, m2, s2: p_of_means(m1, s1, m2, s2, 6))
+
+
 def same(*x: Any) -> tuple:
     """The numbers themselves."""
     return x
@@ -34,57 +60,9 @@ def differences(*x: Any) -> tuple:
     return tuple(b - a for a, b in itertools.pairwise(x))
 
 
-@each(2)
-def falls(before: Any, after: Any) -> Any:
-    """By how many per cent a number fell."""
-    return 100 * (1 - after / before)
-
-
 def against(base: Any, *others: Any) -> tuple:
     """By how many per cent each of the others lies below the base."""
     return tuple(100 * (1 - x / base) for x in others)
-
-
-@each(2)
-def excesses(predicted: Any, observed: Any) -> Any:
-    """Relative difference in per cent."""
-    return 100 * abs(predicted - observed) / observed
-
-
-@each(2)
-def excesses_of_alpha(predicted: Any, observed: Any) -> Any:
-    """The same of alpha = 1 - rho."""
-    return 100 * abs(predicted - observed) / (1 - observed)
-
-
-@each(1)
-def excess_of_one(observed: Any) -> Any:
-    """Relative difference in per cent of predicting rho = 1."""
-    return 100 * (1 - observed) / observed
-
-
-@each(2)
-def rises(a: Any, b: Any) -> Any:
-    """The second less the first."""
-    return b - a
-
-
-@each(2)
-def drops(a: Any, b: Any) -> Any:
-    """The first less the second."""
-    return a - b
-
-
-@each(2)
-def ratios(a: Any, b: Any) -> Any:
-    """The second over the first."""
-    return b / a
-
-
-@each(2)
-def quotients(a: Any, b: Any) -> Any:
-    """The first over the second."""
-    return a / b
 
 
 def points(a: Any, b: Any) -> Any:
@@ -100,12 +78,6 @@ def percentage(part: Any, *factors: Any) -> Any:
 def compounded() -> tuple:
     """What a rate of 0.9 leaves after 2, 5 and 10 layers (section 6)."""
     return 0.9**2, 0.9**5, 0.9**10
-
-
-@each(1)
-def roots(square: Any) -> float:
-    """Square roots."""
-    return float(square) ** 0.5
 
 
 def lower_end(r: Any, n: Any) -> float:
@@ -160,12 +132,6 @@ def speed_ratio(baseline: Any, first: Any, second: Any) -> float:
     return math.log(start / float(second)) / math.log(start / float(first))
 
 
-@each(3)
-def shares_of_penalty(baseline: Any, depth: Any, full: Any) -> Any:
-    """Per cent of the depth penalty that the full model recovers (section 9.5.1)."""
-    return 100 * (depth - full) / (depth - baseline)
-
-
 def synergy(depth: Any, sink: Any, scale: Any, ortho: Any, full: Any) -> Any:
     """The full model's gain less the sum of its components' gains; positive is super-additive (section 9.5.1)."""
     return (depth - full) - ((depth - sink) + (depth - scale) + (depth - ortho))
@@ -176,18 +142,6 @@ def gap_changes(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> tuple:
     return (d - c) - (b - a), (f - e) - (d - c)
 
 
-@each(5)
-def margin_of_last(*x: Any) -> Any:
-    """The least of the others less the last."""
-    return min(x[:-1]) - x[-1]
-
-
 def sink_gains(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> tuple:
     """Gain by the sink over depth, its sign turned at d = 16 (section 9.5.1)."""
     return a - b, c - d, f - e
-
-
-@each(4)
-def p_of_six_seeds(m1: Any, s1: Any, m2: Any, s2: Any) -> float:
-    """Welch's p of two means of six runs, from means and standard deviations."""
-    return p_of_means(m1, s1, m2, s2, 6)
