@@ -30,13 +30,7 @@ THIRTY = tuple(
     for i in range(1, count + 1)
 )
 #: Every statement, in the document's order; those about any number of channels are decided by induction.
-STATEMENTS = (
-    *descent.STATEMENTS,
-    *softmax.STATEMENTS,
-    *depth.STATEMENTS,
-    *construction.STATEMENTS,
-)
-INDUCTIONS = tuple(s for s in STATEMENTS if isinstance(s, Induction))
+STATEMENTS = (*descent.STATEMENTS, *softmax.STATEMENTS, *depth.STATEMENTS, *construction.STATEMENTS)
 PROPOSITIONS = tuple(s for s in STATEMENTS if isinstance(s, Proposition))
 
 
@@ -100,12 +94,10 @@ def is_vacuous(p: Proposition) -> bool:
 
 def is_weakest(p: Proposition) -> bool:
     """Whether hypotheses and conclusion together imply the repair, so that nothing weaker mends the statement."""
-    hypotheses, conclusion = p.assumed(), p.build(p.conclusion)
-
-    def both(v):
-        return [*hypotheses(v), conclusion(v)]
-
-    return decide(p.variables, both, p.build(p.repair), small=False, for_all=p.repair_for_all).word == PROVED
+    assumed = p.assumed(p.conclusion)
+    return (
+        decide(p.variables, assumed, p.build(p.repair), small=False, for_all=p.repair_for_all).word == PROVED
+    )
 
 
 def unneeded(p: Proposition) -> tuple[str, ...]:

@@ -30,6 +30,19 @@ def label(name: str) -> str:
     return f"{stem}_{rest}" if rest else stem
 
 
+def _operation(symbol: str, strength: int, right: int) -> tuple[Callable, Callable]:
+    """An operation of two texts, either of which may be a number, as method of the left and of the right one.
+
+    ``strength`` is how tightly it binds, ``right`` how tightly what stands right of it must bind to need no brackets.
+    """
+
+    def join(a: Any, b: Any) -> Text:
+        a, b = (x if isinstance(x, Text) else Text(str(x)) for x in (a, b))
+        return Text(f"{a.bound(strength)}{symbol}{b.bound(right)}", strength)
+
+    return join, lambda b, a: join(a, b)
+
+
 class Text:
     """A polynomial as text; ``strength`` is how tightly its last operation binds (1 sum, 2 product, 3 power, 4 name)."""
 
@@ -37,45 +50,21 @@ class Text:
         # a name that ends in a square, such as ρ², binds like a power: its square is (ρ²)²
         self.text, self.strength = text, 3 if strength == 4 and text.endswith("²") else strength
 
-    @classmethod
-    def of(cls, value: Any) -> Text:
-        if isinstance(value, Text):
-            return value
-        return cls(str(value), 4 if value >= 0 else 1)
-
-    def _at(self, strength: int) -> str:
+    def bound(self, strength: int) -> str:
+        """In brackets if it binds less tightly."""
         return self.text if self.strength >= strength else f"({self.text})"
 
-    def _join(self, symbol: str, other: Any, strength: int, right: int, swap: bool = False) -> Text:
-        a, b = (Text.of(other), self) if swap else (self, Text.of(other))
-        return Text(f"{a._at(strength)}{symbol}{b._at(right)}", strength)
-
-    def __add__(self, other: Any) -> Text:
-        return self._join(" + ", other, 1, 1)
-
-    def __radd__(self, other: Any) -> Text:
-        return self._join(" + ", other, 1, 1, swap=True)
-
-    def __sub__(self, other: Any) -> Text:
-        return self._join(" − ", other, 1, 2)
-
-    def __rsub__(self, other: Any) -> Text:
-        return self._join(" − ", other, 1, 2, swap=True)
-
-    def __mul__(self, other: Any) -> Text:
-        return self._join("·", other, 2, 2)
-
-    def __rmul__(self, other: Any) -> Text:
-        return self._join("·", other, 2, 2, swap=True)
-
-    def __truediv__(self, other: Any) -> Text:
-        return self._join("/", other, 2, 3)
+    __add__, __radd__ = _operation(" + ", 1, 1)
+    __sub__, __rsub__ = _operation(" − ", 1, 2)
+    __mul__, __rmul__ = _operation("·", 2, 2)
+    __truediv__, __rtruediv__ = _operation("/", 2, 3)
 
     def __neg__(self) -> Text:
-        return Text(f"−{self._at(2)}", 1)
+        return Text(f"−{self.bound(2)}", 1)
 
     def squared(self) -> Text:
-        return Text(f"{self._at(4)}²", 3)
+        """Its square."""
+        return Text(f"{self.bound(4)}²", 3)
 
     def __str__(self) -> str:
         return self.text
