@@ -50,18 +50,27 @@ def records(draws: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.nda
         for name, (inputs, squared) in READINGS.items()
     }
     samples["quadrants"] = over_embeddings(lambda s: Quadrants(N=1, embed_seed=s), draws, contexts)
-    found: dict[str, Any] = {"we-draw/draws": draws}
-    for name, sample in samples.items():
-        found[f"we-draw/{name}_range"] = [float(sample[:, 0].min()), float(sample[:, 0].max())]
     q = samples["quadrants"][:, 0]
-    below = q < PRINTED_BOUND
-    found["we-draw/quadrants_sd"] = float(q.std(ddof=1))
-    found["we-draw/quadrants_sd_se"] = bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q)
-    found["we-draw/share_below"] = float(below.mean())
-    found["we-draw/share_below_se"] = share_error(int(below.sum()), draws)
-    best = max(AUTHORS_ACCURACY)
-    for name in READINGS:
-        possible = samples[name][:, 0] > best
-        found[f"q-kernel/{name}_possible"] = float(possible.mean())
-        found[f"q-kernel/{name}_possible_se"] = share_error(int(possible.sum()), draws)
-    return found, samples
+    share_below, share_below_se = _share(q < PRINTED_BOUND)
+    possible = {name: _share(sample[:, 0] > max(AUTHORS_ACCURACY)) for name, sample in samples.items()}
+    return {
+        "we-draw/draws": draws,
+        "we-draw/quadrants_range": [float(q.min()), float(q.max())],
+        "we-draw/quadrants_sd": float(q.std(ddof=1)),
+        "we-draw/quadrants_sd_se": bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q),
+        "we-draw/share_below": share_below,
+        "we-draw/share_below_se": share_below_se,
+        "q-kernel/uniform_squared_possible": possible["uniform_squared"][0],
+        "q-kernel/uniform_squared_possible_se": possible["uniform_squared"][1],
+        "q-kernel/uniform_printed_possible": possible["uniform_printed"][0],
+        "q-kernel/uniform_printed_possible_se": possible["uniform_printed"][1],
+        "q-kernel/normal_squared_possible": possible["normal_squared"][0],
+        "q-kernel/normal_squared_possible_se": possible["normal_squared"][1],
+        "q-kernel/normal_printed_possible": possible["normal_printed"][0],
+        "q-kernel/normal_printed_possible_se": possible["normal_printed"][1],
+    }, samples
+
+
+def _share(hits: np.ndarray) -> tuple[float, float]:
+    """Share of the draws ``(n,)`` that are true, and its standard error."""
+    return float(hits.mean()), share_error(int(hits.sum()), len(hits))
