@@ -45,6 +45,10 @@ MALFORMED = {
     "decides and is not compared": (changed("  seconds:", "  omega:"), "omega: {says", "'omega' decides a claim"),
     "error is no key": (changed(PART, PART + "        error: 0.1\n"), "error: 0.1", "error is 0.1"),
     "error of other characters": (changed(PART, PART + "        error: 2 sd\n"), "error: 2 sd", "other characters"),
+    "bad format": (changed(PART, PART + "        format: q\n"), "format: q", "bad format 'q'"),
+    "two formats": (
+        changed(PART, PART + "        format: .1f\n").replace("number of seeds}", "number of seeds}\n  omega: {says: x, format: .2f}"),
+        "format: .1f", "two formats"),
     "values entry": (changed("{says: wall time, tolerance: none}", "wall time"), "seconds:", "not a mapping"),
     "key with a colon": (changed("key: gap", 'key: "a:b"'), 'key: "a:b"', "other characters"),
     "text that is a truth value": (changed("says: the optimum is exact", "says: yes"), "says: yes", "says is True"),

@@ -266,6 +266,19 @@ def test_a_mapping_is_recorded_whole_with_the_formats_of_its_keys(book):
     assert other.records["omega"].text == "0.13"
 
 
+def test_the_ledgers_format_shows_a_number(tmp_path, monkeypatch):
+    from claims_kit import LEDGER
+
+    part = "        key: omega\n"
+    written = LEDGER.replace(part, part + "        format: .1%\n", 1).replace(
+        "of seeds}", "of seeds, format: '03'}"
+    )
+    monkeypatch.setenv("ICLBOOK_ROOT", str(make_root(tmp_path / "book", written)))
+    record = Recorder("demo", "paper")
+    record.all({"omega": 0.126, "seeds": 8})
+    assert [record.records[key].text for key in ("omega", "seeds")] == ["12.6%", "008"]
+
+
 def test_formats_and_mappings_name_keys_of_the_ledger(book, record):
     with pytest.raises(UserError, match="omegga"):
         Recorder("demo", "paper", {"omegga": ".1%"})

@@ -34,8 +34,8 @@ _CLAIM = {
     "out_of_reach",
     "inventory",
 }
-_PART = {"name", "key", "rule", "because", "reading", "error"}
-_VALUE = {"says", "tolerance"}
+_PART = {"name", "key", "rule", "because", "reading", "error", "format"}
+_VALUE = {"says", "tolerance", "format"}
 _KEY = re.compile(r"[A-Za-z0-9._+/-]+")
 
 
@@ -89,6 +89,7 @@ class Ledger:
     """All claims of one document.
 
     Attributes:
+        formats: how prose shows the numbers of some keys, such as ``.0%``; three significant digits otherwise.
         uncompared: keys whose values differ from run to run by their nature, such as minutes; the regression check asks only that they are there.
     """
 
@@ -97,6 +98,7 @@ class Ledger:
     chapter: str
     claims: tuple[Claim, ...]
     values: Mapping[str, str]
+    formats: Mapping[str, str]
     uncompared: frozenset[str]
     path: Path
 
@@ -198,13 +200,21 @@ def read_ledger(path: Path) -> Ledger:
                 _require_none(entry["tolerance"])
                 uncompared.add(key)
     claims: list[Claim] = []
+    formats = _formats(top)
     for entry in top["claims"].items_of_list():
         claim = _claim(entry, paper)
         if any(claim.id == other.id for other in claims):
             raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
         claims.append(claim)
     ledger = Ledger(
-        paper, top.text("title"), top.text("chapter"), tuple(claims), values, frozenset(uncompared), path
+        paper,
+        top.text("title"),
+        top.text("chapter"),
+        tuple(claims),
+        values,
+        formats,
+        frozenset(uncompared),
+        path,
     )
     for key in sorted(uncompared & ledger.decisive):
         raise top["values"][key]["tolerance"].error(
@@ -277,6 +287,31 @@ def _require_key_form(entry: Located, key: str) -> None:
     if not _KEY.fullmatch(key):
         mend = "Use letters, digits and . _ + - / only; a colon would end the key in {glue:text}."
         raise entry.error(f"key {key!r} has other characters", mend)
+
+
+def _formats(top: Located) -> dict[str, str]:
+    """The formats of all values and parts that name one."""
+    listed = list(top["values"].items()) if "values" in top and top["values"].value is not None else []
+    listed += [
+        (part.text("key"), part)
+        for claim in top["claims"].items_of_list()
+        for part in _parts(claim)
+        if "key" in part
+    ]
+    found: dict[str, str] = {}
+    for key, entry in listed:
+        if "format" not in entry:
+            continue
+        wanted = entry.text("format")
+        try:
+            format(0.5, wanted)
+        except ValueError as problem:
+            raise entry["format"].error(
+                f"bad format {wanted!r} ({problem})", "Use one such as '.2f'."
+            ) from None
+        if found.setdefault(key, wanted) != wanted:
+            raise entry["format"].error(f"{key!r} has two formats", "Give it one, at one of its parts.")
+    return found
 
 
 def _require_none(entry: Located) -> None:

@@ -32,7 +32,7 @@ class Recorder:
     Args:
         paper: the paper's key, the name of its room ``papers/<key>``.
         profile: the profile that this notebook runs at.
-        formats: how prose shows the numbers of these keys, see ``fmt`` of a call.
+        formats: how prose shows the numbers of these keys where the ledger names no format, see ``fmt`` of a call.
 
     Raises:
         UserError: unknown paper or profile, malformed ledger, damaged reference.
@@ -42,7 +42,7 @@ class Recorder:
         self.profile = check_profile(profile)
         self.ledger: Ledger = load_ledger(paper)
         self.reference = load_reference(self.ledger.chapter_name, profile, find_root())
-        self.formats = dict(formats or {})
+        self.formats = {**self.ledger.formats, **(formats or {})}
         for key in self.formats:
             self.ledger.require_key(key)
         self.records: dict[str, Record] = {}

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ....drawing import style
-from ..measures.chain import METRICS, PRINTED, Curves
+from ..measures.chain import Curves
 from ..measures.follow import Diagnostics
+from ..measures.table1 import METRICS, PRINTED
 from ..runs.short import Race
 
 COLOUR = {"em": style.PALETTE[0], "sgd": style.PALETTE[3]}
