@@ -119,7 +119,6 @@ def test_an_unknown_paper_or_profile(book, paper, profile):
         (True, {}, "yes"),
         ([0.5, 2.0], {}, "0.500, 2.00"),
         (0.256, {"fmt": ".0%"}, "26%"),
-        (0.256, {"fmt": ".1f", "unit": "nats"}, "0.3 nats"),
     ],
 )
 def test_the_text_of_a_number(value, options, text):
@@ -212,7 +211,7 @@ def test_prose_shows_a_record_as_it_was_formatted(value, fmt, shown):
     """MyST-NB evaluates the text: a bare "500,000" would be shown as the tuple (500, 0)."""
     from myst_nb.core.variables import format_plain_text
 
-    data, _ = Record.make("k", value, "", fmt).output()
+    data, _ = Record.make("k", value, fmt).output()
     assert format_plain_text(data["application/papermill.record/text/plain"], "") == shown
 
 

@@ -189,16 +189,7 @@ def read_ledger(path: Path) -> Ledger:
         raise top["paper"].error(
             f"paper is {paper!r}", f"It must be {path.parent.name!r}, the name of its folder."
         )
-    values: dict[str, str] = {}
-    uncompared: set[str] = set()
-    if "values" in top and top["values"].value is not None:
-        for key, entry in top["values"].items():
-            _require_key_form(entry, key)
-            entry.fields(_VALUE, required={"says"})
-            values[key] = entry.text("says")
-            if "tolerance" in entry:
-                _require_none(entry["tolerance"])
-                uncompared.add(key)
+    values, uncompared = _values(top)
     claims: list[Claim] = []
     formats = _formats(top)
     for entry in top["claims"].items_of_list():
@@ -222,6 +213,21 @@ def read_ledger(path: Path) -> Ledger:
             "Delete the tolerance: what decides is always compared.",
         )
     return ledger
+
+
+def _values(top: Located) -> tuple[dict[str, str], set[str]]:
+    """What each value of the ledger says, and which are not compared."""
+    values: dict[str, str] = {}
+    uncompared: set[str] = set()
+    if "values" in top and top["values"].value is not None:
+        for key, entry in top["values"].items():
+            _require_key_form(entry, key)
+            entry.fields(_VALUE, required={"says"})
+            values[key] = entry.text("says")
+            if "tolerance" in entry:
+                _require_none(entry["tolerance"])
+                uncompared.add(key)
+    return values, uncompared
 
 
 def _parts(entry: Located) -> list[Located]:

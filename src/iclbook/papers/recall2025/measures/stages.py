@@ -26,14 +26,12 @@ SNAPSHOTS = (800, 1750, 4500)
 
 def experiment(
     loss: str = "dp",
-    gamma: float = 0.0,
-    matrix: str = "lemma",
     order: int = ORDER,
     n_heads: int = HEADS,
     window: int | None = None,
 ) -> Population:
     """Three heads on the task of order four. The window is the order; ``window=3`` is the other reading (A0 with k = 3 heads)."""
-    return Population(AssociativeRecall(order, R), n_heads, window or order, gamma, matrix, loss)
+    return Population(AssociativeRecall(order, R), n_heads, window or order, loss=loss)
 
 
 def small(pop: Population, betas: tuple[float, ...] | np.ndarray) -> np.ndarray:

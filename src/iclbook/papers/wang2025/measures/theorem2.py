@@ -83,7 +83,7 @@ def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
     return b[:, None, None] * eye[0], t[:, None, None] * eye[1]
 
 
-def scalar_flow(x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax") -> tuple:
+def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
     """The end of gradient flow in the scalars ``b_l`` and ``t_l``, found by L-BFGS, which has the same stationary points.
 
     Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
@@ -98,7 +98,7 @@ def scalar_flow(x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax") ->
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        value = population.mean_loss(*at_scalars(b, t), x, y, w, activation)
+        value = population.mean_loss(*at_scalars(b, t), x, y, w)
         value.backward()
         losses.append(value.item())
         return value
