@@ -129,6 +129,14 @@ def test_every_recorded_value_is_read(ledger: Ledger):
     assert sorted(prose - ledger.keys) == []
 
 
+@pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
+def test_every_printed_number_is_read(ledger: Ledger):
+    """By a rule, a measure or a figure: what only stands in a sentence needs no name."""
+    room = set().union(*(constants(path) for path in ledger.path.parent.rglob("*.py")))
+    rules = set(re.findall(r"printed:([^\s,\[\]\"]+)", ledger.path.read_text()))
+    assert sorted(set(ledger.printed) - room - rules) == []
+
+
 @pytest.mark.parametrize("ledger", LEDGERS)
 def test_every_key_is_written_out_in_one_place(ledger: Ledger):
     """In one module that measures, or in the chapter; so that a search for a key finds where its number comes from."""

@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from ..errors import UserError
@@ -20,7 +20,7 @@ from .rules import GRAMMAR, Rule, parse_rule
 from .yaml_lines import Located, read_yaml
 
 FAILS_AS = ("not reproduced", "inconsistent")
-_TOP = {"paper", "title", "chapter", "values", "claims"}
+_TOP = {"paper", "title", "chapter", "printed", "values", "claims"}
 _CLAIM = {
     "id",
     "where",
@@ -89,6 +89,7 @@ class Ledger:
     """All claims of one document.
 
     Attributes:
+        printed: numbers that the document prints, by name, one or a list; rules name them ``printed:NAME``, measures and figures take them from here.
         formats: how prose shows the numbers of some keys, such as ``.0%``; three significant digits otherwise.
         uncompared: keys whose values differ from run to run by their nature, such as minutes; the regression check asks only that they are there.
     """
@@ -97,6 +98,7 @@ class Ledger:
     title: str
     chapter: str
     claims: tuple[Claim, ...]
+    printed: Mapping[str, float | list[float]]
     values: Mapping[str, str]
     formats: Mapping[str, str]
     uncompared: frozenset[str]
@@ -170,6 +172,16 @@ def load_ledger(key: str, root: Path | None = None) -> Ledger:
     return read_ledger(ledger_path(key, root))
 
 
+@cache
+def printed(paper: str) -> Mapping[str, float | list[float]]:
+    """The numbers that a document prints, from its ledger.
+
+    Raises:
+        UserError: as ``load_ledger``.
+    """
+    return load_ledger(paper).printed
+
+
 def all_ledgers(root: Path | None = None) -> list[Ledger]:
     """Every ledger, in the order of the paper keys, the one that the book began with first."""
     keys = ledger_keys(root)
@@ -191,9 +203,9 @@ def read_ledger(path: Path) -> Ledger:
         )
     values, uncompared = _values(top)
     claims: list[Claim] = []
-    formats = _formats(top)
+    formats, printed = _formats(top), _printed(top)
     for entry in top["claims"].items_of_list():
-        claim = _claim(entry, paper)
+        claim = _claim(entry, paper, printed)
         if any(claim.id == other.id for other in claims):
             raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
         claims.append(claim)
@@ -202,6 +214,7 @@ def read_ledger(path: Path) -> Ledger:
         top.text("title"),
         top.text("chapter"),
         tuple(claims),
+        printed,
         values,
         formats,
         frozenset(uncompared),
@@ -234,7 +247,7 @@ def _parts(entry: Located) -> list[Located]:
     return entry["parts"].items_of_list() if "parts" in entry and entry["parts"].value is not None else []
 
 
-def _claim(entry: Located, paper: str) -> Claim:
+def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]]) -> Claim:
     entry.fields(_CLAIM, required={"id", "where", "says"})
     claim_id = entry.text("id")
     prefix, _, item = claim_id.partition("/")
@@ -244,7 +257,7 @@ def _claim(entry: Located, paper: str) -> Claim:
         )
     parts = []
     for located in _parts(entry):
-        part = _part(located)
+        part = _part(located, printed)
         if any((part.name, part.reading) == (other.name, other.reading) for other in parts):
             raise located["name"].error(
                 f"{claim_id} has two parts named {part.name!r}", "Give each part its own name."
@@ -265,7 +278,7 @@ def _claim(entry: Located, paper: str) -> Claim:
     )
 
 
-def _part(entry: Located) -> Part:
+def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
     if "tolerance" in entry:
         raise entry["tolerance"].error(
             "a part has no tolerance",
@@ -273,7 +286,7 @@ def _part(entry: Located) -> Part:
         )
     entry.fields(_PART, required={"name", "key", "rule", "because"})
     try:
-        rule = parse_rule(entry["rule"].value)
+        rule = parse_rule(_with_printed(entry["rule"].value, printed))
     except ValueError as problem:
         raise entry["rule"].error(f"bad rule: {problem}", GRAMMAR) from None
     for field in ("key", "error"):
@@ -318,6 +331,33 @@ def _formats(top: Located) -> dict[str, str]:
         if found.setdefault(key, wanted) != wanted:
             raise entry["format"].error(f"{key!r} has two formats", "Give it one, at one of its parts.")
     return found
+
+
+def _printed(top: Located) -> dict[str, float | list[float]]:
+    """The numbers that the document prints."""
+    found = {}
+    for name, entry in top["printed"].items() if "printed" in top else ():
+        numbers = entry.value if isinstance(entry.value, list) else [entry.value]
+        if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
+            raise entry.error(f"{name} is {entry.value!r}", "Write a number or a list of numbers.")
+        found[name] = entry.value
+    return found
+
+
+def _with_printed(rule: object, printed: Mapping[str, float | list[float]]) -> object:
+    """A rule with the numbers that it names as ``printed:NAME``.
+
+    Raises:
+        ValueError: no such number, or a list.
+    """
+
+    def number(match: re.Match) -> str:
+        value = printed.get(match[1])
+        if value is None or isinstance(value, list):
+            raise ValueError(f"printed: has no single number {match[1]!r}")
+        return repr(value)
+
+    return re.sub(r"printed:([^\s,\[\]]+)", number, rule) if isinstance(rule, str) else rule
 
 
 def _require_none(entry: Located) -> None:

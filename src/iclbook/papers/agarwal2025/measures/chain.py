@@ -262,17 +262,17 @@ def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float]:
     (root mean square), since the matrices differ in size."""
     q, k, v, o = np.moveaxis(sgd["norms"][sgd.steps <= until], -1, 0)  # (records, seeds) each
     over_qk, over_o = v / np.maximum(q, k), v / o
-    middle_qk, middle_o = float(np.median(over_qk)), float(np.median(over_o))
+    middle_qk, middle_o = np.median(over_qk), np.median(over_o)  # in the precision that runs are stored in
     error_qk, error_o = bootstrap_error(np.median, over_qk.T), bootstrap_error(np.median, over_o.T)
     entry_qk, entry_o = math.sqrt(10 / 15), math.sqrt(8 / 20)
     return {
-        "sizes/v_over_qk": middle_qk,
+        "sizes/v_over_qk": float(middle_qk),
         "sizes/v_over_qk_se": error_qk,
-        "sizes/entry_v_over_qk": middle_qk * entry_qk,
+        "sizes/entry_v_over_qk": float(middle_qk * entry_qk),
         "sizes/entry_v_over_qk_se": error_qk * entry_qk,
-        "sizes/v_over_o": middle_o,
+        "sizes/v_over_o": float(middle_o),
         "sizes/v_over_o_se": error_o,
-        "sizes/entry_v_over_o": middle_o * entry_o,
+        "sizes/entry_v_over_o": float(middle_o * entry_o),
         "sizes/entry_v_over_o_se": error_o * entry_o,
     }
 

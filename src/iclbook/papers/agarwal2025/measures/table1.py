@@ -8,20 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 from scipy import stats
 
+from .... import claims
 from ....statistics import ratio_error
 from ....tasks.sticky_chain import StickyChain
 from .chain import Curves, steps_to
 
-#: Printed beside ours in figures: mean and standard deviation over 5 seeds.
-PRINTED = {
-    "loss": {"em": (1.970, 0.034), "sgd": (2.058, 0.007)},
-    "entropy": {"em": (1.998, 0.035), "sgd": (2.077, 0.001)},
-    "accuracy": {"em": (0.244, 0.016), "sgd": (0.200, 0.009)},
-}
-#: Printed steps of the schedule to SGD's final loss.
-PRINTED_STEPS = (430, 143)
-#: Printed means are over so many seeds.
-PRINTED_SEEDS = 5
 #: Recorded name of each printed metric.
 METRICS = {"loss": "nll", "entropy": "entropy", "accuracy": "accuracy"}
 #: Keys of each number of :func:`table` for the published chain, the text's chain, and the published chain from weights of half the size.
@@ -65,6 +56,20 @@ WIDTHS = {
 }
 
 
+def printed_table() -> dict[str, tuple[float, float]]:
+    """What Table 1 prints: mean and standard deviation over seeds of each metric, and of the schedule's steps to SGD's final loss."""
+    says = claims.printed("agarwal2025")
+    return {
+        "loss_em": (says["table1/loss_em"], says["table1/loss_em_sd"]),
+        "loss_sgd": (says["table1/loss_sgd"], says["table1/loss_sgd_sd"]),
+        "entropy_em": (says["table1/entropy_em"], says["table1/entropy_em_sd"]),
+        "entropy_sgd": (says["table1/entropy_sgd"], says["table1/entropy_sgd_sd"]),
+        "accuracy_em": (says["table1/accuracy_em"], says["table1/accuracy_em_sd"]),
+        "accuracy_sgd": (says["table1/accuracy_sgd"], says["table1/accuracy_sgd_sd"]),
+        "steps": (says["table1/steps"], says["table1/steps_sd"]),
+    }
+
+
 def table(em: Curves, sgd: Curves, paper_seeds: Iterable[int]) -> dict[str, float]:
     """Table 1's numbers over all seeds; the t-test on the document's five."""
     steps = steps_to(em, sgd["nll"][-1])
@@ -84,8 +89,7 @@ def table_values(
     code: dict[str, float], text: dict[str, float], small: dict[str, float], text_chain: StickyChain
 ) -> dict[str, float]:
     """Table 1's claims from :func:`table` of the published chain, the text's chain, and the published chain from weights of half the size."""
-    printed = {f"{m}_{arm}": sd for m, arms in PRINTED.items() for arm, (_, sd) in arms.items()}
-    printed["steps"] = PRINTED_STEPS[1]
+    printed = printed_table()
     values: dict[str, float] = {
         "table1/code/minimum": StickyChain("code").entropy_rate,
         "table1/text/minimum": text_chain.entropy_rate,
@@ -94,7 +98,7 @@ def table_values(
     for i, found in enumerate((code, text, small)):
         values |= {keys[i]: found[name] for name, keys in KEYS.items()}
         values |= {
-            keys[i]: welch(printed[name], found[f"{name}_sd"], int(found["seeds"]))
+            keys[i]: welch(printed[name][1], found[f"{name}_sd"], int(found["seeds"]))
             for name, keys in WIDTHS.items()
         }
     return values
@@ -102,7 +106,7 @@ def table_values(
 
 def welch(printed: float, own: float, seeds: int) -> float:
     """2.8 standard deviations of the difference of two means, from both spreads: theirs over 5 seeds, ours over ``seeds``."""
-    return 2.8 * math.sqrt(printed**2 / PRINTED_SEEDS + own**2 / seeds)
+    return 2.8 * math.sqrt(printed**2 / claims.printed("agarwal2025")["table1/seeds"] + own**2 / seeds)
 
 
 def unit_values(found: dict[str, float]) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ....claims import printed
 from ....statistics import bootstrap_error, share_error, standard_error
 from ....tasks.categorical import Anchors, Categorical, Quadrants
 from ..runs.contexts import truths
@@ -18,11 +19,6 @@ READINGS = {
     "normal_squared": ("normal", True),
     "normal_printed": ("normal", False),
 }
-#: Authors' printed accuracies of GD with softmax attention and 1 to 6 blocks, N = 125, L = 2048 (output of their published code).
-AUTHORS_ACCURACY = (0.702, 0.718, 0.729, 0.731, 0.728, 0.727)
-AUTHORS_NLL = (1.058, 0.971, 0.943, 0.924, 0.916, 0.921)
-#: Section 6 and appendix F: "less than 0.6".
-PRINTED_BOUND = 0.6
 
 
 def oracle(task: Categorical, contexts: int) -> tuple[float, float]:
@@ -50,9 +46,11 @@ def records(draws: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.nda
         for name, (inputs, squared) in READINGS.items()
     }
     samples["quadrants"] = over_embeddings(lambda s: Quadrants(N=1, embed_seed=s), draws, contexts)
-    q = samples["quadrants"][:, 0]
-    share_below, share_below_se = _share(q < PRINTED_BOUND)
-    possible = {name: _share(sample[:, 0] > max(AUTHORS_ACCURACY)) for name, sample in samples.items()}
+    q, says = samples["quadrants"][:, 0], printed("wang2025")
+    share_below, share_below_se = _share(q < says["section6/bound"])
+    possible = {
+        name: _share(sample[:, 0] > max(says["authors/accuracy"])) for name, sample in samples.items()
+    }
     return {
         "we-draw/draws": draws,
         "we-draw/quadrants_range": [float(q.min()), float(q.max())],

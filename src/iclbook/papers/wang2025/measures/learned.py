@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ....claims import printed
 from ....statistics import Interval, interval, standard_error, t_of_mean
 from ....store import Results
 from ..runs.specs import Scores, scores
 from ..runs.studies import SIZES
-from .bounds import AUTHORS_ACCURACY, AUTHORS_NLL
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]
@@ -292,7 +292,8 @@ def over_draws(get: Get, profile: str) -> dict[str, Any]:
 
     With ``n`` draws a further one is ``mean + t sd sqrt(1 + 1/n)``, t of Student's law with ``n - 1`` degrees of freedom.
     """
-    s = SIZES[profile]
+    s, says = SIZES[profile], printed("wang2025")
+    accuracy, nll = says["authors/accuracy"][0], says["authors/nll"][0]
 
     def means(first: Scores, reading: str) -> dict[str, np.ndarray]:
         runs = [first, *(scores(get(f"draw{i}_{reading}"), "softmax-1") for i in range(1, s.draws))]
@@ -302,11 +303,11 @@ def over_draws(get: Get, profile: str) -> dict[str, Any]:
     wide = means(scores(get("wide_gd"), "softmax-1"), "wide")
     return {
         "q-contexts/narrow_accuracy": narrow["accuracy"].tolist(),
-        "q-contexts/narrow_accuracy_p": another_draw(AUTHORS_ACCURACY[0], narrow["accuracy"]),
-        "q-contexts/narrow_nll_p": another_draw(AUTHORS_NLL[0], narrow["nll"]),
+        "q-contexts/narrow_accuracy_p": another_draw(accuracy, narrow["accuracy"]),
+        "q-contexts/narrow_nll_p": another_draw(nll, narrow["nll"]),
         "q-contexts/wide_accuracy": wide["accuracy"].tolist(),
-        "q-contexts/wide_accuracy_p": another_draw(AUTHORS_ACCURACY[0], wide["accuracy"]),
-        "q-contexts/wide_nll_p": another_draw(AUTHORS_NLL[0], wide["nll"]),
+        "q-contexts/wide_accuracy_p": another_draw(accuracy, wide["accuracy"]),
+        "q-contexts/wide_nll_p": another_draw(nll, wide["nll"]),
     }
 
 
