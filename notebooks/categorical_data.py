@@ -38,7 +38,16 @@ from iclbook.drawing import style
 from iclbook.papers import wang2025
 from iclbook.papers.wang2025 import figures as draw
 from iclbook.papers.wang2025.figures import images as draw_images
-from iclbook.papers.wang2025.measures import bounds, erasure, exact, learned, square, structure, theorem2
+from iclbook.papers.wang2025.measures import (
+    bounds,
+    erasure,
+    exact,
+    learned,
+    matrices,
+    square,
+    structure,
+    theorem2,
+)
 from iclbook.sliders import Slider, show
 from iclbook.tasks.categorical import Anchors, Quadrants
 
@@ -350,7 +359,7 @@ show(
 # 0.002. The blocks judged here are others, which do learn.
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}}
-values, products = square.figures10_11(get, profile)
+values, products = matrices.figures10_11(get, profile)
 fig = draw.learned_matrices(products["code"])
 plt.show()
 record.all(values)
@@ -446,8 +455,7 @@ record.verdict("wang2025/q-thm2-all")
 # {glue:text}`multi-kernel/mixed_corrected`).
 
 # %%
-values, nll = learned.heads(get)
-record.all(exact.gaussian() | exact.multi_kernel() | structure.parameters() | values)
+record.all(exact.gaussian() | exact.multi_kernel() | structure.parameters() | learned.heads(get))
 record.verdict("wang2025/gaussian")
 record.verdict("wang2025/multi-kernel")
 record.verdict("wang2025/params")

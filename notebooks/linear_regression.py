@@ -41,12 +41,11 @@ from iclbook.papers.he2025 import results, studies, theory
 from iclbook.papers.he2025.measures import census, closed_forms, extensions, noise, patterns, predictor, slips
 from iclbook.papers.he2025.measures import multitask_records as multitask
 from iclbook.papers.he2025.measures.circuits import code_scale, read_heads
-from iclbook.papers.he2025.measures.formats import FORMATS
 from iclbook.sliders import Slider, show
 
 style.use()
 paper = profile == "paper"
-record = Recorder("he2025", profile, FORMATS)
+record = Recorder("he2025", profile)
 study = studies(profile)
 task = study["isotropic"].data
 d, L, s2 = task.d, task.L, task.noise_var  # the document's dimension, context length and noise variance

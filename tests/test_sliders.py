@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import io
 import itertools
 import math
@@ -19,12 +20,11 @@ from iclbook import sliders
 from iclbook.drawing import style
 from iclbook.errors import UserError
 from iclbook.sliders import Slider, build, definition, exercise, exercising, live, rendering, static
-from iclbook.sliders import panel as parts
 
 
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch):
-    static.reset_page()
+    monkeypatch.setattr(static, "_page", {})
     for name in ("ICLBOOK_HEADLESS", "ICLBOOK_EXERCISE_SLIDERS"):
         monkeypatch.delenv(name, raising=False)
     yield
@@ -229,16 +229,21 @@ def test_live_control_fits_the_range(slider, kind):
     assert exercise(panel) == len(stops)
 
 
+def alt_of(holder: w.HTML) -> str:
+    """The alt text of a picture."""
+    return html.unescape(holder.value.partition('alt="')[2].partition('"')[0])
+
+
 def test_alt_text_follows_the_slider():
     fixed = build(bars, [ONE], "static", title="Bars")
-    assert [parts.alt_of(p) for p in fixed.stack.children] == [
+    assert [alt_of(p) for p in fixed.stack.children] == [
         "Bars: heads 1",
         "Bars: heads 2",
         "Bars: heads 4",
     ]
     moving = build(bars, [ONE], "live", alt=lambda a: f'{a} "bars" > 0')
     moving.moves[0][0].value = 7
-    assert parts.alt_of(moving.picture) == '7 "bars" > 0'
+    assert alt_of(moving.picture) == '7 "bars" > 0'
 
 
 def test_titles_are_text_not_markup():
