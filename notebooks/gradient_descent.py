@@ -48,30 +48,11 @@ from iclbook.sliders import Slider, show
 style.use()
 paper = profile == "paper"
 
-FORMATS = {
-    "softmax-precond/plain_residual": ".0%",
-    "9.1/common": ".1%",
-    "9.1/spread": ".1f",
-    "9.2/best_on_probes": ".2f",
-    "9.2/best_on_probes_se": ".2f",
-    "9.6/round3_t": ".1f",
-    "q-depth/share": ".0%",
-    "arithmetic/9.3/early": ".0%",
-    "q-parameters/excess": ".1%",
-    "q-spectrum/chance": ".1%",
-    "q-parameters/tried": ",",
-    "q-spectrum/tried": ",",
-    "9.1/spectral_change": ".1f",
-    "9.1/random_change": ".1f",
-    "9.1/redundant_change": ".1f",
-    "9.6/oracle_change": ".1f",
-    "q-unstated/one_seed": ".1f",
-}
-record = Recorder("nagy2026", profile, FORMATS)
+record = Recorder("nagy2026", profile)
 
 study = studies(profile)
 runs = {name: results(name, profile, device) for name in study}
-record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60, fmt=".0f")
+record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 
 # %% [markdown]
 # ## The thirty statements

@@ -131,11 +131,6 @@ def test_significant_digits_do_not_lose_the_number():
         assert float(significant(value)) == pytest.approx(value, rel=5.01e-3)
 
 
-def test_a_bad_format_is_an_error(record):
-    with pytest.raises(UserError, match="format"):
-        record("omega", 0.5, fmt="q")
-
-
 def test_the_verdict_follows_from_what_was_recorded(record):
     assert record.verdict("demo/both").word == "not yet tested"
     record("omega", 0.13)
@@ -256,15 +251,6 @@ def test_html_in_the_ledger_is_shown_as_text(tmp_path, monkeypatch):
     assert "a &lt; b &amp; &lt;script&gt;" in html
 
 
-def test_a_mapping_is_recorded_whole_with_the_formats_of_its_keys(book):
-    record = Recorder("demo", "paper", {"omega": ".1%"})
-    record.all({"omega": 0.126, "seeds": 8})
-    assert [record.records[key].text for key in ("omega", "seeds")] == ["12.6%", "8"]
-    other = Recorder("demo", "paper", {"omega": ".1%"})
-    other("omega", 0.126, fmt=".2f")
-    assert other.records["omega"].text == "0.13"
-
-
 def test_the_ledgers_format_shows_a_number(tmp_path, monkeypatch):
     from claims_kit import LEDGER
 
@@ -278,8 +264,6 @@ def test_the_ledgers_format_shows_a_number(tmp_path, monkeypatch):
     assert [record.records[key].text for key in ("omega", "seeds")] == ["12.6%", "008"]
 
 
-def test_formats_and_mappings_name_keys_of_the_ledger(book, record):
-    with pytest.raises(UserError, match="omegga"):
-        Recorder("demo", "paper", {"omegga": ".1%"})
+def test_mappings_name_keys_of_the_ledger(record):
     with pytest.raises(UserError, match="omegga"):
         record.all({"omegga": 1})
