@@ -12,7 +12,7 @@ iclbook.model("prompt", (data, { html, set, number, plot, handles, slider, choic
     return softmax(tokens.map((token) => dot(folded, token)));
   };
   const predict = (heads, tokens, query) =>
-    heads.reduce((sum, head) => sum + dot(attention(head, tokens, query), tokens.map((token) => dot(head.ov, token))), 0);
+    heads.reduce((sum, head) => sum + dot(attention(head, tokens, query), tokens.map((token) => dot(token, head.ov))), 0);
   /** One step of debiased gradient descent: eta / L sum_l y_l (x_l - mean x)^T x_q. */
   const descend = (tokens, query) => {
     const mean = query.map((_, i) => tokens.reduce((sum, token) => sum + token[i], 0) / tokens.length);

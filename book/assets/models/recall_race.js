@@ -3,7 +3,7 @@
 iclbook.model("recall_race", (data, { html, svg, set, number, plot, handles, slider, button, row, says, legend, eventually, player, flow, softmax, dot, logspace }) => {
   const { heads: K, window: W, kappa, chance, match } = data;
   const T = match.length / (K * W); // permutations; the first is the right one
-  const state = { betas: [...data.betas], at: 0.8 };
+  const state = { betas: [...data.betas], at: 0.72 };
 
   // ---- the model ---------------------------------------------------------------------------------------------------
 
