@@ -98,7 +98,7 @@ iclbook.model("prompt", (data, { html, set, number, plot, handles, slider, choic
   const parts = [
     row("plots", ...views.map(({ area }) => area.svg)),
     legend(["answer", "answer for every query"], ["reference dashed", "one step of debiased gradient descent"]),
-    html("p", { class: "legend" }, html("span", { class: "spot plus" }), "adds this y ", html("span", { class: "spot minus" }), "subtracts it; area: how much"),
+    html("p", { class: "legend" }, html("span", {}, html("i", { class: "spot plus" }), "adds this pair's y"), html("span", {}, html("i", { class: "spot minus" }), "subtracts it; area: how much")),
     words,
     row("controls", asked.element, many.element, of.element),
     row("buttons", button("New line", () => draw((x, slope) => slope * x)), button("New parabola", () => draw((x, slope) => slope * (x * x - 1)))),
