@@ -16,6 +16,7 @@ from iclbook.models.attention import attend
 from iclbook.papers.he2025 import theory
 from iclbook.papers.recall2025.measures.stages import small
 from iclbook.papers.wang2025.figures.in_page import probabilities, repeated
+from iclbook.sliders.page_model import inline, markup
 from iclbook.training import gradient_flow
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("models"), pytest.mark.timeout(300)]
@@ -314,6 +315,25 @@ def test_the_still_picture_stands_without_scripts_and_on_paper(browser, page):
         assert browser._run(live) == [False] * 4
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_models_run_where_a_notebook_puts_them(browser, tmp_path):
+    """Output areas are filled apart from the document, their scripts made anew, and then put into it (JupyterLab's renderHTML)."""
+    (tmp_path / "lab.html").write_text(
+        '<!doctype html><html lang="en"><title>lab</title><body></body></html>'
+    )
+    browser.open((tmp_path / "lab.html").as_uri())
+    for name, model in models_page.models().items():
+        browser._run(
+            "const host = document.createElement('div'); host.innerHTML = arguments[0];"
+            "for (const old of [...host.querySelectorAll('script')]) { const made = document.createElement('script');"
+            " for (const a of old.attributes) made.setAttribute(a.name, a.value); made.textContent = old.textContent;"
+            " old.replaceWith(made); } document.body.append(host);",
+            markup(model, name, "") + inline(name),
+        )
+    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == 4
+    assert recall_difference(browser) < ROUNDING
+    assert browser.problems() == []
 
 
 @pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])

@@ -208,8 +208,9 @@
   /** A slider through a range, or with `log` through its logarithm. */
   const slider = ({ label, min, max, value, step, log, format = (v) => number(v), on }) => {
     const [f, back] = log ? [Math.log10, (v) => 10 ** v] : [(v) => v, (v) => v];
-    const output = html("output", {});
-    const input = html("input", { type: "range", min: f(min), max: f(max), step: step ?? (f(max) - f(min)) / 400 });
+    const id = `iclbook-${Math.random().toString(36).slice(2)}`;
+    const output = html("span", { class: "value", "aria-hidden": "true" }); // spoken as the slider's own value
+    const input = html("input", { id, type: "range", min: f(min), max: f(max), step: step ?? (f(max) - f(min)) / 400 });
     const say = () => {
       output.textContent = format(back(Number(input.value)));
       input.setAttribute("aria-valuetext", output.textContent);
@@ -220,7 +221,7 @@
       say();
       on(back(Number(input.value)));
     });
-    const element = html("label", { class: "control" }, html("span", {}, label), input, output);
+    const element = html("div", { class: "control" }, html("label", { for: id }, label), input, output);
     const put = (v) => {
       input.value = f(v);
       say();

@@ -1,7 +1,8 @@
 """A model that runs in the reader's page: its numbers as JSON, a still picture, and the name of the script that answers.
 
 ``book/assets/models/NAME.js`` holds the model, ``kit.js`` beside it what all share. Nothing is typed in a script: weights and constants come from the
-library when the chapter runs, through ``PageModel.data``. Where no script runs (a notebook, a mail, paper) the still picture stands.
+library when the chapter runs, through ``PageModel.data``. Where no script runs (a mail, paper) the still picture stands. The book's pages load the scripts
+once; in JupyterLab each figure brings them along.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import base64
 import html
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +71,10 @@ def show_model(model: PageModel, title: str, description: str) -> None:
     Raises:
         UserError: no such script, or numbers that are not finite, of another kind, or too many.
     """
-    shown = _Shown(markup(model, title, description), f"[model in the page: {title}]")
+    text = markup(model, title, description)
+    if os.environ.get("ICLBOOK_HEADLESS") != "1":
+        text += inline(model.name)
+    shown = _Shown(text, f"[model in the page: {title}]")
     display(shown, metadata={MODEL_KEY: {"name": model.name, "title": title}})
 
 
@@ -91,7 +96,8 @@ def markup(model: PageModel, title: str, description: str) -> str:
     picture = base64.b64encode(frame.png).decode()
     safe = text.replace("<", "\\u003c")  # nothing in the numbers may end the script element
     return (
-        f'<figure class="iclbook-model" data-model="{html.escape(model.name)}" aria-label="{html.escape(title)}">'
+        f'<figure class="iclbook-model" data-model="{html.escape(model.name)}" aria-label="{html.escape(title)}" '
+        f'data-lm-suppress-shortcuts="true">'  # or JupyterLab takes the arrow keys
         f'<p class="iclbook-model-title">{html.escape(title)}</p>'
         f'<div class="iclbook-still"><img alt="{html.escape(model.alt)}" width="{frame.width}" height="{frame.height}" '
         f'src="data:image/png;base64,{picture}"></div>'
@@ -99,6 +105,16 @@ def markup(model: PageModel, title: str, description: str) -> str:
         f"<figcaption>{html.escape(description)}</figcaption>"
         f'<script type="application/json">{safe}</script></figure>'
     )
+
+
+def inline(name: str) -> str:
+    """Style sheet and scripts of a model as HTML, for a place that does not load them."""
+    assets = find_root() / "book" / "assets"
+    style, kit, own = (
+        (assets / path).read_text(encoding="utf-8")
+        for path in ("models.css", "models/kit.js", f"models/{name}.js")
+    )
+    return f"<style>{style}</style><script>{kit}</script><script>{own}</script>"
 
 
 def _plain(value: Any, name: str) -> Any:
