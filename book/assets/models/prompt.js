@@ -26,6 +26,7 @@ iclbook.model("prompt", (data, { html, set, number, plot, handles, slider, choic
   // ---- the picture -------------------------------------------------------------------------------------------------
 
   const range = Array.from({ length: 81 }, (_, i) => -4 + i / 10);
+  const inside = (y) => Math.min(3.2, Math.max(-3.2, y));
   const views = Object.entries(data.heads).map(([count, heads]) => {
     const name = { 1: "one head", 2: "two heads" }[count] ?? `${count} heads`;
     const area = plot({ x: [-4, 4], y: [-3.2, 3.2], xlabel: "x", ylabel: "y", title: name, label: `Prompt and answers of ${name}` });
@@ -41,7 +42,7 @@ iclbook.model("prompt", (data, { html, set, number, plot, handles, slider, choic
       changed: () => later(),
     });
     const query = handles(area, {
-      items: () => [{ x: state.query, y: predict(heads, tokens(), onLine(state.query)), kind: "asked", size: 7 }],
+      items: () => [{ x: state.query, y: inside(predict(heads, tokens(), onLine(state.query))), kind: "asked", size: 7 }],
       move: (_, x) => (state.query = x),
       name: () => "query",
       value: () => `x ${number(state.query)}`,
@@ -83,10 +84,11 @@ iclbook.model("prompt", (data, { html, set, number, plot, handles, slider, choic
 
   const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
   const draw = (law) => {
-    const slope = normal();
+    const slope = (0.4 + 0.8 * Math.random()) * Math.sign(Math.random() - 0.5);
     for (const pair of state.pairs) {
-      pair.x = normal();
-      pair.y = law(pair.x, slope) + Math.sqrt(data.noise) * normal();
+      do pair.x = normal();
+      while (Math.abs(pair.x) > 2.6);
+      pair.y = inside(law(pair.x, slope) + Math.sqrt(data.noise) * normal());
     }
     later();
   };
@@ -101,7 +103,7 @@ iclbook.model("prompt", (data, { html, set, number, plot, handles, slider, choic
     html("p", { class: "legend" }, html("span", {}, html("i", { class: "spot plus" }), "adds this pair's y"), html("span", {}, html("i", { class: "spot minus" }), "subtracts it; area: how much")),
     words,
     row("controls", asked.element, many.element, of.element),
-    row("buttons", button("New line", () => draw((x, slope) => slope * x)), button("New parabola", () => draw((x, slope) => slope * (x * x - 1)))),
+    row("buttons", button("New line", () => draw((x, slope) => slope * x)), button("New parabola", () => draw((x, slope) => 0.5 * slope * (x * x - 1)))),
   ];
   const all = { parts, redraw: () => { asked.put(state.query); redraw(); }, predict, attention, descend, state };
   return all;

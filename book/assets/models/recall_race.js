@@ -38,7 +38,7 @@ iclbook.model("recall_race", (data, { html, svg, set, number, plot, handles, sli
   };
   /** What a match at a head's own offset adds to a score. */
   const advantage = (theta) => attention(theta).map((a, h) => kappa * beta(theta)[h] ** 2 * (a[h] - (1 - a[h]) / (W - 1)));
-  const integrate = (start, at, options) => flow(velocity, start, at, options);
+  const integrate = (start, at, options) => flow(velocity, start, at, { ...options, stiff: false });
   const begin = (betas) => [...new Array(K * W).fill(0), ...betas];
 
   // ---- the flow: until all heads are active, and three times as long -------------------------------------------------
@@ -117,7 +117,7 @@ iclbook.model("recall_race", (data, { html, svg, set, number, plot, handles, sli
     scale.put(Math.max(...state.betas));
     later();
   };
-  const scale = slider({ label: "largest initial β", min: 0.003, max: 0.3, value: Math.max(...state.betas), log: true, format: (v) => number(v, 3), on: (v) => {
+  const scale = slider({ label: "largest initial β", min: data.largest[0], max: data.largest[1], value: Math.max(...state.betas), log: true, format: (v) => number(v, 3), on: (v) => {
     const factor = v / Math.max(...state.betas);
     state.betas = state.betas.map((b) => Math.max(data.range[0], b * factor));
     later();

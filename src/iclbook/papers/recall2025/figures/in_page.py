@@ -13,8 +13,8 @@ from ..measures.stages import ACTIVE, activations, patience, small
 from ..theory import Population
 from .marks import DASHES, HEAD, plateau_lines
 
-#: Where the betas start at first, and how far a reader may move one.
-BETAS, RANGE = (0.02, 0.005, 0.00125), (1e-4, 0.5)
+#: Where the betas start at first, how far a reader may move one, and the range of the slider that moves all.
+BETAS, RANGE, LARGEST = (0.02, 0.005, 0.00125), (1e-4, 0.5), (0.003, 0.3)
 
 
 def race(pop: Population) -> PageModel:
@@ -31,6 +31,7 @@ def race(pop: Population) -> PageModel:
         "active": ACTIVE,
         "betas": BETAS[: pop.n_heads],
         "range": RANGE,
+        "largest": LARGEST,
     }
 
     def still() -> Figure:
