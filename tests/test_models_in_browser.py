@@ -153,13 +153,13 @@ def test_answers_are_the_librarys_on_random_inputs(opened, name):
         ("recall_race.js", "(s[t] - (t === 0))", "(s[t] + (t === 0))"),
         ("recall_race.js", "(each[w] - mean)", "each[w]"),
         ("label_square.js", "(total[i][j] += w - e[j])", "(total[i][j] += w)"),
-        ("kit.js", "return e.map((v) => v / total);", "return e;"),
+        ("numbers.js", "return e.map((v) => v / total);", "return e;"),
     ],
 )
 def test_a_broken_script_is_noticed(browser, tmp_path, script, old, new):
     browser.open(models_page.write(tmp_path / "page", (script, old, new)).as_uri())
     concerned = (
-        ["prompt", "recall_race", "label_square"] if script == "kit.js" else [script.removesuffix(".js")]
+        ["prompt", "recall_race", "label_square"] if script == "numbers.js" else [script.removesuffix(".js")]
     )
     for name in concerned:
         assert DIFFERENCES[name](browser) > 1e3 * ROUNDING, name

@@ -18,7 +18,7 @@ from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.figures.in_page import answers, on_line, trained_heads
 from iclbook.papers.wang2025.figures.in_page import four_categories
 from iclbook.sliders import MODEL_KEY, PageModel
-from iclbook.sliders.page_model import MAX_CHARACTERS, markup
+from iclbook.sliders.page_model import MAX_CHARACTERS, SHARED, markup
 from iclbook.store import Results
 
 
@@ -57,6 +57,7 @@ def test_numbers_arrive_as_they_are_and_nothing_ends_their_script():
     ("shown", "says"),
     [
         (model({}, "unknown"), "no script of the model 'unknown'"),
+        (model({}, "kit"), "no script of the model 'kit'"),
         (model({"x": float("nan")}), "cannot take nan"),
         (model({"x": np.array([1.0, np.inf])}), "cannot take inf"),
         (model({"x": object()}), "cannot take <object"),
@@ -69,7 +70,7 @@ def test_what_no_page_can_run_is_refused(shown, says):
 
 
 def test_every_script_has_its_model_and_every_model_its_script():
-    scripts = {path.stem for path in (models_page.ASSETS / "models").glob("*.js")} - {"kit"}
+    scripts = {path.stem for path in (models_page.ASSETS / "models").glob("*.js")} - set(SHARED)
     assert scripts == set(models_page.models())
     for name in scripts:
         assert f'iclbook.model("{name}",' in (models_page.ASSETS / "models" / f"{name}.js").read_text()

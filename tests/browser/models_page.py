@@ -107,7 +107,7 @@ def write(folder: Path, change: tuple[str, str, str] | None = None) -> Path:
     page = folder / "index.html"
     page.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Models</title>'
-        '<link rel="stylesheet" href="models.css"><script src="models/kit.js"></script></head>'
+        '<link rel="stylesheet" href="models.css"><script src="models/numbers.js"></script><script src="models/kit.js"></script></head>'
         f"<body><main>{figures}</main></body></html>",
         encoding="utf-8",
     )

@@ -1,6 +1,6 @@
 """A model that runs in the reader's page: its numbers as JSON, a still picture, and the name of the script that answers.
 
-``book/assets/models/NAME.js`` holds the model, ``kit.js`` beside it what all share. Nothing is typed in a script: weights and constants come from the
+``book/assets/models/NAME.js`` holds the model, ``kit.js`` and ``numbers.js`` beside it what all share. Nothing is typed in a script: weights and constants come from the
 library when the chapter runs, through ``PageModel.data``. Where no script runs (a mail, paper) the still picture stands. The book's pages load the scripts
 once; in JupyterLab each figure brings them along.
 """
@@ -26,6 +26,8 @@ from .rendering import draw
 
 MODEL_KEY = "iclbook_model"  # in the metadata of the output that shows a model
 
+#: Scripts that all models share, in the order in which they are loaded.
+SHARED = ("numbers", "kit")
 #: Most characters of a model's numbers: a page must stay light.
 MAX_CHARACTERS = 200_000
 
@@ -81,8 +83,8 @@ def show_model(model: PageModel, title: str, description: str) -> None:
 def markup(model: PageModel, title: str, description: str) -> str:
     """The figure's HTML; arguments and errors as for :func:`show_model`."""
     folder = find_root() / "book" / "assets" / "models"
-    if not (folder / f"{model.name}.js").is_file():
-        there = sorted(path.stem for path in folder.glob("*.js") if path.stem != "kit")
+    if model.name in SHARED or not (folder / f"{model.name}.js").is_file():
+        there = sorted(path.stem for path in folder.glob("*.js") if path.stem not in SHARED)
         raise UserError(
             f"there is no script of the model {model.name!r}", f"Choose one of: {', '.join(there)}."
         )
@@ -110,11 +112,9 @@ def markup(model: PageModel, title: str, description: str) -> str:
 def inline(name: str) -> str:
     """Style sheet and scripts of a model as HTML, for a place that does not load them."""
     assets = find_root() / "book" / "assets"
-    style, kit, own = (
-        (assets / path).read_text(encoding="utf-8")
-        for path in ("models.css", "models/kit.js", f"models/{name}.js")
-    )
-    return f"<style>{style}</style><script>{kit}</script><script>{own}</script>"
+    style = (assets / "models.css").read_text(encoding="utf-8")
+    scripts = [(assets / "models" / f"{part}.js").read_text(encoding="utf-8") for part in (*SHARED, name)]
+    return f"<style>{style}</style>" + "".join(f"<script>{script}</script>" for script in scripts)
 
 
 def _plain(value: Any, name: str) -> Any:
