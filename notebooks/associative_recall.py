@@ -39,7 +39,7 @@ from iclbook.papers.recall2025 import figures as draw
 from iclbook.papers.recall2025 import theory
 from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, sampling, stages
 from iclbook.papers.recall2025.runs import trainings
-from iclbook.sliders import Slider, show
+from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import gradient_flow
 
@@ -285,6 +285,19 @@ show(
 #
 # Now three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the document's experiments. Both readings of the window are followed exactly, and the loss and
 # the second layer's attention are read in the middle of every plateau (in log time).
+#
+# First by hand: the flow below is integrated in this page, from wherever you put the three $\beta$.
+
+# %% tags=["hide-input"]
+show_model(
+    draw.race(READINGS["order"]),
+    title="Three β race, and the loss falls stair by stair",
+    description="Drag the starts up and down, or move them with the arrow keys (page up and down change the head); move the time to see where each head "
+    "attends. The framed square of a row is the offset that the head must find.",
+)
+
+# %% [markdown]
+# And measured:
 
 # %% mystnb={"image": {"alt": "Loss against time under the dot product and under cross-entropy: in both, three drops between four plateaus that lie on the dotted closed forms."}} tags=["hide-input"]
 betas, flows = (0.02, 0.005, 0.00125), {}

@@ -48,7 +48,7 @@ from iclbook.papers.wang2025.measures import (
     structure,
     theorem2,
 )
-from iclbook.sliders import Slider, show
+from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks.categorical import Anchors, Quadrants
 
 record = Recorder("wang2025", profile)
@@ -308,6 +308,18 @@ record.verdict("wang2025/fig9")
 # distances judged are taken run by run on each context. The most probable category is the right one on {glue:text}`fig9/right_gd` of the square
 # with GD and on {glue:text}`fig9/right_tf` with Trained TF: a hundred noisy labels do not fix every quadrant.
 #
+# Ask a trained model yourself. Below stands one block of GD with softmax attention as it was trained on the quadrants; the labels are yours. Further
+# blocks repeat its step, for which it was not trained.
+
+# %% tags=["hide-input"]
+show_model(
+    draw.label_square(get("quad_gd_inner")),
+    title="Place labels, and see what the model makes of them",
+    description="Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
+    "The colour is that of the most probable of all categories (grey: none of the four), the stronger the more probable.",
+)
+
+# %% [markdown]
 # Nothing needs to be trained to see functional descent at work: give it the true $W_e$ and let it run on one context. More blocks sharpen the
 # map and then fit the noise in the labels; more examples help at any depth.
 

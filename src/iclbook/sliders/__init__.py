@@ -2,6 +2,7 @@
 
 ``static``: every frame is drawn when the notebook runs; the built page moves between them with no kernel.
 ``live``: with a kernel, the figure is drawn anew for any value.
+``show_model``: a model that itself runs in the page, with no kernel (:mod:`iclbook.sliders.page_model`).
 
 Example:
     >>> def frame(gamma):
@@ -28,9 +29,22 @@ from ..errors import UserError
 from . import live, static
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
 from .exercising import exercise
+from .page_model import MODEL_KEY, PageModel, show_model
 from .panel import Panel
 
-__all__ = ["MAX_BYTES", "MAX_FRAMES", "METADATA_KEY", "Panel", "Slider", "build", "exercise", "show"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_FRAMES",
+    "METADATA_KEY",
+    "MODEL_KEY",
+    "PageModel",
+    "Panel",
+    "Slider",
+    "build",
+    "exercise",
+    "show",
+    "show_model",
+]
 
 METADATA_KEY = "iclbook_slider"  # in the metadata of the output that shows a static panel
 
