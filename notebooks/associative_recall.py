@@ -39,7 +39,7 @@ from iclbook.papers.recall2025 import figures as draw
 from iclbook.papers.recall2025 import theory
 from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, sampling, stages
 from iclbook.papers.recall2025.runs import trainings
-from iclbook.sliders import Slider, show
+from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import gradient_flow
 
@@ -133,9 +133,7 @@ record.verdict("recall2025/q-construction-rate")
 # right $k$, line 420 says $\dot\alpha_1 < 0$, and line 421 loses the square of $e^{\alpha_1} + k - 1$.
 
 # %%
-c1, c2 = exact.lemma_c1(), exact.lemma_c2_errors()
-record.all({f"lemmaC1/{name}": value for name, value in c1.items()})
-record.all({f"lemmaC2/{name}": value for name, value in c2.items()})
+record.all(exact.lemma_c1() | exact.lemma_c2_errors())
 record.all(exact.lemma_c3())
 record.all(exact.lemma_d())
 record.verdict("recall2025/lemmaC.1-C.3")
@@ -287,17 +285,27 @@ show(
 #
 # Now three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the document's experiments. Both readings of the window are followed exactly, and the loss and
 # the second layer's attention are read in the middle of every plateau (in log time).
+#
+# First by hand: the flow below is integrated in this page, from wherever you put the three $\beta$.
+
+# %% tags=["hide-input"]
+show_model(
+    draw.race(READINGS["order"]),
+    title="Three β race, and the loss falls stair by stair",
+    description="Drag the starts up and down, or move them with the arrow keys (page up and down change the head); move the time to see where each head "
+    "attends. The framed square of a row is the offset that the head must find.",
+)
+
+# %% [markdown]
+# And measured:
 
 # %% mystnb={"image": {"alt": "Loss against time under the dot product and under cross-entropy: in both, three drops between four plateaus that lie on the dotted closed forms."}} tags=["hide-input"]
 betas, flows = (0.02, 0.005, 0.00125), {}
 for loss in ("dp", "ce"):
     p = stages.experiment(loss)
     flows[loss] = p, *stages.follow(p, betas)
-scans = {"order": stages.plateau_scan(READINGS["order"], RATIOS), "k": short_scan}
-for name, found in scans.items():
-    record.all(stages.plateau_values(name, found))
+record.all(stages.plateau_values(stages.plateau_scan(READINGS["order"], RATIOS), short_scan))
 record("plateaus/ratios", RATIOS)
-record("plateaus/k/length", short_scan["length"])
 p, f, times = flows["ce"]
 record("plateaus/ce", stages.plateau_errors(p, f.states[0], times)["loss"])
 record("ce/ratio", (times / flows["dp"][2]).tolist())
@@ -335,23 +343,18 @@ record.verdict("recall2025/q-ce-jumps")
 settings = {name: trainings.matching_settings(p) for name, p in READINGS.items()}
 SEEDS, MOMENTUM, BATCH = (50 if paper else 8), 0.9, 64
 record("fig1/seeds", SEEDS)
-record("fig1/tried", len(settings["order"]))
+record.all(sampling.fitting(settings))
 runs = {}
 for name, p in READINGS.items():
-    record(f"fig1/{name}/settings", sum(s.fits for s in settings[name]))
     chosen = trainings.choose(settings[name])
     if chosen is None:
         continue
-    rate, key = chosen.effective * (1 - MOMENTUM), "fig1" if name == "order" else "fig1/k"
-    edges = {"rate_low": chosen.low * (1 - MOMENTUM), "rate_high": chosen.high * (1 - MOMENTUM)}
-    record.all({f"{key}/rate": rate, f"{key}/scale": chosen.scale, f"{key}/ratio": chosen.ratio})
-    record.all({f"{key}/{edge}": value for edge, value in edges.items()})
+    rate = chosen.effective * (1 - MOMENTUM)
+    record.all(sampling.setting_values(name, chosen, MOMENTUM))
     for figure, start in (("fig1", chosen.betas()), ("fig4", chosen.betas()[::-1])):
         run = trainings.sgd(p, start, rate, MOMENTUM, max(stages.SNAPSHOTS) + 500, BATCH, SEEDS)
         runs[figure, name] = run
-        shares = trainings.staged_share(p, run, start)
-        shares |= sampling.share_errors(shares, SEEDS)
-        record.all({f"{figure}/{name}/{k}": v for k, v in shares.items()})
+        record.all(sampling.share_values(figure, name, trainings.staged_share(p, run, start), SEEDS))
 
 # %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 fig = draw.training(READINGS["order"], runs["fig1", "order"])

@@ -49,6 +49,7 @@ from iclbook.papers.agarwal2025.measures import (
     regularisation,
     routing,
     statements,
+    table1,
     toy,
     tunnel_records,
 )
@@ -59,15 +60,7 @@ from iclbook.tasks.sticky_chain import StickyChain
 
 style.use()
 paper = profile == "paper"
-
-
-PERCENT = """chain/learned_em chain/learned_sgd fig1/loss_own fig1/loss_all fig1/reinforced_own fig1/reinforced_all diag/position estep/positions
-toy/stated_rate scale/shares fig9/focus_em fig9/focus_sgd frame/em frame/sgd frame/far frame/far_speed frame/far_mean_speed signs/own signs/mass_total signs/mass
-signs/feedback2 signs/feedback3 fig2-3/best fig2-3/both fig2-3/halved fig2-3/any fig4/smooth fig4/gain fig4/window fig4/smooth_slow fig4/gain_slow fig4/window_slow kl/share
-prose/toward_contexts"""
-FORMATS = dict.fromkeys(PERCENT.split(), ".0%")
-FORMATS |= {f"frame/{arm}_{what}": ".0f" for arm in ("sgd", "em", "far") for what in ("attention", "values")}
-record = Recorder("agarwal2025", profile, FORMATS)
+record = Recorder("agarwal2025", profile)
 
 # %% [markdown]
 # ## The gradients
@@ -227,7 +220,7 @@ record.verdict("agarwal2025/fig5")
 step = toy.steepest(run, r)
 draw.geometry(toy.one_step(run, r, step, rate))
 plt.show()
-record.all(toy.one_step_values(run, r, step, rate))
+record.all(toy.one_step_values(run, rate))
 record.verdict("agarwal2025/fig1")
 
 # %% [markdown]
@@ -299,25 +292,23 @@ stored = {name: results(name, profile, device) for name in study if not name.sta
 on_code, on_text = (chain.gather(study, stored, kind) for kind in ("code", "nearer"))
 (em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))
 record("chain/T", code.T)
-record("chain/steps", int(em.steps[-1]), fmt=",")
+record("chain/steps", int(em.steps[-1]))
 record("chain/seeds_code", len(em.seeds))
 record("chain/seeds_text", len(em_text.seeds))
 small = chain.arms(study["small_start"], stored["small_start"])
 record("chain/seeds_small", len(small["em"].seeds))
-record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60, fmt=".0f")
+record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
 floor = chain.training_floor(code, em.seeds)
 record("chain/floor", floor)
 draw_chain.curves(em, sgd, floor)
 plt.show()
 tables = {
-    "published chain": chain.table(em, sgd, PAPER_SEEDS),
-    "text's chain": chain.table(em_text, sgd_text, PAPER_SEEDS),
-    "published, half start": chain.table(small["em"], small["sgd"], PAPER_SEEDS),
+    "published chain": table1.table(em, sgd, PAPER_SEEDS),
+    "text's chain": table1.table(em_text, sgd_text, PAPER_SEEDS),
+    "published, half start": table1.table(small["em"], small["sgd"], PAPER_SEEDS),
 }
-record.all(chain.table_values("code", code, tables["published chain"]))
-record.all(chain.table_values("text", text, tables["text's chain"]))
-record.all(chain.table_values("small", code, tables["published, half start"]))
-record.all(chain.unit_values(tables["published chain"]))
+record.all(table1.table_values(*tables.values(), text))
+record.all(table1.unit_values(tables["published chain"]))
 record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 40))
 record.all(chain.kl_values(em, code))
 record.all(chain.learned(em, sgd, code, floor))
@@ -361,7 +352,6 @@ paths, share = follow.projected([kept["em"][0], kept["sgd"][0]])
 draw_chain.value_arrows(*paths, share)
 plt.show()
 record.all(follow.trajectory_values(study["shown"], stored["shown"]))
-record("fig9/share", share, fmt=".0%")
 record.verdict("agarwal2025/fig9")
 
 # %% [markdown]

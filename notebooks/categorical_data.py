@@ -38,8 +38,17 @@ from iclbook.drawing import style
 from iclbook.papers import wang2025
 from iclbook.papers.wang2025 import figures as draw
 from iclbook.papers.wang2025.figures import images as draw_images
-from iclbook.papers.wang2025.measures import bounds, erasure, exact, learned, square, structure, theorem2
-from iclbook.sliders import Slider, show
+from iclbook.papers.wang2025.measures import (
+    bounds,
+    erasure,
+    exact,
+    learned,
+    matrices,
+    square,
+    structure,
+    theorem2,
+)
+from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks.categorical import Anchors, Quadrants
 
 record = Recorder("wang2025", profile)
@@ -299,6 +308,18 @@ record.verdict("wang2025/fig9")
 # distances judged are taken run by run on each context. The most probable category is the right one on {glue:text}`fig9/right_gd` of the square
 # with GD and on {glue:text}`fig9/right_tf` with Trained TF: a hundred noisy labels do not fix every quadrant.
 #
+# Ask a trained model yourself. Below stands one block of GD with softmax attention as it was trained on the quadrants; the labels are yours. Further
+# blocks repeat its step, for which it was not trained.
+
+# %% tags=["hide-input"]
+show_model(
+    draw.label_square(get("quad_gd_inner")),
+    title="Place labels, and see what the model makes of them",
+    description="Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
+    "The colour is that of the most probable of all categories (grey: none of the four), the stronger the more probable.",
+)
+
+# %% [markdown]
 # Nothing needs to be trained to see functional descent at work: give it the true $W_e$ and let it run on one context. More blocks sharpen the
 # map and then fit the noise in the labels; more examples help at any depth.
 
@@ -350,7 +371,7 @@ show(
 # 0.002. The blocks judged here are others, which do learn.
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}}
-values, products = square.figures10_11(get, profile)
+values, products = matrices.figures10_11(get, profile)
 fig = draw.learned_matrices(products["code"])
 plt.show()
 record.all(values)
@@ -446,8 +467,7 @@ record.verdict("wang2025/q-thm2-all")
 # {glue:text}`multi-kernel/mixed_corrected`).
 
 # %%
-values, nll = learned.heads(get)
-record.all(exact.gaussian() | exact.multi_kernel() | structure.parameters() | values)
+record.all(exact.gaussian() | exact.multi_kernel() | structure.parameters() | learned.heads(get))
 record.verdict("wang2025/gaussian")
 record.verdict("wang2025/multi-kernel")
 record.verdict("wang2025/params")

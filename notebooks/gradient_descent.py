@@ -37,9 +37,10 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.drawing.tables import Table
 from iclbook.papers.nagy2026 import figures as draw
-from iclbook.papers.nagy2026 import results, studies, theory
-from iclbook.papers.nagy2026.figures.deep import READING_NAMES
-from iclbook.papers.nagy2026.measures import deep, diversity, exact, one_layer
+from iclbook.papers.nagy2026 import results, studies
+from iclbook.papers.nagy2026.measures import ablation, diversity, dynamics, exact, guided, masks
+from iclbook.papers.nagy2026.runs.studies import SPECTRUM
+from iclbook.papers.nagy2026.theory import arithmetic, checking, mutations
 from iclbook.papers.nagy2026.theory import one_layer as closed
 from iclbook.papers.nagy2026.theory.heads import MASKS
 from iclbook.sliders import Slider, show
@@ -47,30 +48,11 @@ from iclbook.sliders import Slider, show
 style.use()
 paper = profile == "paper"
 
-FORMATS = {
-    "softmax-precond/plain_residual": ".0%",
-    "9.1/common": ".1%",
-    "9.1/spread": ".1f",
-    "9.2/best_on_probes": ".2f",
-    "9.2/best_on_probes_se": ".2f",
-    "9.6/round3_t": ".1f",
-    "q-depth/share": ".0%",
-    "arithmetic/9.3/early": ".0%",
-    "q-parameters/excess": ".1%",
-    "q-spectrum/chance": ".1%",
-    "q-parameters/tried": ",",
-    "q-spectrum/tried": ",",
-    "9.1/spectral_change": ".1f",
-    "9.1/random_change": ".1f",
-    "9.1/redundant_change": ".1f",
-    "9.6/oracle_change": ".1f",
-    "q-unstated/one_seed": ".1f",
-}
-record = Recorder("nagy2026", profile, FORMATS)
+record = Recorder("nagy2026", profile)
 
 study = studies(profile)
 runs = {name: results(name, profile, device) for name in study}
-record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60, fmt=".0f")
+record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 
 # %% [markdown]
 # ## The thirty statements
@@ -90,10 +72,10 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60,
 # ({glue:text}`theory/thirty_vacuous`). {glue:text}`theory/inequalities` of them are inequalities.
 
 # %% tags=["hide-input"]
-statements = theory.check_all()
-record.all(theory.theory_records(statements))
+statements = checking.check_all()
+record.all(checking.records(statements))
 Table(
-    theory.statement_rows(theory.thirty(statements)),
+    checking.rows(checking.thirty(statements)),
     {
         "statement": "theorem",
         "the paper's words": "in words",
@@ -119,7 +101,7 @@ Table(
 
 # %% tags=["hide-input"]
 Table(
-    theory.statement_rows(theory.failing(statements)),
+    checking.rows(checking.failing(statements)),
     {
         "statement": "belongs to",
         "kind": "kind",
@@ -160,11 +142,11 @@ for claim in ("A7", "B6", "B7", "D2", "MN1", "M3"):
 # definition that the proof does not use: besides V1 and A7 that of V3, whose "gains" may be any number.
 
 # %% tags=["hide-input"]
-broken = theory.mutations()
-record.all(theory.mutation_records(broken))
+broken = mutations.mutations()
+record.all(mutations.records(broken))
 record.verdict("nagy2026/q-theorems")
 Table(
-    theory.mutation_rows(broken),
+    mutations.rows(broken),
     {
         "statement": "statement",
         "mutation": "mutation",
@@ -317,10 +299,10 @@ show(
 # batch 64. Ours: context of 16, weights $w \sim N(0, I)$, no noise, PyTorch's initial weights.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of four masks for every seed and setting, and their change against no mask; dashed lines show the printed values."}}
-masks = one_layer.mask_runs(study["masks"], runs["masks"])
-draw.masks(masks)
+by_mask = masks.mask_runs(study["masks"], runs["masks"])
+draw.masks(by_mask)
 plt.show()
-record.all(one_layer.mask_records(masks))
+record.all(masks.mask_records(by_mask))
 record.verdict("nagy2026/9.1")
 
 # %% [markdown]
@@ -333,7 +315,7 @@ record.verdict("nagy2026/9.1")
 
 # %% tags=["hide-input"]
 Table(
-    one_layer.mask_rows(masks),
+    masks.mask_rows(by_mask),
     {
         "setting": "setting",
         "none": "error, no mask",
@@ -352,10 +334,10 @@ Table(
 # "learned dimension importance", which it does not define either, with the inverse spectrum.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for six settings; crosses show the printed values."}}
-course = one_layer.dynamics(study["alignment"], runs["alignment"])
+course = dynamics.dynamics(study["alignment"], runs["alignment"])
 draw.dynamics(course)
 plt.show()
-record.all(one_layer.dynamics_records(course))
+record.all(dynamics.dynamics_records(course))
 record.verdict("nagy2026/9.2")
 
 # %% [markdown]
@@ -369,7 +351,7 @@ record.verdict("nagy2026/9.2")
 
 # %% tags=["hide-input"]
 Table(
-    one_layer.dynamics_rows(course),
+    dynamics.dynamics_rows(course),
     {
         "setting": "setting",
         "error": "error at 0, 5k, 10k, 18k steps",
@@ -382,8 +364,8 @@ Table(
 )
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
-gains = {name: course.gain[name] for name in one_layer.shown(course)}
-draw.alignment_gains(one_layer.SPECTRUM, gains, closed.best_gain(one_layer.SPECTRUM, 16))
+gains = {name: course.gain[name] for name in dynamics.shown(course)}
+draw.alignment_gains(SPECTRUM, gains, closed.best_gain(SPECTRUM, 16))
 plt.show()
 
 # %% [markdown]
@@ -404,7 +386,7 @@ plt.show()
 # {glue:text}`q-parameters/nearest_width` would be nearest to the baseline's.
 
 # %% tags=["hide-input"]
-record.all(deep.parameter_records(study["guided"]))
+record.all(guided.parameter_records(study["guided"]))
 record.verdict("nagy2026/q-parameters")
 
 # %% [markdown]
@@ -416,14 +398,14 @@ record.verdict("nagy2026/q-parameters")
 # which length it takes them, and at 5, 8 and 12 examples it prints others.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of both models at 5, 8 and 12 examples under each reading, every seed; crosses show the printed values."}}
-guided = deep.guided_readings(study, runs)
-draw.guided(guided)
+readings = guided.guided_readings(study, runs)
+draw.guided(readings)
 plt.show()
-for reading, measured in guided.items():
-    record.all(deep.guided_records(reading, measured))
+for reading, measured in readings.items():
+    record.all(guided.guided_records(reading, measured))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
-draw.guided_layers({r: g for r, g in guided.items() if r in READING_NAMES})
+draw.guided_layers(readings)
 plt.show()
 record.verdict("nagy2026/9.5")
 
@@ -435,18 +417,19 @@ record.verdict("nagy2026/9.5")
 # at 0.001, batch 32, 12 examples, 2,000 steps, and since depth learns later, we keep the whole course.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
-ablation = deep.ablation_runs({d: runs[f"ablation_d{d}"] for d in deep.DIMENSIONS})
-draw.ablation(ablation.at(1.0))
+by_dimension = {d: runs[f"ablation_d{d}"] for d in ablation.DIMENSIONS}
+variants = ablation.ablation_runs(by_dimension)
+draw.ablation(variants.at(1.0))
 plt.show()
-for reading, share in deep.LENGTHS.items():
-    record.all(deep.ablation_records(reading, ablation.at(share)))
+for reading, share in ablation.LENGTHS.items():
+    record.all(ablation.ablation_records(reading, variants.at(share)))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
-draw.depth_course(ablation)
+draw.depth_course(variants)
 plt.show()
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
-draw.ablation_changes(ablation.at(1.0))
+draw.ablation_changes(variants.at(1.0))
 plt.show()
 record.verdict("nagy2026/9.5.1")
 
@@ -457,13 +440,10 @@ record.verdict("nagy2026/9.5.1")
 # Adam at 0.001 has 20 seeds, the others 6.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
-grid = deep.depth_grid(
-    {d: study[f"ablation_d{d}"] for d in deep.DIMENSIONS},
-    {d: runs[f"ablation_d{d}"] for d in deep.DIMENSIONS},
-)
+grid = ablation.depth_grid({d: study[f"ablation_d{d}"] for d in ablation.DIMENSIONS}, by_dimension)
 draw.depth_grid(grid)
 plt.show()
-record.all(deep.depth_records(grid))
+record.all(ablation.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
@@ -525,12 +505,8 @@ Table(
 # printed inputs allows; {glue:text}`arithmetic/failing` do not follow.
 
 # %% tags=["hide-input"]
-record.all(theory.arithmetic_records())
-recomputed = [
-    row | {"result": "follows" if row["follows"] else "does not follow"}
-    for row in theory.arithmetic_table()
-    if row["kind"] != "test"
-]
+record.all(arithmetic.records())
+recomputed = arithmetic.rows(arithmetic.counted())
 COLUMNS = {
     "section": "section",
     "printed": "printed",
@@ -540,7 +516,9 @@ COLUMNS = {
     "at least": "at least",
     "at most": "at most",
 }
-Table([row for row in recomputed if not row["follows"]], COLUMNS, "Printed numbers that do not follow")
+Table(
+    [row for row in recomputed if row["result"] != "follows"], COLUMNS, "Printed numbers that do not follow"
+)
 
 # %% tags=["hide-input"]
 Table(recomputed, COLUMNS | {"result": "result"}, "All recomputed numbers", folded=True)

@@ -41,12 +41,11 @@ from iclbook.papers.he2025 import results, studies, theory
 from iclbook.papers.he2025.measures import census, closed_forms, extensions, noise, patterns, predictor, slips
 from iclbook.papers.he2025.measures import multitask_records as multitask
 from iclbook.papers.he2025.measures.circuits import code_scale, read_heads
-from iclbook.papers.he2025.measures.formats import FORMATS
-from iclbook.sliders import Slider, show
+from iclbook.sliders import Slider, show, show_model
 
 style.use()
 paper = profile == "paper"
-record = Recorder("he2025", profile, FORMATS)
+record = Recorder("he2025", profile)
 study = studies(profile)
 task = study["isotropic"].data
 d, L, s2 = task.d, task.L, task.noise_var  # the document's dimension, context length and noise variance
@@ -101,6 +100,21 @@ record.all(patterns.run_records(iso, study["isotropic"]))
 # {glue:text}`runs/models` models on the isotropic task shared their batches and took {glue:text}`runs/minutes` minutes on one
 # {glue:text}`runs/device`.
 #
+# ### Ask them yourself
+#
+# Two of the trained models answer below, in this page. To draw a prompt, all its covariates lie on one line through the origin: a pair is then a
+# point, and the model a curve of answers to every query. (The models still work in all their dimensions; along the other ones the prompt is zero.)
+# Drag the points, or put them on a parabola.
+
+# %% tags=["hide-input"]
+show_model(
+    draw.prompt(iso, task),
+    title="One trained head bends, two run straight",
+    description="Drag a pair or the open circle, the query; with the keyboard, arrows move and page up and down change the pair. "
+    "Each disc is the weight with which that pair's response enters the answer.",
+)
+
+# %% [markdown]
 # ## Key finding 1: two numbers per head
 #
 # ### One head (Figure 2.1)
@@ -476,6 +490,17 @@ draw.flow(flow_times[1:], gamma[1:], late, closed)
 plt.show()
 record.all(census.flow_records(flow_times, gamma, closed))
 record.verdict("he2025/q-gd-limit")
+
+# %% [markdown]
+# The same flow from any start, integrated in this page: small random numbers, or a pair put on the solution manifold by hand.
+
+# %% tags=["hide-input"]
+show_model(
+    draw.reduced_flow(d, L, s2),
+    title="Gradient flow of the approximate loss from a start of your choice",
+    description="Dashed: the pair at the chosen γ with its best μ, and its loss. Wherever the flow crosses these lines it has come to that γ; "
+    "the loss hardly changes on the way.",
+)
 
 # %% [markdown]
 # ## Extensions

@@ -62,6 +62,25 @@ def minibook(make_minibook: Callable[[], Path], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(scope="session")
+def executed_minibook(make_minibook: Callable[[], Path]) -> Path:
+    """A miniature book whose chapter was run once, to copy from: not to be changed."""
+    from iclbook.book.execute import run_notebook
+
+    root = make_minibook()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ICLBOOK_ROOT", str(root))
+        run_notebook("tiny", "smoke", root=root)
+    return root
+
+
+@pytest.fixture
+def minibook_that_ran(minibook: Path, executed_minibook: Path) -> Path:
+    """A fresh miniature book, which is also the working directory, with its chapter's executed copy in it."""
+    shutil.copytree(executed_minibook / "executed", minibook / "executed")
+    return minibook
+
+
+@pytest.fixture(scope="session")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages of the real book at the paper profile, built once for all workers; what is stale is run first."""
     shared = tmp_path_factory.getbasetemp()

@@ -239,7 +239,7 @@ NOTEBOOK = {
                     "output_type": "display_data",
                     "data": {
                         TEXT_MIME: repr(str(value)),
-                        VALUE_MIME: json.dumps({"key": key, "value": value, "unit": ""}),
+                        VALUE_MIME: json.dumps({"key": key, "value": value}),
                     },
                     "metadata": {},
                 }
@@ -259,7 +259,7 @@ def with_record(body: str) -> str:
     return json.dumps(put_at(NOTEBOOK, path, body))
 
 
-RECORDS = damaged_json({"key": "omega", "value": 0.2, "unit": ""}).map(with_record)
+RECORDS = damaged_json({"key": "omega", "value": 0.2}).map(with_record)
 
 
 @settings(TRIALS, max_examples=400)

@@ -43,8 +43,9 @@ def test_a_run_leaves_a_fresh_copy(minibook: Path) -> None:
     assert str(minibook) not in path.read_text(), "a path of this machine in the copy"
 
 
-def test_failing_cell(minibook: Path) -> None:
-    run_notebook("tiny", "smoke")
+def test_failing_cell(minibook_that_ran: Path) -> None:
+    minibook = minibook_that_ran
+    assert is_stale("tiny", "smoke") == ""
     before = executed_path("tiny", "smoke").read_bytes()
     rewrite(minibook, "x = 1", "# why\n1 / 0", "x = 2")
     with pytest.raises(

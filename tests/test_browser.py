@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from browser import harness, tiny_book
 
+from iclbook.book import page_models
+
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -157,6 +159,11 @@ def look_at(browser, site, page, width, theme) -> None:
         " Math.abs(i.width / i.height / (i.naturalWidth / i.naturalHeight) - 1) > 0.03).map(i => i.src.slice(0, 100))"
     )
     assert squeezed == [], page
+    waiting = browser.driver.execute_script(
+        "return [...document.querySelectorAll('figure[data-model]')].filter(f => !f.matches('.iclbook-runs') ||"
+        " !f.querySelector('.iclbook-live svg')?.checkVisibility()).map(f => f.dataset.model)"
+    )
+    assert waiting == [], f"{page}: models that do not run"
 
 
 def keep_screenshot(browser, site, page, width, theme) -> None:
@@ -164,6 +171,14 @@ def keep_screenshot(browser, site, page, width, theme) -> None:
     if folder and site.address.startswith("file"):
         Path(folder).mkdir(parents=True, exist_ok=True)
         browser.screenshot(Path(folder) / f"{site.name}-{page.replace('/', '-')}-{width}-{theme}.png")
+
+
+def test_every_model_of_an_executed_chapter_is_on_its_page(built):
+    name, html, _ = built
+    executed = html.parents[1] / "notebooks" if name == "tiny" else ROOT / "executed" / "paper"
+    copies = {f"notebooks/{path.stem}": path for path in sorted(executed.glob("*.ipynb"))}
+    assert any(page_models.in_copy(path) for path in copies.values())
+    assert page_models.missing(html, copies) == []
 
 
 def test_slider_obeys_home_and_end_keys(browser, built):

@@ -45,6 +45,15 @@ MALFORMED = {
     "decides and is not compared": (changed("  seconds:", "  omega:"), "omega: {says", "'omega' decides a claim"),
     "error is no key": (changed(PART, PART + "        error: 0.1\n"), "error: 0.1", "error is 0.1"),
     "error of other characters": (changed(PART, PART + "        error: 2 sd\n"), "error: 2 sd", "other characters"),
+    "bad format": (changed(PART, PART + "        format: q\n"), "format: q", "bad format 'q'"),
+    "two formats": (
+        changed(PART, PART + "        format: .1f\n").replace("number of seeds}", "number of seeds}\n  omega: {says: x, format: .2f}"),
+        "format: .1f", "two formats"),
+    "printed no number": (changed("values:", "printed: {a: small}\nvalues:"), "a: small", "a is 'small'"),
+    "rule with an unknown printed number": (changed('rule: "> 0"', 'rule: "> printed:a"'), 'rule: "> printed', "no single number 'a'"),
+    "rule with a printed list": (
+        changed('rule: "> 0"', 'rule: "> printed:a"').replace("values:", "printed: {a: [1, 2]}\nvalues:"),
+        'rule: "> printed', "no single number 'a'"),
     "values entry": (changed("{says: wall time, tolerance: none}", "wall time"), "seconds:", "not a mapping"),
     "key with a colon": (changed("key: gap", 'key: "a:b"'), 'key: "a:b"', "other characters"),
     "text that is a truth value": (changed("says: the optimum is exact", "says: yes"), "says: yes", "says is True"),
@@ -147,3 +156,17 @@ def test_the_committed_ledgers_load_and_stand_under_their_own_chapter():
     assert len({ledger.chapter for ledger in ledgers}) == len(ledgers)
     for ledger in ledgers:
         assert any("/q-" in claim.id for claim in ledger.claims), "its open questions are claims too"
+
+
+def test_rules_name_printed_numbers(tmp_path):
+    root = make_root(
+        tmp_path,
+        changed('rule: "> 0"', 'rule: "within 2% of printed:fig/a"').replace(
+            "values:", "printed: {fig/a: 0.13, b: [1, 2]}\nvalues:"
+        ),
+    )
+    ledger = load_ledger("demo", root)
+    assert ledger.printed == {"fig/a": 0.13, "b": [1, 2]}
+    rule = ledger.claim("demo/both").parts[0].rule
+    assert rule.check(0.131, {})
+    assert not rule.check(0.14, {})

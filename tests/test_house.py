@@ -1,14 +1,15 @@
-"""The plan of the house: who may import whom. One room a paper; nothing climbs."""
+"""The plan of the house: who may import whom. One room a paper; nothing climbs; every recorded number has a place and a reader."""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import iclbook
-from iclbook.claims import all_ledgers
+from iclbook.claims import Ledger, all_ledgers
 from iclbook.project import ledger_paths
 
 LIBRARY = Path(iclbook.__file__).parent
@@ -99,3 +100,53 @@ def test_each_kind_of_wrong_import_is_found(tmp_path, where, text, finder):
     (tmp_path / "papers").mkdir(exist_ok=True)
     path.write_text(text)
     assert len(finder(tmp_path)) == 1
+
+
+# -- recorded numbers -----------------------------------------------------------------------------------------------------
+
+
+def constants(path: Path) -> set[str]:
+    """Every text that a module writes out."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def keys_in(texts: set[str]) -> set[str]:
+    """The texts themselves, and what they hold in quotes."""
+    return texts.union(*(re.findall(r'"([^"\n]+)"', text) for text in texts))
+
+
+@pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
+def test_every_recorded_value_is_read(ledger: Ledger):
+    """What decides no claim is read by the chapter's prose, and what decides one is not listed a second time."""
+    prose = set(re.findall(r"\{glue:text\}`([^`]+)`", (ROOT / ledger.chapter).read_text()))
+    assert sorted(set(ledger.values) - prose) == []
+    assert sorted(set(ledger.values) & ledger.decisive) == []
+    assert sorted(prose - ledger.keys) == []
+
+
+@pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
+def test_every_printed_number_is_read(ledger: Ledger):
+    """By a rule, a measure or a figure: what only stands in a sentence needs no name."""
+    room = set().union(*(constants(path) for path in ledger.path.parent.rglob("*.py")))
+    rules = set(re.findall(r"printed:([^\s,\[\]\"]+)", ledger.path.read_text()))
+    assert sorted(set(ledger.printed) - room - rules) == []
+
+
+@pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
+def test_every_key_is_written_out_in_one_place(ledger: Ledger):
+    """In one module of theory or measures, in its code or a table of text, or in the chapter; so that a search for a key finds where its number comes from."""
+    room = ledger.path.parent
+    modules = [
+        path
+        for path in room.rglob("*.py")
+        if {"measures", "theory"} & set(path.relative_to(room).with_suffix("").parts)
+    ]
+    written = {path: keys_in(constants(path)) & ledger.keys for path in modules}
+    places = [path for path in modules if written[path]]
+    twice = {
+        key for path in places for other in places if other != path for key in written[path] & written[other]
+    }
+    assert sorted(twice) == []
+    in_chapter = constants(ROOT / ledger.chapter)
+    assert sorted(ledger.keys - in_chapter - set().union(*written.values())) == []

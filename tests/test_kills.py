@@ -108,9 +108,9 @@ def test_a_killed_build_leaves_no_kernel(two_chapters: Path, number: signal.Sign
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_killed_build_leaves_no_page_builder(minibook: Path, number: signal.Signals) -> None:
-    run_notebook("tiny", "smoke", root=minibook)
-    process = command(minibook, "build", "--profile", "smoke")
+def test_a_killed_build_leaves_no_page_builder(minibook_that_ran: Path, number: signal.Signals) -> None:
+    assert is_stale("tiny", "smoke", minibook_that_ran) == ""
+    process = command(minibook_that_ran, "build", "--profile", "smoke")
     wait_for(lambda: any("jupyter_book" in line for line in family(process).values()), process)
     kill(process, number)
     assert ends(process) == {}

@@ -127,10 +127,14 @@ print(int(((compile_method(numbers.normals)(step) - numbers.normals(step)).abs()
 """
 
 
+#: Into an empty cache inductor first compiles 150 MB of headers, which pays from a handful of kernels on; here is one.
+NO_HEADERS = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+
+
 def _wrong_numbers(folder: Path, **switches: str) -> str:
     """How many numbers a process with these switches draws wrongly in compiled code; a crash says how it ended."""
     env = {k: v for k, v in os.environ.items() if k not in SWITCHES and k != "TORCHINDUCTOR_CACHE_DIR"}
-    env |= {"TMPDIR": str(folder), "OMP_NUM_THREADS": "1", **switches}
+    env |= {"TMPDIR": str(folder), "OMP_NUM_THREADS": "1", **NO_HEADERS, **switches}
     out = subprocess.run(
         [sys.executable, "-c", COMPILED], env=env, capture_output=True, text=True, timeout=200
     )

@@ -50,6 +50,7 @@ def test_committed_results_carry_todays_source_and_configuration(paper, name):
         assert results[f"{group.name}/loss"].shape[1] == len(group.runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
 def test_a_run_of_every_group_replays(paper, name):
     """The first steps of a committed run of each group, trained again by today's code."""
@@ -103,6 +104,7 @@ MUTATIONS = {
 MAGNIFIED = [("wang2025", "quad_tf", m) for m in MUTATIONS if m not in ("rate", "optimiser")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("paper", "name", "mutation"),
     [(*study, m) for study in (("he2025", "noise_b64"), ("nagy2026", "diversity_wide")) for m in MUTATIONS]

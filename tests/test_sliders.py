@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import io
 import itertools
 import math
@@ -19,12 +20,11 @@ from iclbook import sliders
 from iclbook.drawing import style
 from iclbook.errors import UserError
 from iclbook.sliders import Slider, build, definition, exercise, exercising, live, rendering, static
-from iclbook.sliders import panel as parts
 
 
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch):
-    static.reset_page()
+    monkeypatch.setattr(static, "_page", {})
     for name in ("ICLBOOK_HEADLESS", "ICLBOOK_EXERCISE_SLIDERS"):
         monkeypatch.delenv(name, raising=False)
     yield
@@ -87,6 +87,21 @@ def test_exercise_puts_the_sliders_back():
     before = panel.visible()
     exercise(panel)
     assert panel.visible() == before
+
+
+def test_exercise_at_the_ends_draws_first_start_and_last_of_each_slider():
+    drawn = []
+
+    def frame(a, b):
+        drawn.append((a, b))
+        return bars(a)
+
+    panel = build(frame, [ONE, Slider("b", "b", [1, 2, 4])], "live", start={"a": 5, "b": 2})
+    exercise(panel, ends=True)
+    stops = panel.moves[0][2]
+    assert {a for a, _ in drawn} == {stops[0], 5, stops[-1]}
+    assert {b for _, b in drawn} == {1, 2, 4}
+    assert len(set(drawn)) == 9
 
 
 @pytest.mark.parametrize("lengths", [(3,), (4, 5), (11, 11)])
@@ -214,16 +229,21 @@ def test_live_control_fits_the_range(slider, kind):
     assert exercise(panel) == len(stops)
 
 
+def alt_of(holder: w.HTML) -> str:
+    """The alt text of a picture."""
+    return html.unescape(holder.value.partition('alt="')[2].partition('"')[0])
+
+
 def test_alt_text_follows_the_slider():
     fixed = build(bars, [ONE], "static", title="Bars")
-    assert [parts.alt_of(p) for p in fixed.stack.children] == [
+    assert [alt_of(p) for p in fixed.stack.children] == [
         "Bars: heads 1",
         "Bars: heads 2",
         "Bars: heads 4",
     ]
     moving = build(bars, [ONE], "live", alt=lambda a: f'{a} "bars" > 0')
     moving.moves[0][0].value = 7
-    assert parts.alt_of(moving.picture) == '7 "bars" > 0'
+    assert alt_of(moving.picture) == '7 "bars" > 0'
 
 
 def test_titles_are_text_not_markup():

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -227,6 +229,29 @@ def test_compiling_pays_from_a_number_of_steps(monkeypatch):
     assert not compiled(50, compile_from=50, compile=False)
 
 
+def test_groups_that_are_observed_alike_draw_their_held_out_data_once():
+    drawn = []
+
+    @dataclass(frozen=True)
+    class Watched:
+        level: float
+
+        def held_out(self):
+            drawn.append(self.level)
+            return torch.full((2,), self.level)
+
+        def __call__(self, model, held_out):
+            return {"seen": held_out.sum()}
+
+    groups = [
+        Group(f"g{i}", Attention, HEADS, [Run(0)], observe=Watched(level))
+        for i, level in enumerate((1.0, 1.0, 5.0))
+    ]
+    found = Trainer(TASK, groups, 2, 8, device="cpu", compile=False).train(progress=False)
+    assert drawn == [1.0, 5.0]
+    assert [found[g.name].circuits["seen"][0, 0] for g in groups] == [2, 2, 10]
+
+
 def test_a_loss_without_data_trains_too():
     group = Group(
         "approx",
@@ -250,7 +275,7 @@ SCRIPT = """
     from iclbook.tasks import LinearRegression
     from iclbook.training import Group, Run, Trainer
     group = Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])
-    t = Trainer(LinearRegression(d=3, L=8), [group], 3000, 32, device="cpu", compile=False)
+    t = Trainer(LinearRegression(d=3, L=8), [group], 2000, 32, device="cpu", compile=False)
     folder = Path(sys.argv[1])
     every = float(sys.argv[2])
     print("ready", flush=True)
@@ -267,11 +292,12 @@ def _launch(folder: Path, every: float) -> subprocess.Popen:
     )
 
 
+@cache
 def _reference():
     t = Trainer(
         TASK,
         [Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])],
-        3000,
+        2000,
         32,
         device="cpu",
         compile=False,
@@ -279,6 +305,8 @@ def _reference():
     return t.train(progress=False)["g"]
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("resumes")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "Ctrl-C"])
 def test_an_interrupted_run_resumes_to_the_same_numbers(tmp_path, how):
     process = _launch(tmp_path, 0.02 if how == signal.SIGKILL else 1e9)

@@ -40,10 +40,17 @@ def failing(claim: str, values: dict) -> set[str]:
     return {p.key for p in judge(claim, values).parts if not p.holds}
 
 
-def inexact(values: dict) -> set[str]:
-    """Keys of the forms that should be exact and are not, to rounding."""
-    exact = ("q92/chain", "q92/scores", "q92/baseline", "q92/normalised", "conj92/softmax/advantage")
-    return {key for key in exact if not values[key] <= 1e-10}
+def inexact() -> set[str]:
+    """The forms of Conjecture 9.2 that are exact and yet are not within rounding of autograd's gradient."""
+    every = {m: [routing.drawn_gradients(seed, m) for seed in range(DRAWS)] for m in routing.MECHANISMS}
+    off = {
+        "chain": [routing.relative(g["chain"], g["exact"]) for found in every.values() for g in found],
+        "scores": [routing.relative(g["scores"], g["exact"]) for g in every["softmax"]],
+        "softmax": [routing.off_multiple(g["advantage"], g["exact"]) for g in every["softmax"]],
+        "baseline": [routing.relative(g["baseline"], g["exact"] - g["advantage"]) for g in every["ssm"]],
+        "normalised": [routing.relative(g["advantage"], g["exact"]) for g in every["normalised"]],
+    }
+    return {name for name, errors in off.items() if not max(errors) <= 1e-10}
 
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
@@ -133,11 +140,12 @@ def test_verdicts():
     values = claims_records() | routing.key_cosine_records()
     assert judge("q-conj9.2", values).word == "inconsistent"
     assert judge("q-ssm-routing", values).word == "inconsistent"
-    assert not inexact(values)
+    assert not inexact()
     assert values["routing/lstm_identity"] <= 1e-12
-    assert values["routing/lstm/outside"] == 0
-    assert values["routing/lstm/row_error"] > 0.05
-    assert values["routing/ssm_one/interaction"] <= 1e-10 < 1e-6 < values["routing/lstm/interaction"]
+    assert routing.over_draws("lstm", "outside", 20).max() == 0
+    assert routing.over_draws("lstm", "row_error", 20).median() > 0.05
+    assert values["routing/ssm_one/interaction"] <= 1e-10 < 1e-6
+    assert routing.over_draws("lstm", "interaction", 20).median() > 1e-6
     assert judge("q-key-cosine", values).word in GREEN
     assert judge("conj9.3", values).word in GREEN
     assert failing("conj9.3", values) == {"conj93/ssm/shared"}
@@ -153,8 +161,7 @@ def test_verdicts():
 
 def test_missing_baseline_turns_red(monkeypatch):
     monkeypatch.setattr(theory, "expectation", lambda w, b: torch.zeros_like(w.sum(-1)))
-    values = routing.conjecture_9_2_records(DRAWS)
-    assert {"q92/scores", "q92/baseline"} <= inexact(values)
+    assert {"scores", "baseline"} <= inexact()
 
 
 def test_wrong_decay_turns_red(monkeypatch):
@@ -169,7 +176,7 @@ def test_wrong_decay_turns_red(monkeypatch):
 
     monkeypatch.setattr(theory, "ssm_weights", shifted)
     assert "routing/ssm_identity" in failing("routing-def", routing.identity_records(DRAWS) | rest())
-    assert "q92/chain" in inexact(routing.conjecture_9_2_records(DRAWS))
+    assert "chain" in inexact()
 
 
 def rest() -> dict:
@@ -198,7 +205,7 @@ def test_upstream_of_the_wrong_position_turns_red(monkeypatch):
 
 def test_normalising_is_what_makes_the_advantage_exact(monkeypatch):
     monkeypatch.setattr(theory, "normalised", lambda w: w)
-    assert "q92/normalised" in inexact(routing.conjecture_9_2_records(DRAWS))
+    assert "normalised" in inexact()
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 6, 192])

@@ -41,6 +41,12 @@ def circuits(heads, step):
 show(circuits, [Slider("heads", "heads H", [1, 2, 4]), Slider("step", "training step", [0, 20, 100])],
      start={"heads": 2, "step": 20}, title="Two sliders", alt=lambda heads, step: f"Circuits of {heads} heads at step {step}.")
 """
+MODEL = """
+from iclbook.papers.recall2025 import figures
+from iclbook.papers.recall2025.measures import stages
+from iclbook.sliders import show_model
+show_model(figures.race(stages.experiment()), title="A model in the page", description="Three heads race.")
+"""
 PLAIN = """
 fig, axes = style.figure(2)
 for heads in (1, 2, 4):
@@ -81,10 +87,10 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 def _notebook(path: Path) -> None:
     cells = [nbformat.v4.new_markdown_cell("# Waves\n\nSome words before the figures, with $x^2$ in them.")]
-    cells += [nbformat.v4.new_code_cell(source) for source in (SET_UP, ONE, TWO, PLAIN)]
+    cells += [nbformat.v4.new_code_cell(source) for source in (SET_UP, ONE, TWO, MODEL, PLAIN)]
     cells[-1].metadata["mystnb"] = {"image": {"alt": "Error against context length."}}
     notebook = nbformat.v4.new_notebook(cells=cells)
-    environment = {**os.environ, "ICLBOOK_HEADLESS": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "ICLBOOK_HEADLESS": "1", "ICLBOOK_ROOT": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")])
     )

@@ -207,7 +207,6 @@ def test_order_of_stages_and_the_median_of_their_times():
     assert found["stage/sign_first_se"] == share_error(3, 5)
     assert found["stage/zero_first"] == 1 / 5
     assert found["stage/homogeneous_share"] == 4 / 5
-    assert found["stage/both_found"] == 4
     assert found["stage/zero_over_sign"] == 3.5, "ratios 4, 20, 3 (from one step at least) and 1"
     assert found["stage/zero_after_equal"] == 1 / 4
 

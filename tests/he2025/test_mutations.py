@@ -17,12 +17,11 @@ from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
 from iclbook import store
-from iclbook.claims import Record, Verdict, verdict
+from iclbook.claims import Record, Verdict, printed, verdict
 from iclbook.papers import he2025
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.measures import closed_forms, patterns
 from iclbook.papers.he2025.measures.circuits import Heads, code_scale, read_heads
-from iclbook.papers.he2025.measures.predictor import PRINTED
 
 LEDGER = ledger("he2025")
 D, L, S2 = 5, 40, 0.1
@@ -235,6 +234,7 @@ def error_records(scale_read: float = SCALES["code"], noise_var: float = S2, que
         1: settled_group(np.array([one.omega]), np.array([one.mu]), SCALES["code"]),
         2: settled_group(np.array([0.13, -0.13]), np.array([pair.mu, -pair.mu]), SCALES["code"]),
     }
+    said = {1: printed("he2025")["code/one_head"], 2: printed("he2025")["code/two_heads"]}
     values = {}
     for h, arrays in groups.items():
         heads = read_heads(arrays, scale_read)
@@ -242,7 +242,7 @@ def error_records(scale_read: float = SCALES["code"], noise_var: float = S2, que
         errors = [
             float(theory.exact_loss(omega, mu, D, n, noise_var, query_key, nodes=24)) for n in (10, 40, 100)
         ]
-        values[f"codevalues/h{h}_ratio"] = (np.array(errors) / PRINTED[h]).tolist()
+        values[f"codevalues/h{h}_ratio"] = (np.array(errors) / said[h]).tolist()
         values[f"codevalues/h{h}_ratio_se"] = 0.0
     return values
 

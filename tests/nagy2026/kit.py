@@ -9,7 +9,7 @@ from ledgers import ledger
 
 from iclbook.claims import Record, Verdict, verdict
 from iclbook.papers.nagy2026 import studies
-from iclbook.papers.nagy2026.measures import deep, diversity, one_layer
+from iclbook.papers.nagy2026.measures import ablation, diversity, guided, masks
 from iclbook.papers.nagy2026.runs.studies import CONFIGURATIONS
 from iclbook.store import Results
 from iclbook.training import Run
@@ -63,7 +63,7 @@ def error_curve(error: float, start: float = 22.22) -> np.ndarray:
     return start * (error / start) ** (np.arange(1, 17) / 16)
 
 
-def mask_results(ratios: dict[str, float], spread: float = 0.4) -> one_layer.MaskRuns:
+def mask_results(ratios: dict[str, float], spread: float = 0.4) -> masks.MaskRuns:
     """Section 9.1 as printed: baseline 5.77, every mask's mean change exactly what ``ratios`` says, over 20 seeds."""
     base = 5.77 + 0.1 * standard(0, 20)
 
@@ -72,11 +72,11 @@ def mask_results(ratios: dict[str, float], spread: float = 0.4) -> one_layer.Mas
         noise = 0 if mask == "none" else spread * standard(len(mask), 20)[run.seed]
         return error_curve(base[run.seed] * (1 + (ratios[mask] + noise) / 100) if step == 3000 else 20.0)
 
-    return one_layer.mask_runs(STUDIES["masks"], synthetic(STUDIES["masks"], {"curve_n16": curve}))
+    return masks.mask_runs(STUDIES["masks"], synthetic(STUDIES["masks"], {"curve_n16": curve}))
 
 
 PRINTED_CHANGE = {"none": 0.0} | {
-    mask: 100 * (error / 5.77 - 1) for mask, error in one_layer.MASK_ERRORS.items() if mask != "none"
+    mask: 100 * (error / 5.77 - 1) for mask, error in masks.MASK_ERRORS.items() if mask != "none"
 }
 
 
@@ -87,48 +87,50 @@ def deep_results(scales: tuple[float, ...], improvement: float = 1.0) -> dict:
 
         def error(n):
             def value(group, i, run, step):
-                base, best = (deep.PRINTED_ERRORS[m][deep.CONTEXTS.index(n)] for m in ("baseline", "guided"))
+                base, best = (
+                    guided.PRINTED_ERRORS[m][guided.CONTEXTS.index(n)] for m in ("baseline", "guided")
+                )
                 mean = base if group == "baseline" else base + improvement * (best - base)
                 model = 1.0 if group == "baseline" else 1.3  # or paired differences would not vary
                 return mean * (1 + 0.05 * model * np.sin(3.0 * run.seed)) if step == 4000 else 1.0
 
             return value
 
-        layers = {"sink": lambda *_: deep.PRINTED_SINKS, "scale": lambda *_: scales, "loss": lambda *_: 0.1}
-        found[name] = synthetic(STUDIES[name], {f"error_n{n}": error(n) for n in deep.CONTEXTS} | layers)
-    values = deep.parameter_records(STUDIES["guided"])
-    for reading, measured in deep.guided_readings(STUDIES, found).items():
+        layers = {"sink": lambda *_: guided.PRINTED_SINKS, "scale": lambda *_: scales, "loss": lambda *_: 0.1}
+        found[name] = synthetic(STUDIES[name], {f"error_n{n}": error(n) for n in guided.CONTEXTS} | layers)
+    values = guided.parameter_records(STUDIES["guided"])
+    for reading, measured in guided.guided_readings(STUDIES, found).items():
         assert measured.errors["guided"].shape == (
             3,
             {"set1e-3": 20, "set3e-3": 10, "fresh": 10, "v295": 10}[reading],
         )
-        values |= deep.guided_records(reading, measured)
+        values |= guided.guided_records(reading, measured)
     return values
 
 
 def ablation_results(
     swap: tuple[str, str] = ("full", "full"), n: int = 20
-) -> tuple[dict, dict, deep.DepthGrid]:
+) -> tuple[dict, dict, ablation.DepthGrid]:
     """Section 9.5.1 exactly as printed, mean and spread, from 500 steps on, with two variants exchanged; its records and those of q-depth."""
     exchange = dict(zip(swap, swap[::-1], strict=True))
     found = {}
-    for i, d in enumerate(deep.DIMENSIONS):
+    for i, d in enumerate(ablation.DIMENSIONS):
 
         def error(group, index, run, step, i=i):
             variant = group.split("-")[0]
-            mean, spread = deep.PRINTED_ABLATION[exchange.get(variant, variant)][i]
-            seeds = n if group in deep.PRINTED_ABLATION else 6
+            mean, spread = ablation.PRINTED_ABLATION[exchange.get(variant, variant)][i]
+            seeds = n if group in ablation.PRINTED_ABLATION else 6
             # seeds are shared by all variants; orthogonality, alone, has noise of its own, as large as its printed gain
             own = 0.04 * standard(7, seeds)[run.seed] if exchange.get(variant, variant) == "ortho" else 0
             return mean + spread * standard(0, seeds)[run.seed] + own if step >= 500 else 9.0
 
         found[d] = synthetic(STUDIES[f"ablation_d{d}"], {"error_n12": error})
-    runs = deep.ablation_runs(found)
+    runs = ablation.ablation_runs(found)
     values: dict = {}
-    for reading, share in deep.LENGTHS.items():
-        values |= deep.ablation_records(reading, runs.at(share))
-    grid = deep.depth_grid({d: STUDIES[f"ablation_d{d}"] for d in deep.DIMENSIONS}, found)
-    return values | deep.depth_records(grid), found, grid
+    for reading, share in ablation.LENGTHS.items():
+        values |= ablation.ablation_records(reading, runs.at(share))
+    grid = ablation.depth_grid({d: STUDIES[f"ablation_d{d}"] for d in ablation.DIMENSIONS}, found)
+    return values | ablation.depth_records(grid), found, grid
 
 
 def diversity_results(lift: float = 0.0) -> tuple[diversity.DiversityRuns, dict]:

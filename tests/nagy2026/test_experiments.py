@@ -11,7 +11,7 @@ from nagy2026.kit import failing
 from scipy import optimize, stats
 
 from iclbook.models.spectral_attention import SpectralAttention
-from iclbook.papers.nagy2026.measures import exact, testing
+from iclbook.papers.nagy2026.measures import exact, shared
 from iclbook.papers.nagy2026.runs.studies import SPECTRUM
 from iclbook.papers.nagy2026.theory import heads, one_layer, reweighting, von_oswald
 
@@ -79,8 +79,8 @@ def test_alignment_and_contraction_rates_against_scipy():
 
 def test_distances_of_printed_numbers_in_standard_deviations():
     rows = np.array([[0.0, 2.0, 4.0], [9.0, 10.0, 11.0]])  # mean 2, sd 2; mean 10, sd 1
-    assert testing.nearest_z(5.0, rows) == pytest.approx(1.5)
-    assert testing.nearest_z(8.0, rows) == pytest.approx(2.0)
+    assert shared.nearest_z(5.0, rows) == pytest.approx(1.5)
+    assert shared.nearest_z(8.0, rows) == pytest.approx(2.0)
 
 
 # -- heads and masks ------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_query_among_the_keys_and_a_missing_mean_turn_it_red(monkeypatch):
 
 
 def records_of_softmax() -> dict:
-    return {f"softmax-precond/{k}": v for k, v in reweighting.measure(seeds=4, betas=(0.5, 2.0)).items()}
+    return exact.reweighting_records(seeds=4, betas=(0.5, 2.0))
 
 
 #: Fails on the right theory too: softmax attention on plain tokens is no gradient step.

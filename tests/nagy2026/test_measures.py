@@ -22,7 +22,8 @@ from torch import nn
 
 from iclbook.drawing import style
 from iclbook.papers.nagy2026 import figures as draw
-from iclbook.papers.nagy2026.measures import deep, diversity, exact, one_layer
+from iclbook.papers.nagy2026.measures import ablation, diversity, dynamics, exact, guided, masks, shared
+from iclbook.papers.nagy2026.runs.studies import SPECTRUM
 from iclbook.papers.nagy2026.theory import architectures, probe, reweighting
 from iclbook.statistics import share_error
 
@@ -64,7 +65,7 @@ def test_counts_against_modules():
 
 
 def test_parameters_of_the_trained_models_answer_the_question_and_the_budget_is_not_equal():
-    values = deep.parameter_records(STUDIES["guided"])
+    values = guided.parameter_records(STUDIES["guided"])
     assert (values["9.5/baseline_parameters"], values["9.5/guided_parameters"]) == (8801, 9989)
     assert failing("q-parameters", values) == {"q-parameters/nearest_width"}
     assert values["q-parameters/nearest_width"] == 22
@@ -79,7 +80,7 @@ def test_a_count_that_forgets_a_part_turns_q_parameters_red(monkeypatch, lost):
         return {k: v for k, v in right(*args, **kwargs).items() if k != lost}
 
     monkeypatch.setattr(architectures, "parts", forgetful)
-    values = deep.parameter_records(STUDIES["guided"])
+    values = guided.parameter_records(STUDIES["guided"])
     assert "q-parameters/both" in failing("q-parameters", values)
 
 
@@ -143,30 +144,30 @@ def test_section_9_1_as_printed_is_reproduced_and_other_outcomes_are_not():
     runs = mask_results(PRINTED_CHANGE)
     assert runs.errors["none"].shape == (len(runs.settings), 20)
     assert runs.settings[:2] == ["softmax, Adam 0.0003", "softmax, Adam 0.001"]
-    values = one_layer.mask_records(runs)
+    values = masks.mask_records(runs)
     assert failing("9.1", values) == set()
     assert values["9.1/spectral_change"] == pytest.approx([100 * (5.99 / 5.77 - 1)] * 10, rel=1e-4)
     assert values["9.1/baseline"] == pytest.approx(5.77, rel=1e-5)
     assert values["q-unstated/one_seed"][1] == pytest.approx(PRINTED_CHANGE["random"] / 0.4, rel=1e-3)
     helped = PRINTED_CHANGE | {"spectral": -PRINTED_CHANGE["spectral"]}
-    assert failing("9.1", one_layer.mask_records(mask_results(helped))) == {
+    assert failing("9.1", masks.mask_records(mask_results(helped))) == {
         "9.1/spectral_change", "9.1/spectral_worst_share", "9.1/changes_z"
     }  # fmt: skip
-    assert failing("9.1", one_layer.mask_records(mask_results(PRINTED_CHANGE | {"redundant": 9.0}))) == {
+    assert failing("9.1", masks.mask_records(mask_results(PRINTED_CHANGE | {"redundant": 9.0}))) == {
         "9.1/spectral_worst_share", "9.1/changes_z"
     }  # fmt: skip
 
 
 def dynamics_values(curve, gain, key) -> dict:
     study = STUDIES["alignment"]
-    return one_layer.dynamics_records(
-        one_layer.dynamics(study, synthetic(study, {"curve_n16": curve, "gain": gain, "key": key}))
+    return dynamics.dynamics_records(
+        dynamics.dynamics(study, synthetic(study, {"curve_n16": curve, "gain": gain, "key": key}))
     )
 
 
 def test_section_9_2_reads_the_right_steps_and_quantities():
     rng, study = np.random.default_rng(0), STUDIES["alignment"]
-    gain, inverse = np.arange(8.0), 1 / np.array(one_layer.SPECTRUM)
+    gain, inverse = np.arange(8.0), 1 / np.array(SPECTRUM)
     wobble, key = rng.standard_normal((20, 8)), np.abs(rng.standard_normal((20, 4, 8)))
     arrays = {
         "curve_n16": lambda g, i, run, step: error_curve(
@@ -175,16 +176,16 @@ def test_section_9_2_reads_the_right_steps_and_quantities():
         "gain": lambda g, i, run, step: gain if step < 10_000 else inverse + wobble[run.seed],
         "key": lambda g, i, run, step: key[run.seed],
     }
-    course = one_layer.dynamics(study, synthetic(study, arrays))
+    course = dynamics.dynamics(study, synthetic(study, arrays))
     names = [
         f"{activation}, {rest}"
         for activation in ("softmax", "linear")
         for rest in ("Adam 0.001", "SGD 0.001", "SGD 0.0003", "SGD 0.0001", "SGD 5e-05")
     ]
     assert list(course.error) == names
-    values = one_layer.dynamics_records(course)
+    values = dynamics.dynamics_records(course)
     assert values["9.2/nearest"] == "linear, SGD 5e-05"  # the others are larger by a million
-    assert one_layer.shown(course)[-3:] == ["linear, Adam 0.001", "linear, SGD 0.001", "linear, SGD 5e-05"]
+    assert dynamics.shown(course)[-3:] == ["linear, Adam 0.001", "linear, SGD 0.001", "linear, SGD 5e-05"]
     mean = 0.95  # of seeds 0..19, over ten
     for name, step in (("0", 0), ("5k", 5000), ("10k", 10_000), ("18k", 18_000)):
         assert values[f"9.2/mse_{name}"] == pytest.approx(1 + step + mean, rel=1e-4)
@@ -195,24 +196,24 @@ def test_section_9_2_reads_the_right_steps_and_quantities():
         return [stats.pearsonr(row, inverse).statistic for row in rows]
 
     late, start = correlation(inverse + wobble), correlation([gain])[0]
-    assert values["9.2/gain/alignment"] == pytest.approx([np.mean(late)] * 10, rel=1e-4)
     assert values["9.2/gain/alignment_rise"] == pytest.approx([np.mean(late) - start] * 10, rel=1e-4)
     z = (np.mean(late) - 0.5) / np.std(late, ddof=1)
     assert values["9.2/gain/alignment_z"] == pytest.approx([z] * 10, rel=2e-3)
     assert values["9.2/gain/gradual"] == [False] * 10  # all at once, at 10,000
     norms = correlation(np.sqrt((key**2).sum(1)))
-    assert values["9.2/key/alignment"] == pytest.approx([np.mean(norms)] * 10, rel=1e-4)
+    ends = [course.at(alignment, 18_000).mean() for alignment in course.alignment["key"].values()]
+    assert ends == pytest.approx([np.mean(norms)] * 10, rel=1e-4)
 
 
 def test_section_9_2_as_printed_is_reproduced_but_for_the_column_theory_and_a_fall_is_not_gradual():
-    printed, inverse = one_layer.PRINTED_DYNAMICS, 1 / np.array(one_layer.SPECTRUM)
+    printed, inverse = dynamics.PRINTED, 1 / np.array(SPECTRUM)
     rng = np.random.default_rng(3)
     noise = rng.standard_normal((20, 8))
     noise -= noise.mean(1, keepdims=True)
     target = (inverse - inverse.mean()) / np.linalg.norm(inverse - inverse.mean())
     noise -= (noise @ target)[:, None] * target
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
-    at = list(one_layer.DYNAMICS.values())
+    at = list(dynamics.STEPS)
 
     def importance(seed, step, sign=1):
         r = sign * np.interp(step, at, printed["alignment"]) + 0.02 * np.sin(seed)
@@ -245,16 +246,16 @@ def test_the_best_layer_on_the_probes_agrees_with_its_closed_form():
     from iclbook.papers.nagy2026.theory import one_layer as closed
     from iclbook.tasks.spectral_regression import SpectralRegression
 
-    for balanced, lam in ((False, np.array(one_layer.SPECTRUM)), (True, np.ones(8))):
-        task = SpectralRegression(one_layer.SPECTRUM, balanced=balanced)
-        mean, error = one_layer.on_probes(Probes(task, 40_000, (16,)))
+    for balanced, lam in ((False, np.array(SPECTRUM)), (True, np.ones(8))):
+        task = SpectralRegression(SPECTRUM, balanced=balanced)
+        mean, error = shared.on_probes(Probes(task, 40_000, (16,)))
         expected = closed.expected_error(lam, 16, closed.best_gain(lam, 16))
         assert abs(mean - expected) < 4 * error < 0.1 * expected
 
 
 def test_section_9_5_as_printed_fails_only_in_its_layer_scales():
     readings = ("set1e-3", "set3e-3", "fresh", "v295")
-    values = deep_results(deep.PRINTED_SCALES)
+    values = deep_results(guided.PRINTED_SCALES)
     assert failing("9.5", values) == {f"9.5/{r}/scale_rise" for r in readings}  # 0.786 to 0.790 is no fall
     assert values["9.5/set1e-3/improvement"] == pytest.approx(1 - 0.035 / 0.176, rel=1e-4)
     assert failing("9.5", deep_results((0.8, 0.79, 0.74, 0.72))) == set()
@@ -273,7 +274,8 @@ def test_section_9_5_1_and_q_depth_as_printed_are_reproduced_and_exchanged_varia
         ("ortho", "depth", "ortho"),
     ):
         pairs = [
-            [found[d][f"{v}/error_n12"][-1].astype(float) for v in (worse, better)] for d in deep.DIMENSIONS
+            [found[d][f"{v}/error_n12"][-1].astype(float) for v in (worse, better)]
+            for d in ablation.DIMENSIONS
         ]
         t = [stats.ttest_rel(*pair).statistic for pair in pairs]
         assert values[f"9.5.1/s2000/{key}_t"] == pytest.approx(t, rel=1e-3)
@@ -313,28 +315,26 @@ def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_no
 
 
 def test_errors_of_section_9_1_are_those_of_known_spreads():
-    values = one_layer.mask_records(mask_results(PRINTED_CHANGE))
+    values = masks.mask_records(mask_results(PRINTED_CHANGE))
     for mask in ("spectral", "random", "redundant"):  # a change that spreads by 0.4 over 20 seeds
         assert values[f"9.1/{mask}_change_se"] == pytest.approx([0.4 / np.sqrt(20)] * 10, rel=1e-3)
     assert values["9.1/spectral_worst_share_se"] == 0  # every seed has the printed order
-    near = one_layer.mask_records(
-        mask_results(PRINTED_CHANGE | {"redundant": PRINTED_CHANGE["spectral"]}, 5.0)
-    )
+    near = masks.mask_records(mask_results(PRINTED_CHANGE | {"redundant": PRINTED_CHANGE["spectral"]}, 5.0))
     # either mask may be the worst, in all ten settings at once, which have the same numbers here
     assert 0.3 < near["9.1/spectral_worst_share_se"] <= 0.51
 
 
 def test_errors_of_section_9_2_add_seeds_and_shared_prompts():
     study, seed = STUDIES["alignment"], np.arange(20.0)
-    inverse = 1 / np.array(one_layer.SPECTRUM)
+    inverse = 1 / np.array(SPECTRUM)
     wobble = np.random.default_rng(0).standard_normal((20, 8))
     arrays = {
         "curve_n16": lambda g, i, run, step: error_curve(5 + run.seed / 10),
         "gain": lambda g, i, run, step: wobble[run.seed] + (inverse if step else 0),
         "key": lambda g, i, run, step: np.ones((4, 8)) + np.arange(8) * (1 + run.seed),
     }
-    course = one_layer.dynamics(study, synthetic(study, arrays))
-    values = one_layer.dynamics_records(course)
+    course = dynamics.dynamics(study, synthetic(study, arrays))
+    values = dynamics.dynamics_records(course)
     seeds, prompts = stats.sem(5 + seed / 10), course.best[1] / course.best[0] * 5.95
     for name in ("0", "5k", "10k", "18k"):
         assert values[f"9.2/mse_{name}_se"] == pytest.approx(np.hypot(seeds, prompts), rel=1e-4)
@@ -355,7 +355,7 @@ def test_errors_of_section_9_5_pair_the_seeds():
         "guided": np.array([[0.4], [0.1], [0.02]]) * (1 + 0.1 * shared + own[1]),
     }
     layers = np.array([[0.1], [0.2], [0.4], [0.7]]) + shared  # all layers move together
-    values = deep.guided_records("fresh", deep.Guided(errors, layers, layers * [[1], [1], [1], [2]], {}))
+    values = guided.guided_records("fresh", guided.Guided(errors, layers, layers * [[1], [1], [1], [2]]))
     assert values["9.5/fresh/improvement_se"] == pytest.approx(0.2 * 0.01 * np.sqrt(2 / 20), rel=0.4)
     draws = rng.integers(20, size=(3000, 20))
     again = 1 - errors["guided"][:, draws].mean(-1) / errors["baseline"][:, draws].mean(-1)
@@ -370,8 +370,8 @@ def test_errors_of_q_depth_take_finite_seeds_in_pairs_and_settings_alike():
     depth[:, 1] += 0.3
     depth[-1, 3] = np.nan  # diverges, which counts as hurt
     alone = (base[:, :1], 0.5 * base[:, :1])
-    grid = deep.DepthGrid(np.arange(5), {"a": (base, depth), "b": alone}, {"a": 10.0, "b": 10.0})
-    values = deep.depth_records(grid)
+    grid = ablation.DepthGrid(np.arange(5), {"a": (base, depth), "b": alone}, {"a": 10.0, "b": 10.0})
+    values = ablation.depth_records(grid)
     mean, ratio = 2.0, (1.5 + 3.3 + 4.5) / 6
     terms = (depth[0, :3] - ratio * base[0, :3]) / mean
     assert values["q-depth/final_ratio"] == pytest.approx([ratio, 0.5])
@@ -395,6 +395,26 @@ def test_errors_of_untrained_samples():
     assert values["bias_se"] == pytest.approx(np.median(further.reshape(40, 120), 1).std(), rel=0.6)
     assert 0 < values["plain_residual_se"] < 0.2 * values["plain_residual"]
     assert 0.005 < values["linear_outside_se"] < 0.05
+
+
+def test_values_and_the_keys_that_they_are_recorded_by_are_the_same():
+    assert shared.under(("9.6/same/t", "9.6/same/z"), {"z": 1, "t": 2}) == {"9.6/same/z": 1, "9.6/same/t": 2}
+    for values in ({"t": 2}, {"t": 2, "z": 1, "base_z": 0}):
+        with pytest.raises(ValueError, match="keys of"):
+            shared.under(("9.6/same/t", "9.6/same/z"), values)
+
+
+def test_printed_numbers_of_figures_and_rules_are_those_of_the_tables():
+    """As they stand in the document's tables, typed here a second time."""
+    assert masks.MASK_ERRORS == {"none": 5.77, "spectral": 5.99, "random": 5.83, "redundant": 5.87}
+    assert guided.PRINTED_ERRORS == {"baseline": (0.512, 0.232, 0.176), "guided": (0.360, 0.096, 0.035)}
+    assert guided.PRINTED_SINKS == (0.165, 0.255, 0.301, 0.335)
+    assert guided.PRINTED_SCALES == (0.786, 0.790, 0.740, 0.728)
+    assert diversity.ROUND_1["8heads_tiny"] == (2.47, 2.46)
+    assert diversity.ROUND_1["small_strong"] == (2.70, 2.67)
+    assert diversity.ROUND_3["oracle"] == (3.94, 1.34)
+    assert ablation.PRINTED_ABLATION["ortho"][1] == (1.810, 0.261)
+    assert dynamics.PRINTED["alignment"] == (-0.18, 0.13, 0.26, 0.50)
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import torch
 
 from iclbook.errors import UserError
 from iclbook.papers.nagy2026 import studies
-from iclbook.papers.nagy2026.measures import one_layer
+from iclbook.papers.nagy2026.measures import dynamics
 from iclbook.papers.nagy2026.theory import probe, reweighting
 
 
@@ -56,9 +56,9 @@ def test_spectra_are_those_of_the_designs_themselves():
 
 def test_an_alignment_that_is_not_finite_is_an_error_and_no_answer():
     steps = np.array([0, 1, 2, 3, 4])
-    course = one_layer.Dynamics(steps, {}, {}, {}, {}, {}, (0.0, 0.0))
+    course = dynamics.Dynamics(steps, {}, {}, {}, {}, {}, (0.0, 0.0))
     rising = np.linspace(0, 1, 5)[:, None].repeat(2, 1)
-    assert one_layer.gradual(course, rising)
+    assert dynamics.gradual(course, rising)
     rising[2, 1] = np.nan
     with pytest.raises(UserError, match="not finite at step 2"):
-        one_layer.gradual(course, rising)
+        dynamics.gradual(course, rising)

@@ -13,34 +13,24 @@ from ledgers import ledger
 
 from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
-from iclbook.papers.nagy2026 import theory
-from iclbook.papers.nagy2026.theory import checking, formula, smt
-from iclbook.papers.nagy2026.theory.formula import (
-    Exists,
-    both,
-    either,
-    eq,
-    iff,
-    implies,
-    le,
-    lt,
-    ne,
-    opposite,
-    sq,
-)
-from iclbook.papers.nagy2026.theory.proposition import Proposition
+from iclbook.papers.nagy2026.theory import arithmetic, checking, notation, numeric, smt
+from iclbook.papers.nagy2026.theory import mutations as breaking
+from iclbook.papers.nagy2026.theory.formula import Atom, holds, label, true_in_fractions
+from iclbook.papers.nagy2026.theory.notation import formula, formulas
+from iclbook.papers.nagy2026.theory.proposition import Induction, Proposition
 
 pytest.importorskip("z3", reason="the solver is not installed")
 
 pytestmark = pytest.mark.xdist_group("solver")  # every statement is checked once
 
 LEDGER = ledger("nagy2026")
-PROPOSITIONS = {p.id: p for p in theory.propositions()}
+PROPOSITIONS = {p.id: p for p in checking.PROPOSITIONS}
+INDUCTIONS = [s for s in checking.STATEMENTS if isinstance(s, Induction)]
 
 
 def outcomes() -> dict:
     """What came out, by id; the solver is asked once."""
-    return {r.id: r for r in theory.check_all()}
+    return {r.id: r for r in checking.check_all()}
 
 
 def judge(claim: str, values: dict):
@@ -51,15 +41,15 @@ def judge(claim: str, values: dict):
 
 @pytest.fixture(scope="module")
 def mutations():
-    return theory.mutations()
+    return breaking.mutations()
 
 
 # -- what came out ----------------------------------------------------------------------------------------------------
 
 
 def test_the_thirty_statements_are_all_there_and_proved():
-    main = theory.thirty()
-    assert [r.id for r in sorted(main, key=lambda r: theory.THIRTY.index(r.id))] == list(theory.THIRTY)
+    main = checking.thirty()
+    assert [r.id for r in sorted(main, key=lambda r: checking.THIRTY.index(r.id))] == list(checking.THIRTY)
     assert len(main) == 30
     assert {r.word for r in main} == {"proved"}
 
@@ -133,9 +123,9 @@ def test_weakest_repairs():
 
 def test_a_repair_that_is_too_strong_is_not_called_weakest_and_one_too_weak_mends_nothing():
     p = PROPOSITIONS["B6/sentence"]
-    assert not checking.is_weakest(replace(p, repair=lambda v: lt(0, v.a)))
-    assert checking.ask(replace(p, repair=lambda v: le(-1, v.a)).repaired()).word == "refuted"
-    assert theory.check(replace(p, repair=lambda v: le(-1, v.a))).word == "refuted"
+    assert not checking.is_weakest(replace(p, repair=formula("0 < a")))
+    assert checking.ask(replace(p, repair=formula("-1 <= a")).repaired()).word == "refuted"
+    assert checking.check(replace(p, repair=formula("-1 <= a"))).word == "refuted"
 
 
 def test_floating_point_and_solver_agree_everywhere():
@@ -167,15 +157,15 @@ def test_the_proofs_of_v1_and_a7_use_neither_the_construction_nor_the_rate():
 def test_only_what_the_document_says_is_flagged():
     """Statements that only this book makes fail without being counted, and a sentence that failed would be."""
     ours = {"B6/sentence", "D2/optimal-any-sign", "D2/balanced-is-optimal", "fig1b/any-step"}
-    assert {r.id for r in theory.failing()} == set(BY_HAND) - ours
-    values = theory.theory_records()
+    assert {r.id for r in checking.failing()} == set(BY_HAND) - ours
+    values = checking.records()
     assert values["theory/flagged_printed"] + values["theory/flagged_readings"] == len(BY_HAND) - len(ours)
     broken = [replace(r, word="refuted") if r.id == "A2/vanishes" else r for r in outcomes().values()]
-    assert theory.theory_records(broken)["theory/flagged_printed"] == values["theory/flagged_printed"] + 1
+    assert checking.records(broken)["theory/flagged_printed"] == values["theory/flagged_printed"] + 1
 
 
 def test_equations_among_the_thirty():
-    assert theory.equations() == ["A1", "A2", "B7", "D2", "V1", "V3", "M1", "MN3"]
+    assert checking.equations() == ["A1", "A2", "B7", "D2", "V1", "V3", "M1", "MN3"]
 
 
 # -- the checks can fail ----------------------------------------------------------------------------------------------
@@ -211,7 +201,7 @@ def test_mutations_that_do_no_harm_are_the_known_ones(mutations):
         ("A7/limit step", "0 ≤ P"),
     }
     assert all(m.verified for m in mutations if m.word == "refuted")
-    counts = theory.mutation_records(mutations)
+    counts = breaking.records(mutations)
     assert counts["mutations/harmless_hypotheses"] + counts["mutations/harmless_definitions"] == len(harmless)
     assert counts["mutations/harmless_definitions"] == sum("=" in what for _, what in harmless)
 
@@ -219,31 +209,31 @@ def test_mutations_that_do_no_harm_are_the_known_ones(mutations):
 @pytest.mark.parametrize(
     ("of", "change", "claim"),
     [
-        ("A1", {"conclusion": lambda v: eq(v.eta * (v.b - v.a * v.w), v.eta * v.g)}, "A1"),
-        ("A3", {"hypotheses": (lambda v: lt(0, v.eta), lambda v: le(v.eta * v.a, 3))}, "A3"),
-        ("A6", {"hypotheses": (lambda v: le(v.eta * v.a, 2),)}, "A6"),
-        ("B5", {"hypotheses": (lambda v: le(v.a, v.a_p),)}, "B5"),
-        ("C2", {"hypotheses": (lambda v: le(0, v.rho2), lambda v: lt(v.rho2, 1))}, "C2"),
-        ("D2", {"hypotheses": (lambda v: eq(v.u - v.v, 2),)}, "D2"),
-        ("D3", {"conclusion": lambda v: le(sq(v.a_2 + v.a_1), sq(v.a_2 - v.a_1))}, "D3"),
-        ("M1", {"conclusion": lambda v: eq(sq(v.u_1 + v.u_2), sq(v.kappa_1 * v.g_1) + sq(v.kappa_2 * v.g_2))}, "M1"),
-        ("M3", {"hypotheses": (lambda v: le(v.lam_1, v.lam_2), lambda v: eq(v.kappa * v.lam_1, 1))}, "M3"),
+        ("A1", {"conclusion": formula("eta*(b - a*w) = eta*g")}, "A1"),
+        ("A3", {"hypotheses": formulas("0 < eta; eta*a <= 3")}, "A3"),
+        ("A6", {"hypotheses": formulas("eta*a <= 2")}, "A6"),
+        ("B5", {"hypotheses": formulas("a <= a_p")}, "B5"),
+        ("C2", {"hypotheses": formulas("0 <= rho2; rho2 < 1")}, "C2"),
+        ("D2", {"hypotheses": formulas("u - v = 2")}, "D2"),
+        ("D3", {"conclusion": formula("(a_2 + a_1)^2 <= (a_2 - a_1)^2")}, "D3"),
+        ("M1", {"conclusion": formula("(u_1 + u_2)^2 = (kappa_1*g_1)^2 + (kappa_2*g_2)^2")}, "M1"),
+        ("M3", {"hypotheses": formulas("lam_1 <= lam_2; kappa*lam_1 = 1")}, "M3"),
     ],
 )  # fmt: skip
 def test_a_mutated_theorem_turns_its_claim_red(monkeypatch, of, change, claim):
     """A flipped sign or a weaker hypothesis in the statement, judged by the real ledger."""
-    right = theory.theory_records()
+    right = checking.records()
     assert judge(claim, right).word == "reproduced"
-    mutated = theory.check(replace(PROPOSITIONS[of], **change))
+    mutated = checking.check(replace(PROPOSITIONS[of], **change))
     assert mutated.word != "proved"
     assert mutated.verified
     results = [mutated if r.id == of else r for r in outcomes().values()]
-    wrong = theory.theory_records(results)
+    wrong = checking.records(results)
     assert judge(claim, wrong).word in {"not reproduced", "partly"}
     assert wrong["theory/thirty_proved"] == 29
 
 
-@pytest.mark.parametrize("item", theory.INDUCTIONS, ids=lambda i: i.id)
+@pytest.mark.parametrize("item", INDUCTIONS, ids=lambda i: i.id)
 def test_inductions_need_their_case_and_their_step(item):
     """Without its induction hypotheses the step is refuted."""
     assert checking.ask(item.base).word == "proved"
@@ -257,8 +247,8 @@ def test_inductions_need_their_case_and_their_step(item):
 
 def test_vacuous_and_undecided_are_words_that_can_come_out(monkeypatch):
     p = PROPOSITIONS["C1"]
-    none = replace(p, hypotheses=(lambda v: lt(v.rho2, 0), lambda v: lt(1, v.rho2)))
-    assert theory.check(none).word == "vacuous"
+    none = replace(p, hypotheses=formulas("rho2 < 0; 1 < rho2"))
+    assert checking.check(none).word == "vacuous"
     z3 = smt.solver_module()
     monkeypatch.setattr(z3.Solver, "check", lambda self, *a: z3.unknown)
     assert checking.ask(p).word == "undecided"
@@ -267,13 +257,13 @@ def test_vacuous_and_undecided_are_words_that_can_come_out(monkeypatch):
 def test_without_the_solver_the_library_imports_and_says_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "z3", None)
     with pytest.raises(UserError, match="z3 is not installed") as problem:
-        theory.decide(("x",), lambda v: [], lambda v: le(0, sq(v.x)))
+        smt.decide(("x",), lambda v: [], formula("0 <= x^2"))
     assert "make setup" in problem.value.mend
-    assert theory.recompute_all()
+    assert arithmetic.recompute_all()
 
 
 def test_irrational_counterexample_is_not_passed_off_as_rational():
-    answer = theory.decide(("x",), lambda v: [eq(sq(v.x), 2)], lambda v: eq(v.x, 0))
+    answer = smt.decide(("x",), lambda v: [formula("x^2 = 2")(v)], formula("x = 0"))
     assert answer.word == "refuted"
     assert answer.model is None
 
@@ -281,23 +271,83 @@ def test_irrational_counterexample_is_not_passed_off_as_rational():
 # -- one text, four uses ----------------------------------------------------------------------------------------------
 
 
+def _text(name: str) -> str:
+    return PROPOSITIONS[name].conclusion_text()
+
+
 def test_text_of_statements():
-    assert outcomes()["loss-decrease"].conclusion.endswith("= η·(2 − η·a)·g²")
-    assert outcomes()["C1"].conclusion == "(ρ²)² ≤ ρ²"
-    assert outcomes()["A7"].definitions == ("ρ² = (1 − η·a)²", "E_next = ρ²·e²")
-    assert "there are v_o, q_k with v_o·q_k·a_p = 1" in outcomes()["V3/exists"].conclusion
-    assert outcomes()["5.2/general"].hypotheses == ("|1 − v| ≤ |1 − u|",)
-    assert formula.label("kappa_1") == "κ₁"
-    assert formula.label("g_1'") == "g₁'"
+    assert _text("loss-decrease").endswith("= η·(2 − η·a)·g²")
+    assert _text("C1") == "(ρ²)² ≤ ρ²"
+    assert PROPOSITIONS["A7"].definition_texts() == ["ρ² = (1 − η·a)²", "E_next = ρ²·e²"]
+    assert "there are v_o, q_k with v_o·q_k·a_p = 1" in _text("V3/exists")
+    assert PROPOSITIONS["5.2/general"].hypothesis_texts() == ["|1 − v| ≤ |1 − u|"]
+    assert label("kappa_1") == "κ₁"
+    assert label("g_1'") == "g₁'"
+
+
+def test_formulas_are_read_as_they_are_written():
+    """Against Python's own arithmetic, at random numbers; precedence, primes, powers and absolute values included."""
+    numbers = np.random.default_rng(5).uniform(-2, 2, (200, 3))
+    pairs = [
+        ("a - b*w^2", lambda a, b, w: a - b * w**2),
+        ("-(a*b) + 2*w", lambda a, b, w: -(a * b) + 2 * w),
+        ("(a - (b - w))/4", lambda a, b, w: (a - (b - w)) / 4),
+    ]
+    for written, right in pairs:
+        for a, b, w in numbers:
+            assert formula(written)(SimpleNamespace(a=a, b=b, w=w)) == pytest.approx(
+                right(a, b, w), abs=1e-12
+            )
+    relations = [
+        ("a <= b and not (b < w) or a != a", lambda a, b, w: a <= b and not b < w),
+        ("a < b implies |w - a| <= |b|", lambda a, b, w: not a < b or abs(w - a) <= abs(b)),
+        ("a < 0 iff b < 0", lambda a, b, w: (a < 0) == (b < 0)),
+    ]
+    for written, right in relations:
+        truths = [bool(holds(formula(written)(SimpleNamespace(a=a, b=b, w=w)))) for a, b, w in numbers]
+        assert truths == [right(a, b, w) for a, b, w in numbers]
+        assert 0 < sum(truths) < len(truths)
+    assert formula("g_1' = 2")(SimpleNamespace(**{"g_1'": 7})) == Atom("=", 7, 2)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["open('x')", "a.b < 1", "a if b else a", "a >= b", "[a]", "a < b < 1", '"a"']
+)
+def test_only_polynomials_and_comparisons_are_formulas(wrong):
+    """Nothing in a table is executed."""
+    with pytest.raises((ValueError, SyntaxError)):
+        formula(wrong)
+
+
+def test_a_statement_has_all_that_its_block_says():
+    (p,) = notation.read(
+        """
+# a comment
+"theory/X/part" reading
+    the words
+    with s = a_1 + a_2
+    0 < eta; s != 0 => z*s = eta
+    some z exactly when s != 0
+    mend a_2 < 1 for all eta
+    draw eta = 1/a_1
+"""
+    )
+    assert (p.id, p.key, p.role, p.words) == ("X/part", "theory/X/part", "reading", "the words")
+    assert p.variables == ("a_1", "a_2", "eta")
+    assert p.hypothesis_texts() == ["0 < η", "s ≠ 0"]
+    assert p.conclusion_text() == "there are z with z·s = η"
+    assert p.definition_texts() == ["s = a₁ + a₂"]
+    assert (p.repair_text(), p.repair_for_all) == ("a₂ < 1", ("eta",))
+    assert p.given["eta"](SimpleNamespace(a_1=4)) == 0.25
 
 
 RANDOM = [
-    lambda v: both(le(v.x, v.y), ne(v.x, 1)),
-    lambda v: either(lt(v.y, v.x), eq(v.x, v.y)),
-    lambda v: implies(lt(0, v.x), opposite(le(v.y, -v.x))),
-    lambda v: iff(eq(sq(v.x), sq(v.y)), either(eq(v.x, v.y), eq(v.x, -v.y))),
-    lambda v: formula.abs_le(v.x - 1, v.y),
-    lambda v: Exists(("z",), lambda z: eq(z * v.x, v.y), either(ne(v.x, 0), eq(v.y, 0))),
+    formula("x <= y and x != 1"),
+    formula("y < x or x = y"),
+    formula("0 < x implies not (y <= -x)"),
+    formula("x^2 = y^2 iff x = y or x = -y"),
+    formula("|x - 1| <= |y|"),
+    notation.read("it\n    words\n    => z*x = y\n    some z exactly when x != 0 or y = 0")[0].conclusion,
 ]
 
 
@@ -307,12 +357,12 @@ def test_solver_fractions_and_floats_give_one_truth(build):
     values = [F(-1), F(0), F(1, 2), F(1), F(2)]
     grid = [(x, y) for x in values for y in values]
     arrays = SimpleNamespace(x=np.array([float(x) for x, _ in grid]), y=np.array([float(y) for _, y in grid]))
-    floats = formula.holds(build(arrays))
+    floats = holds(build(arrays))
     for (x, y), from_floats in zip(grid, floats, strict=True):
-        exact = formula.true_in_fractions(build(SimpleNamespace(x=x, y=y)))
+        exact = true_in_fractions(build(SimpleNamespace(x=x, y=y)))
 
         def fixed(v, x=x, y=y):
-            return [eq(v.x, x), eq(v.y, y)]
+            return [Atom("=", v.x, x), Atom("=", v.y, y)]
 
         solved = smt.decide(("x", "y"), _as_values(fixed), build).word == "proved"
         assert exact == solved == bool(from_floats)
@@ -335,24 +385,24 @@ def test_floats_are_refused_where_exactness_is_meant():
 
 
 def test_numeric_check_finds_a_false_statement():
-    p = Proposition("x", "", "", ("x",), lambda v: le(sq(v.x), 8), ())
-    kept, failing = theory.evaluate(p)
+    p = Proposition("x", "", ("x",), formula("x^2 <= 8"))
+    kept, failing = numeric.evaluate(p)
     assert 0 < failing < kept
 
 
 def test_tables_for_the_page():
-    rows = theory.statement_rows(theory.thirty())
+    rows = checking.rows(checking.thirty())
     assert len(rows) == 30
-    assert all(row["result"] == "proved" and row["conclusion"] for row in rows)
-    others = theory.statement_rows(theory.sentences())
-    assert len(others) + 30 == len(outcomes())
-    (tuning,) = [row for row in others if row["statement"] == "B7/tuning"]
+    assert all(row["result"] == "proved" and row["formal"] for row in rows)
+    every = checking.rows(checking.check_all())
+    assert len(every) == len(outcomes())
+    (tuning,) = [row for row in every if row["statement"] == "B7/tuning"]
     assert tuning["mended by"].endswith("(weakest)")
     assert "=" in tuning["counterexample"]
 
 
 def test_records_are_known_to_the_ledger_and_judge_the_questions():
-    values = theory.theory_records() | theory.mutation_records(theory.mutations())
+    values = checking.records() | breaking.records(breaking.mutations())
     for key in values:
         LEDGER.require_key(key)
     result = judge("q-theorems", values)

@@ -49,7 +49,8 @@ def test_plateau_errors_see_a_flow_that_is_not_on_its_plateau():
 
 def test_plateau_values_want_every_step_to_fall():
     scan = {"loss": [0.1, 0.01], "attention": [0.2, 0.3], "length": [1.0, 2.0]}
-    values = stages.plateau_values("k", scan)
+    values = stages.plateau_values(scan | {"attention": [0.3, 0.2]}, scan)
+    assert values["plateaus/order/attention_falling"] is True
     assert values["plateaus/k/attention_falling"] is False
     assert values["plateaus/k/loss_last"] == 0.01
 
@@ -182,11 +183,15 @@ def test_errors_of_the_census_count_runs_and_pair_cells():
 
 def test_errors_of_both_losses_and_of_training_over_seeds():
     values = stages.losses_agree(4)
-    n = values["losses/random_decided"]
-    assert values["losses/random_pairs_se"] >= share_error(round(values["losses/random_pairs"] * n), n)
-    assert sampling.share_errors({"staged": 0.96, "ordered": 1.0}, 50) == {
-        "staged_se": share_error(48, 50),
-        "ordered_se": share_error(50, 50),
+    pairs = 4 * 3  # of four runs with three heads, decided or not
+    assert values["losses/random_pairs_se"] >= share_error(
+        round(values["losses/random_pairs"] * pairs), pairs
+    )
+    assert sampling.share_values("fig4", "k", {"staged": 0.96, "ordered": 1.0}, 50) == {
+        "fig4/k/staged": 0.96,
+        "fig4/k/staged_se": share_error(48, 50),
+        "fig4/k/ordered": 1.0,
+        "fig4/k/ordered_se": share_error(50, 50),
     }
     first, second = np.array([[9.0, 9.0], [1.0, 3.0]]), np.array([[9.0, 9.0], [2.0, 0.0]])
     values = sampling.largest_final_loss([first, second])

@@ -87,9 +87,7 @@ def test_mutation_missing_mean(monkeypatch):
 
 
 def test_mutation_missing_mean_in_equation_3(monkeypatch):
-    values = exact.functional_form(5)
-    assert judge("eq2-3", values).word in GREEN
-    assert values["eq2-3/without_mean"] > 0.1
+    assert judge("eq2-3", exact.functional_form(5)).word in GREEN
     step = exact.descent.functional_descent
     monkeypatch.setattr(exact.descent, "functional_descent", lambda *a, **k: step(*a, **{**k, "mean": False}))
     assert judge("eq2-3", exact.functional_form(5)).word == "not reproduced"

@@ -14,7 +14,7 @@ import torch
 from wang2025.kit import GREEN, LEDGER, RED, failing, judge
 
 from iclbook.models.trained_tf import TrainedStep
-from iclbook.papers.wang2025.measures import bounds, erasure, learned, square
+from iclbook.papers.wang2025.measures import bounds, erasure, learned, matrices, square
 from iclbook.papers.wang2025.runs.specs import Scores, scores, stopped_parameters
 from iclbook.papers.wang2025.runs.studies import SIZES, studies
 from iclbook.statistics import share_error
@@ -123,7 +123,7 @@ def test_figure_10_on_constructed_matrices(noise, transpose, green):
             return results(softmax=arrays)
         return results(true=other, glorot=arrays, true_glorot=other)
 
-    values, _ = square.figures10_11(get, "paper")
+    values, _ = matrices.figures10_11(get, "paper")
     assert (judge("fig10-11", values).word in GREEN) == green
     if not green:
         assert {"fig10/code_Q", "fig10/code_keys", "fig10/code_values"} <= failing(judge("fig10-11", values))
@@ -132,7 +132,7 @@ def test_figure_10_on_constructed_matrices(noise, transpose, green):
     assert (max(values["fig10/code_transpose"]) < 0.2) == (noise < 0.1 and transpose)
     assert values["fig10/inert_moved"] == 0
     arrays["W_Q"][-1, 0, 3, 7] += 1e-3  # an entry that no gradient reaches has moved
-    assert square.figures10_11(get, "paper")[0]["fig10/inert_moved"] > 0
+    assert matrices.figures10_11(get, "paper")[0]["fig10/inert_moved"] > 0
 
 
 def test_a_paired_interval_covers_and_one_run_has_none():
@@ -149,7 +149,7 @@ def test_errors_are_those_of_paired_runs():
     common, gap = np.array([0.0, 5.0, 9.0]), np.array([0.1, 0.2, 0.3])
     assert learned.error_of_runs(common + gap - common) == pytest.approx(0.1 / np.sqrt(3))
     assert learned.error_of_runs(np.array([0.4])) == 0, "the smoke profile has a single run of costly models"
-    found = learned.paired("x", gap, "se", "t", "low")
+    found = learned.paired(gap, mean="x", se="x_se", t="x_t", low="x_low")
     assert found["x_t"] == pytest.approx(0.2 / found["x_se"])
     assert found["x"] - found["x_low"] == pytest.approx(4.302653 * found["x_se"])
     assert learned.t_of_runs(np.array([0.1, 0.1])) == learned.t_of_runs(np.array([0.1])) == 0
@@ -158,7 +158,7 @@ def test_errors_are_those_of_paired_runs():
 def test_every_seeds_numbers_have_the_spread_of_seeds_as_error():
     arrays, _ = learned_matrices(0.01)
     other, _ = learned_matrices(0.01)
-    values, found = square.figures10_11(
+    values, found = matrices.figures10_11(
         lambda study: (
             results(softmax=arrays)
             if study == "quad_tf"
@@ -168,7 +168,7 @@ def test_every_seeds_numbers_have_the_spread_of_seeds_as_error():
     )
     assert values["fig10/code_Q_se"] == pytest.approx(np.std(values["fig10/code_Q"], ddof=1))
     alike = dict.fromkeys(found, found["code"])
-    assert square.spreads_over_seeds(values, alike)["q-ed-gauge/learned_spread_se"] == 0, "paired by seed"
+    assert matrices.gauge_spreads(alike)["q-ed-gauge/learned_spread_se"] == 0, "paired by seed"
     named = {
         p.error for c in ("fig10-11", "q-ed-gauge", "q-ed-init") for p in LEDGER.claim(f"wang2025/{c}").parts
     }
@@ -238,15 +238,15 @@ def test_the_gap_is_taken_at_the_best_validation_record():
 
 def test_columns_that_are_ignored_and_spread():
     read, ignored = np.ones((2, 3, 2)), np.full((2, 3, 5), 0.1)
-    np.testing.assert_allclose(square.neglect(read, ignored), 0.1)
-    assert square.spread(np.stack([np.eye(3), np.eye(3)])) == 0
-    assert square.spread(np.stack([np.eye(3), 3 * np.eye(3)])) == pytest.approx(0.5)
+    np.testing.assert_allclose(matrices.neglect(read, ignored), 0.1)
+    assert matrices.spread(np.stack([np.eye(3), np.eye(3)])) == 0
+    assert matrices.spread(np.stack([np.eye(3), 3 * np.eye(3)])) == pytest.approx(0.5)
 
 
 def test_anisotropy_of_known_matrices():
     eye = np.eye(4)[None]
-    assert square.anisotropy(3 * eye)[0] == pytest.approx(0)
-    assert square.anisotropy(eye[:, ::-1])[0] == pytest.approx(1)
+    assert matrices.anisotropy(3 * eye)[0] == pytest.approx(0)
+    assert matrices.anisotropy(eye[:, ::-1])[0] == pytest.approx(1)
 
 
 def test_free_map_is_the_models_descent():

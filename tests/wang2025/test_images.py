@@ -593,8 +593,8 @@ def test_errors_are_those_of_the_episodes(measured):
     every, results = measured
     found = records(every, results)
     base = "images/softmax/tuned"
-    width = found[f"{base}/accuracy2_high"] - found[f"{base}/accuracy2_low"]
-    assert found[f"{base}/accuracy2_se"] == pytest.approx(width / 2 / 1.96)
+    width = found[f"{base}/accuracy1_high"] - found[f"{base}/accuracy1_low"]
+    assert found[f"{base}/accuracy1_se"] == pytest.approx(width / 2 / 1.96)
     nll, probe = (
         image_records.per_episode(image_records.unseen(results), w)
         for w in ("blocks2/nll", "probe/tuned_nll")

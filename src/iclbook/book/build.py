@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths
-from . import orphans, pages
+from . import orphans, page_models, pages
 from .inputs import chapters, executed_path, is_stale
 from .parallel import run_notebooks
 
@@ -79,12 +79,13 @@ def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | No
 
 
 def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
-    """Refuse what Sphinx does not look at: addresses in raw HTML, and slider figures that got lost."""
+    """Refuse what Sphinx does not look at: addresses in raw HTML, and slider figures and models that got lost."""
     from ..sliders import METADATA_KEY
 
     html = root / HTML
     executed = {f"notebooks/{name}": executed_path(name, profile, root) for name in names}
     found = [*pages.problems(html), *pages.missing_sliders(html, executed, METADATA_KEY)]
+    found += page_models.missing(html, executed)
     if found:
         for line in found[1:]:
             say(f"error: {line}")

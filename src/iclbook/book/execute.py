@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import jupytext
@@ -123,15 +123,30 @@ def run_notebook(
     limit = _timeout(timeout_s)
     target = executed_path(name, profile, root)
     partial = _prepare(name, target, root)
-    failed = target.with_name(f"{name}.failed.ipynb")
     current = {"cell": ""}
-    try:
+    with _replacing(target, partial, root, limit, current):
         executed = _execute(
             notebook, partial, root, {"profile": profile, "device": device}, environment, limit, current
         )
         _raise_for_silent_errors(executed, name)
         _finish(executed, inputs, profile, device)
         nbformat.write(executed, partial)
+    return target
+
+
+@contextmanager
+def _replacing(
+    target: Path, partial: Path, root: Path, limit: int, current: dict[str, str]
+) -> Iterator[None]:
+    """Puts the partial copy in the place of the good one when the block ends, and in that of the failed one when the run stops in it.
+
+    Raises:
+        NotebookError: a cell failed or timed out, or the kernel died.
+        UserError: the copy cannot be written.
+    """
+    failed = target.with_name(f"{target.stem}.failed.ipynb")
+    try:
+        yield
         os.replace(partial, target)
         failed.unlink(missing_ok=True)
     except (
@@ -144,7 +159,9 @@ def run_notebook(
         shown = failed.relative_to(root)
         with suppress(OSError):
             os.replace(partial, failed)
-        raise _explain(error, name, current["cell"], f"The cells that ran are in {shown}.", limit) from error
+        raise _explain(
+            error, target.stem, current["cell"], f"The cells that ran are in {shown}.", limit
+        ) from error
     except OSError as error:
         raise UserError(
             f"cannot write {target.name} ({error.strerror})", "Free space or change its rights."
@@ -152,7 +169,6 @@ def run_notebook(
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    return target
 
 
 def _read_source(name: str, root: Path) -> nbformat.NotebookNode:

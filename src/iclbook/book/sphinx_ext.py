@@ -17,8 +17,9 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from ..errors import UserError
 from ..profiles import check_profile
-from . import pages
+from . import page_models, pages
 from .inputs import executed_path, is_stale, stale_line
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace(SCOREBOARD[1], _scoreboard(app, "markdown", docname))
     elif docname == COUNTS[0]:
         source[0] = source[0].replace(COUNTS[1], _scoreboard(app, "counts_line", docname))
+    if page_models.MARKER.search(source[0]):
+        source[0] = _with_models(app, docname, source[0])
 
 
 def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
@@ -145,6 +148,21 @@ def _dependency_digest(app: Sphinx, page: str) -> str:
 
 def _titles(env: BuildEnvironment) -> dict[str, str]:
     return {page: title.astext() for page, title in sorted(env.titles.items())}
+
+
+def _with_models(app: Sphinx, docname: str, text: str) -> str:
+    """A page with its models, which belong to executed chapters; one that is not there becomes a warning on that page."""
+
+    def copy_of(chapter: str) -> Path:
+        path = executed_path(chapter, app.config.iclbook_profile, Path(app.srcdir))
+        app.env.note_dependency(str(path))
+        return path
+
+    try:
+        return page_models.embed(text, copy_of)
+    except (UserError, ValueError, LookupError, TypeError) as error:  # no copy, or none that can be read
+        logger.warning("%s", error, location=docname)
+        return page_models.MARKER.sub("", text)
 
 
 def _scoreboard(app: Sphinx, what: str, docname: str) -> str:

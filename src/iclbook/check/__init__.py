@@ -69,27 +69,17 @@ def check(
     """
     check_profile(profile)
     root = root or find_root()
-    known = known_chapters(root)
-    for name in names:
-        require_chapter(name, known)
-    ledgers = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
-    chosen = list(names) or known
-    for name in chosen:  # before minutes of running
-        if name not in ledgers:
-            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
-        if not (update or spread):
-            read_reference(reference_path(name, profile, root), root)
+    ledgers = _ledgers_of(names, root)
+    chosen = list(ledgers)
+    for name in [] if update or spread else chosen:  # before minutes of running
+        read_reference(reference_path(name, profile, root), root)
     if machine != "pinned":
-        from .spreads import elsewhere
-
-        with elsewhere(root) as copy:
-            runs = list(run_chapters(chosen, profile, device, copy, jobs, machine))
-            return _judged(chosen, ledgers, profile, False, root, runs)
+        return _check_elsewhere(ledgers, profile, device, root, jobs, machine)
     if runner:
         runs = _run_in_turn(runner, chosen, profile, device)
     else:
         runs = run_chapters(chosen, profile, device, root, jobs, machine)
-    found = _judged(chosen, ledgers, profile, update or spread, root, runs)
+    found = _judged(ledgers, profile, update or spread, root, runs)
     if spread:
         from .spreads import measure_spreads
 
@@ -97,8 +87,34 @@ def check(
     return found
 
 
+def _check_elsewhere(
+    ledgers: Mapping[str, Ledger], profile: str, device: str, root: Path, jobs: int | None, machine: str
+) -> list[ChapterCheck]:
+    """:func:`check` on an emulated machine, in a copy of the book."""
+    from .spreads import elsewhere
+
+    with elsewhere(root) as copy:
+        runs = list(run_chapters(list(ledgers), profile, device, copy, jobs, machine))
+        return _judged(ledgers, profile, False, root, runs)
+
+
+def _ledgers_of(chapters: Sequence[str], root: Path) -> dict[str, Ledger]:
+    """Chapter -> its ledger, of these chapters or of all of the book.
+
+    Raises:
+        UserError: unknown chapter, or one that no ledger names.
+    """
+    known = known_chapters(root)
+    for name in chapters:
+        require_chapter(name, known)
+    ledgers = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
+    for name in chapters or known:
+        if name not in ledgers:
+            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
+    return {name: ledgers[name] for name in chapters or known}
+
+
 def _judged(
-    chosen: Sequence[str],
     ledgers: Mapping[str, Ledger],
     profile: str,
     update: bool,
@@ -109,7 +125,7 @@ def _judged(
         name: _check_one(ledgers[name], profile, update, root, result, seconds)
         for name, result, seconds in runs
     }
-    return [found[name] for name in chosen]
+    return [found[name] for name in ledgers]
 
 
 def check_executed(name: str, profile: str, root: Path | None = None) -> ChapterCheck:

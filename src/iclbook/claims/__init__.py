@@ -1,6 +1,6 @@
 """Claims: what a document says, the rule that decides it, what was measured, and the verdict that follows."""
 
-from .ledger import Claim, Ledger, Part, all_ledgers, ledger_keys, load_ledger, read_ledger
+from .ledger import Claim, Ledger, Part, all_ledgers, ledger_keys, load_ledger, printed, read_ledger
 from .recording import Recorder
 from .records import Record, read_records
 from .rules import Rule, parse_rule
@@ -21,6 +21,7 @@ __all__ = [
     "ledger_keys",
     "load_ledger",
     "parse_rule",
+    "printed",
     "read_ledger",
     "read_records",
     "verdict",

@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from ..errors import UserError
@@ -20,7 +20,7 @@ from .rules import GRAMMAR, Rule, parse_rule
 from .yaml_lines import Located, read_yaml
 
 FAILS_AS = ("not reproduced", "inconsistent")
-_TOP = {"paper", "title", "chapter", "values", "claims"}
+_TOP = {"paper", "title", "chapter", "printed", "values", "claims"}
 _CLAIM = {
     "id",
     "where",
@@ -34,8 +34,8 @@ _CLAIM = {
     "out_of_reach",
     "inventory",
 }
-_PART = {"name", "key", "rule", "because", "reading", "error"}
-_VALUE = {"says", "tolerance"}
+_PART = {"name", "key", "rule", "because", "reading", "error", "format"}
+_VALUE = {"says", "tolerance", "format"}
 _KEY = re.compile(r"[A-Za-z0-9._+/-]+")
 
 
@@ -89,6 +89,8 @@ class Ledger:
     """All claims of one document.
 
     Attributes:
+        printed: numbers that the document prints, by name, one or a list; rules name them ``printed:NAME``, measures and figures take them from here.
+        formats: how prose shows the numbers of some keys, such as ``.0%``; three significant digits otherwise.
         uncompared: keys whose values differ from run to run by their nature, such as minutes; the regression check asks only that they are there.
     """
 
@@ -96,7 +98,9 @@ class Ledger:
     title: str
     chapter: str
     claims: tuple[Claim, ...]
+    printed: Mapping[str, float | list[float]]
     values: Mapping[str, str]
+    formats: Mapping[str, str]
     uncompared: frozenset[str]
     path: Path
 
@@ -168,6 +172,16 @@ def load_ledger(key: str, root: Path | None = None) -> Ledger:
     return read_ledger(ledger_path(key, root))
 
 
+@cache
+def printed(paper: str) -> Mapping[str, float | list[float]]:
+    """The numbers that a document prints, from its ledger.
+
+    Raises:
+        UserError: as ``load_ledger``.
+    """
+    return load_ledger(paper).printed
+
+
 def all_ledgers(root: Path | None = None) -> list[Ledger]:
     """Every ledger, in the order of the paper keys, the one that the book began with first."""
     keys = ledger_keys(root)
@@ -187,6 +201,35 @@ def read_ledger(path: Path) -> Ledger:
         raise top["paper"].error(
             f"paper is {paper!r}", f"It must be {path.parent.name!r}, the name of its folder."
         )
+    values, uncompared = _values(top)
+    claims: list[Claim] = []
+    formats, printed = _formats(top), _printed(top)
+    for entry in top["claims"].items_of_list():
+        claim = _claim(entry, paper, printed)
+        if any(claim.id == other.id for other in claims):
+            raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
+        claims.append(claim)
+    ledger = Ledger(
+        paper,
+        top.text("title"),
+        top.text("chapter"),
+        tuple(claims),
+        printed,
+        values,
+        formats,
+        frozenset(uncompared),
+        path,
+    )
+    for key in sorted(uncompared & ledger.decisive):
+        raise top["values"][key]["tolerance"].error(
+            f"{key!r} decides a claim and is not compared",
+            "Delete the tolerance: what decides is always compared.",
+        )
+    return ledger
+
+
+def _values(top: Located) -> tuple[dict[str, str], set[str]]:
+    """What each value of the ledger says, and which are not compared."""
     values: dict[str, str] = {}
     uncompared: set[str] = set()
     if "values" in top and top["values"].value is not None:
@@ -197,28 +240,14 @@ def read_ledger(path: Path) -> Ledger:
             if "tolerance" in entry:
                 _require_none(entry["tolerance"])
                 uncompared.add(key)
-    claims: list[Claim] = []
-    for entry in top["claims"].items_of_list():
-        claim = _claim(entry, paper)
-        if any(claim.id == other.id for other in claims):
-            raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
-        claims.append(claim)
-    ledger = Ledger(
-        paper, top.text("title"), top.text("chapter"), tuple(claims), values, frozenset(uncompared), path
-    )
-    for key in sorted(uncompared & ledger.decisive):
-        raise top["values"][key]["tolerance"].error(
-            f"{key!r} decides a claim and is not compared",
-            "Delete the tolerance: what decides is always compared.",
-        )
-    return ledger
+    return values, uncompared
 
 
 def _parts(entry: Located) -> list[Located]:
     return entry["parts"].items_of_list() if "parts" in entry and entry["parts"].value is not None else []
 
 
-def _claim(entry: Located, paper: str) -> Claim:
+def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]]) -> Claim:
     entry.fields(_CLAIM, required={"id", "where", "says"})
     claim_id = entry.text("id")
     prefix, _, item = claim_id.partition("/")
@@ -228,7 +257,7 @@ def _claim(entry: Located, paper: str) -> Claim:
         )
     parts = []
     for located in _parts(entry):
-        part = _part(located)
+        part = _part(located, printed)
         if any((part.name, part.reading) == (other.name, other.reading) for other in parts):
             raise located["name"].error(
                 f"{claim_id} has two parts named {part.name!r}", "Give each part its own name."
@@ -249,7 +278,7 @@ def _claim(entry: Located, paper: str) -> Claim:
     )
 
 
-def _part(entry: Located) -> Part:
+def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
     if "tolerance" in entry:
         raise entry["tolerance"].error(
             "a part has no tolerance",
@@ -257,7 +286,7 @@ def _part(entry: Located) -> Part:
         )
     entry.fields(_PART, required={"name", "key", "rule", "because"})
     try:
-        rule = parse_rule(entry["rule"].value)
+        rule = parse_rule(_with_printed(entry["rule"].value, printed))
     except ValueError as problem:
         raise entry["rule"].error(f"bad rule: {problem}", GRAMMAR) from None
     for field in ("key", "error"):
@@ -277,6 +306,58 @@ def _require_key_form(entry: Located, key: str) -> None:
     if not _KEY.fullmatch(key):
         mend = "Use letters, digits and . _ + - / only; a colon would end the key in {glue:text}."
         raise entry.error(f"key {key!r} has other characters", mend)
+
+
+def _formats(top: Located) -> dict[str, str]:
+    """The formats of all values and parts that name one."""
+    listed = list(top["values"].items()) if "values" in top and top["values"].value is not None else []
+    listed += [
+        (part.text("key"), part)
+        for claim in top["claims"].items_of_list()
+        for part in _parts(claim)
+        if "key" in part
+    ]
+    found: dict[str, str] = {}
+    for key, entry in listed:
+        if "format" not in entry:
+            continue
+        wanted = entry.text("format")
+        try:
+            format(0.5, wanted)
+        except ValueError as problem:
+            raise entry["format"].error(
+                f"bad format {wanted!r} ({problem})", "Use one such as '.2f'."
+            ) from None
+        if found.setdefault(key, wanted) != wanted:
+            raise entry["format"].error(f"{key!r} has two formats", "Give it one, at one of its parts.")
+    return found
+
+
+def _printed(top: Located) -> dict[str, float | list[float]]:
+    """The numbers that the document prints."""
+    found = {}
+    for name, entry in top["printed"].items() if "printed" in top else ():
+        numbers = entry.value if isinstance(entry.value, list) else [entry.value]
+        if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
+            raise entry.error(f"{name} is {entry.value!r}", "Write a number or a list of numbers.")
+        found[name] = entry.value
+    return found
+
+
+def _with_printed(rule: object, printed: Mapping[str, float | list[float]]) -> object:
+    """A rule with the numbers that it names as ``printed:NAME``.
+
+    Raises:
+        ValueError: no such number, or a list.
+    """
+
+    def number(match: re.Match) -> str:
+        value = printed.get(match[1])
+        if value is None or isinstance(value, list):
+            raise ValueError(f"printed: has no single number {match[1]!r}")
+        return repr(value)
+
+    return re.sub(r"printed:([^\s,\[\]]+)", number, rule) if isinstance(rule, str) else rule
 
 
 def _require_none(entry: Located) -> None:

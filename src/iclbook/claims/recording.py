@@ -32,38 +32,32 @@ class Recorder:
     Args:
         paper: the paper's key, the name of its room ``papers/<key>``.
         profile: the profile that this notebook runs at.
-        formats: how prose shows the numbers of these keys, see ``fmt`` of a call.
 
     Raises:
         UserError: unknown paper or profile, malformed ledger, damaged reference.
     """
 
-    def __init__(self, paper: str, profile: str, formats: Mapping[str, str] | None = None) -> None:
+    def __init__(self, paper: str, profile: str) -> None:
         self.profile = check_profile(profile)
         self.ledger: Ledger = load_ledger(paper)
         self.reference = load_reference(self.ledger.chapter_name, profile, find_root())
-        self.formats = dict(formats or {})
-        for key in self.formats:
-            self.ledger.require_key(key)
         self.records: dict[str, Record] = {}
         self._made_in: dict[str, Any] = {}
         self._shown: set[str] = set()
         self._styled = False
 
-    def __call__(self, key: str, value: Any, unit: str = "", fmt: str | None = None) -> None:
-        """Record ``value`` under ``key``.
+    def __call__(self, key: str, value: Any) -> None:
+        """Record ``value`` under ``key``; prose shows it in the format that the ledger names, or with three significant digits.
 
         Args:
             key: unique in the notebook; named by a part of a claim or listed under ``values`` in the ledger.
             value: bool, int, float, str or a flat list of up to 64 numbers (numpy and torch values are converted).
-            unit: follows the number in prose and tables.
-            fmt: how prose shows the number, such as ``.2f`` or ``.0%``; three significant digits otherwise.
 
         Raises:
             UserError: unknown or repeated key, a value that cannot be recorded.
         """
         self.ledger.require_key(key)
-        record = Record.make(key, value, unit, self.formats.get(key) if fmt is None else fmt)
+        record = Record.make(key, value, self.ledger.formats.get(key))
         shell = _shell()
         # In a live session a cell may be run again; a headless run executes each cell once, so a repeat is a mistake.
         cell = None if shell is None or _headless() else shell.execution_count

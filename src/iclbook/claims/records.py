@@ -35,15 +35,13 @@ class Record:
     key: str
     value: Value
     text: str
-    unit: str = ""
 
     @classmethod
-    def make(cls, key: str, value: Any, unit: str = "", fmt: str | None = None) -> Record:
+    def make(cls, key: str, value: Any, fmt: str | None = None) -> Record:
         """Check a value and write its text.
 
         Args:
             value: bool, int, float, str or a flat list of up to 64 numbers; numpy and torch scalars and vectors are converted.
-            unit: appended to the text after a space.
             fmt: a format specification such as ``.1f`` or ``.0%``; three significant digits otherwise.
 
         Raises:
@@ -56,11 +54,11 @@ class Record:
             raise UserError(
                 f"{key}: format {fmt!r} does not fit {plain!r} ({problem})", "Use one such as '.2f'."
             ) from None
-        return cls(key, plain, f"{text} {unit}" if unit else text, unit)
+        return cls(key, plain, text)
 
     def output(self) -> tuple[dict[str, str], dict[str, Any]]:
         """Data and metadata of the display output that carries this record."""
-        value = json.dumps({"key": self.key, "value": self.value, "unit": self.unit}, allow_nan=False)
+        value = json.dumps({"key": self.key, "value": self.value}, allow_nan=False)
         # The value travels as text: the notebook format allows structured data only under two-part type names.
         # The text travels as a quoted literal: MyST-NB evaluates it, and would read a bare "500,000" as the tuple (500, 0).
         data = {TEXT_MIME: repr(self.text), VALUE_MIME: value}
@@ -101,15 +99,15 @@ def _carried(data: Mapping) -> Record:
         Exception: what is damaged, in whatever words Python has for it.
     """
     body = json.loads(_joined(data[VALUE_MIME]))
-    key, value, unit = body["key"], body["value"], body.get("unit", "")
+    key, value = body["key"], body["value"]
     text = ast.literal_eval(_joined(data[TEXT_MIME]))
-    if not all(isinstance(item, str) for item in (key, text, unit)):
-        raise TypeError("key, text and unit are texts")
+    if not all(isinstance(item, str) for item in (key, text)):
+        raise TypeError("key and text are texts")
     value = _plain(key, value)
     for number in value if isinstance(value, list) else [value]:
         if isinstance(number, int):
             float(number)  # overflows where no rule could judge it
-    return Record(key, value, text, unit)
+    return Record(key, value, text)
 
 
 def _short(problem: Exception) -> str:

@@ -8,7 +8,8 @@ Grammar (no expressions, nothing is evaluated):
     within T of A                abs(value - A) <= T; T may be a percentage of abs(A), as in ``within 5% of 0.13``
     in [A, B]                    A <= value <= B
 
-``A``, ``B`` and ``T`` are numbers, or ``key:NAME`` for the value recorded under another key. A recorded list satisfies a rule
+``A``, ``B`` and ``T`` are numbers, or ``key:NAME`` for the value recorded under another key; the ledger has put the number in the place of
+``printed:NAME`` (:mod:`.ledger`). A recorded list satisfies a rule
 only if every one of its elements does; against another recorded list of the same length the comparison is element by element.
 """
 
@@ -24,7 +25,7 @@ from ..references import ROUNDING, Value
 
 GRAMMAR = (
     'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
-    "where A, B and T are numbers or key:NAME."
+    "where A, B and T are numbers, key:NAME or printed:NAME."
 )
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"

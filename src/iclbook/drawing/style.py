@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -106,6 +105,8 @@ _RC = {
 
 def use() -> None:
     """Set the book's style for matplotlib and seaborn, and for the notebook's inline figures if there is a notebook."""
+    import seaborn as sns  # takes a second, which only those who draw need to spend
+
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
     _use_inline()
 
@@ -224,17 +225,7 @@ def heatmap(
     if title:
         ax.set_title(title)
     if annotate:
-        for (row, col), value in np.ndenumerate(matrix):
-            dark = abs(value) > 0.55 * limit
-            ax.text(
-                col,
-                row,
-                _entry(value, annotate),
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if dark else INK,
-            )
+        _annotate(ax, matrix, limit, annotate)
     if bar:
         _bar(ax.figure, image, [ax])
     return image
@@ -247,10 +238,6 @@ def heatmap_row(
     *,
     axes: Sequence[Axes] | None = None,
     label: str | None = None,
-    row_labels: Sequence[str] | None = None,
-    col_labels: Sequence[str] | None = None,
-    annotate: str | None = None,
-    width: float = WIDTH,
     bar_axes: Sequence[Axes] | None = None,
 ) -> tuple[Figure, np.ndarray]:
     """Draw matrices side by side on one colour scale, with one colour bar at the end of the row.
@@ -267,33 +254,22 @@ def heatmap_row(
         The figure and its axes, shape (len(matrices),).
 
     Raises:
-        ValueError: as many titles (or axes) as matrices are needed.
+        ValueError: not as many titles (or axes) as matrices.
     """
-    if len(titles) != len(matrices):
-        raise ValueError(f"{len(matrices)} matrices but {len(titles)} titles")
+    count = len(matrices)
     if axes is None:
-        count = len(matrices)
-        # a square panel of at most 2.1 in; the bar takes about 0.7 in
-        panel = min(2.1, (width - 0.7) / count)
-        _, axes = figure(count, width=width, height=panel + 0.35, squeeze=False)
+        panel = min(2.1, (WIDTH - 0.7) / count)  # square; the bar takes about 0.7 in
+        _, axes = figure(count, height=panel + 0.35, squeeze=False)
     panels = np.ravel(axes)
-    if len(panels) != len(matrices):
-        raise ValueError(f"{len(matrices)} matrices but {len(panels)} axes")
+    if not len(titles) == len(panels) == count:
+        raise ValueError(f"{count} matrices, {len(titles)} titles and {len(panels)} axes")
     limit = _limit(matrices) if vmax is None else vmax
-    for number, (ax, matrix, title) in enumerate(zip(panels, matrices, titles, strict=True)):
-        image = heatmap(
-            ax,
-            matrix,
-            limit,
-            title=title,
-            row_labels=row_labels if number == 0 else None,
-            col_labels=col_labels,
-            annotate=annotate,
-        )
+    for ax, matrix, title in zip(panels, matrices, titles, strict=True):
+        image = heatmap(ax, matrix, limit, title=title)
     if label:
         panels[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=11)
-    short = matrices[0].shape[0] < 3
-    _bar(panels[0].figure, image, list(panels if bar_axes is None else bar_axes), 2 if short else 5)
+    beside = list(panels if bar_axes is None else bar_axes)
+    _bar(panels[0].figure, image, beside, ticks=2 if matrices[0].shape[0] < 3 else 5)
     return panels[0].figure, panels
 
 
@@ -337,9 +313,13 @@ def heatmap_grid(
     return fig, axes
 
 
-def _entry(value: float, spec: str) -> str:
-    text = format(value, spec)
-    return text.lstrip("-") if float(text) == 0 else text  # no "-0.00"
+def _annotate(ax: Axes, matrix: np.ndarray, limit: float, spec: str) -> None:
+    """Print every entry on its field, white where the field is dark."""
+    for (row, col), value in np.ndenumerate(matrix):
+        text = format(value, spec)
+        text = text.lstrip("-") if float(text) == 0 else text  # no "-0.00"
+        colour = "white" if abs(value) > 0.55 * limit else INK
+        ax.text(col, row, text, ha="center", va="center", fontsize=7, color=colour)
 
 
 def _limit(matrices: Sequence[np.ndarray]) -> float:

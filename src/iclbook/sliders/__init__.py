@@ -2,6 +2,7 @@
 
 ``static``: every frame is drawn when the notebook runs; the built page moves between them with no kernel.
 ``live``: with a kernel, the figure is drawn anew for any value.
+``show_model``: a model that itself runs in the page, with no kernel (:mod:`iclbook.sliders.page_model`).
 
 Example:
     >>> def frame(gamma):
@@ -11,7 +12,8 @@ Example:
     >>> show(frame, [Slider("gamma", "scale γ", [0.05, 0.1, 0.2], live=(0.01, 0.5, 0.01))], title="...")
 
 Environment: ``ICLBOOK_HEADLESS=1`` makes "auto" mean static (``iclbook run`` sets it). ``ICLBOOK_EXERCISE_SLIDERS=1`` makes every
-``show`` also move all the sliders of both modes through their whole range, so that running a notebook tests them.
+``show`` also move all the sliders of both modes through their whole range, so that running a notebook tests them; ``=ends`` leaves out
+what a live slider shows between its ends and its start.
 """
 
 from __future__ import annotations
@@ -27,9 +29,22 @@ from ..errors import UserError
 from . import live, static
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
 from .exercising import exercise
+from .page_model import MODEL_KEY, PageModel, show_model
 from .panel import Panel
 
-__all__ = ["MAX_BYTES", "MAX_FRAMES", "METADATA_KEY", "Panel", "Slider", "build", "exercise", "show"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_FRAMES",
+    "METADATA_KEY",
+    "MODEL_KEY",
+    "PageModel",
+    "Panel",
+    "Slider",
+    "build",
+    "exercise",
+    "show",
+    "show_model",
+]
 
 METADATA_KEY = "iclbook_slider"  # in the metadata of the output that shows a static panel
 
@@ -82,10 +97,11 @@ def show(
     """
     arguments = (start, title, description, alt, play)
     panel = build(frame, sliders, mode, *arguments)
-    if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":
+    how = os.environ.get("ICLBOOK_EXERCISE_SLIDERS")
+    if how in ("1", "ends"):
         other = live if isinstance(panel, static.StaticPanel) else static
-        exercise(panel)
-        exercise(other.build(frame, sliders, *arguments))
+        for each in (panel, other.build(frame, sliders, *arguments)):
+            exercise(each, ends=how == "ends" and isinstance(each, live.LivePanel))
     if isinstance(panel, static.StaticPanel):
         display(panel, metadata={METADATA_KEY: static.metadata(panel, sliders)})
     else:

@@ -9,9 +9,13 @@ from .panel import Panel
 from .static import StaticPanel
 
 
-def exercise(panel: Panel) -> int:
+def exercise(panel: Panel, ends: bool = False) -> int:
     """Move the sliders of ``panel`` through all combinations; beyond 60 of them, each slider through its range while the other
     stands at its first, its start and its last position. The sliders end where they began.
+
+    Args:
+        panel: of either mode.
+        ends: move each slider to its first, its start and its last position only.
 
     Returns:
         How many different frames were seen.
@@ -23,7 +27,10 @@ def exercise(panel: Panel) -> int:
     began = [getattr(control, trait) for control, trait, _ in panel.moves]
     seen = set()
     try:
-        for place in _places([positions for _, _, positions in panel.moves], began):
+        ranges = [positions for _, _, positions in panel.moves]
+        if ends:
+            ranges = [list(dict.fromkeys([r[0], at, r[-1]])) for r, at in zip(ranges, began, strict=True)]
+        for place in _places(ranges, began):
             _move(panel, place)
             sha = hashlib.sha256(panel.visible()).hexdigest()
             if isinstance(panel, StaticPanel) and sha != panel.expected[panel.indices()]:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from ..errors import UserError
 from .definition import Slider, start_indices
-from .panel import Panel, control_look, describe, lay_out, picture, picture_html, png_of, selection
+from .panel import Panel, control_look, describe, lay_out, picture, picture_html, png_of, selection, with_play
 from .rendering import draw
 
 POINTS = 11  # where a test stops on a continuous slider, both ends included
@@ -35,6 +35,18 @@ class LivePanel(Panel):
 
     def visible(self) -> bytes:
         return png_of(self.picture)
+
+    def redraw(self, drawn: Callable[[], str]) -> None:
+        """Put a new figure's HTML in the place of the old one, or show why there is none and raise."""
+        try:
+            self.picture.value = drawn()
+        except Exception:
+            # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
+            self.output.outputs = (
+                {"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},
+            )
+            raise
+        self.output.outputs = ()
 
 
 def build(
@@ -69,22 +81,14 @@ def build(
     panel.picture = picture(first, words())
     panel.output = w.Output()
 
-    def redraw(_change: object) -> None:
-        try:
-            panel.picture.value = picture_html(draw(frame, values(), colours=None), words())
-        except Exception:
-            # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
-            panel.output.outputs = (
-                {"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},
-            )
-            raise
-        panel.output.outputs = ()
-
     for control in controls:
-        control.observe(redraw, names="value")
+        control.observe(
+            lambda _: panel.redraw(lambda: picture_html(draw(frame, values(), colours=None), words())),
+            names="value",
+        )
     panel.moves = [(control, *_positions(control)) for control in controls]
     shown = [
-        _with_play(control) if slider.name == play and isinstance(control, w.SelectionSlider) else control
+        with_play(control, 900) if slider.name == play and isinstance(control, w.SelectionSlider) else control
         for control, slider in zip(controls, sliders, strict=True)
     ]
     panel.children = lay_out(shown, [panel.picture, panel.output], title, description)
@@ -131,11 +135,3 @@ def _positions(control: w.Widget) -> tuple[str, list]:
         return "value", [every[i] for i in picked]
     ends = np.linspace(control.min, control.max, POINTS)
     return "value", [float(v) for v in (10.0**ends if isinstance(control, w.FloatLogSlider) else ends)]
-
-
-def _with_play(control: w.SelectionSlider) -> w.HBox:
-    play = w.Play(min=0, max=len(control.options) - 1, value=control.index, interval=900, show_repeat=False)
-    w.jslink((play, "value"), (control, "index"))
-    row = w.HBox([play, control])
-    row.add_class("iclbook-play")
-    return row

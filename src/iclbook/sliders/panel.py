@@ -79,11 +79,6 @@ def png_of(holder: w.HTML) -> bytes:
     return base64.b64decode(holder.value.rpartition("base64,")[2].rstrip('">'))
 
 
-def alt_of(holder: w.HTML) -> str:
-    """The alt text of a picture."""
-    return html.unescape(holder.value.partition('alt="')[2].partition('"')[0])
-
-
 def selection(slider: Slider, index: int, **options) -> w.SelectionSlider:
     """A slider through ``slider.values`` that shows their labels."""
     control = w.SelectionSlider(
@@ -108,3 +103,14 @@ def describe(sliders: Sequence[Slider], shown: Sequence[str], title: str | None)
     """Alt text of a frame when the author gives none."""
     values = ", ".join(f"{slider.label} {label}" for slider, label in zip(sliders, shown, strict=True))
     return f"{title}: {values}" if title else values
+
+
+def with_play(control: w.SelectionSlider, interval: int) -> w.HBox:
+    """The control with a button that moves it along, ``interval`` milliseconds a step."""
+    play = w.Play(
+        min=0, max=len(control.options) - 1, value=control.index, interval=interval, show_repeat=False
+    )
+    w.jslink((play, "value"), (control, "index"))
+    row = w.HBox([play, control])
+    row.add_class("iclbook-play")
+    return row

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from ..errors import UserError
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, combinations, start_indices, values_at
-from .panel import Panel, describe, lay_out, picture, picture_html, png_of, selection
+from .panel import Panel, describe, lay_out, picture, picture_html, png_of, selection, with_play
 from .rendering import Frame, draw
 
 
@@ -69,56 +69,60 @@ def build(
         UserError: too many frames or bytes for one page; frames of different sizes; a bad start.
     """
     began = start_indices(sliders, start)
-    places = combinations(sliders)
     key = (getattr(frame, "__qualname__", repr(frame)), title, tuple(slider.name for slider in sliders))
-    others = [entry for name, entry in _page.items() if name != key]
-    before = sum(frames for frames, _ in others)
-    if before + len(places) > MAX_FRAMES:
-        raise UserError(
-            f"{len(places)} slider frames{f' after {before} others' if before else ''} on one page, where {MAX_FRAMES} are allowed",
-            f"Give slider {max(sliders, key=lambda s: len(s.values)).name!r} fewer values.",
-        )
-
-    drawn = {place: draw(frame, values_at(sliders, place)) for place in places}
+    _require_frames(key, sliders)
+    drawn = {place: draw(frame, values_at(sliders, place)) for place in combinations(sliders)}
     _check_size(drawn, sliders)
-    alts = {place: _alt(sliders, place, title, alt) for place in places}
-    # Equal frames with equal words share one widget, so count the distinct ones, as they stand in the page.
-    size = sum(
-        len(picture_html(image, words)) for image, words in {(drawn[place], alts[place]) for place in places}
-    )
-    if size + sum(held for _, held in others) > MAX_BYTES:
-        raise UserError(
-            f"slider frames of {(size + sum(held for _, held in others)) / 1e6:.1f} MB on one page, where "
-            f"{MAX_BYTES / 1e6:.0f} MB are allowed",
-            "Give the sliders fewer values, or draw a smaller or plainer figure.",
-        )
-    _page[key] = (len(places), size)
-
-    pictures: dict[tuple[Frame, str], w.HTML] = {}
-
-    def show(place: tuple[int, ...]) -> w.HTML:
-        content = (drawn[place], alts[place])
-        if content not in pictures:
-            pictures[content] = picture(*content)
-        return pictures[content]
+    contents = {place: (image, _alt(sliders, place, title, alt)) for place, image in drawn.items()}
 
     panel = StaticPanel()
     panel.title = title
+    panel.size = _enter(key, contents)
+    panel.expected = {place: image.sha256 for place, image in drawn.items()}
     controls = [selection(slider, index) for slider, index in zip(sliders, began, strict=True)]
     panel.links = []
-    panel.stack = _stack(show, controls, began, (), panel.links)
-    panel.expected = {place: image.sha256 for place, image in drawn.items()}
-    panel.size = size
+    pictures = {
+        content: picture(*content) for content in set(contents.values())
+    }  # equal frames share a widget
+    panel.stack = _stack(lambda place: pictures[contents[place]], controls, began, (), panel.links)
     panel.moves = [
         (control, "index", list(range(len(s.values)))) for control, s in zip(controls, sliders, strict=True)
     ]
     shown = [
-        _with_play(control, slider) if slider.name == play else control
+        with_play(control, 600) if slider.name == play else control
         for control, slider in zip(controls, sliders, strict=True)
     ]
     panel.children = lay_out(shown, [panel.stack], title, description)
     panel.add_class("iclbook-sliders")
     return panel
+
+
+def _require_frames(key: tuple, sliders: Sequence[Slider]) -> None:
+    """Refuse more frames than a page may hold."""
+    count = len(combinations(sliders))
+    before = sum(frames for name, (frames, _) in _page.items() if name != key)
+    if before + count > MAX_FRAMES:
+        raise UserError(
+            f"{count} slider frames{f' after {before} others' if before else ''} on one page, where {MAX_FRAMES} are allowed",
+            f"Give slider {max(sliders, key=lambda s: len(s.values)).name!r} fewer values.",
+        )
+
+
+def _enter(key: tuple, contents: dict[tuple[int, ...], tuple[Frame, str]]) -> int:
+    """Note that the page holds these frames with their words; their bytes as they stand in it, equal ones once.
+
+    Raises:
+        UserError: more bytes than a page may hold.
+    """
+    size = sum(len(picture_html(image, words)) for image, words in set(contents.values()))
+    total = size + sum(held for name, (_, held) in _page.items() if name != key)
+    if total > MAX_BYTES:
+        raise UserError(
+            f"slider frames of {total / 1e6:.1f} MB on one page, where {MAX_BYTES / 1e6:.0f} MB are allowed",
+            "Give the sliders fewer values, or draw a smaller or plainer figure.",
+        )
+    _page[key] = (len(contents), size)
+    return size
 
 
 def metadata(panel: StaticPanel, sliders: Sequence[Slider]) -> dict[str, Any]:
@@ -130,11 +134,6 @@ def metadata(panel: StaticPanel, sliders: Sequence[Slider]) -> dict[str, Any]:
         "frames": {",".join(map(str, place)): sha for place, sha in panel.expected.items()},
         "bytes": panel.size,
     }
-
-
-def reset_page() -> None:
-    """Forget what the page holds so far (for tests)."""
-    _page.clear()
 
 
 def _stack(
@@ -159,14 +158,6 @@ def _alt(
     return describe(
         sliders, [slider.labels[index] for slider, index in zip(sliders, place, strict=True)], title
     )
-
-
-def _with_play(control: w.SelectionSlider, slider: Slider) -> w.HBox:
-    play = w.Play(min=0, max=len(slider.values) - 1, value=control.index, interval=600, show_repeat=False)
-    w.jslink((play, "value"), (control, "index"))
-    row = w.HBox([play, control])
-    row.add_class("iclbook-play")
-    return row
 
 
 def _check_size(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider]) -> None:

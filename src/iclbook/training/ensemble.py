@@ -11,7 +11,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from ..random import INIT, generator
 from ..tasks import Batch
-from .groups import Group
+from .groups import Group, Observation
 from .optimisers import State, Tensors
 
 
@@ -35,10 +35,17 @@ class Ensemble:
         steps: of the whole training, which schedules refer to.
         streams: data seeds of all groups of the training, in the order of the batch's leading axis.
         device, dtype: of the parameters.
+        watched: held-out data by observation, filled here: groups that are observed alike share them.
     """
 
     def __init__(
-        self, group: Group, steps: int, streams: Sequence[int], device: torch.device, dtype: torch.dtype
+        self,
+        group: Group,
+        steps: int,
+        streams: Sequence[int],
+        device: torch.device,
+        dtype: torch.dtype,
+        watched: dict[Observation, Any] | None = None,
     ) -> None:
         self.group, self.steps, self.runs = group, steps, group.runs
         self.model = group.build()
@@ -48,7 +55,10 @@ class Ensemble:
         self.state: State = group.optimiser.init(self.params)
         self.rates = self._rates()
         self.loss_sum = torch.zeros(len(self.runs), device=device, dtype=dtype)
-        self.held_out = placed(group.observe.held_out(), device, dtype)
+        watched = {} if watched is None else watched
+        if group.observe not in watched:
+            watched[group.observe] = placed(group.observe.held_out(), device, dtype)
+        self.held_out = watched[group.observe]
         index = [streams.index(run.data_seed) for run in self.runs]
         # which stream each run reads; None when run r reads stream r, so that nothing is copied
         plain = index == list(range(len(streams)))

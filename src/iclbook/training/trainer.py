@@ -23,7 +23,7 @@ from .data import as_data
 from .description import plain
 from .devices import can_compile, compile_method, pick_device
 from .ensemble import Ensemble, placed
-from .groups import Group, Run
+from .groups import Group, Observation, Run
 from .history import History, log_and_linear_steps
 from .interrupts import interruptible
 from .old_numbers import OldNumbers
@@ -81,7 +81,8 @@ class Trainer:
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
         if never := {step for g in groups for step in g.keep_at} - set(self.record):
             raise UserError(f"parameters to keep at steps {sorted(never)}", "Keep them at recorded steps.")
-        self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype) for g in groups]
+        watched: dict[Observation, Any] = {}
+        self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype, watched) for g in groups]
         self._fixed = placed(tuple(self.data.fixed(self.streams)), self.device, dtype)
         self._keys = random.keys(self.streams, self.device)
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ....drawing import style
-from ..measures.chain import METRICS, PRINTED, Curves
+from ..measures.chain import Curves
 from ..measures.follow import Diagnostics
+from ..measures.table1 import METRICS, printed_table
 from ..runs.short import Race
 
 COLOUR = {"em": style.PALETTE[0], "sgd": style.PALETTE[3]}
@@ -29,7 +30,7 @@ def curves(em: Curves, sgd: Curves, floor: float) -> Figure:
             values = curve[METRICS[metric]]
             ax.fill_between(curve.steps, values.min(1), values.max(1), color=COLOUR[arm], alpha=0.18, lw=0)
             ax.plot(curve.steps, values.mean(1), color=COLOUR[arm], ls=DASH[arm], label=NAME[arm])
-            mean, sd = PRINTED[metric][arm]
+            mean, sd = printed_table()[f"{metric}_{arm}"]
             ax.errorbar(
                 curve.steps[-1] * 1.03, mean, sd, fmt="D", color=style.COLOURS["paper"], ms=4.5, capsize=2
             )
@@ -45,7 +46,7 @@ def table(found: Mapping[str, Mapping[str, float]]) -> Figure:
     fig, axes = style.figure(3, height=2.8)
     for ax, metric in zip(axes, METRICS, strict=True):
         for arm, shift in (("em", 0.16), ("sgd", -0.16)):
-            rows = [("printed", *PRINTED[metric][arm])]
+            rows = [("printed", *printed_table()[f"{metric}_{arm}"])]
             rows += [(label, t[f"{metric}_{arm}"], t[f"{metric}_{arm}_sd"]) for label, t in found.items()]
             for y, (label, mean, sd) in enumerate(rows):
                 colour = style.COLOURS["paper"] if label == "printed" else COLOUR[arm]

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ....claims import printed
 from ....drawing import style
 from ....models.causal_transformer import shown
 from ....store import Results
@@ -20,8 +21,6 @@ LOOKS = {
     "lstm": ("LSTM", style.PALETTE[3], "^"),
     "prefix_mlp": ("MLP on the prefix", style.PALETTE[1], "D"),
 }
-#: Printed errors on HMM tracking, in bits, for models of Paper I's size.
-PRINTED = {"transformer": 0.049, "ssm": 0.031, "lstm": 0.416}
 
 
 def _band(ax: Axes, x: np.ndarray, runs: np.ndarray, model: str, label: bool = True) -> None:
@@ -53,17 +52,14 @@ def errors_by_place(results: dict[str, Results], studies: dict[str, Study]) -> F
     places = np.arange(1, longer.length + 1)
     axes[0].plot(places, base["memoryless"], color=style.INK, lw=1, ls=(0, (1, 1.6)), label="no memory")
     axes[0].plot(places, base["uniform"], color=style.INK, lw=1, ls=(0, (4, 2)), label="uniform answer")
-    for model, value in PRINTED.items():
-        axes[0].plot(
-            longer.length + 0.9,
-            value,
-            "<",
-            ms=6,
-            color=LOOKS[model][1],
-            clip_on=False,
-            mec=style.INK,
-            mew=0.6,
-        )
+    says = printed("agarwal2025")  # errors in bits of models of Paper I's size
+    for model, name in (
+        ("transformer", "tunnel/transformer"),
+        ("ssm", "tunnel/ssm"),
+        ("lstm", "tunnel/lstm"),
+    ):
+        look = {"color": LOOKS[model][1], "mec": style.INK, "mew": 0.6, "ms": 6, "clip_on": False}
+        axes[0].plot(longer.length + 0.9, says[name], "<", **look)
     longest = dict(studies["tunnel_bijection"].groups[0].observe.probes)["long"]
     axes[1].plot(
         np.arange(1, longest.length + 1), prior_error(longest), color=style.INK, lw=1, ls=(0, (4, 2))

@@ -9,30 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy import stats
 
 from .... import random
 from ....statistics import bootstrap_error, interval, ratio_error, share_error, standard_error
 from ....store import Results
-from ....tasks.sticky_chain import LEAVING, StickyChain
+from ....tasks.sticky_chain import StickyChain
 from ....training import FullBatch
 from ....training.study import Study
 from ..runs.full_batch import INIT_SCALE, bayes_losses, data, runs_of
 from ..runs.studies import ARMS
 from ..theory.causal import predict
-
-#: Printed beside ours in figures: mean and standard deviation over 5 seeds.
-PRINTED = {
-    "loss": {"em": (1.970, 0.034), "sgd": (2.058, 0.007)},
-    "entropy": {"em": (1.998, 0.035), "sgd": (2.077, 0.001)},
-    "accuracy": {"em": (0.244, 0.016), "sgd": (0.200, 0.009)},
-}
-#: Printed steps of the schedule to SGD's final loss.
-PRINTED_STEPS = (430, 143)
-#: Printed means are over so many seeds.
-PRINTED_SEEDS = 5
-#: Recorded name of each printed metric.
-METRICS = {"loss": "nll", "entropy": "entropy", "accuracy": "accuracy"}
 
 
 @dataclass
@@ -105,67 +91,26 @@ def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-# -- Table 1 --------------------------------------------------------------------------------------------------------------
-
-
-def table(em: Curves, sgd: Curves, paper_seeds: Iterable[int]) -> dict[str, float]:
-    """Table 1's numbers over all seeds; the t-test on the document's five."""
-    steps = steps_to(em, sgd["nll"][-1])
-    five = tuple(s for s in paper_seeds if s in em.seeds)
-    found = {"steps": float(steps.mean()), "steps_sd": float(steps.std(ddof=1))}
-    found["speedup"], found["seeds"] = float(sgd.steps[-1] / steps.mean()), len(em.seeds)
-    found["speedup_se"] = ratio_error(np.full(len(steps), sgd.steps[-1]), steps)
-    found["p"] = float(stats.ttest_rel(em.only(five)["nll"][-1], sgd.only(five)["nll"][-1]).pvalue)
-    for metric, name in METRICS.items():
-        for arm, curve in (("em", em), ("sgd", sgd)):
-            found[f"{metric}_{arm}"] = float(curve[name][-1].mean())
-            found[f"{metric}_{arm}_sd"] = float(curve[name][-1].std(ddof=1))
-    return found
-
-
-def table_values(label: str, chain: StickyChain, found: dict[str, float]) -> dict[str, float]:
-    """Table 1's claims for one chain."""
-    names = [f"{m}_{a}" for m in METRICS for a in ("em", "sgd")] + ["steps"]
-    printed = {f"{m}_{a}": PRINTED[m][a][1] for m in METRICS for a in ("em", "sgd")} | {
-        "steps": PRINTED_STEPS[1]
-    }
-    values = {f"table1/{label}/{key}": found[key] for key in [*names, "speedup", "speedup_se", "p"]}
-    for key in names:
-        values[f"table1/{label}/{key}_width"] = welch(printed[key], found[f"{key}_sd"], int(found["seeds"]))
-    return values | {f"table1/{label}/minimum": chain.entropy_rate}
-
-
-def welch(printed: float, own: float, seeds: int) -> float:
-    """2.8 standard deviations of the difference of two means, from both spreads: theirs over 5 seeds, ours over ``seeds``."""
-    return 2.8 * math.sqrt(printed**2 / PRINTED_SEEDS + own**2 / seeds)
-
-
-def unit_values(found: dict[str, float]) -> dict[str, float]:
-    """Section 7.2's "bits", and the standard errors of SGD's entropy and loss by themselves (Table 1's widths hold the printed spread too)."""
-    root = math.sqrt(found["seeds"])
-    return {
-        "units/rate_bits": StickyChain("code").entropy_rate / math.log(2),
-        "units/sgd_bits": found["entropy_sgd"] / math.log(2),
-        "units/sgd_bits_se": found["entropy_sgd_sd"] / root / math.log(2),
-        "table1/code/loss_sgd_se": found["loss_sgd_sd"] / root,
-    }
-
-
 def curve_values(pairs: Mapping[str, tuple[Curves, Curves]], after: int) -> dict[str, float]:
     """Figures 6 to 8: share of seeds in which the EM-like schedule is ahead, the lesser of the chains."""
-    ahead: dict[str, list[np.ndarray]] = {"fig6-8/loss": [], "fig6-8/entropy": [], "fig6-8/accuracy": []}
+    loss, entropy, accuracy = [], [], []  # (seeds,) for each chain
     for em, sgd in pairs.values():
         late = em.steps >= after
-        ahead["fig6-8/loss"].append((em["nll"][late] < sgd["nll"][late]).all(0))
-        ahead["fig6-8/entropy"].append(em["entropy"][-1] < sgd["entropy"][-1])
-        ahead["fig6-8/accuracy"].append(em["accuracy"][-1] > sgd["accuracy"][-1])
-    found = {key: float(min(seeds.mean() for seeds in chains)) for key, chains in ahead.items()}
-    return found | {f"{key}_se": least_share_error(chains) for key, chains in ahead.items()}
+        loss.append((em["nll"][late] < sgd["nll"][late]).all(0))
+        entropy.append(em["entropy"][-1] < sgd["entropy"][-1])
+        accuracy.append(em["accuracy"][-1] > sgd["accuracy"][-1])
+    return {
+        "fig6-8/loss": float(min(seeds.mean() for seeds in loss)),
+        "fig6-8/loss_se": least_share_error(loss),
+        "fig6-8/entropy": float(min(seeds.mean() for seeds in entropy)),
+        "fig6-8/entropy_se": least_share_error(entropy),
+        "fig6-8/accuracy": float(min(seeds.mean() for seeds in accuracy)),
+        "fig6-8/accuracy_se": least_share_error(accuracy),
+    }
 
 
-def least_share_error(chains: Iterable[np.ndarray]) -> float:
+def least_share_error(chains: list[np.ndarray]) -> float:
     """Standard error of the least of several shares of runs; of equal ones the largest error."""
-    chains = list(chains)
     least = min(runs.mean() for runs in chains)
     return max(share_error(int(runs.sum()), len(runs)) for runs in chains if runs.mean() == least)
 
@@ -173,12 +118,10 @@ def least_share_error(chains: Iterable[np.ndarray]) -> float:
 def learned(em: Curves, sgd: Curves, chain: StickyChain, floor: float) -> dict[str, float]:
     """How much of what can be learned each has: ``(ln n - loss) / (ln n - floor)``, means over seeds; and how much SGD's final loss varies."""
     top = math.log(chain.n)
-    share = {
-        name: float((top - curve["nll"][-1].mean()) / (top - floor))
-        for name, curve in (("em", em), ("sgd", sgd))
-    }
-    return {f"chain/learned_{name}": s for name, s in share.items()} | {
-        "chain/spread_sgd": float(sgd["nll"][-1].std(ddof=1))
+    return {
+        "chain/learned_em": float((top - em["nll"][-1].mean()) / (top - floor)),
+        "chain/learned_sgd": float((top - sgd["nll"][-1].mean()) / (top - floor)),
+        "chain/spread_sgd": float(sgd["nll"][-1].std(ddof=1)),
     }
 
 
@@ -194,30 +137,19 @@ def kl_values(em: Curves, chain: StickyChain) -> dict[str, float]:
 
 def rate_values() -> dict[str, float]:
     """Entropy rate of every reading of the chain, in nats and bits."""
-    rates = {kind: StickyChain(kind).entropy_rate for kind in LEAVING}
-    nats = {f"rate/{kind}_nats": rate for kind, rate in rates.items()}
-    return nats | {f"rate/{kind}_bits": rate / math.log(2) for kind, rate in rates.items()}
-
-
-def filter_error(T: int = 6) -> float:
-    """The forward filter against the sum over all paths of a short sequence of three symbols."""
-    chain = StickyChain("code", T=T, n=3, d=2)
-    seq = chain.sequence(*random.drawn(chain, 0, 9, (), dtype=torch.float64))
-    x, means = seq.x.numpy(), seq.means.numpy()
-    emission = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 2)  # (T - 1, n)
-    filtered, worst = chain.bayes_predictive(seq), 0.0
-    for t in range(T - 1):
-        paths = (
-            np.array(np.meshgrid(*[range(3)] * (t + 2), indexing="ij")).reshape(t + 2, -1).T
-        )  # states y_0 .. y_{t+1}
-        weight = chain.stationary[paths[:, 0]]
-        for step in range(t + 1):
-            weight = (
-                weight * emission[step, paths[:, step]] * chain.transition[paths[:, step], paths[:, step + 1]]
-            )
-        joint = np.bincount(paths[:, -1], weight, 3)
-        worst = max(worst, float(np.abs(joint / joint.sum() - filtered[t]).max()))
-    return worst
+    code, nearer, farther, modulo = (
+        StickyChain(kind).entropy_rate for kind in ("code", "nearer", "farther", "modulo")
+    )
+    return {
+        "rate/code_nats": code,
+        "rate/nearer_nats": nearer,
+        "rate/farther_nats": farther,
+        "rate/modulo_nats": modulo,
+        "rate/code_bits": code / math.log(2),
+        "rate/nearer_bits": nearer / math.log(2),
+        "rate/farther_bits": farther / math.log(2),
+        "rate/modulo_bits": modulo / math.log(2),
+    }
 
 
 def floor_excess(chain: StickyChain, sequences: int) -> list[float]:
@@ -256,7 +188,6 @@ def floor_values(chain: StickyChain, sequences: int) -> dict[str, float]:
     """The Bayes floor's claims."""
     excess = floor_excess(chain, sequences)
     return {
-        "floor/brute": filter_error(),
         "floor/excess": float(np.mean(excess)),
         "floor/excess_se": float(standard_error(excess)),
     }
@@ -269,24 +200,28 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
     """The schedule against everything else at the same number of steps, paired by seed."""
     seeds = others["uniform0.1"].seeds
     em, sgd = em.only(seeds), sgd.only(seeds)
-    found: dict[str, object] = {"fair/seeds": len(seeds)}
-    end = em["nll"][-1]
-    for name in ("uniform0.1", "o10", "qk10", "adam0.001"):
-        difference = end - others[name]["nll"][-1]
-        found[f"fair/vs_{name}"] = float(difference.mean())
-        found[f"fair/interval_{name}"] = _ends(difference)
-    level = sgd["nll"][-1]
+    end, level = em["nll"][-1], sgd["nll"][-1]
+    behind = {name: end - others[name]["nll"][-1] for name in ("uniform0.1", "o10", "qk10", "adam0.001")}
     pace = {rate: steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)}
-    found["fair/flow_law"] = [float(p / (sgd.steps[-1] * 0.01)) for p in pace.values()]
     steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
-    found["fair/equal_rate"] = float(last / steps.mean())
-    found["fair/equal_rate_se"] = ratio_error(np.full(len(steps), last), steps)
     turns = others["alternating"]
     half = int(np.argmin(np.abs(turns.steps - turns.steps[-1] / 2)))
-    found["manual/below_sgd"] = _ends(turns["nll"][-1] - level)
-    found["manual/matched"] = _ends(turns["nll"][half] - level)
-    found["manual/difference"] = float((turns["nll"][-1] - end).mean())
-    return found
+    return {
+        "fair/seeds": len(seeds),
+        "fair/vs_uniform0.1": float(behind["uniform0.1"].mean()),
+        "fair/vs_o10": float(behind["o10"].mean()),
+        "fair/vs_qk10": float(behind["qk10"].mean()),
+        "fair/interval_uniform0.1": _ends(behind["uniform0.1"]),
+        "fair/interval_o10": _ends(behind["o10"]),
+        "fair/interval_qk10": _ends(behind["qk10"]),
+        "fair/interval_adam0.001": _ends(behind["adam0.001"]),
+        "fair/flow_law": [float(p / (sgd.steps[-1] * 0.01)) for p in pace.values()],
+        "fair/equal_rate": float(last / steps.mean()),
+        "fair/equal_rate_se": ratio_error(np.full(len(steps), last), steps),
+        "manual/below_sgd": _ends(turns["nll"][-1] - level),
+        "manual/matched": _ends(turns["nll"][half] - level),
+        "manual/difference": float((turns["nll"][-1] - end).mean()),
+    }
 
 
 def _ends(differences: np.ndarray) -> list[float]:
@@ -326,18 +261,20 @@ def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float]:
     """Size of the value gradient over those of routing in the first steps: medians over seeds and records, of the matrices' norms and of their entries
     (root mean square), since the matrices differ in size."""
     q, k, v, o = np.moveaxis(sgd["norms"][sgd.steps <= until], -1, 0)  # (records, seeds) each
-    found = {}
-    for name, ratio, entry in (
-        ("v_over_qk", v / np.maximum(q, k), math.sqrt(10 / 15)),
-        ("v_over_o", v / o, math.sqrt(8 / 20)),
-    ):
-        error = bootstrap_error(np.median, ratio.T)
-        found |= {f"sizes/{name}": float(np.median(ratio)), f"sizes/{name}_se": error}
-        found |= {
-            f"sizes/entry_{name}": float(np.median(ratio) * entry),
-            f"sizes/entry_{name}_se": error * entry,
-        }
-    return found
+    over_qk, over_o = v / np.maximum(q, k), v / o
+    middle_qk, middle_o = np.median(over_qk), np.median(over_o)  # in the precision that runs are stored in
+    error_qk, error_o = bootstrap_error(np.median, over_qk.T), bootstrap_error(np.median, over_o.T)
+    entry_qk, entry_o = math.sqrt(10 / 15), math.sqrt(8 / 20)
+    return {
+        "sizes/v_over_qk": float(middle_qk),
+        "sizes/v_over_qk_se": error_qk,
+        "sizes/entry_v_over_qk": float(middle_qk * entry_qk),
+        "sizes/entry_v_over_qk_se": error_qk * entry_qk,
+        "sizes/v_over_o": float(middle_o),
+        "sizes/v_over_o_se": error_o,
+        "sizes/entry_v_over_o": float(middle_o * entry_o),
+        "sizes/entry_v_over_o_se": error_o * entry_o,
+    }
 
 
 def chain_of(study: Study) -> StickyChain:

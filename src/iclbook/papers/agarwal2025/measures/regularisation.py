@@ -23,8 +23,6 @@ from ..theory.causal import predict
 #: Unstated: shares of attention weights dropped, and the uniform rate. Of 1, 0.5 and 0.3 the last is the first at which no run's loss ever rises above
 #: its start: at 1 a run with dropout overflows on some processors and not on others.
 DROPOUTS, RATE = (0.2, 0.5), 0.3
-#: Step at which the first-order picture is tried.
-EARLY = 20
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,7 @@ def groups(seeds: Sequence[int]) -> tuple[Group, ...]:
     )
 
 
-def trained(
-    chain: StickyChain, seeds: Sequence[int], steps: int, record: Sequence[int] = (EARLY,)
-) -> dict[str, History]:
+def trained(chain: StickyChain, seeds: Sequence[int], steps: int) -> dict[str, History]:
     """All groups on one short sequence for each seed; circuits are the weights.
 
     Raises:
@@ -97,7 +93,7 @@ def trained(
         groups(seeds),
         steps,
         1,
-        record,
+        (),
         "cpu",
         compile=False,
         label="regularisation: ",
@@ -131,7 +127,7 @@ def _norm_spread(model: SingleHead, x: Tensor) -> float:
     return float(sizes.std() / sizes.mean())
 
 
-def _gradients(model: SingleHead, x: Tensor, y: Tensor) -> tuple[float, dict[str, Tensor]]:
+def gradients(model: SingleHead, x: Tensor, y: Tensor) -> tuple[float, dict[str, Tensor]]:
     """Loss and its gradients by name."""
     loss = cross_entropy(model(x), y)
     named = dict(model.named_parameters())
@@ -149,31 +145,16 @@ def _directions_moved(start: SingleHead, x: Tensor, y: Tensor) -> Tensor:
     """Change of the values' directions ``(T, d_v)`` in one small step from the start, float64."""
     model = deepcopy(start).double()
     after = deepcopy(model)
-    after.load_state_dict(_moved(model, _gradients(model, x, y)[1], 1e-4))
+    after.load_state_dict(_moved(model, gradients(model, x, y)[1], 1e-4))
     with torch.no_grad():
         return normalize(after.values(x), dim=-1) - normalize(model.values(x), dim=-1)
-
-
-def first_order_error(model: SingleHead, x: Tensor, y: Tensor, rates: np.ndarray) -> np.ndarray:
-    """``|L(w - rate dL) - L + rate |dL|^2| / (rate |dL|^2)`` at each rate, float64."""
-    model, x = deepcopy(model).double(), x.double()
-    loss, grads = _gradients(model, x, y)
-    predicted = sum(float((g**2).sum()) for g in grads.values())
-    errors = []
-    for rate in rates:
-        with torch.no_grad():
-            logits = torch.func.functional_call(model, _moved(model, grads, float(rate)), (x,))
-        change = float(cross_entropy(logits, y)) - loss
-        errors.append(abs(change + rate * predicted) / (rate * predicted))
-    return np.array(errors)
 
 
 def measure(seeds: Sequence[int], T: int = 200, steps: int = 300) -> dict[str, object]:
     """Section 8.2's claims, over seeds."""
     chain = StickyChain("code", T=T)
     found = trained(chain, seeds, steps)
-    norms, cosines, even, spread, slopes = [], [], [], [], []
-    rates = np.geomspace(1e-3, 1e-1, 5)
+    norms, cosines, even, spread = [], [], [], []
     for run, seed in enumerate(seeds):
         seq = data(chain, seed).train
         plain, normed = at(found["plain"], run), at(found["normed"], run, value_norm=True)
@@ -185,23 +166,18 @@ def measure(seeds: Sequence[int], T: int = 200, steps: int = 300) -> dict[str, o
         cosines.append(torch.nn.functional.cosine_similarity(*moved, dim=-1))
         even.append([_usage_evenness(model, seq.x) > _usage_evenness(plain, seq.x) for model in dropped])
         spread.append([_spread(model, seq.x) > _spread(plain, seq.x) for model in dropped])
-        early = first_order_error(at(found["plain"], run, min(EARLY, steps)), seq.x, seq.y, rates)
-        slopes.append(np.polyfit(np.log(rates), np.log(early), 1)[0])
     return {
         "reg/seeds": len(seeds),
         "reg/norm_spread": float(np.median(norms)),
         "reg/direction": float(torch.cat(cosines).median()),
         "reg/direction_se": bootstrap_error(np.median, torch.stack(cosines).numpy()),
-        "reg/rate_exponent": float(np.median(slopes)),
-        **_shares("reg/dropout_even", even),
-        **_shares("reg/dropout_spread", spread),
+        "reg/dropout_even": np.mean(even, 0).tolist(),
+        "reg/dropout_even_se": _errors(even),
+        "reg/dropout_spread": np.mean(spread, 0).tolist(),
+        "reg/dropout_spread_se": _errors(spread),
     }
 
 
-def _shares(key: str, happens: list[list[bool]]) -> dict[str, list[float]]:
-    """Share of seeds at each dropout rate and, as ``_error``, its standard error; ``happens`` has one list of rates for each seed."""
-    seeds = len(happens)
-    return {
-        key: np.mean(happens, 0).tolist(),
-        f"{key}_se": [share_error(int(hits), seeds) for hits in np.sum(happens, 0)],
-    }
+def _errors(happens: list[list[bool]]) -> list[float]:
+    """Standard error of the share of seeds at each dropout rate; ``happens`` has one list of rates for each seed."""
+    return [share_error(int(hits), len(happens)) for hits in np.sum(happens, 0)]

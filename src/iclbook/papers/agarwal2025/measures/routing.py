@@ -200,41 +200,34 @@ def cosines(draws: int = DRAWS) -> dict[str, dict[str, np.ndarray]]:
 
 
 def conjecture_9_2_records(draws: int = DRAWS) -> Values:
-    """Distances of the printed form and of the form without ``w_ij`` from the gradient; the exact identities."""
-    every = {m: [drawn_gradients(seed, m) for seed in range(draws)] for m in MECHANISMS}
-    found: Values = {}
-    for m in ("softmax", "ssm"):
-        for form in ("printed", "advantage"):
-            found[f"conj92/{m}/{form}"] = max(off_multiple(g[form], g["exact"]) for g in every[m])
-    found["q92/chain"] = max(relative(g["chain"], g["exact"]) for m in MECHANISMS for g in every[m])
-    found["q92/scores"] = max(relative(g["scores"], g["exact"]) for g in every["softmax"])
-    found["q92/baseline"] = max(relative(g["baseline"], g["exact"] - g["advantage"]) for g in every["ssm"])
-    found["q92/normalised"] = max(relative(g["advantage"], g["exact"]) for g in every["normalised"])
-    for form in ("printed", "advantage"):
-        middle = [
-            float(np.median([cosine(g[form], g["exact"]) for g in every[m]])) for m in ("softmax", "ssm")
-        ]
-        found[f"q92/{form}_cosine"] = middle if form == "printed" else middle[1]
-    found["routing/draws"] = draws
-    return found
+    """Distance of the printed form from the gradient, largest over the draws, and median cosines of it and of the form without ``w_ij``."""
+    softmax, ssm = ([drawn_gradients(seed, m) for seed in range(draws)] for m in ("softmax", "ssm"))
+
+    def middle(forms: list[dict[str, Tensor]], name: str) -> float:
+        return float(np.median([cosine(g[name], g["exact"]) for g in forms]))
+
+    return {
+        "conj92/softmax/printed": max(off_multiple(g["printed"], g["exact"]) for g in softmax),
+        "conj92/ssm/printed": max(off_multiple(g["printed"], g["exact"]) for g in ssm),
+        "q92/printed_cosine": [middle(softmax, "printed"), middle(ssm, "printed")],
+        "q92/advantage_cosine": middle(ssm, "advantage"),
+        "routing/draws": draws,
+    }
 
 
 def conjecture_9_3_records(draws: int = DRAWS) -> Values:
-    """Distances of the printed form from the gradient of the value projection."""
-    cases: dict[str, tuple[str, bool]] = {
-        "conj93/softmax/own": ("softmax", False),
-        "conj93/ssm/own": ("ssm", False),
-        "conj93/ssm/shared": ("ssm", True),
+    """Distances of the printed form from the gradient of the value projection, largest over the draws."""
+    seeds = range(draws)
+    softmax, own, shared = (
+        [gradients_of_values(draw(seed), mechanism, of_values) for seed in seeds]
+        for mechanism, of_values in (("softmax", False), ("ssm", False), ("ssm", True))
+    )
+    return {
+        "conj93/softmax/own": max(off_multiple(g["printed"], g["exact"]) for g in softmax),
+        "conj93/ssm/own": max(off_multiple(g["printed"], g["exact"]) for g in own),
+        "conj93/ssm/shared": max(off_multiple(g["printed"], g["exact"]) for g in shared),
+        "conj93/ssm/shared_cosine": float(np.median([cosine(g["printed"], g["exact"]) for g in shared])),
     }
-    found: Values = {}
-    for key, (mechanism, shared) in cases.items():
-        pairs = [gradients_of_values(draw(seed), mechanism, shared) for seed in range(draws)]
-        found[key] = max(off_multiple(g["printed"], g["exact"]) for g in pairs)
-        if shared:
-            found["conj93/ssm/shared_cosine"] = float(
-                np.median([cosine(g["printed"], g["exact"]) for g in pairs])
-            )
-    return found
 
 
 # -- definition 9.1 ---------------------------------------------------------------------------------------------------
@@ -265,40 +258,34 @@ def _last_pair(mechanism: str, d: Draw) -> tuple[Callable[[Tensor], Tensor], int
     return weight, j
 
 
-#: What is recorded of each mechanism by :func:`definition_records`.
-RECORDED = {
-    "attention": ("outside", "row_error", "content", "interaction"),
-    "ssm": ("outside", "row_error", "content", "others", "interaction"),
-    "ssm_one": ("interaction",),
-    "lstm": ("outside", "row_error", "others", "interaction"),
-}
-
-
 def definition_records(draws: int = 60) -> Values:
-    """Ranges, row sums and dependence on content of the weights of attention, SSM (also with one state) and LSTM.
+    """Ranges, row sums and dependence on content of the weights of attention, SSM (also with one state) and LSTM, see :func:`over_draws`."""
+    return {
+        "routing/attention/outside": over_draws("softmax", "outside", draws).mean().item(),
+        "routing/attention/row_error": over_draws("softmax", "row_error", draws).max().item(),
+        "routing/attention/content": over_draws("softmax", "content", draws).min().item(),
+        "routing/ssm/outside": over_draws("ssm", "outside", draws).mean().item(),
+        "routing/ssm/row_error": over_draws("ssm", "row_error", draws).median().item(),
+        "routing/ssm/content": over_draws("ssm", "content", draws).min().item(),
+        "routing/ssm/others": over_draws("ssm", "others", draws).max().item(),
+        "routing/ssm_one/interaction": over_draws("ssm", "interaction", draws, n_states=1).max().item(),
+        "routing/lstm/others": over_draws("lstm", "others", draws).max().item(),
+    }
 
-    ``outside``: share of weights outside [0, 1]. ``row_error``: distance of a row's sum from 1, the largest for attention, else the median.
-    ``content``: how w_ij moves with x_i and x_j (the smaller of the two, smallest over draws), ``others``: with what stands before j (largest).
-    ``interaction``: mixed second derivative of log w_ij by x_i and x_j, median over draws (for one state the largest).
+
+def over_draws(mechanism: str, kind: str, draws: int, n_states: int | None = None) -> Tensor:
+    """One measure of a mechanism's weights on each draw, ``(draws,)``, or of every row, ``(rows,)``.
+
+    Args:
+        kind: ``outside``, share of weights outside [0, 1]; ``row_error``, distance of each row's sum from 1; ``content``, how w_ij moves with x_i and x_j (the
+            smaller of the two); ``others``, with what stands before j; ``interaction``, mixed second derivative of log w_ij by x_i and x_j.
+        n_states: of the SSM; drawn if not given.
     """
-    found: Values = {}
-    for name, recorded in RECORDED.items():
-        mechanism = {"attention": "softmax", "ssm_one": "ssm"}.get(name, name)
-        every = [draw(seed, 1 if name == "ssm_one" else None) for seed in range(draws)]
-        each = {kind: [_kinds(mechanism, d, kind) for d in every] for kind in recorded}
-        for kind, values in each.items():
-            by_draw = torch.stack(values) if values[0].dim() == 0 else torch.cat(values)
-            largest = (kind, name) in {
-                ("row_error", "attention"),
-                ("interaction", "ssm_one"),
-            } or kind == "others"
-            reduce = by_draw.max if largest else by_draw.min if kind == "content" else by_draw.median
-            found[f"routing/{name}/{kind}"] = (by_draw.mean() if kind == "outside" else reduce()).item()
-    return found
+    return torch.cat([_kinds(mechanism, draw(seed, n_states), kind).reshape(-1) for seed in range(draws)])
 
 
 def _kinds(mechanism: str, d: Draw, kind: str) -> Tensor:
-    """One of the measures of :func:`definition_records` on one draw."""
+    """One of the measures of :func:`over_draws` on one draw."""
     weight, j = _last_pair(mechanism, d)
     if kind in ("outside", "row_error"):
         w = weights(mechanism, d.theta[mechanism], d.x)

@@ -93,9 +93,10 @@ def at_rates(seeds: Sequence[int], scale: float, rates: Sequence[float]) -> list
 def _trained(x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int) -> Ensemble:
     weights, loss, positions = [w], [], []
     for step in range(steps + 1):
-        per_position, d = every_gradient(x, y, w)
+        f = forward(x, w)
+        per_position, d = every_gradient(x, y, w, known=f)
         loss.append(per_position.sum(-1).numpy())
-        positions.append(effective_positions(forward(x, w).alpha).numpy())
+        positions.append(effective_positions(f.alpha).numpy())
         if step < steps:
             w = descend(w, d, rate)
             weights.append(w)
@@ -181,14 +182,27 @@ def grid_values(found: dict[str, np.ndarray], seeds: int) -> dict[str, object]:
 
 
 def loss_values(run: Ensemble, slow: Ensemble) -> dict[str, float]:
-    """Figure 4 at the chosen rate, and at a small one from the same starts."""
-    found = gains(run)
-    return found | {f"{key}_slow": value for key, value in gains(slow).items()}
+    """Figure 4 at the chosen rate, and at a small one from the same starts: share of runs whose loss decays smoothly, and medians of :func:`gains`."""
+    (gain, window), (slow_gain, _) = gains(run), gains(slow)
+    return {
+        **_share(smooth(run), "fig4/smooth", "fig4/smooth_se"),
+        **_middle(gain, "fig4/gain", "fig4/gain_se"),
+        "fig4/window": float(np.median(window)) if len(window) else float("nan"),
+        **_share(smooth(slow), "fig4/smooth_slow", "fig4/smooth_se_slow"),
+        **_middle(slow_gain, "fig4/gain_slow", "fig4/gain_se_slow"),
+    }
 
 
-def gains(run: Ensemble) -> dict[str, float]:
-    """Figure 4: share of runs whose loss decays smoothly; in those that sharpen, share of the fall that comes while specialisation goes from a tenth to nine
-    tenths of its way, and the share of the steps which that takes (medians)."""
+def _middle(values: np.ndarray, key: str, error: str) -> dict[str, float]:
+    """Median over runs and its standard error; not a number where no run counts."""
+    if not len(values):
+        return {key: float("nan"), error: float("nan")}
+    return {key: float(np.median(values)), error: bootstrap_error(np.median, values)}
+
+
+def gains(run: Ensemble) -> tuple[np.ndarray, np.ndarray]:
+    """In the runs that sharpen: share of the fall that comes while specialisation goes from a tenth to nine tenths of its way, and the share of the steps
+    which that takes, ``(runs,)`` each."""
     gain, window = [], []
     for r in np.flatnonzero(sharpened(run)):
         way = (run.positions[0, r] - run.positions[:, r]) / (run.positions[0, r] - run.positions[-1, r])
@@ -196,14 +210,7 @@ def gains(run: Ensemble) -> dict[str, float]:
         fall = run.loss[0, r] - run.loss[-1, r]
         gain.append((run.loss[first, r] - run.loss[last, r]) / fall)
         window.append((last - first) / (len(run.loss) - 1))
-    calm = smooth(run)
-    return {
-        "fig4/smooth": float(calm.mean()),
-        "fig4/smooth_se": share_error(int(calm.sum()), len(calm)),
-        "fig4/gain": float(np.median(gain)) if gain else float("nan"),
-        "fig4/gain_se": bootstrap_error(np.median, np.array(gain)) if gain else float("nan"),
-        "fig4/window": float(np.median(window)) if window else float("nan"),
-    }
+    return np.array(gain), np.array(window)
 
 
 def value_paths(run: Ensemble, r: int) -> np.ndarray:
@@ -299,26 +306,20 @@ def one_step(run: Ensemble, r: int, step: int, rate: float) -> OneStep:
     )
 
 
-def one_step_values(run: Ensemble, r: int, step: int, rate: float) -> dict[str, float]:
-    """Figure 1's claims: shares over all runs, each at its own steepest step; the geometry of the drawn run exactly."""
-    drawn = one_step(run, r, step, rate)
+def one_step_values(run: Ensemble, rate: float) -> dict[str, float]:
+    """Figure 1's claims: shares over all runs, each at its own steepest step."""
     every = [one_step(run, k, steepest(run, k), rate) for k in range(run.loss.shape[1])]
-    expected = drawn.alpha * drawn.dv
-    happens = {
-        "fig1/loss_own": [s.dloss[0] < 0 for s in every],
-        "fig1/reinforced_own": [s.dadvantage[0] > 0 for s in every],
-        "fig1/loss_all": [s.dloss[1] < 0 for s in every],
-        "fig1/reinforced_all": [s.dadvantage[1] > 0 for s in every],
+    return {
+        **_share([s.dloss[0] < 0 for s in every], "fig1/loss_own", "fig1/loss_own_se"),
+        **_share([s.dadvantage[0] > 0 for s in every], "fig1/reinforced_own", "fig1/reinforced_own_se"),
+        **_share([s.dloss[1] < 0 for s in every], "fig1/loss_all", "fig1/loss_all_se"),
+        **_share([s.dadvantage[1] > 0 for s in every], "fig1/reinforced_all", "fig1/reinforced_all_se"),
     }
-    shares = {key: float(np.mean(runs)) for key, runs in happens.items()}
-    errors = {f"{key}_se": share_error(sum(runs), len(runs)) for key, runs in happens.items()}
-    geometry = {
-        "fig1/context": float(np.abs(drawn.dg - expected).max() / np.abs(expected).max()),
-        "fig1/direction": float(
-            -drawn.dv @ drawn.u_bar / np.linalg.norm(drawn.dv) / np.linalg.norm(drawn.u_bar)
-        ),
-    }
-    return geometry | shares | errors
+
+
+def _share(happens: Sequence[bool], key: str, error: str) -> dict[str, float]:
+    """Share of the runs in which something happens, and its standard error."""
+    return {key: float(np.mean(happens)), error: share_error(int(sum(happens)), len(happens))}
 
 
 def steepest(run: Ensemble, r: int) -> int:

@@ -51,41 +51,54 @@ def hmm_baselines(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
 def lstm_baseline_records(n: int = SCORED) -> Values:
     """The answers of :func:`hmm_baselines` at the sizes of Paper I's published code: 5 states, 5 symbols, the first 15 and all 20 observations."""
     answers = hmm_answers(HmmFiltering(5, 5, 20), n)
-    found: Values = {}
-    for name, part in answers.items():
-        places = torch.from_numpy(part).mean(-1).numpy()
-        found[f"lstm_baseline/{name}"] = [float(places[:15].mean()), float(places.mean())]
     uniform = answers["uniform"]
-    return found | {
-        "lstm_baseline/uniform_se": [float(standard_error(part.mean(0))) for part in (uniform[:15], uniform)]
+
+    def means(name: str) -> list[float]:
+        places = torch.from_numpy(answers[name]).mean(-1).numpy()
+        return [float(places[:15].mean()), float(places.mean())]
+
+    return {
+        "lstm_baseline/uniform": means("uniform"),
+        "lstm_baseline/uniform_se": [float(standard_error(part.mean(0))) for part in (uniform[:15], uniform)],
+        "lstm_baseline/memoryless": means("memoryless"),
     }
 
 
 def tunnel_records(hmm: Results, bijection: Results, studies: dict[str, Study]) -> Values:
     """Errors, ratios and geometry of the last step, as the ledger names them."""
-    baselines = hmm_baselines(studies["tunnel_hmm"].data, 4000)
-    found: Values = {f"tunnel/hmm/{name}": float(part.mean()) for name, part in baselines.items()}
-    for label, results in (("hmm", hmm), ("bijection", bijection)):
-        for model in MODELS:
-            found[f"tunnel/{label}/{model}"] = float(error(results, model).mean())
-            if f"{model}/mae_long" in results.arrays:
-                found[f"tunnel/{label}_long/{model}"] = float(error(results, model, "long").mean())
-    for a, b in (("lstm", "transformer"), ("lstm", "ssm")):
-        found[f"tunnel/hmm/{a}_over_{b}"] = found[f"tunnel/hmm/{a}"] / found[f"tunnel/hmm/{b}"]
-    found["tunnel/hmm/p_lstm"] = float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue)
-    found["tunnel/bijection/prior"] = float(prior_error(studies["tunnel_bijection"].data).mean())
-    for a in ("prior", "prefix_mlp"):
-        over = found[f"tunnel/bijection/{a}"] / found["tunnel/bijection/transformer"]
-        found[f"tunnel/bijection/{a}_over_transformer"] = over
-    found["tunnel/seeds"] = int(hmm["transformer/loss"].shape[1])
-    found["tunnel/parameters"] = parameter_counts(studies["tunnel_hmm"])
-    found["tunnel/minutes"] = sum(r.provenance["seconds"] for r in (hmm, bijection)) / 60
-    return (
-        found
-        | tunnel_errors(hmm, bijection, studies)
-        | key_records(bijection)
-        | manifold_records(hmm, bijection)
-    )
+    answers = {k: float(part.mean()) for k, part in hmm_baselines(studies["tunnel_hmm"].data, 4000).items()}
+    filtering = {model: float(error(hmm, model).mean()) for model in MODELS}
+    eliminating = {model: float(error(bijection, model).mean()) for model in MODELS}
+    prior = float(prior_error(studies["tunnel_bijection"].data).mean())
+    return {
+        "tunnel/hmm/uniform": answers["uniform"],
+        "tunnel/hmm/constant": answers["constant"],
+        "tunnel/hmm/memoryless": answers["memoryless"],
+        "tunnel/hmm/transformer": filtering["transformer"],
+        "tunnel/hmm/ssm": filtering["ssm"],
+        "tunnel/hmm/lstm": filtering["lstm"],
+        "tunnel/hmm/prefix_mlp": filtering["prefix_mlp"],
+        "tunnel/hmm_long/transformer": float(error(hmm, "transformer", "long").mean()),
+        "tunnel/hmm_long/ssm": float(error(hmm, "ssm", "long").mean()),
+        "tunnel/hmm_long/lstm": float(error(hmm, "lstm", "long").mean()),
+        "tunnel/hmm/lstm_over_transformer": filtering["lstm"] / filtering["transformer"],
+        "tunnel/hmm/lstm_over_ssm": filtering["lstm"] / filtering["ssm"],
+        "tunnel/hmm/p_lstm": float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue),
+        "tunnel/bijection/prior": prior,
+        "tunnel/bijection/transformer": eliminating["transformer"],
+        "tunnel/bijection/ssm": eliminating["ssm"],
+        "tunnel/bijection/lstm": eliminating["lstm"],
+        "tunnel/bijection/prefix_mlp": eliminating["prefix_mlp"],
+        "tunnel/bijection/prior_over_transformer": prior / eliminating["transformer"],
+        "tunnel/bijection/prefix_mlp_over_transformer": eliminating["prefix_mlp"]
+        / eliminating["transformer"],
+        "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
+        "tunnel/parameters": parameter_counts(studies["tunnel_hmm"]),
+        "tunnel/minutes": sum(r.provenance["seconds"] for r in (hmm, bijection)) / 60,
+        **tunnel_errors(hmm, bijection, studies),
+        **key_records(bijection),
+        **manifold_records(hmm, bijection),
+    }
 
 
 def tunnel_errors(hmm: Results, bijection: Results, studies: dict[str, Study]) -> Values:
@@ -142,13 +155,17 @@ def transformer_width(results: Results) -> int:
 
 def manifold_records(hmm: Results, bijection: Results) -> Values:
     """Share of the first component and its correlation with the posterior's entropy, mean over seeds, on both tasks."""
-    found: Values = {}
-    for part in ("value", "output"):
-        for name in ("pc1", "r"):
-            seeds = [r[f"transformer/{name}_{part}"][-1] for r in (hmm, bijection)]
-            found[f"tunnel/{part}/{name}"] = [float(runs.mean()) for runs in seeds]
-            found[f"tunnel/{part}/{name}_se"] = [float(standard_error(runs)) for runs in seeds]
-    return found
+
+    def last(name: str, mean: str, error: str) -> Values:
+        seeds = [r[f"transformer/{name}"][-1] for r in (hmm, bijection)]
+        return {mean: [float(s.mean()) for s in seeds], error: [float(standard_error(s)) for s in seeds]}
+
+    return {
+        **last("pc1_value", "tunnel/value/pc1", "tunnel/value/pc1_se"),
+        **last("r_value", "tunnel/value/r", "tunnel/value/r_se"),
+        **last("pc1_output", "tunnel/output/pc1", "tunnel/output/pc1_se"),
+        **last("r_output", "tunnel/output/r", "tunnel/output/r_se"),
+    }
 
 
 def parameter_counts(study: Study) -> list[int]:

@@ -129,14 +129,15 @@ def value_projection_gradient(u: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
 
 
 def every_gradient(
-    x: Tensor, y: Tensor, w: Weights, mask: Tensor | None = None
+    x: Tensor, y: Tensor, w: Weights, mask: Tensor | None = None, known: Forward | None = None
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Per-position losses ``(..., T)`` and every gradient of their SUM (equation 9), by the closed forms alone.
 
     Keys of the gradients: ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and ``W_O, b``, which the document leaves out. ``alpha`` is the
-    derivative with the weights ``alpha_ij`` taken as free; where the mask hides a key it means nothing.
+    derivative with the weights ``alpha_ij`` taken as free; where the mask hides a key it means nothing. ``known``: :func:`forward` of these, where a
+    caller has it already.
     """
-    f = forward(x, w, mask)
+    f = forward(x, w, mask) if known is None else known
     dl = logit_gradient(f.p, y)
     u = dl @ w.W_O
     b = compatibility(u, f.v)

@@ -12,6 +12,7 @@ from .closed_forms import (
     theorem_one,
 )
 from .frames import pair_frames, stage_frames
+from .in_page import prompt, reduced_flow
 from .runs import (
     activation_dynamics,
     census,
@@ -43,6 +44,8 @@ __all__ = [
     "pair",
     "pair_frames",
     "preconditioners",
+    "prompt",
+    "reduced_flow",
     "single_head",
     "stage_frames",
     "stage_times",

@@ -128,7 +128,6 @@ def stage_records(times: Times) -> Records:
         "stage/zero_first_se": share_error(int(zero_first.sum()), len(found)),
         "stage/homogeneous_share": float(np.mean(homogeneous)),
         "stage/homogeneous_share_se": share_error(int(homogeneous.sum()), len(found)),
-        "stage/both_found": int(found.sum()),
         "stage/zero_over_sign": float(np.median(ratio)),
         "stage/zero_over_sign_se": median_error(ratio),
         "stage/zero_after_equal": float(after.sum() / len(after)),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ....claims import printed
 from ....models import attend
 from ....statistics import standard_error
 from ....store import Results
@@ -18,9 +19,6 @@ from .circuits import Heads
 from .sampling import mean_error, over_blocks, run_sd
 
 Records = dict[str, Any]
-#: The published code's own output at L = 10, 40, 100, by number of heads.
-PRINTED = {1: (0.847, 0.406, 0.281), 2: (0.579, 0.241, 0.168)}
-PRINTED_LENGTHS = (10, 40, 100)
 
 
 @dataclass(frozen=True)
@@ -104,13 +102,15 @@ def length_records(curves: Curves, L: int) -> Records:
 
 def code_values(curves: Curves, results: Results) -> Records:
     """Our errors over those that the published code prints; the error is that of ours."""
-    at = [curves.at(n) for n in PRINTED_LENGTHS]
-    one, two = (read_curve(results, f"code_h{h}") for h in PRINTED)
+    says = printed("he2025")
+    at = [curves.at(n) for n in says["code/lengths"]]
+    one, two = read_curve(results, "code_h1"), read_curve(results, "code_h2")
+    single, pair = np.array(says["code/one_head"]), np.array(says["code/two_heads"])
     return {
-        "codevalues/h1_ratio": (one.mean[at] / np.array(PRINTED[1])).tolist(),
-        "codevalues/h1_ratio_se": (one.error[at] / np.array(PRINTED[1])).tolist(),
-        "codevalues/h2_ratio": (two.mean[at] / np.array(PRINTED[2])).tolist(),
-        "codevalues/h2_ratio_se": (two.error[at] / np.array(PRINTED[2])).tolist(),
+        "codevalues/h1_ratio": (one.mean[at] / single).tolist(),
+        "codevalues/h1_ratio_se": (one.error[at] / single).tolist(),
+        "codevalues/h2_ratio": (two.mean[at] / pair).tolist(),
+        "codevalues/h2_ratio_se": (two.error[at] / pair).tolist(),
     }
 
 

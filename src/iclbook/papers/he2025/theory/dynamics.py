@@ -5,7 +5,7 @@ All in float64. Arrays carry the runs on their first axis: omega and mu are (R, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +61,6 @@ def simulate(
     d: int,
     L: int,
     noise_var: float,
-    progress: Callable[[int], None] | None = None,
 ) -> Trajectory:
     """Plain gradient descent on the approximate loss, all runs in step ("Training Dynamics, Emerged Patterns").
 
@@ -70,7 +69,6 @@ def simulate(
         lr: learning rate eta, a number or one per run (R,).
         steps: number of updates.
         record_steps: steps at which to record, 0 = the starting point; `log_steps` by default.
-        progress: called with the number of steps done at every recorded step.
     """
     omega, mu = heads(omega0, mu0)
     if omega.ndim != 2:
@@ -88,23 +86,26 @@ def simulate(
     with np.errstate(all="ignore"):  # diverging runs overflow to inf and NaN, which `diverged` reports
         for i, step in enumerate(wanted):
             for _ in range(done, step):
-                np.multiply(d * omega[:, None], omega, out=kernel)
-                np.exp(kernel, out=kernel)
-                kernel *= mu
-                rest = 1.0 - (mu * omega).sum(axis=0)
-                step_mu = rest * omega - c * kernel.sum(axis=1)
-                kernel *= omega
-                step_omega = mu * (rest - (c * d) * kernel.sum(axis=1))
-                mu += rate * step_mu
-                omega += rate * step_omega
+                _descend(omega, mu, rate, d, c, kernel)
             done = int(step)
             kept_omega[i], kept_mu[i] = omega.T, mu.T
-            if progress is not None:
-                progress(done)
         loss = approx_loss(kept_omega, kept_mu, d, L, noise_var)
     bad = ~np.isfinite(loss)
     kept_omega[bad], kept_mu[bad], loss[bad] = np.nan, np.nan, np.nan
     return Trajectory(wanted, kept_omega, kept_mu, loss)
+
+
+def _descend(omega: Array, mu: Array, rate: Array, d: int, c: float, kernel: Array) -> None:
+    """One step on omega and mu ``(H, R)`` in place, ``rate (R,)`` twice the learning rate; ``kernel (H, H, R)`` is overwritten."""
+    np.multiply(d * omega[:, None], omega, out=kernel)
+    np.exp(kernel, out=kernel)
+    kernel *= mu
+    rest = 1.0 - (mu * omega).sum(axis=0)
+    step_mu = rest * omega - c * kernel.sum(axis=1)
+    kernel *= omega
+    step_omega = mu * (rest - (c * d) * kernel.sum(axis=1))
+    mu += rate * step_mu
+    omega += rate * step_omega
 
 
 def flow(omega0: ArrayLike, mu0: ArrayLike, times: ArrayLike, d: int, L: int, noise_var: float) -> Trajectory:

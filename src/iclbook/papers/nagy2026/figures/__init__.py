@@ -6,20 +6,6 @@ from .frames import gains_frame, layers_frame, spectrum_frame, temperature_frame
 from .one_layer import alignment_gains, diversity, dynamics, masks
 
 __all__ = [
-    "ablation",
-    "ablation_changes",
-    "alignment_gains",
-    "depth_course",
-    "depth_grid",
-    "diversity",
-    "dynamics",
-    "figure_1",
-    "gains_frame",
-    "guided",
-    "guided_layers",
-    "layers_frame",
-    "masks",
-    "reweighting",
-    "spectrum_frame",
-    "temperature_frame",
-]
+    "ablation", "ablation_changes", "alignment_gains", "depth_course", "depth_grid", "diversity", "dynamics", "figure_1", "gains_frame",
+    "guided", "guided_layers", "layers_frame", "masks", "reweighting", "spectrum_frame", "temperature_frame",
+]  # fmt: skip

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ....drawing import style
+from ..runs.studies import SPECTRUM
 from ..theory import probe, reweighting
 from ..theory.heads import best_residual, visible
 
@@ -18,31 +19,17 @@ def spectrum_frame(condition: float, step: float, d: int = 5, layers: int = 10) 
     eta = step * probe.balanced_step(eigenvalues)
     factors = probe.factors(eigenvalues, eta)
     fig, (left, right) = style.figure(2, height=HEIGHT)
-    left.bar(
-        range(d),
-        np.minimum(factors, 2.0),
-        color=[style.PALETTE[3] if f > 1 else style.PALETTE[0] for f in factors],
-    )
+    left.bar(range(d), np.minimum(factors, 2.0), color=[style.PALETTE[3 if f > 1 else 0] for f in factors])
     left.axhline(1, color=style.INK, lw=0.9)
     for i in np.flatnonzero(factors > 2):
         left.annotate(f"{factors[i]:.1f} ↑", (i, 1.98), ha="center", va="top", fontsize=8, color="white")
     left.set_xticks(range(d), [f"{v:.3g}" for v in eigenvalues])
-    left.set(
-        xlabel="eigenvalue λ",
-        ylabel=r"$(1-\eta\lambda)^2$, diverges above 1",
-        ylim=(0, 2),
-        title=f"η = {step:.3g} η*",
-    )
+    left.set(xlabel="eigenvalue λ", ylim=(0, 2), title=f"η = {step:.3g} η*")
+    left.set_ylabel(r"$(1-\eta\lambda)^2$, diverges above 1")
     k = np.arange(layers + 1)
     for i, factor in enumerate(factors):
-        right.semilogy(
-            k,
-            np.clip(factor**k, 1e-8, 1e3),
-            ls="--" if i == d - 1 else "-",
-            lw=2.6 if i == 0 else 1.7,
-            color=style.PALETTE[i],
-            label=f"λ = {eigenvalues[i]:.3g}",
-        )
+        look = {"ls": "--" if i == d - 1 else "-", "lw": 2.6 if i == 0 else 1.7, "color": style.PALETTE[i]}
+        right.semilogy(k, np.clip(factor**k, 1e-8, 1e3), label=f"λ = {eigenvalues[i]:.3g}", **look)
     right.set(xlabel="layers", ylabel="squared error over its start", ylim=(1e-6, 1e2))
     fig.legend(loc="outside right center", fontsize=7.5, handlelength=1.6)
     return fig
@@ -58,33 +45,17 @@ def layers_frame(layers: int, conditions: tuple[float, ...] = (2.0, 5.0, 20.0, 1
     for marker, condition in zip("os^D", conditions, strict=True):
         value = ((condition - 1) / (condition + 1)) ** (2 * layers)
         left.plot([condition], [value], marker, ms=6, color=style.COLOURS["measured"])
-        left.annotate(
-            f"{value:.2g}",
-            (condition, value),
-            xytext=(0, 6),
-            textcoords="offset points",
-            fontsize=8,
-            ha="center",
-        )
-    left.set(
-        xlabel="condition number κ",
-        ylabel="squared error left",
-        ylim=(-0.03, 1.1),
-        title=f"slowest channel, {layers} layers",
-    )
+        above = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center"}
+        left.annotate(f"{value:.2g}", (condition, value), fontsize=8, **above)
+    left.set(xlabel="condition number κ", ylabel="squared error left", ylim=(-0.03, 1.1))
+    left.set_title(f"slowest channel, {layers} layers")
     left.legend(fontsize=8, loc="upper left")
     rates = np.linspace(0, 1, 101)
     right.plot(rates, rates**layers, color=style.COLOURS["measured"])
     right.plot(rates, rates, color=style.COLOURS["dummy"], lw=1, ls="--")
     right.plot([0.9], [0.9**layers], "o", ms=6, color=style.COLOURS["measured"])
-    right.annotate(
-        f"0.9 → {0.9**layers:.2f}",
-        (0.9, 0.9**layers),
-        xytext=(-8, 6),
-        textcoords="offset points",
-        ha="right",
-        fontsize=9,
-    )
+    beside = {"xytext": (-8, 6), "textcoords": "offset points", "ha": "right"}
+    right.annotate(f"0.9 → {0.9**layers:.2f}", (0.9, 0.9**layers), fontsize=9, **beside)
     right.set(xlabel="rate ρ² of one layer", ylabel=f"rate of {layers} layers", ylim=(-0.03, 1.1))
     return fig
 
@@ -99,25 +70,16 @@ def temperature_frame(beta: float, n: int = 12, noise: float = 0.5, seed: int = 
     order = np.argsort(data.x**2)
     left.bar(range(n), p[order], color=style.COLOURS["measured"])
     left.axhline(1 / n, color=style.COLOURS["dummy"], ls="--", lw=1)
-    left.set(
-        xlabel="examples, by x²",
-        ylabel="attention",
-        ylim=(0, 1),
-        title=f"factor {(1 - eta * mean) ** 2:.2f} → {(1 - eta * a_p) ** 2:.2f}",
-    )
+    left.set(xlabel="examples, by x²", ylabel="attention", ylim=(0, 1))
+    left.set_title(f"factor {(1 - eta * mean) ** 2:.2f} → {(1 - eta * a_p) ** 2:.2f}")
     left.set_xticks([])
     path = reweighting.descend(data, eta, beta, 15)
     uniform = reweighting.descend(data, eta, 0.0, 15)
     right.plot(uniform, color=style.COLOURS["dummy"], marker=".", label="uniform attention")
     right.plot(path, color=style.COLOURS["measured"], marker="o", ms=3.5, label="softmax")
     right.axhline(data.optimum, color=style.INK, lw=1, ls=":", label="w*, all examples alike")
-    right.axhline(
-        reweighting.reweighted_optimum(data, beta),
-        color=style.PALETTE[3],
-        lw=1,
-        ls="--",
-        label="w* of the weights",
-    )
+    end = reweighting.reweighted_optimum(data, beta)
+    right.axhline(end, color=style.PALETTE[3], lw=1, ls="--", label="w* of the weights")
     right.set(xlabel="layers", ylabel="w", ylim=(-0.05, 1.05))
     fig.legend(loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
     return fig
@@ -125,8 +87,6 @@ def temperature_frame(beta: float, n: int = 12, noise: float = 0.5, seed: int = 
 
 def gains_frame(n_heads: int, mask: str) -> Figure:
     """Best that heads with one gain each can do in one step on section 9.1's spectrum, when each sees the channels that its mask leaves."""
-    from ..runs.studies import SPECTRUM
-
     seen = visible(len(SPECTRUM), n_heads, mask)
     residual = best_residual(SPECTRUM, seen)
     fig, (left, right) = style.figure(2, height=HEIGHT, width_ratios=(1, 1.25))
@@ -137,10 +97,6 @@ def gains_frame(n_heads: int, mask: str) -> Figure:
     left.set(xlabel="λ of the channel", title="what each head sees")
     right.bar(range(len(SPECTRUM)), residual, color=style.COLOURS["measured"])
     right.set_xticks(range(len(SPECTRUM)), [f"{v:g}" for v in SPECTRUM], fontsize=8)
-    right.set(
-        xlabel="λ of the channel",
-        ylabel="squared error left",
-        ylim=(0, 1.08),
-        title=f"worst channel {residual.max():.2g}",
-    )
+    right.set(xlabel="λ of the channel", ylabel="squared error left", ylim=(0, 1.08))
+    right.set_title(f"worst channel {residual.max():.2g}")
     return fig

@@ -4,108 +4,248 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from . import arithmetic_guided, arithmetic_probes, arithmetic_trained
-from .arithmetic_probes import ALPHA_ERROR, NULL_ERROR
-from .printed import Item, Recomputed, recompute
-from .rates import (
-    FIGURE_1,
-    SPECTRUM,
-    balanced_rate,
-    best_loss_rate,
-    best_mean_rate,
-    matches,
-    others_tried,
-    rates_tried,
+from . import quantities as q
+from .printed import NUMBER, SENTENCE, TEST, Item, Recomputed, Rounded, Within, recompute
+from .rates import SPECTRUM, balanced_rate, best_loss_rate, best_mean_rate, matches, others_tried, rates_tried
+from .statistics import p_of_r, spearman_exact_p, t_of_r
+
+#: Section 8.4, rho predicted and observed: gpt2, Pythia-160M, Pythia-410M.
+RHO = ("0.874", "0.834", "0.891", "0.807", "0.911", "0.892")
+#: Section 8.5.2, error reduction, peak and final: OLMo-2-1B, OLMo-2-7B, Pythia-1.4B, Pythia-1B, Pythia-160M.
+REDUCTION = ("1.47", "0.74", "1.68", "1.02", "1.69", "1.38", "1.19", "1.10", "2.39", "2.39")
+#: Section 9.4: ICL effect in nats, and sink fractions, early and late layers, of the models of :data:`quantities.SIZES`.
+EFFECT = ("3.9", "15.9", "14.8", "11.1", "12.6", "11.1")
+SINKS = ("8.5", "21.7", "11.8", "61.0", "39.9", "65.5", "21.4", "71.6", "31.7", "65.6", "13.4", "58.2")
+#: Section 9.5.1, means at d = 4, 8, 16, and their standard deviations over six seeds.
+ABLATION = {
+    "baseline": (("0.324", "0.038"), ("0.982", "0.106"), ("2.187", "0.216")),
+    "depth": (("0.604", "0.087"), ("1.824", "0.249"), ("2.684", "0.300")),
+    "sink": (("0.490", "0.057"), ("1.730", "0.230"), ("2.753", "0.193")),
+    "scale": (("0.533", "0.091"), ("1.601", "0.288"), ("2.602", "0.270")),
+    "ortho": (("0.595", "0.085"), ("1.810", "0.261"), ("2.671", "0.276")),
+    "full": (("0.432", "0.077"), ("1.457", "0.169"), ("2.561", "0.281")),
+}
+
+
+def means(*variants: str) -> tuple[str, ...]:
+    """Printed means of the variants of section 9.5.1, d by d."""
+    return tuple(ABLATION[name][i][0] for i in range(3) for name in variants)
+
+
+def _means_and_deviations(*variants: str) -> tuple[str, ...]:
+    return tuple(number for i in range(3) for name in variants for number in ABLATION[name][i])
+
+
+def _item(
+    of: str, words: str, expects: str | Within, formula: str, quantity, inputs: tuple, kind: str = NUMBER
+) -> Item:
+    return Item(
+        of,
+        words,
+        Rounded(tuple(expects.split())) if isinstance(expects, str) else expects,
+        formula,
+        quantity,
+        inputs,
+        kind,
+    )
+
+
+POSITIVE, NEGATIVE = Within("0", None, strict=True), Within(None, "0", strict=True)
+RECOVERED = "28 20 5"  # per cent, at d = 4, 8, 16
+
+# what is printed; the numbers it should be, or where they should lie; the recomputation in words, as a function, and from which printed numbers
+# fmt: off
+ITEMS = (
+    _item("6/depth", "ρ² = 0.9: two layers 0.81, five 0.59, ten 0.35",
+          "0.81 0.59 0.35", "0.9^k", q.compounded, ()),
+    _item("10/thirty", "thirty theorem statements in seven groups",
+          "30", "7+7+4+3+3+3+3", q.total, (7, 7, 4, 3, 3, 3, 3)),
+    _item("8/mae", "error drops gpt2 33 %, 410M 49 %, 1B 52 %",
+          "33 49 52", "1 − last/first", q.falls, ("3.62", "2.43", "2.33", "1.19", "2.30", "1.10")),
+    _item("8/r", "r² = 0.05–0.09 is r = 0.2–0.3", "0.2 0.3", "√r²", q.roots, ("0.05", "0.09")),
+    # section 8.2 lists Qwen2.5-0.5B, distilgpt2, gpt-neo-125m, gpt2, gpt2-medium, gpt2-large, pythia-70m, -160m, -410m, -1b, tinyllama-1.1b
+    _item("8.2/panel", "11-model retained panel", "11", "models listed", q.same, (11,)),
+    _item("8.2/t", "r = 0.43, n = 10: t ≈ 1.35", "1.35", "r√((n−2)/(1−r²))", t_of_r, ("0.43", 10)),
+    _item("8.2/p", "p ≈ 0.21", "0.21", "two-sided p of t, 8 degrees", p_of_r, ("0.43", 10)),
+    _item("8.2/interval", "95 % CI includes 0",
+          Within(None, "0"), "Fisher's z: lower end", q.lower_end, ("0.43", 10)),
+    _item("8.2/span", "widens the axis of about 0.05 by a factor of roughly 20 to 0.996",
+          "20", "0.996/(1.0 − 0.95)", q.widening, ("0.996",)),
+    _item("arithmetic/8.3/sink", "late/early sink ratio flat to 5.2 in the 1k–16k window",
+          "5.2", "ratio at step 16k, section 8.4", q.same, ("4.5",)),
+    _item("8.3/attenuates", "magnitude attenuates 19–50 % post-peak (OLMo-2-1B, 7B, Pythia-1.4B)",
+          Within("18.5", "50.5"), "decay of those that train well past their peak, section 8.5.2", q.falls, REDUCTION[:6], SENTENCE),
+    _item("8.4/rho-error", "relative error of ρ: 4.8 %, 10.4 %, 2.1 %",
+          "4.8 10.4 2.1", "|ρ_pred − ρ_obs|/ρ_obs", q.excesses, RHO),
+    _item("8.4/range", "agree within 2–11 %", Within("1.5", "11.5"), "|ρ_pred − ρ_obs|/ρ_obs", q.excesses, RHO),
+    _item("arithmetic/8.4/fig5", "Figure 5: rates agree to within 2 % (Pythia-410M)",
+          Within(None, "2"), "|ρ_pred − ρ_obs|/ρ_obs", q.excesses, RHO[4:], SENTENCE),
+    _item("arithmetic/8.4/families", "across three model families",
+          "3", "gpt2 and Pythia (two sizes)", q.same, (2,)),
+    _item("arithmetic/8.5/highest", "OLMo-2-7B reaches the highest peak of the combined panel, +1.68",
+          Within(None, "1.685"), "peaks of section 8.5.2", q.same, REDUCTION[::2], SENTENCE),
+    _item("8.5/decay", "decay −50, −40, −19, −8, 0 %", "50 40 19 8 0", "1 − final/peak", q.falls, REDUCTION),
+    _item("8.5/signs", "sign-agreement decay −19 %, −14 %, −18 %",
+          "19 14 18", "1 − final/peak", q.falls, ("0.700", "0.564", "0.642", "0.553", "0.609", "0.497")),
+    _item("arithmetic/8.5/olmo-sign", "OLMo-2-1B: sign-agreement decay −8 %",
+          "8", "1 − 0.569/0.596, section 8.5.3", q.falls, ("0.596", "0.569")),
+    _item("arithmetic/8.5/smallest", "the three smallest models are pythia-70m, 410m, 14m",
+          Within("410", None), "the nine sizes include 160M", q.same, (160,), SENTENCE),
+    _item("8.5/induction", "induction accuracy +1.7 pp",
+          "1.7", "100(0.964 − 0.947)", q.points, ("0.947", "0.964")),
+    _item("8.5/recall", "associative recall +7.0 pp",
+          "7.0", "100(0.414 − 0.344)", q.points, ("0.344", "0.414")),
+    _item("8.5/logp", "log-probability +0.55", "0.55", "−4.266 + 4.815", q.rises, ("-4.815", "-4.266")),
+    _item("arithmetic/8.5/trillion", "OLMo trains more than 4 trillion tokens past its peak",
+          Within("4", None, strict=True), "Figure 6: the remaining about 3.9 T", q.same, ("3.9",), SENTENCE),
+    _item("8.5/early", "step 4k is 2.8 % of training", "2.8", "4/143", q.percentage, (4, 143)),
+    _item("8.5/pearson", "n = 7: r = 0.59, p = 0.16; r = −0.47, p = 0.29",
+          "0.16 0.29", "two-sided p of t, 5 degrees", q.p_of_seven, ("0.59", "-0.47")),
+    _item("8.5/spearman", "Spearman 0.89, n = 7, p ≈ 0.007",
+          "0.007", "t approximation, 5 degrees", q.p_of_seven, ("0.89",)),
+    _item("9.1/changes", "−3.9 %, −1.1 %, −1.6 % against 5.77",
+          "-3.9 -1.1 -1.6", "1 − MSE/baseline", q.against, ("5.77", "5.99", "5.83", "5.87")),
+    _item("9.2/falls", "ρ₂ decreases from 0.999 to 0.91", "0.91", "column 18K", q.same, ("0.912",)),
+    _item("9.2/extrapolation", "extrapolation suggests more than 100K steps to 0.45",
+          Within("100", None, strict=True), "thousands of steps at the mean slope of steps 0 to 18K", q.extrapolated, ("0.999", "0.912", "0.450")),
+    _item("arithmetic/9.2/since-10k", "ρ₂ still falls, so that it can be extrapolated",
+          NEGATIVE, "ρ₂ at 18K less at 10K", q.rises, ("0.911", "0.912"), TEST),
+    _item("9.2/climbs", "alignment climbs steadily −0.18, 0.13, 0.26, 0.50",
+          POSITIVE, "differences", q.differences, ("-0.18", "0.13", "0.26", "0.50")),
+    _item("9.3/effect", "ICL effect 10.55 nats", "10.55", "10.93 − 0.378", q.drops, ("10.93", "0.378")),
+    _item("9.3/share", "8/144 causal heads (5.6 %)", "5.6", "8/(12·12)", q.percentage, (8, 12, 12)),
+    _item("arithmetic/9.3/early", "robust to ablating L0–L4, sensitive to L5–L11: more than half of the causal heads are in L5–L11",
+          Within("0.5", None, strict=True), "heads listed in L5–L11 over all eight", q.quotients, (4, 8), TEST),
+    _item("9.3/context", "improvement of 0.19 nats", "0.19", "0.49 − 0.31", q.drops, ("0.49", "0.31")),
+    _item("9.4/ratio", "late/early from 1.6 to 5.2",
+          "1.6 5.2", "65.5/39.9 and 61.0/11.8", q.ratios, (*SINKS[4:6], *SINKS[2:4])),
+    _item("9.4/all", "6/6 higher in late layers, ratios between those two",
+          Within("1.55", "5.25"), "late/early of six models", q.ratios, SINKS),
+    _item("9.4/size", "log(parameters) and log(ICL effect): r = 0.58",
+          "0.58", "Pearson, six models", q.size_correlation, EFFECT),
+    _item("9.4/depth", "depth and ICL: r = 0.45", "0.45", "Pearson, six models", q.depth_correlation, EFFECT),
+    _item("arithmetic/9.4/p", "r = 0.58 over six models: beyond chance",
+          Within(None, "0.05"), "two-sided p of t, 4 degrees", q.p_of_six, ("0.58",), TEST),
+    _item("arithmetic/9.4/five", "larger models show better ICL: without Pythia-70M",
+          POSITIVE, "Pearson of the logarithms, five models", q.size_correlation, EFFECT[1:], TEST),
+    _item("9.5/gain", "improvement 67.1 %", "67.1", "1 − 0.061/0.184", q.falls, ("0.184", "0.061")),
+    _item("9.5/mean", "6.4× and 19.5× below one mean baseline",
+          Within("0", "0"), "6.4·0.184 − 19.5·0.061", q.baselines_apart, ("6.4", "0.184", "19.5", "0.061")),
+    _item("arithmetic/9.5/losses", "0.157 against 0.041: 3.8×",
+          "3.8", "0.157/0.041", q.quotients, ("0.157", "0.041")),
+    _item("arithmetic/9.5/faster", "3.8× faster, read as a rate of convergence",
+          "3.8", "ln(E/0.041)/ln(E/0.157), E = 6.4·0.184", q.speed_ratio, ("0.184", "0.157", "0.041"), SENTENCE),
+    _item("9.5/contexts", "improvement 29.8, 58.6, 79.9 %",
+          "29.8 58.6 79.9", "1 − theory/baseline", q.falls, ("0.512", "0.360", "0.232", "0.096", "0.176", "0.035")),
+    _item("9.5/sink", "sink fraction increases monotonically 16.5, 25.5, 30.1, 33.5",
+          POSITIVE, "differences", q.differences, ("16.5", "25.5", "30.1", "33.5")),
+    _item("arithmetic/9.5/scales", "layer scales decrease with depth 0.786, 0.790, 0.740, 0.728",
+          NEGATIVE, "differences", q.differences, ("0.786", "0.790", "0.740", "0.728"), SENTENCE),
+    _item("arithmetic/9.5.1/penalty", "the full model recovers 28, 20, 5 % of the depth penalty",
+          RECOVERED, "(depth − full)/(depth − baseline)", q.shares_of_penalty, means("baseline", "depth", "full")),
+    _item("arithmetic/9.5.1/reduction", "28, 20, 5 % read as the fall of the deep model's error",
+          RECOVERED, "(depth − full)/depth", q.falls, means("depth", "full")),
+    _item("arithmetic/9.5.1/synergy-4", "super-additively at small d: d = 4",
+          POSITIVE, "gain of full less the sum of the three gains", q.synergy, means("depth", "sink", "scale", "ortho", "full")[:5], SENTENCE),
+    _item("9.5.1/synergy-8", "super-additively at small d: d = 8",
+          POSITIVE, "gain of full less the sum of the three gains", q.synergy, means("depth", "sink", "scale", "ortho", "full")[5:10]),
+    _item("arithmetic/9.5.1/gap", "shrinking gap to baseline with dimension",
+          NEGATIVE, "full − baseline, d = 8 less d = 4, then 16 less 8", q.gap_changes, means("baseline", "full"), SENTENCE),
+    _item("9.5.1/worse", "the deep model is worse at every d",
+          POSITIVE, "depth − baseline", q.rises, means("baseline", "depth")),
+    _item("9.5.1/best", "full is the best deep variant at every d",
+          POSITIVE, "best other − full", q.margin_of_last, means("depth", "sink", "scale", "ortho", "full")),
+    _item("9.5.1/scale", "layer scale helps at all three d",
+          POSITIVE, "depth − scale", q.drops, means("depth", "scale")),
+    _item("arithmetic/9.5.1/scale-p", "layer scale helps most consistently: beyond the seeds' spread",
+          Within(None, "0.05"), "Welch's p, six seeds each", q.p_of_six_seeds, _means_and_deviations("depth", "scale"), TEST),
+    _item("9.5.1/sink", "sink helps at d = 4 and 8, not at 16",
+          POSITIVE, "depth − sink, sign turned at 16", q.sink_gains, means("depth", "sink")),
+    _item("arithmetic/9.6/configurations", "7 configurations", "7", "rows of the table", q.same, (6,)),
+    _item("9.6/deltas", "−2.8, +1.2, +0.9, +3.3, −0.9, +0.5 %",
+          "-2.8 1.2 0.9 3.3 -0.9 0.5", "1 − spectral/baseline", q.falls, ("3.20", "3.29", "2.70", "2.67", "1.13", "1.12", "0.81", "0.79", "5.36", "5.41", "2.47", "2.46")),
+    _item("9.6/p", "t = −0.057, five seeds: p > 0.5",
+          Within("0.5", None, strict=True), "two-sided p of t, 4 degrees", q.p_of_five_seeds, ("-0.057",)),
+    _item("9.6/balanced", "−0.8 %, −3.2 % against 3.81",
+          "-0.8 -3.2", "1 − MSE/baseline", q.against, ("3.81", "3.84", "3.94")),
 )
-from .statistics import p_of_r, spearman_exact_p
-
-
-def items() -> tuple[Item, ...]:
-    """Every printed number that is recomputed, in the order of the sections."""
-    return (*arithmetic_probes.ITEMS, *arithmetic_trained.ITEMS, *arithmetic_guided.ITEMS)
+# fmt: on
 
 
 @lru_cache(maxsize=1)
 def recompute_all() -> tuple[Recomputed, ...]:
     """Recompute every item."""
-    return tuple(recompute(item) for item in items())
+    return tuple(recompute(item) for item in ITEMS)
 
 
 def _shown(numbers: tuple[float, ...]) -> str:
     return ", ".join(f"{x:.4g}" for x in numbers)
 
 
-def table(results: tuple[Recomputed, ...] | None = None) -> list[dict[str, str | bool]]:
-    """A table: what is printed, what it is recomputed from, the number and the interval that rounding allows, whether it follows."""
+def rows(results: tuple[Recomputed, ...]) -> list[dict[str, str]]:
+    """A table: what is printed, what it is recomputed from, the numbers and the intervals that rounding allows, whether it follows."""
     return [
         {
             "section": r.item.section,
             "printed": r.item.words,
-            "should be": str(r.item.expects),
             "recomputed as": r.item.formula,
             "from": ", ".join(map(str, r.item.inputs)),
             "gives": _shown(r.values),
             "at least": _shown(r.low),
             "at most": _shown(r.high),
-            "follows": r.follows,
-            "kind": r.item.kind,
+            "result": "follows" if r.follows else "does not follow",
         }
-        for r in (recompute_all() if results is None else results)
+        for r in results
     ]
 
 
-def key(item_id: str) -> str:
-    """The key under which an item's number is recorded."""
-    return f"arithmetic/{item_id}"
+def counted(results: tuple[Recomputed, ...] | None = None) -> tuple[Recomputed, ...]:
+    """What the document prints or says, without this book's own tests."""
+    return tuple(r for r in (recompute_all() if results is None else results) if r.item.kind != TEST)
 
 
-def by_section(results: tuple[Recomputed, ...] | None = None) -> dict[str, list[Recomputed]]:
-    """The items by section."""
-    groups: dict[str, list[Recomputed]] = {}
-    for r in recompute_all() if results is None else results:
-        groups.setdefault(r.item.section, []).append(r)
-    return groups
+def _number(r: Recomputed) -> float | int | list:
+    """An item's numbers for the ledger: whole where they follow from exact counts, one or a list."""
+    exact = all(isinstance(x, int) for x in r.item.inputs)
+    numbers = [int(x) if exact and x == int(x) else x for x in r.values]
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+#: How many printed numbers and sentences of a section do not follow.
+FAILING = (
+    "arithmetic/6/failing", "arithmetic/8/failing", "arithmetic/8.2/failing", "arithmetic/8.3/failing", "arithmetic/8.4/failing",
+    "arithmetic/8.5/failing", "arithmetic/9.1/failing", "arithmetic/9.2/failing", "arithmetic/9.3/failing", "arithmetic/9.4/failing",
+    "arithmetic/9.5/failing", "arithmetic/9.5.1/failing", "arithmetic/9.6/failing", "arithmetic/10/failing",
+)  # fmt: skip
 
 
 def records(results: tuple[Recomputed, ...] | None = None) -> dict[str, object]:
-    """Key to value for the ledger.
-
-    Per section how many printed numbers and sentences do not follow; the recomputed numbers of every item that the ledger asks about; the
-    numbers of the questions on rho, on Spearman's p and on "theory 0.450".
-    """
+    """Key to value for the ledger: items that it asks about, counts, and the questions on rho, on Spearman's p and on "theory 0.450"."""
     results = recompute_all() if results is None else results
-    values: dict[str, object] = {}
-    printed = tuple(r for r in results if r.item.kind != "test")
-    for section, group in by_section(printed).items():
-        values[f"arithmetic/{section}/failing"] = sum(not r.follows for r in group)
-    values["arithmetic/items"] = len(printed)
-    values["arithmetic/numbers_failing"] = sum(not r.follows for r in printed if r.item.kind == "number")
-    values["arithmetic/failing"] = sum(not r.follows for r in printed)
-    for r in results:
-        if r.item.asked:
-            exact = all(isinstance(x, int) for x in r.item.inputs)
-            numbers = [int(x) if exact and x == int(x) else x for x in r.values]
-            values[key(r.item.id)] = numbers if len(numbers) > 1 else numbers[0]
-    by_id = {r.item.id: r for r in results}
-    values["arithmetic/9.5.1/penalty/printed"] = [
-        float(x) for x in by_id["9.5.1/penalty"].item.expects.printed
-    ]
-    values[key("9.5.1/reduction")] = list(by_id["9.5.1/reduction"].values)
-    values[key("9.5/losses")] = by_id["9.5/losses"].values[0]
-    values["rho/error_of_rho"] = list(by_id["8.4/rho-error"].values)
-    values["rho/error_of_alpha"] = list(recompute(ALPHA_ERROR).values)
-    values["rho/error_of_no_contraction"] = list(recompute(NULL_ERROR).values)
-    values["spearman/approximate_p"] = p_of_r(0.89, 7)
-    values["spearman/exact_p"] = spearman_exact_p(0.89, 7)
-    values["spearman/printed_p"] = [0.16, 0.29]
-    values["spearman/pearson_p"] = list(by_id["8.5/pearson"].values)
-    values["theory0450/balanced_rate"] = float(balanced_rate(min(SPECTRUM), max(SPECTRUM)))
-    values["theory0450/best_mean_rate"] = float(best_mean_rate())
-    values["theory0450/best_loss_rate"] = float(best_loss_rate())
-    values["theory0450/largest_share"] = float(max(SPECTRUM) / sum(SPECTRUM))
-    values["theory0450/rates"] = len(rates_tried())
-    values["theory0450/others"] = len(others_tried())
-    values["theory0450/matching_rates"] = len(matches(tried=rates_tried()))
-    values["theory0450/matching_others"] = "; ".join(matches(tried=others_tried())) or "none"
-    values["fig1b/balanced_rate"] = float(balanced_rate(*FIGURE_1))
-    return values
+    found = {r.item.id: _number(r) for r in results}
+    printed = counted(results)
+    wrong = [r.item.section for r in printed if not r.follows]
+    alpha = _item("8.4/alpha", "", "0", "", q.excesses_of_alpha, RHO)
+    null = _item("8.4/null", "", "0", "", q.excess_of_one, RHO[1::2])
+    return {
+        **{key: value for key, value in found.items() if key.startswith("arithmetic/")},
+        **{key: wrong.count(key.split("/")[1]) for key in FAILING},
+        "arithmetic/items": len(printed),
+        "arithmetic/failing": len(wrong),
+        "arithmetic/9.5.1/penalty/printed": [float(x) for x in RECOVERED.split()],
+        "rho/error_of_rho": found["8.4/rho-error"],
+        "rho/error_of_alpha": list(recompute(alpha).values),
+        "rho/error_of_no_contraction": list(recompute(null).values),
+        "spearman/approximate_p": p_of_r(0.89, 7),
+        "spearman/exact_p": spearman_exact_p(0.89, 7),
+        "spearman/printed_p": [0.16, 0.29],
+        "spearman/pearson_p": found["8.5/pearson"],
+        "theory0450/balanced_rate": float(balanced_rate(min(SPECTRUM), max(SPECTRUM))),
+        "theory0450/best_mean_rate": float(best_mean_rate()),
+        "theory0450/best_loss_rate": float(best_loss_rate()),
+        "theory0450/largest_share": float(max(SPECTRUM) / sum(SPECTRUM)),
+        "theory0450/rates": len(rates_tried()),
+        "theory0450/others": len(others_tried()),
+        "theory0450/matching_rates": len(matches("0.450", rates_tried())),
+        "theory0450/matching_others": "; ".join(matches("0.450", others_tried())) or "none",
+    }

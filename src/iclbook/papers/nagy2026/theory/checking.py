@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from . import construction, depth, descent, softmax, sums
-from .formula import Atom, holds, lt, true_in_fractions
+from . import construction, depth, descent, softmax
+from .formula import Atom, holds, true_in_fractions
 from .numeric import evaluate
-from .proposition import ELSEWHERE, READING, SENTENCE, STATEMENT, Proposition
+from .proposition import ELSEWHERE, READING, SENTENCE, STATEMENT, Induction, Proposition
 from .smt import PROVED, REFUTED, UNDECIDED, Answer, decide
-from .sums import INDUCTIONS, Induction
 
-BY_INDUCTION = "by induction over d: first case and step"
 NEEDS, VACUOUS = "needs hypothesis", "vacuous"
 #: What a statement is to the document, in words for a table; what only this book says (``ours``) has none.
 KINDS = {SENTENCE: "printed", ELSEWHERE: "printed", READING: "stricter reading"}
@@ -31,48 +29,44 @@ THIRTY = tuple(
     for group, count in (("A", 7), ("B", 7), ("C", 4), ("D", 3), ("V", 3), ("M", 3), ("MN", 3))
     for i in range(1, count + 1)
 )
+#: Every statement, in the document's order; those about any number of channels are decided by induction.
+STATEMENTS = (*descent.STATEMENTS, *softmax.STATEMENTS, *depth.STATEMENTS, *construction.STATEMENTS)
+PROPOSITIONS = tuple(s for s in STATEMENTS if isinstance(s, Proposition))
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came out for one statement; the texts are made from what was checked.
+    """What came out for one statement.
 
     Attributes:
+        statement: the statement.
         word: proved, needs hypothesis, refuted, vacuous or undecided.
         counterexample: exact values; None where it is proved.
         verified: the counterexample was recomputed in fractions, without the solver: hypotheses true, conclusion false.
-        repair: the hypothesis that mends it; empty where none is needed or proposed.
         weakest: nothing weaker than the repair would do: hypotheses and conclusion together imply it.
         unneeded: printed hypotheses each of which can be dropped alone.
         points: floating-point points that satisfied the hypotheses.
         failing: those of them at which the conclusion failed.
     """
 
-    id: str
-    where: str
-    words: str
-    role: str
-    definitions: tuple[str, ...]
-    hypotheses: tuple[str, ...]
-    conclusion: str
+    statement: Proposition | Induction
     word: str
     counterexample: Mapping[str, Fraction] | None
     verified: bool
-    repair: str
     weakest: bool
     unneeded: tuple[str, ...]
     points: int
     failing: int
 
     @property
-    def of(self) -> str:
-        """The theorem it belongs to."""
-        return self.id.partition("/")[0]
+    def id(self) -> str:
+        """The statement's."""
+        return self.statement.id
 
     @property
-    def example(self) -> str:
-        """The counterexample as text."""
-        return ", ".join(f"{k} = {v}" for k, v in (self.counterexample or {}).items())
+    def role(self) -> str:
+        """What the statement is to the document."""
+        return self.statement.role
 
     @property
     def agrees(self) -> bool:
@@ -80,12 +74,6 @@ class Result:
         if self.word == PROVED:
             return self.points > 0 and self.failing == 0
         return self.verified
-
-
-def propositions() -> tuple[Proposition, ...]:
-    """Every statement that is decided as it stands, in the document's order."""
-    modules = (descent, softmax, depth, construction, sums)
-    return tuple(p for module in modules for p in module.PROPOSITIONS)
 
 
 def ask(p: Proposition) -> Answer:
@@ -101,17 +89,15 @@ def is_counterexample(p: Proposition, values: Mapping[str, Fraction]) -> bool:
 
 def is_vacuous(p: Proposition) -> bool:
     """Whether no real numbers satisfy the hypotheses."""
-    return decide(p.variables, p.assumed(), lambda v: lt(0, 0), small=False).word == PROVED
+    return decide(p.variables, p.assumed(), lambda v: Atom("<", 0, 0), small=False).word == PROVED
 
 
 def is_weakest(p: Proposition) -> bool:
     """Whether hypotheses and conclusion together imply the repair, so that nothing weaker mends the statement."""
-    hypotheses, conclusion = p.assumed(), p.build(p.conclusion)
-
-    def both(v):
-        return [*hypotheses(v), conclusion(v)]
-
-    return decide(p.variables, both, p.build(p.repair), small=False, for_all=p.repair_for_all).word == PROVED
+    assumed = p.assumed(p.conclusion)
+    return (
+        decide(p.variables, assumed, p.build(p.repair), small=False, for_all=p.repair_for_all).word == PROVED
+    )
 
 
 def unneeded(p: Proposition) -> tuple[str, ...]:
@@ -133,27 +119,12 @@ def check(p: Proposition) -> Result:
         word = VACUOUS
     if word == REFUTED and p.repair is not None and ask(p.repaired()).word == PROVED:
         word, weakest = NEEDS, is_weakest(p)
-    points, failing = (
-        evaluate(p, lenient=word == PROVED)
-        if p.variables
-        else (1, int(not holds(p.conclusion(p.defined({})))))
-    )
+    if p.variables:
+        points, failing = evaluate(p, lenient=word == PROVED)
+    else:
+        points, failing = 1, int(not holds(p.conclusion(p.defined({}))))
     return Result(
-        p.id,
-        p.where,
-        p.words,
-        p.role,
-        tuple(p.definition_texts()),
-        tuple(p.hypothesis_texts()),
-        p.conclusion_text(),
-        word,
-        answer.model,
-        verified,
-        p.repair_text() if word == NEEDS else "",
-        weakest,
-        unneeded(p) if word == PROVED else (),
-        points,
-        failing,
+        p, word, answer.model, verified, weakest, unneeded(p) if word == PROVED else (), points, failing
     )
 
 
@@ -162,24 +133,8 @@ def check_induction(item: Induction) -> Result:
     answers = [ask(item.base), ask(item.step)]
     words = {a.word for a in answers}
     word = PROVED if words == {PROVED} else REFUTED if REFUTED in words else UNDECIDED
-    points, failing = evaluate(item)
-    return Result(
-        item.id,
-        item.where,
-        item.words,
-        item.role,
-        (BY_INDUCTION,),
-        item.assumes,
-        item.formal,
-        word,
-        next((a.model for a in answers if a.model), None),
-        False,
-        "",
-        False,
-        (),
-        points,
-        failing,
-    )
+    model = next((a.model for a in answers if a.model), None)
+    return Result(item, word, model, False, False, (), *evaluate(item))
 
 
 @lru_cache(maxsize=1)
@@ -189,89 +144,91 @@ def check_all() -> tuple[Result, ...]:
     Raises:
         UserError: the solver is not installed.
     """
-    results = [check(p) for p in propositions()] + [check_induction(i) for i in INDUCTIONS]
-    order = ("1", "A1", "A2", "loss-decrease", *THIRTY[2:5], "error-recursion", "A6", "A7")
-    order += ("B1", "B2", "5.2", "B3", "B4", "B5", "B6", "B7", "C")
-    order += (*THIRTY[14:21], "fig1b", *THIRTY[21:])
-    return tuple(sorted(results, key=lambda r: order.index(r.of)))
+    return tuple(check_induction(s) if isinstance(s, Induction) else check(s) for s in STATEMENTS)
 
 
 def thirty(results: Sequence[Result] | None = None) -> list[Result]:
     """The thirty numbered statements themselves, without the sentences around them."""
     results = check_all() if results is None else results
-    return [r for r in results if r.role == STATEMENT and r.of in THIRTY]
-
-
-def sentences(results: Sequence[Result] | None = None) -> list[Result]:
-    """Everything else: sentences of the theorems' paragraphs, readings of them, and statements of the running text."""
-    chosen = thirty(results)
-    return [r for r in (check_all() if results is None else results) if r not in chosen]
+    return [r for r in results if r.role == STATEMENT and r.id in THIRTY]
 
 
 def failing(results: Sequence[Result] | None = None) -> list[Result]:
     """What the document says around its theorems, or a stricter reading of it, that is not proved as printed; nothing that only this book says."""
-    return [r for r in sentences(results) if r.role in KINDS and r.word not in (PROVED, UNDECIDED)]
+    results = check_all() if results is None else results
+    return [r for r in results if r.role in KINDS and r.word not in (PROVED, UNDECIDED)]
 
 
 def uses(statement: str, name: str) -> bool:
     """Whether the statement needs what ``name`` is defined as: it is no longer provable if the name may mean anything."""
-    (p,) = [p for p in propositions() if p.id == statement]
+    (p,) = [p for p in PROPOSITIONS if p.id == statement]
     return ask(p.freed(name)).word != PROVED
 
 
 def equations() -> list[str]:
     """Those of the thirty whose conclusion is an equation; the others are inequalities."""
     found = []
-    for p in (*propositions(), *INDUCTIONS):
-        if p.role == STATEMENT and p.id in THIRTY:
-            q = p.step if isinstance(p, Induction) else p
-            node = q.conclusion(q.names())
-            if isinstance(node, Atom) and node.symbol == "=":
-                found.append(p.id)
+    for s in STATEMENTS:
+        p = s.step if isinstance(s, Induction) else s
+        node = p.conclusion(p.names())
+        if s.id in THIRTY and s.role == STATEMENT and isinstance(node, Atom) and node.symbol == "=":
+            found.append(s.id)
     return found
 
 
 def rows(results: Sequence[Result]) -> list[dict[str, str]]:
-    """A table of formal statements: where, words, hypotheses, conclusion, what came out, counterexample, what mends it."""
+    """A table of formal statements: where, words, the statement, what came out, counterexample, what mends it, what is not needed."""
     return [
         {
             "statement": r.id,
             "kind": KINDS.get(r.role, "theorem" if r.role == STATEMENT else "ours"),
-            "the paper's words": r.words,
-            "with": "; ".join(r.definitions),
-            "hypotheses": "; ".join(r.hypotheses) or "none",
-            "conclusion": r.conclusion,
-            "formal": " ⟹ ".join(filter(None, ["; ".join(r.hypotheses), r.conclusion]))
-            + (f" ({r.definitions[0]})" if r.definitions == (BY_INDUCTION,) else "")
-            + (f", where {'; '.join(r.definitions)}" if r.definitions not in ((), (BY_INDUCTION,)) else ""),
+            "the paper's words": r.statement.words,
+            "formal": _formal(r.statement),
             "result": r.word,
-            "counterexample": r.example,
-            "mended by": r.repair + (" (weakest)" if r.weakest else ""),
+            "counterexample": assignment(r.counterexample),
+            "mended by": _mend(r),
             "hypotheses not needed": "; ".join(r.unneeded),
-            "floating point": f"{r.failing} of {r.points} fail",
         }
         for r in results
     ]
 
 
+def assignment(values: Mapping[str, Fraction] | None) -> str:
+    """``a = 1, b = 1/2``; empty where there is no counterexample."""
+    return ", ".join(f"{name} = {value}" for name, value in (values or {}).items())
+
+
+def _formal(s: Proposition | Induction) -> str:
+    """Hypotheses, conclusion and definitions as one line."""
+    line = " ⟹ ".join(filter(None, ["; ".join(s.hypothesis_texts()), s.conclusion_text()]))
+    definitions = "; ".join(s.definition_texts())
+    if isinstance(s, Induction):
+        return f"{line} ({definitions})"
+    return f"{line}, where {definitions}" if definitions else line
+
+
+def _mend(r: Result) -> str:
+    if r.word != NEEDS:
+        return ""
+    return r.statement.repair_text() + (" (weakest)" if r.weakest else "")
+
+
 def records(results: Sequence[Result] | None = None) -> dict[str, str | int | bool]:
-    """Key to value for the ledger: the word of every statement, and counts over all of them."""
+    """Key to value for the ledger: the word of every statement that it asks about, under the key in the statement's table, and counts over all."""
     results = check_all() if results is None else results
-    main = thirty(results)
-    values: dict[str, str | int | bool] = {
-        f"theory/{r.id}" if "/" in r.id else f"theory/{r.id}/statement": r.word for r in results
+    main, flagged = thirty(results), failing(results)
+    readings = sum(r.role == READING for r in flagged)
+    mendable = {p.id for p in PROPOSITIONS if p.repair is not None}
+    return {r.statement.key: r.word for r in results if r.statement.key is not None} | {
+        "theory/thirty": len(main),
+        "theory/thirty_proved": sum(r.word == PROVED for r in main),
+        "theory/thirty_vacuous": sum(r.word == VACUOUS for r in main),
+        "theory/inequalities": len(main) - len(equations()),
+        "theory/mended": all(r.word in (NEEDS, PROVED) for r in results if r.id in mendable),
+        "theory/flagged_readings": readings,
+        "theory/flagged_printed": len(flagged) - readings,
+        "theory/undecided": sum(r.word == UNDECIDED for r in results),
+        "theory/disagreements": sum(not r.agrees for r in results),
+        "theory/V1/uses_gains": uses("V1", "kappa"),
+        "theory/A7/uses_rate": uses("A7", "rho2"),
     }
-    values["theory/thirty"] = len(main)
-    values["theory/thirty_proved"] = sum(r.word == PROVED for r in main)
-    values["theory/thirty_vacuous"] = sum(r.word == VACUOUS for r in main)
-    values["theory/inequalities"] = len(main) - len(equations())
-    mendable = {p.id for p in propositions() if p.repair is not None}
-    values["theory/mended"] = all(r.word in (NEEDS, PROVED) for r in results if r.id in mendable)
-    flagged = failing(results)
-    values["theory/flagged_readings"] = sum(r.role == READING for r in flagged)
-    values["theory/flagged_printed"] = len(flagged) - values["theory/flagged_readings"]
-    values["theory/undecided"] = sum(r.word == UNDECIDED for r in results)
-    values["theory/disagreements"] = sum(not r.agrees for r in results)
-    values["theory/V1/uses_gains"] = uses("V1", "kappa")
-    values["theory/A7/uses_rate"] = uses("A7", "rho2")
-    return values

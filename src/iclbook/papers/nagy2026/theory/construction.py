@@ -1,202 +1,149 @@
-"""Nagy 2026, Appendix A: gains of the attention layer (V1 to V3) and two channels (M1 to M3)."""
+"""Nagy 2026, Appendix A: gains of the attention layer (V1 to V3), two channels (M1 to M3) and sums over any number of them (MN1 to MN3)."""
 
 from __future__ import annotations
 
-from typing import Any
+from .notation import read
 
-from .formula import Exists, both, eq, implies, le, lt, ne, opposite, sq
-from .proposition import OURS, READING, SENTENCE, Proposition
+STATEMENTS = read("""
+"theory/V1/statement"
+    The constructed update equals the negative scaled gradient: κ(b − a w) = −(κ ∇L), ∇L = a w − b
+    with kappa = v_o*q_k; g = a*w - b
+    => kappa*(b - a*w) = -(kappa*g)
 
-_GAIN = {"kappa": lambda v: v.v_o * v.q_k}
-_UPDATES = {"u_1": lambda v: -(v.kappa_1 * v.g_1), "u_2": lambda v: -(v.kappa_2 * v.g_2)}
-_DIFFER = lambda v: lt(v.lam_1, v.lam_2)  # noqa: E731
-_NEWTON_1 = lambda v: eq(v.kappa * v.lam_1, 1)  # noqa: E731
-_STEP = {
-    "g": lambda v: v.a * v.w - v.b,
-    "w_next": lambda v: v.w - v.eta * v.g,
-    "g_next": lambda v: v.a * v.w_next - v.b,
-}
+"theory/V2/statement"
+    If v_o, q_k > 0, then κ = v_o q_k > 0
+    with kappa = v_o*q_k
+    0 < v_o; 0 < q_k => 0 < kappa
 
+"theory/V2/window" reading
+    A positive gain yields a stability-window-eligible step, read as: 0 < κ a ≤ 2
+    with kappa = v_o*q_k
+    0 < v_o; 0 < q_k; 0 < a => 0 < kappa*a and kappa*a <= 2
+    mend kappa*a <= 2
 
-def _residual(gain: Any, curvature: Any) -> Any:
-    return sq(1 - gain * curvature)
+"theory/V2/eligible" reading
+    … read as: positive, so that small enough gains of that sign are in the window (κ a ≤ 2 given)
+    with kappa = v_o*q_k
+    0 < v_o; 0 < q_k; kappa*a <= 2 => a*(w - kappa*(a*w - b))^2 - 2*b*(w - kappa*(a*w - b)) <= a*w^2 - 2*b*w
 
+"theory/V3/statement"
+    With the condition of B7 (η a_p = 1) and κ = η, the composite gain satisfies κ a_p = 1
+    with kappa = v_o*q_k
+    kappa = eta; eta*a_p = 1 => kappa*a_p = 1
+    draw eta = v_o*q_k; a_p = 1/(v_o*q_k)
 
-def _loss(v: Any, w: Any) -> Any:
-    return v.a * sq(w) - 2 * v.b * w
+"theory/V3/exists" reading
+    There exists a gain choice with κ a_p = 1, for a_p ≥ 0 as section 5.2 defines it
+    0 <= a_p => v_o*q_k*a_p = 1
+    some v_o, q_k exactly when a_p != 0
+    mend a_p != 0
 
+"theory/V3/exists-positive" reading
+    There exists a gain choice with κ a_p = 1, for a_p > 0 (as 1/a_p presupposes), and it reaches the optimum
+    0 < a_p => v_o*q_k*a_p = 1
+    some v_o, q_k exactly when a_p != 0
 
-def _one_gain_for(v: Any) -> Any:
-    """Fixed weights are Newton for both curvatures: v_o q_k a_1 = 1 and v_o q_k a_2 = 1."""
-    return Exists(
-        ("v_o", "q_k"),
-        lambda v_o, q_k: both(eq(v_o * q_k * v.a_1, 1), eq(v_o * q_k * v.a_2, 1)),
-        both(eq(v.a_1, v.a_2), ne(v.a_1, 0)),
-    )
+"theory/V3/newton" sentence
+    The constructed forward pass reaches the weighted optimum in a single step
+    with kappa = v_o*q_k; b_p = a_p*w_star
+    kappa*a_p = 1 => w + kappa*(b_p - a_p*w) = w_star
+    draw a_p = 1/(v_o*q_k)
 
+"theory/V3/attainable" reading
+    The Newton property is architecturally attainable, read as: one choice of weights for two prompts
+    0 < a_1; 0 < a_2 => v_o*q_k*a_1 = 1 and v_o*q_k*a_2 = 1
+    some v_o, q_k exactly when a_1 = a_2 and a_1 != 0
+    mend a_1 = a_2
 
-PROPOSITIONS = (
-    Proposition(
-        "V1",
-        "Theorem V1",
-        "The constructed update equals the negative scaled gradient: κ(b − a w) = −(κ ∇L), ∇L = a w − b",
-        ("v_o", "q_k", "a", "b", "w"),
-        lambda v: eq(v.kappa * (v.b - v.a * v.w), -(v.kappa * v.g)),
-        definitions={**_GAIN, "g": _STEP["g"]},
-    ),
-    Proposition(
-        "V2",
-        "Theorem V2",
-        "If v_o, q_k > 0, then κ = v_o q_k > 0",
-        ("v_o", "q_k"),
-        lambda v: lt(0, v.kappa),
-        (lambda v: lt(0, v.v_o), lambda v: lt(0, v.q_k)),
-        _GAIN,
-    ),
-    Proposition(
-        "V2/window",
-        "Theorem V2",
-        "A positive gain yields a stability-window-eligible step, read as: 0 < κ a ≤ 2",
-        ("v_o", "q_k", "a"),
-        lambda v: both(lt(0, v.kappa * v.a), le(v.kappa * v.a, 2)),
-        (lambda v: lt(0, v.v_o), lambda v: lt(0, v.q_k), lambda v: lt(0, v.a)),
-        _GAIN,
-        READING,
-        repair=lambda v: le(v.kappa * v.a, 2),
-    ),
-    Proposition(
-        "V2/eligible",
-        "Theorem V2",
-        "… read as: positive, so that small enough gains of that sign are in the window (κ a ≤ 2 given)",
-        ("v_o", "q_k", "a", "w", "b"),
-        lambda v: le(_loss(v, v.w - v.kappa * (v.a * v.w - v.b)), _loss(v, v.w)),
-        (
-            lambda v: lt(0, v.v_o),
-            lambda v: lt(0, v.q_k),
-            lambda v: le(v.kappa * v.a, 2),
-        ),
-        _GAIN,
-        READING,
-    ),
-    Proposition(
-        "V3",
-        "Theorem V3",
-        "With the condition of B7 (η a_p = 1) and κ = η, the composite gain satisfies κ a_p = 1",
-        ("v_o", "q_k", "eta", "a_p"),
-        lambda v: eq(v.kappa * v.a_p, 1),
-        (lambda v: eq(v.kappa, v.eta), lambda v: eq(v.eta * v.a_p, 1)),
-        _GAIN,
-        given={"eta": lambda v: v.v_o * v.q_k, "a_p": lambda v: 1 / (v.v_o * v.q_k)},
-    ),
-    Proposition(
-        "V3/exists",
-        "Theorem V3",
-        "There exists a gain choice with κ a_p = 1, for a_p ≥ 0 as section 5.2 defines it",
-        ("a_p",),
-        lambda v: Exists(("v_o", "q_k"), lambda v_o, q_k: eq(v_o * q_k * v.a_p, 1), ne(v.a_p, 0)),
-        (lambda v: le(0, v.a_p),),
-        role=READING,
-        repair=lambda v: ne(v.a_p, 0),
-    ),
-    Proposition(
-        "V3/exists-positive",
-        "Theorem V3",
-        "There exists a gain choice with κ a_p = 1, for a_p > 0 (as 1/a_p presupposes), and it reaches the optimum",
-        ("a_p",),
-        lambda v: Exists(("v_o", "q_k"), lambda v_o, q_k: eq(v_o * q_k * v.a_p, 1), ne(v.a_p, 0)),
-        (lambda v: lt(0, v.a_p),),
-        role=READING,
-    ),
-    Proposition(
-        "V3/newton",
-        "Theorem V3",
-        "The constructed forward pass reaches the weighted optimum in a single step",
-        ("v_o", "q_k", "a_p", "w", "w_star"),
-        lambda v: eq(v.w + v.kappa * (v.b_p - v.a_p * v.w), v.w_star),
-        (lambda v: eq(v.kappa * v.a_p, 1),),
-        {**_GAIN, "b_p": lambda v: v.a_p * v.w_star},
-        SENTENCE,
-        given={"a_p": lambda v: 1 / (v.v_o * v.q_k)},
-    ),
-    Proposition(
-        "V3/attainable",
-        "Theorem V3",
-        "The Newton property is architecturally attainable, read as: one choice of weights for two prompts",
-        ("a_1", "a_2"),
-        _one_gain_for,
-        (lambda v: lt(0, v.a_1), lambda v: lt(0, v.a_2)),
-        role=READING,
-        repair=lambda v: eq(v.a_1, v.a_2),
-    ),
-    Proposition(
-        "M1",
-        "Theorem M1",
-        "With u_i = −κ_i g_i the energy is u₁² + u₂² = κ₁² g₁² + κ₂² g₂²",
-        ("kappa_1", "g_1", "kappa_2", "g_2"),
-        lambda v: eq(sq(v.u_1) + sq(v.u_2), sq(v.kappa_1) * sq(v.g_1) + sq(v.kappa_2) * sq(v.g_2)),
-        definitions=_UPDATES,
-    ),
-    Proposition(
-        "M2",
-        "Theorem M2",
-        "If each channel's gradient energy contracts, the total contracts",
-        ("g_1", "g_2", "g_1'", "g_2'"),
-        lambda v: le(sq(getattr(v, "g_1'")) + sq(getattr(v, "g_2'")), sq(v.g_1) + sq(v.g_2)),
-        (
-            lambda v: le(sq(getattr(v, "g_1'")), sq(v.g_1)),
-            lambda v: le(sq(getattr(v, "g_2'")), sq(v.g_2)),
-        ),
-    ),
-    Proposition(
-        "M2/guaranteed",
-        "Theorem M2",
-        "g_next² ≤ g² is guaranteed by A5: a step that does not increase the loss does not increase g² (a ≥ 0)",
-        ("a", "b", "w", "eta"),
-        lambda v: implies(le(_loss(v, v.w_next), _loss(v, v.w)), le(sq(v.g_next), sq(v.g))),
-        (lambda v: le(0, v.a),),
-        _STEP,
-        SENTENCE,
-    ),
-    Proposition(
-        "M3",
-        "Theorem M3",
-        "With κ = 1/λ₁ and λ₁ < λ₂, channel 2 keeps (1 − κλ₂)² > 0",
-        ("kappa", "lam_1", "lam_2"),
-        lambda v: lt(0, _residual(v.kappa, v.lam_2)),
-        (_DIFFER, _NEWTON_1),
-        given={"kappa": lambda v: 1 / v.lam_1},
-    ),
-    Proposition(
-        "M3/no-gain",
-        "Theorem M3",
-        "No single scalar gain can zero the contraction in both channels simultaneously",
-        ("kappa", "lam_1", "lam_2"),
-        lambda v: opposite(both(eq(_residual(v.kappa, v.lam_1), 0), eq(_residual(v.kappa, v.lam_2), 0))),
-        (_DIFFER,),
-        role=SENTENCE,
-    ),
-    Proposition(
-        "M3/residual",
-        "Theorem M3",
-        "… leaves channel 2 with residual contraction, read as (1 − κλ₂)² ≤ 1, for 0 < λ₁",
-        ("kappa", "lam_1", "lam_2"),
-        lambda v: le(_residual(v.kappa, v.lam_2), 1),
-        (lambda v: lt(0, v.lam_1), _DIFFER, _NEWTON_1),
-        role=READING,
-        repair=lambda v: le(v.lam_2, 2 * v.lam_1),
-        given={"kappa": lambda v: 1 / v.lam_1},
-    ),
-    Proposition(
-        "M3/two-layers",
-        "Theorem M3",
-        "Two layers with one scalar gain each, κ₁ = 1/λ₁ and κ₂ = 1/λ₂, zero both channels",
-        ("kappa_1", "kappa_2", "lam_1", "lam_2"),
-        lambda v: both(
-            eq(_residual(v.kappa_1, v.lam_1) * _residual(v.kappa_2, v.lam_1), 0),
-            eq(_residual(v.kappa_1, v.lam_2) * _residual(v.kappa_2, v.lam_2), 0),
-        ),
-        (lambda v: eq(v.kappa_1 * v.lam_1, 1), lambda v: eq(v.kappa_2 * v.lam_2, 1)),
-        role=OURS,
-        given={"kappa_1": lambda v: 1 / v.lam_1, "kappa_2": lambda v: 1 / v.lam_2},
-    ),
-)
+"theory/M1/statement"
+    With u_i = −κ_i g_i the energy is u₁² + u₂² = κ₁² g₁² + κ₂² g₂²
+    with u_1 = -(kappa_1*g_1); u_2 = -(kappa_2*g_2)
+    => u_1^2 + u_2^2 = kappa_1^2*g_1^2 + kappa_2^2*g_2^2
+
+"theory/M2/statement"
+    If each channel's gradient energy contracts, the total contracts
+    g_1'^2 <= g_1^2; g_2'^2 <= g_2^2 => g_1'^2 + g_2'^2 <= g_1^2 + g_2^2
+
+"theory/M2/guaranteed" sentence
+    g_next² ≤ g² is guaranteed by A5: a step that does not increase the loss does not increase g² (a ≥ 0)
+    with g = a*w - b; w_next = w - eta*g; g_next = a*w_next - b
+    0 <= a => a*w_next^2 - 2*b*w_next <= a*w^2 - 2*b*w implies g_next^2 <= g^2
+
+"theory/M3/statement"
+    With κ = 1/λ₁ and λ₁ < λ₂, channel 2 keeps (1 − κλ₂)² > 0
+    lam_1 < lam_2; kappa*lam_1 = 1 => 0 < (1 - kappa*lam_2)^2
+    draw kappa = 1/lam_1
+
+"theory/M3/no-gain" sentence
+    No single scalar gain can zero the contraction in both channels simultaneously
+    lam_1 < lam_2 => not ((1 - kappa*lam_1)^2 = 0 and (1 - kappa*lam_2)^2 = 0)
+
+"theory/M3/residual" reading
+    … leaves channel 2 with residual contraction, read as (1 − κλ₂)² ≤ 1, for 0 < λ₁
+    0 < lam_1; lam_1 < lam_2; kappa*lam_1 = 1 => (1 - kappa*lam_2)^2 <= 1
+    mend lam_2 <= 2*lam_1
+    draw kappa = 1/lam_1
+
+M3/two-layers ours
+    Two layers with one scalar gain each, κ₁ = 1/λ₁ and κ₂ = 1/λ₂, zero both channels
+    kappa_1*lam_1 = 1; kappa_2*lam_2 = 1 => (1 - kappa_1*lam_1)^2*(1 - kappa_2*lam_1)^2 = 0 and (1 - kappa_1*lam_2)^2*(1 - kappa_2*lam_2)^2 = 0
+    draw kappa_1 = 1/lam_1; kappa_2 = 1/lam_2
+
+"theory/MN1/homogeneous" sentence
+    Frobenius energy is a valid norm, so twice the vector has twice the energy (c > 0)
+    0 < c => (c*g)^2 = c*g^2
+
+"theory/MN1/triangle" sentence
+    Frobenius energy is a valid norm, so it obeys the triangle inequality
+    => (g + h)^2 <= g^2 + h^2
+
+MN1/root-homogeneous ours
+    Repaired: the square root r of the energy is homogeneous (c ≥ 0)
+    0 <= c; 0 <= r; 0 <= t; r^2 = g^2; t^2 = (c*g)^2 => t = c*r
+    draw g = abs(r); t = abs(c*r)
+
+MN1/root-triangle ours
+    Repaired: with S = Σg², T = Σh², U = Σgh and U² ≤ ST, the roots obey the triangle inequality
+    0 <= r; 0 <= t; 0 <= m; U^2 <= r^2*t^2; m^2 = r^2 + 2*U + t^2 => m <= r + t
+    draw m = abs(r^2 + 2*U + t^2)^0.5
+
+"theory/MN1/statement"
+    If every g_k² ≥ 0, then the total Frobenius gradient energy is non-negative
+    assumes g_k² ≥ 0 for all k < d
+    says Σ_{k<d} g_k² ≥ 0
+    base S = 0 => 0 <= S
+    step 0 <= S; 0 <= E => 0 <= S + E
+
+MN1/always ours
+    Its hypothesis g_k² ≥ 0 always holds for real channels: the sum is non-negative without it
+    says Σ_{k<d} g_k² ≥ 0
+    base S = 0 => 0 <= S
+    step 0 <= S => 0 <= S + g^2
+
+"theory/MN1/definite" sentence
+    A valid norm is zero only at zero
+    says Σ_{k<d} g_k² = 0 exactly when every g_k = 0
+    base S = 0 => S = 0
+    step 0 <= S => S + g^2 = 0 implies S = 0 and g = 0
+
+MN1/cauchy-schwarz ours
+    The square root of the energy obeys the triangle inequality (Cauchy–Schwarz)
+    says (Σ g_k h_k)² ≤ Σ g_k² Σ h_k²
+    base S = 0; T = 0; U = 0 => U^2 <= S*T
+    step 0 <= S; 0 <= T; U^2 <= S*T => (U + g*h)^2 <= (S + g^2)*(T + h^2)
+
+"theory/MN2/statement"
+    If every eigen-channel's gradient energy contracts, the total contracts in any dimension
+    assumes g'_k² ≤ g_k² for all k < d
+    says Σ_{k<d} g'_k² ≤ Σ_{k<d} g_k²
+    base S = 0; S' = 0 => S' <= S
+    step S' <= S; g'^2 <= g^2 => S' + g'^2 <= S + g^2
+
+"theory/MN3/statement"
+    When each channel runs u_k = −κ_k g_k, the update energy is the sum of the squared steps
+    assumes u_k = −κ_k g_k for all k < d
+    says Σ_{k<d} u_k² = Σ_{k<d} (κ_k g_k)²
+    base S = 0; T = 0 => S = T
+    step S = T => S + u^2 = T + (kappa*g)^2
+    with u = -(kappa*g)
+""")

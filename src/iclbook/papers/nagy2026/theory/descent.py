@@ -2,208 +2,106 @@
 
 from __future__ import annotations
 
-from typing import Any
+from .notation import read
 
-from .formula import both, either, eq, iff, le, lt, ne, sq
-from .proposition import ELSEWHERE, OURS, READING, SENTENCE, Proposition
+STATEMENTS = read("""
+# Section 1, Theorem V1
+1/gradient reading
+    ∇L = a w − b (V1), taken literally: L(w + h) − L(w) has the linear term g h (section 1 moves a factor 2 into η)
+    with g = a*w - b
+    => a*(w + h)^2 - 2*b*(w + h) + c - (a*w^2 - 2*b*w + c) = g*h + a*h^2
 
+1/gradient-half ours
+    “where we absorb the factor of 2 into the step size”: the linear term is 2 g h
+    with g = a*w - b
+    => a*(w + h)^2 - 2*b*(w + h) + c - (a*w^2 - 2*b*w + c) = 2*g*h + a*h^2
 
-def loss(v: Any, w: Any) -> Any:
-    """L(w) = a w^2 - 2 b w + c of section 1."""
-    return v.a * sq(w) - 2 * v.b * w + v.c
+"theory/1/optimum" elsewhere
+    Gram curvature a ≥ 0; the least-squares optimum is w* = b/a: a w* = b has one solution
+    0 <= a => a*w = a*w_star iff w = w_star
+    mend a != 0 for all w, w_star
 
+"theory/A1/statement"
+    With g = a w − b and step size η > 0, the linear-attention update equals the negative gradient step
+    with g = a*w - b
+    0 < eta => eta*(b - a*w) = -(eta*g)
 
-def _gradient(v: Any) -> Any:
-    return v.a * v.w - v.b
+"theory/A2/statement"
+    For a > 0, with e = w − w* and a w* = b, the gradient is the curvature times the error
+    with b = a*w_star; e = w - w_star; g = a*w - b
+    0 < a => g = a*e
 
+"theory/A2/vanishes" sentence
+    The gradient vanishes exactly at w*
+    with b = a*w_star; g = a*w - b
+    0 < a => g = 0 iff w = w_star
 
-def _step(v: Any) -> Any:
-    return v.w - v.eta * v.g
+# Section 3 (loss_decrease_identity)
+loss-decrease elsewhere
+    L(w) − L(w_next) = [η(2 − ηa)] g²
+    with g = a*w - b; w_next = w - eta*g
+    => a*w^2 - 2*b*w + c - (a*w_next^2 - 2*b*w_next + c) = eta*(2 - eta*a)*g^2
 
+"theory/A3/statement"
+    If η > 0 and ηa ≤ 2, then η(2 − ηa) ≥ 0
+    0 < eta; eta*a <= 2 => 0 <= eta*(2 - eta*a)
 
-STEP = {"g": _gradient, "w_next": _step}
-ERROR = {
-    "b": lambda v: v.a * v.w_star,
-    "e": lambda v: v.w - v.w_star,
-    "g": _gradient,
-    "e_next": lambda v: v.w - v.eta * v.g - v.w_star,
-}
-_WINDOW = (lambda v: lt(0, v.eta), lambda v: le(v.eta * v.a, 2))
+"theory/A4/statement"
+    g² ≥ 0
+    with g = a*w - b
+    => 0 <= g^2
 
+"theory/A5/statement"
+    If L(w) − L(w_next) = etafac · gsq with etafac ≥ 0 and gsq ≥ 0, then L(w_next) ≤ L(w)
+    with L_next = L - etafac*gsq
+    0 <= etafac; 0 <= gsq => L_next <= L
 
-def factor(v: Any) -> Any:
-    """The squared contraction factor (1 - eta a)^2."""
-    return sq(1 - v.eta * v.a)
+"theory/A5/window" sentence
+    The forward pass is a monotone descent step throughout 0 < η ≤ 2/a: the loss does not increase
+    with g = a*w - b; w_next = w - eta*g
+    0 < a; 0 < eta; eta*a <= 2 => a*w_next^2 - 2*b*w_next + c <= a*w^2 - 2*b*w + c
 
+"theory/A5/strict" reading
+    … a descent step throughout 0 < η ≤ 2/a, read strictly: the loss falls where g ≠ 0
+    with g = a*w - b; w_next = w - eta*g
+    0 < a; 0 < eta; eta*a <= 2; g != 0 => a*w_next^2 - 2*b*w_next + c < a*w^2 - 2*b*w + c
+    mend eta*a < 2
 
-PROPOSITIONS = (
-    Proposition(
-        "1/gradient",
-        "Section 1, Theorem V1",
-        "∇L = a w − b (V1), taken literally: L(w + h) − L(w) has the linear term g h (section 1 moves a factor 2 into η)",
-        ("a", "b", "c", "w", "h"),
-        lambda v: eq(loss(v, v.w + v.h) - loss(v, v.w), v.g * v.h + v.a * sq(v.h)),
-        definitions={"g": _gradient},
-        role=READING,
-    ),
-    Proposition(
-        "1/gradient-half",
-        "Section 1",
-        "“where we absorb the factor of 2 into the step size”: the linear term is 2 g h",
-        ("a", "b", "c", "w", "h"),
-        lambda v: eq(loss(v, v.w + v.h) - loss(v, v.w), 2 * v.g * v.h + v.a * sq(v.h)),
-        definitions={"g": _gradient},
-        role=OURS,
-    ),
-    Proposition(
-        "1/optimum",
-        "Section 1",
-        "Gram curvature a ≥ 0; the least-squares optimum is w* = b/a: a w* = b has one solution",
-        ("a", "w", "w_star"),
-        lambda v: iff(eq(v.a * v.w, v.a * v.w_star), eq(v.w, v.w_star)),
-        (lambda v: le(0, v.a),),
-        role=ELSEWHERE,
-        repair=lambda v: ne(v.a, 0),
-        repair_for_all=("w", "w_star"),
-    ),
-    Proposition(
-        "A1",
-        "Theorem A1",
-        "With g = a w − b and step size η > 0, the linear-attention update equals the negative gradient step",
-        ("eta", "a", "b", "w"),
-        lambda v: eq(v.eta * (v.b - v.a * v.w), -(v.eta * v.g)),
-        (lambda v: lt(0, v.eta),),
-        {"g": _gradient},
-    ),
-    Proposition(
-        "A2",
-        "Theorem A2",
-        "For a > 0, with e = w − w* and a w* = b, the gradient is the curvature times the error",
-        ("a", "w", "w_star"),
-        lambda v: eq(v.g, v.a * v.e),
-        (lambda v: lt(0, v.a),),
-        {"b": ERROR["b"], "e": ERROR["e"], "g": _gradient},
-    ),
-    Proposition(
-        "A2/vanishes",
-        "Theorem A2",
-        "The gradient vanishes exactly at w*",
-        ("a", "w", "w_star"),
-        lambda v: iff(eq(v.g, 0), eq(v.w, v.w_star)),
-        (lambda v: lt(0, v.a),),
-        {"b": ERROR["b"], "g": _gradient},
-        SENTENCE,
-    ),
-    Proposition(
-        "loss-decrease",
-        "Section 3 (loss_decrease_identity)",
-        "L(w) − L(w_next) = [η(2 − ηa)] g²",
-        ("eta", "a", "b", "c", "w"),
-        lambda v: eq(loss(v, v.w) - loss(v, v.w_next), v.eta * (2 - v.eta * v.a) * sq(v.g)),
-        definitions=STEP,
-        role=ELSEWHERE,
-    ),
-    Proposition(
-        "A3",
-        "Lemma A3",
-        "If η > 0 and ηa ≤ 2, then η(2 − ηa) ≥ 0",
-        ("eta", "a"),
-        lambda v: le(0, v.eta * (2 - v.eta * v.a)),
-        _WINDOW,
-    ),
-    Proposition(
-        "A4",
-        "Lemma A4",
-        "g² ≥ 0",
-        ("a", "b", "w"),
-        lambda v: le(0, sq(v.g)),
-        definitions={"g": _gradient},
-    ),
-    Proposition(
-        "A5",
-        "Theorem A5",
-        "If L(w) − L(w_next) = etafac · gsq with etafac ≥ 0 and gsq ≥ 0, then L(w_next) ≤ L(w)",
-        ("L", "etafac", "gsq"),
-        lambda v: le(v.L_next, v.L),
-        (lambda v: le(0, v.etafac), lambda v: le(0, v.gsq)),
-        {"L_next": lambda v: v.L - v.etafac * v.gsq},
-    ),
-    Proposition(
-        "A5/window",
-        "Theorem A5",
-        "The forward pass is a monotone descent step throughout 0 < η ≤ 2/a: the loss does not increase",
-        ("eta", "a", "b", "c", "w"),
-        lambda v: le(loss(v, v.w_next), loss(v, v.w)),
-        (lambda v: lt(0, v.a), *_WINDOW),
-        STEP,
-        SENTENCE,
-    ),
-    Proposition(
-        "A5/strict",
-        "Theorem A5",
-        "… a descent step throughout 0 < η ≤ 2/a, read strictly: the loss falls where g ≠ 0",
-        ("eta", "a", "b", "c", "w"),
-        lambda v: lt(loss(v, v.w_next), loss(v, v.w)),
-        (lambda v: lt(0, v.a), *_WINDOW, lambda v: ne(v.g, 0)),
-        STEP,
-        READING,
-        repair=lambda v: lt(v.eta * v.a, 2),
-    ),
-    Proposition(
-        "error-recursion",
-        "Section 4 (error_recursion_identity)",
-        "e_next = (1 − ηa) e, so e_next² = (1 − ηa)² e²",
-        ("eta", "a", "w", "w_star"),
-        lambda v: both(
-            eq(v.e_next, (1 - v.eta * v.a) * v.e),
-            eq(sq(v.e_next), factor(v) * sq(v.e)),
-        ),
-        definitions=ERROR,
-        role=ELSEWHERE,
-    ),
-    Proposition(
-        "A6",
-        "Lemma A6",
-        "If 0 ≤ ηa ≤ 2, then (1 − ηa)² ≤ 1",
-        ("eta", "a"),
-        lambda v: le(factor(v), 1),
-        (lambda v: le(0, v.eta * v.a), lambda v: le(v.eta * v.a, 2)),
-    ),
-    Proposition(
-        "A7",
-        "Theorem A7",
-        "If e_next² = ρ² e² with ρ² = (1 − ηa)² ≤ 1, then e_next² ≤ e²",
-        ("eta", "a", "e"),
-        lambda v: le(v.E_next, sq(v.e)),
-        (lambda v: le(v.rho2, 1),),
-        {"rho2": factor, "E_next": lambda v: v.rho2 * sq(v.e)},
-    ),
-    Proposition(
-        "A7/equivalence",
-        "Theorem A7",
-        "A strictly contractive rate, 0 < ρ² < 1 (equivalently 0 < ηa < 2)",
-        ("eta", "a"),
-        lambda v: iff(both(lt(0, v.rho2), lt(v.rho2, 1)), both(lt(0, v.eta * v.a), lt(v.eta * v.a, 2))),
-        definitions={"rho2": factor},
-        role=SENTENCE,
-        repair=lambda v: ne(v.eta * v.a, 1),
-    ),
-    Proposition(
-        "A7/window",
-        "Theorem A7",
-        "Repaired: ρ² < 1 exactly when 0 < ηa < 2",
-        ("eta", "a"),
-        lambda v: iff(lt(v.rho2, 1), both(lt(0, v.eta * v.a), lt(v.eta * v.a, 2))),
-        definitions={"rho2": factor},
-        role=OURS,
-    ),
-    Proposition(
-        "A7/boundary",
-        "Theorem A7",
-        "The boundary cases are ρ² = 1 (ηa ∈ {0, 2})",
-        ("eta", "a"),
-        lambda v: iff(eq(v.rho2, 1), either(eq(v.eta * v.a, 0), eq(v.eta * v.a, 2))),
-        definitions={"rho2": factor},
-        role=SENTENCE,
-    ),
-)
+# Section 4 (error_recursion_identity)
+error-recursion elsewhere
+    e_next = (1 − ηa) e, so e_next² = (1 − ηa)² e²
+    with b = a*w_star; e = w - w_star; g = a*w - b; e_next = w - eta*g - w_star
+    => e_next = (1 - eta*a)*e and e_next^2 = (1 - eta*a)^2*e^2
+
+"theory/A6/statement"
+    If 0 ≤ ηa ≤ 2, then (1 − ηa)² ≤ 1
+    0 <= eta*a; eta*a <= 2 => (1 - eta*a)^2 <= 1
+
+"theory/A7/statement"
+    If e_next² = ρ² e² with ρ² = (1 − ηa)² ≤ 1, then e_next² ≤ e²
+    with rho2 = (1 - eta*a)^2; E_next = rho2*e^2
+    rho2 <= 1 => E_next <= e^2
+
+"theory/A7/equivalence" sentence
+    A strictly contractive rate, 0 < ρ² < 1 (equivalently 0 < ηa < 2)
+    with rho2 = (1 - eta*a)^2
+    => 0 < rho2 and rho2 < 1 iff 0 < eta*a and eta*a < 2
+    mend eta*a != 1
+
+A7/window ours
+    Repaired: ρ² < 1 exactly when 0 < ηa < 2
+    with rho2 = (1 - eta*a)^2
+    => rho2 < 1 iff 0 < eta*a and eta*a < 2
+
+"theory/A7/boundary" sentence
+    The boundary cases are ρ² = 1 (ηa ∈ {0, 2})
+    with rho2 = (1 - eta*a)^2
+    => rho2 = 1 iff eta*a = 0 or eta*a = 2
+
+"theory/A7/limit" sentence
+    Iterating at a fixed rate ρ² < 1 drives the squared error to zero: (ρ²)^k ≤ 1/(1 + k h) with h = 1/ρ² − 1
+    assumes ρ²(1 + h) = 1; h > 0
+    says (ρ²)^k (1 + k h) ≤ 1 for every k
+    base P = 1; k = 0 => P*(1 + k*h) <= 1
+    step 0 < h; 0 <= k; 0 <= P; rho2*(1 + h) = 1; P*(1 + k*h) <= 1 => P*rho2*(1 + (k + 1)*h) <= 1
+""")

@@ -30,6 +30,19 @@ def label(name: str) -> str:
     return f"{stem}_{rest}" if rest else stem
 
 
+def _operation(symbol: str, strength: int, right: int) -> tuple[Callable, Callable]:
+    """An operation of two texts, either of which may be a number, as method of the left and of the right one.
+
+    ``strength`` is how tightly it binds, ``right`` how tightly what stands right of it must bind to need no brackets.
+    """
+
+    def join(a: Any, b: Any) -> Text:
+        a, b = (x if isinstance(x, Text) else Text(str(x)) for x in (a, b))
+        return Text(f"{a.bound(strength)}{symbol}{b.bound(right)}", strength)
+
+    return join, lambda b, a: join(a, b)
+
+
 class Text:
     """A polynomial as text; ``strength`` is how tightly its last operation binds (1 sum, 2 product, 3 power, 4 name)."""
 
@@ -37,45 +50,21 @@ class Text:
         # a name that ends in a square, such as ρ², binds like a power: its square is (ρ²)²
         self.text, self.strength = text, 3 if strength == 4 and text.endswith("²") else strength
 
-    @classmethod
-    def of(cls, value: Any) -> Text:
-        if isinstance(value, Text):
-            return value
-        return cls(str(value), 4 if value >= 0 else 1)
-
-    def _at(self, strength: int) -> str:
+    def bound(self, strength: int) -> str:
+        """In brackets if it binds less tightly."""
         return self.text if self.strength >= strength else f"({self.text})"
 
-    def _join(self, symbol: str, other: Any, strength: int, right: int, swap: bool = False) -> Text:
-        a, b = (Text.of(other), self) if swap else (self, Text.of(other))
-        return Text(f"{a._at(strength)}{symbol}{b._at(right)}", strength)
-
-    def __add__(self, other: Any) -> Text:
-        return self._join(" + ", other, 1, 1)
-
-    def __radd__(self, other: Any) -> Text:
-        return self._join(" + ", other, 1, 1, swap=True)
-
-    def __sub__(self, other: Any) -> Text:
-        return self._join(" − ", other, 1, 2)
-
-    def __rsub__(self, other: Any) -> Text:
-        return self._join(" − ", other, 1, 2, swap=True)
-
-    def __mul__(self, other: Any) -> Text:
-        return self._join("·", other, 2, 2)
-
-    def __rmul__(self, other: Any) -> Text:
-        return self._join("·", other, 2, 2, swap=True)
-
-    def __truediv__(self, other: Any) -> Text:
-        return self._join("/", other, 2, 3)
+    __add__, __radd__ = _operation(" + ", 1, 1)
+    __sub__, __rsub__ = _operation(" − ", 1, 2)
+    __mul__, __rmul__ = _operation("·", 2, 2)
+    __truediv__, __rtruediv__ = _operation("/", 2, 3)
 
     def __neg__(self) -> Text:
-        return Text(f"−{self._at(2)}", 1)
+        return Text(f"−{self.bound(2)}", 1)
 
     def squared(self) -> Text:
-        return Text(f"{self._at(4)}²", 3)
+        """Its square."""
+        return Text(f"{self.bound(4)}²", 3)
 
     def __str__(self) -> str:
         return self.text
@@ -112,56 +101,13 @@ class Exists:
     decide: Any
 
 
-def eq(a: Any, b: Any) -> Atom:
-    """a = b."""
-    return Atom("=", a, b)
-
-
-def ne(a: Any, b: Any) -> Atom:
-    """a ≠ b."""
-    return Atom("≠", a, b)
-
-
-def le(a: Any, b: Any) -> Atom:
-    """a ≤ b."""
-    return Atom("≤", a, b)
-
-
-def lt(a: Any, b: Any) -> Atom:
-    """a < b."""
-    return Atom("<", a, b)
-
-
-def both(*parts: Any) -> Junction:
-    """All of ``parts``."""
-    return Junction("and", parts)
-
-
-def either(*parts: Any) -> Junction:
-    """At least one of ``parts``."""
-    return Junction("or", parts)
-
-
-def opposite(part: Any) -> Junction:
-    """Not ``part``."""
-    return Junction("not", (part,))
-
-
-def implies(a: Any, b: Any) -> Junction:
-    """If ``a`` then ``b``."""
-    return Junction("implies", (a, b))
-
-
-def iff(a: Any, b: Any) -> Junction:
-    """``a`` exactly when ``b``."""
-    return Junction("iff", (a, b))
-
-
 def abs_le(x: Any, y: Any) -> Atom | Junction:
     """abs(x) ≤ abs(y), by cases; as text with bars."""
     if isinstance(x, Text):
-        return le(Text(f"|{x}|"), Text(f"|{y}|"))
-    return either(both(le(0, y), le(-y, x), le(x, y)), both(lt(y, 0), le(y, x), le(x, -y)))
+        return Atom("≤", Text(f"|{x}|"), Text(f"|{y}|"))
+    positive = Junction("and", (Atom("≤", 0, y), Atom("≤", -y, x), Atom("≤", x, y)))
+    negative = Junction("and", (Atom("<", y, 0), Atom("≤", y, x), Atom("≤", x, -y)))
+    return Junction("or", (positive, negative))
 
 
 def text(node: Any) -> str:
@@ -235,9 +181,13 @@ def _leaves(node: Any) -> list:
 
 def reversed_conclusion(node: Any) -> Any:
     """A mutation that should be false: the order turned round, or the sign of an equation's right side flipped."""
-    if isinstance(node, Atom):
-        if node.symbol == "=" and not (isinstance(node.right, int) and node.right == 0):
-            return eq(node.left, -node.right)
-        turned = {"=": ne, "≠": eq, "≤": lambda a, b: lt(b, a), "<": lambda a, b: le(b, a)}
-        return turned[node.symbol](node.left, node.right)
-    return opposite(node)
+    if not isinstance(node, Atom):
+        return Junction("not", (node,))
+    if node.symbol == "=":
+        flipped = not (isinstance(node.right, int) and node.right == 0)
+        return Atom("=", node.left, -node.right) if flipped else Atom("≠", node.left, node.right)
+    return {
+        "≠": Atom("=", node.left, node.right),
+        "≤": Atom("<", node.right, node.left),
+        "<": Atom("≤", node.right, node.left),
+    }[node.symbol]

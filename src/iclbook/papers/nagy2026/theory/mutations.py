@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .checking import ask, is_counterexample, propositions
-from .proposition import Proposition
+from .checking import STATEMENTS, ask, assignment, is_counterexample
+from .proposition import Induction, Proposition
 from .smt import PROVED, REFUTED
-from .sums import INDUCTIONS
 
 DROPPED, FREED, REVERSED = "hypothesis dropped", "definition dropped", "conclusion reversed"
 
@@ -48,9 +47,8 @@ def mutations() -> list[Mutation]:
     Raises:
         UserError: the solver is not installed.
     """
-    cases = [*propositions(), *(i.step for i in INDUCTIONS)]
     found = []
-    for p in cases:
+    for p in (s.step if isinstance(s, Induction) else s for s in STATEMENTS):
         if ask(p).word != PROVED or not p.variables:
             continue
         for kind, what, mutated in broken(p):
@@ -68,7 +66,7 @@ def rows(found: list[Mutation]) -> list[dict[str, str]]:
             "mutation": m.kind,
             "broken": m.what,
             "result": m.word,
-            "counterexample": ", ".join(f"{k} = {v}" for k, v in (m.counterexample or {}).items()),
+            "counterexample": assignment(m.counterexample),
         }
         for m in found
     ]

@@ -14,6 +14,9 @@ from typing import Any
 
 Number = Fraction | int | float
 
+#: A printed number; a sentence that printed numbers must bear out; or a further test of such a sentence, by this book, which is not counted.
+NUMBER, SENTENCE, TEST = "number", "sentence", "test"
+
 
 def box(printed: str | int) -> tuple[Fraction, Fraction]:
     """The values that are printed so: half a unit of the last digit to both sides; an int is exact."""
@@ -36,41 +39,25 @@ class Rounded:
     """The document prints these numbers; each stands for all values that round to it."""
 
     printed: tuple[str, ...]
+    strict = False
 
     def limits(self, index: int) -> tuple[Number, Number]:
+        """Of the number at this index."""
         return box(self.printed[min(index, len(self.printed) - 1)])
-
-    def __str__(self) -> str:
-        return ", ".join(self.printed)
 
 
 @dataclass(frozen=True)
 class Within:
-    """The document says that a number lies in [low, high]; None is no bound, and ``strict`` excludes the ends."""
+    """The document says that every number lies in [low, high]; None is no bound, and ``strict`` excludes the ends."""
 
     low: str | None
     high: str | None
     strict: bool = False
-    words: str = ""
 
     def limits(self, index: int) -> tuple[Number | None, Number | None]:
-        return tuple(None if end is None else Fraction(end) for end in (self.low, self.high))  # type: ignore[return-value]
-
-    def __str__(self) -> str:
-        if self.words:
-            return self.words
-        less, more = ("below", "above") if self.strict else ("at most", "at least")
-        if self.low is None:
-            return f"{less} {self.high}"
-        return f"{more} {self.low}" if self.high is None else f"{self.low} to {self.high}"
-
-
-POSITIVE = Within("0", None, strict=True)
-
-
-def differences(*x: Any) -> tuple:
-    """Each number less the one before it."""
-    return tuple(b - a for a, b in itertools.pairwise(x))
+        """Of the number at this index: the same for all."""
+        low, high = (None if end is None else Fraction(end) for end in (self.low, self.high))
+        return low, high
 
 
 @dataclass(frozen=True)
@@ -78,27 +65,27 @@ class Item:
     """One printed number or sentence and what it should follow from.
 
     Attributes:
-        id: unique name.
-        section: section of the document, such as ``8.4``.
+        id: its section and a name, such as ``8.4/range``; after ``arithmetic/`` where its numbers are recorded, under that key.
         words: what is printed.
-        expects: what the recomputed number must agree with.
-        formula: how it is recomputed, as text.
-        inputs: the printed numbers it is recomputed from, in the order of ``quantity``'s arguments; ints are exact.
+        expects: what the recomputed numbers must agree with; printed numbers as text are :class:`Rounded`.
+        formula: how they are recomputed, as text.
         quantity: the recomputation; monotone in every argument over its rounding interval. One number or a tuple.
-        kind: ``number`` (a printed number), ``sentence`` (a sentence that printed numbers must bear out) or ``test`` (a further test of
-            a printed sentence, by this book; not counted among what does not follow).
-        asked: the ledger asks about it by name, so that its numbers are recorded.
+        inputs: the printed numbers it is recomputed from, in the order of ``quantity``'s arguments; ints are exact.
+        kind: :data:`NUMBER`, :data:`SENTENCE` or :data:`TEST`.
     """
 
     id: str
-    section: str
     words: str
     expects: Rounded | Within
     formula: str
-    inputs: tuple[str | int, ...]
     quantity: Callable[..., Any]
-    kind: str = "number"
-    asked: bool = False
+    inputs: tuple[str | int, ...]
+    kind: str = NUMBER
+
+    @property
+    def section(self) -> str:
+        """Of the document, such as ``8.4``."""
+        return self.id.removeprefix("arithmetic/").partition("/")[0]
 
 
 @dataclass(frozen=True)
@@ -110,8 +97,6 @@ class Recomputed:
     low: tuple[float, ...]
     high: tuple[float, ...]
     follows: bool
-    #: how far the recomputed interval is from what is printed; 0 if they meet
-    gap: float
 
 
 def recompute(item: Item) -> Recomputed:
@@ -122,19 +107,12 @@ def recompute(item: Item) -> Recomputed:
         return found if isinstance(found, tuple) else (found,)
 
     centre = numbers(*(value(x) for x in item.inputs))
-    ends = [sorted(set(box(x))) for x in item.inputs]
-    corners = [numbers(*corner) for corner in itertools.product(*ends)]
-    low = tuple(min(c[i] for c in corners) for i in range(len(centre)))
-    high = tuple(max(c[i] for c in corners) for i in range(len(centre)))
-    gaps, follows = [], True
+    corners = [numbers(*corner) for corner in itertools.product(*(sorted(set(box(x))) for x in item.inputs))]
+    low, high = (tuple(end(column) for column in zip(*corners, strict=True)) for end in (min, max))
+    follows = True
     for i in range(len(centre)):
         lower, upper = item.expects.limits(i)
-        strict = isinstance(item.expects, Within) and item.expects.strict
-        under = lower - high[i] if lower is not None else -1
-        over = low[i] - upper if upper is not None else -1
-        worst = max(under, over)
-        follows &= bool(worst < 0 or (worst == 0 and not strict))
-        gaps.append(max(0.0, float(worst)))
-    return Recomputed(
-        item, tuple(map(float, centre)), tuple(map(float, low)), tuple(map(float, high)), follows, max(gaps)
-    )
+        gaps = [lower - high[i]] if lower is not None else []
+        gaps += [low[i] - upper] if upper is not None else []
+        follows &= bool(max(gaps) < 0 or (max(gaps) == 0 and not item.expects.strict))
+    return Recomputed(item, *(tuple(map(float, ends)) for ends in (centre, low, high)), follows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
-from .formula import Text, eq, label, reversed_conclusion, text
+from .formula import Atom, Text, label, reversed_conclusion, text
 
 Builder = Callable[[Any], Any]
 
@@ -20,7 +20,6 @@ class Proposition:
 
     Attributes:
         id: ``A7``, or ``A7/equivalence`` for a further sentence of its paragraph.
-        where: where it stands.
         words: the document's words, shortened.
         variables: the free variables, each ranging over the reals.
         conclusion: builder of what is said to follow.
@@ -31,10 +30,10 @@ class Proposition:
         repair: a hypothesis that is meant to mend it; None where none is proposed.
         repair_for_all: variables that the conclusion, not the hypotheses, ranges over, where the repair is tested for being weakest.
         given: values that make equations among the hypotheses hold when points are drawn.
+        key: under which what comes out is recorded; None where only tables show it.
     """
 
     id: str
-    where: str
     words: str
     variables: tuple[str, ...]
     conclusion: Builder
@@ -44,11 +43,7 @@ class Proposition:
     repair: Builder | None = None
     repair_for_all: tuple[str, ...] = ()
     given: Mapping[str, Builder] = field(default_factory=dict)
-
-    @property
-    def of(self) -> str:
-        """The theorem it belongs to."""
-        return self.id.partition("/")[0]
+    key: str | None = None
 
     def defined(self, values: Mapping[str, Any]) -> SimpleNamespace:
         """The variables with these values, and everything that is defined by them."""
@@ -73,7 +68,7 @@ class Proposition:
     def definition_texts(self) -> list[str]:
         """``g = a·w − b`` and so on."""
         v = self.names()
-        return [text(eq(getattr(v, name), build(v))) for name, build in self.definitions.items()]
+        return [text(Atom("=", getattr(v, name), build(v))) for name, build in self.definitions.items()]
 
     def hypothesis_texts(self) -> list[str]:
         """The hypotheses as text, in order."""
@@ -96,10 +91,7 @@ class Proposition:
         """The same with a defined name left free: its definition is not assumed."""
         rest = {n: b for n, b in self.definitions.items() if n != name}
         return replace(
-            self,
-            id=f"{self.id} with free {name}",
-            variables=(*self.variables, name),
-            definitions=rest,
+            self, id=f"{self.id} with free {name}", variables=(*self.variables, name), definitions=rest
         )
 
     def reversed(self) -> Proposition:
@@ -114,3 +106,40 @@ class Proposition:
         return replace(
             self, id=f"{self.id} repaired", hypotheses=(*self.hypotheses, self.repair), repair=None
         )
+
+
+@dataclass(frozen=True)
+class Induction:
+    """A statement about sums of any length or any number of layers, as its first case and its step.
+
+    The solver proves both; the principle of induction joins them (in the Coq files it is part of the proof). In the step the sums over
+    the first d channels are variables about which only the induction hypothesis is known.
+
+    Attributes:
+        id, words, role, key: as for a :class:`Proposition`.
+        assumes: its hypotheses as text.
+        formal: the statement over all d as text.
+        base: the first case.
+        step: from d to d + 1.
+    """
+
+    id: str
+    words: str
+    assumes: tuple[str, ...]
+    formal: str
+    base: Proposition
+    step: Proposition
+    role: str = STATEMENT
+    key: str | None = None
+
+    def definition_texts(self) -> list[str]:
+        """How it is decided."""
+        return ["by induction over d: first case and step"]
+
+    def hypothesis_texts(self) -> list[str]:
+        """Its hypotheses as text."""
+        return list(self.assumes)
+
+    def conclusion_text(self) -> str:
+        """The statement as text."""
+        return self.formal

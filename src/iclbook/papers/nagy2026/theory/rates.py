@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from .printed import box
+
 #: The spectrum of section 9.1, four clusters of two.
 SPECTRUM = tuple(Fraction(x) for x in ("10", "10", "1", "1", "1/10", "1/10", "1/100", "1/100"))
-#: Figure 1's extreme eigenvalues, as printed.
-FIGURE_1 = (Fraction(9, 10), Fraction(108))
 
 
 def balanced_rate(smallest: Fraction, largest: Fraction) -> Fraction:
@@ -77,14 +77,7 @@ def others_tried() -> dict[str, Fraction]:
     }
 
 
-def candidates() -> dict[str, Fraction]:
-    """Everything that was tried for the printed number."""
-    return rates_tried() | others_tried()
-
-
-def matches(printed: str = "0.450", tried: dict[str, Fraction] | None = None) -> list[str]:
-    """The candidates (all, or those given) that round to the printed number."""
-    from .printed import box
-
+def matches(printed: str, tried: dict[str, Fraction]) -> list[str]:
+    """Those that round to the printed number."""
     low, high = box(printed)
-    return [name for name, x in (candidates() if tried is None else tried).items() if low <= x <= high]
+    return [name for name, x in tried.items() if low <= x <= high]

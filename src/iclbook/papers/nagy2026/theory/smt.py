@@ -76,7 +76,6 @@ def decide(
     conclusion: Callable[[Any], Any],
     small: bool = True,
     for_all: Sequence[str] = (),
-    limit_ms: int = LIMIT_MS,
 ) -> Answer:
     """Whether the hypotheses imply the conclusion for all real values of the variables.
 
@@ -86,7 +85,6 @@ def decide(
         conclusion: builder of the conclusion.
         small: look for a counterexample in small fractions first.
         for_all: variables over which the hypotheses are to be read as "for all": they may not be chosen by a counterexample.
-        limit_ms: time for one question, in milliseconds.
 
     Raises:
         UserError: the solver is not installed.
@@ -97,7 +95,7 @@ def decide(
     if for_all:
         given = z3.ForAll([getattr(v, name) for name in for_all], given)
     solver = z3.Solver()
-    solver.set("timeout", limit_ms)
+    solver.set("timeout", LIMIT_MS)
     solver.set("random_seed", 0)
     solver.add(given, z3.Not(to_solver(conclusion(v), z3)))
     found = solver.check()

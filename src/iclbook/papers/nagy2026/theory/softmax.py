@@ -2,249 +2,99 @@
 
 from __future__ import annotations
 
-from typing import Any
+from .notation import read
 
-from .formula import Exists, abs_le, both, either, eq, le, lt, ne, sq
-from .proposition import ELSEWHERE, OURS, READING, SENTENCE, Proposition
+STATEMENTS = read("""
+"theory/B1/statement"
+    With p ∈ [0, 1] and y₁ ≤ y₂: p y₁ + (1 − p) y₂ ≥ y₁
+    0 <= p; p <= 1; y_1 <= y_2 => y_1 <= p*y_1 + (1 - p)*y_2
 
+"theory/B2/statement"
+    With p ∈ [0, 1] and y₁ ≤ y₂: p y₁ + (1 − p) y₂ ≤ y₂
+    0 <= p; p <= 1; y_1 <= y_2 => p*y_1 + (1 - p)*y_2 <= y_2
 
-def _prediction(v: Any) -> Any:
-    return v.p * v.y_1 + (1 - v.p) * v.y_2
+5.2/average elsewhere
+    a_p is a convex average and lies in [min x², max x²]
+    with a_p = p*x_1^2 + (1 - p)*x_2^2
+    0 <= p; p <= 1; x_1^2 <= x_2^2 => x_1^2 <= a_p and a_p <= x_2^2
 
+"theory/5.2/line" elsewhere
+    All pairs lie on one line, so b_p/a_p = b/a for every weighting (the regime of the probes with y = a x + b)
+    with y_1 = m*x_1 + c; y_2 = m*x_2 + c; a = (x_1^2 + x_2^2)/2; b = (x_1*y_1 + x_2*y_2)/2; a_p = p*x_1^2 + (1 - p)*x_2^2; b_p = p*x_1*y_1 + (1 - p)*x_2*y_2
+    0 <= p; p <= 1; 0 < a_p => b_p*a = b*a_p
+    mend c = 0
 
-_WEIGHT = (lambda v: le(0, v.p), lambda v: le(v.p, 1))
-_TARGETS = lambda v: le(v.y_1, v.y_2)  # noqa: E731
-_UNDER = (lambda v: lt(0, v.u), lambda v: le(v.u, v.v), lambda v: le(v.v, 1))
-_OVER = (lambda v: le(1, v.v), lambda v: le(v.v, v.u), lambda v: le(v.u, 2))
-#: Curvature and cross term of two examples: uniform attention, and attention p, 1 - p.
-EXAMPLES = {
-    "a": lambda v: (sq(v.x_1) + sq(v.x_2)) / 2,
-    "b": lambda v: (v.x_1 * v.y_1 + v.x_2 * v.y_2) / 2,
-    "a_p": lambda v: v.p * sq(v.x_1) + (1 - v.p) * sq(v.x_2),
-    "b_p": lambda v: v.p * v.x_1 * v.y_1 + (1 - v.p) * v.x_2 * v.y_2,
-}
-_OWN = {**EXAMPLES, "g": lambda v: v.a * v.w - v.b, "g_p": lambda v: v.a_p * v.w - v.b_p}
-_LINE = {
-    "y_1": lambda v: v.m * v.x_1 + v.c,
-    "y_2": lambda v: v.m * v.x_2 + v.c,
-    **EXAMPLES,
-}
-_TUNING = (
-    lambda v: lt(0, v.x_1),
-    lambda v: lt(v.x_1, v.x_2),
-    lambda v: lt(0, v.eta),
-    lambda v: le(v.eta * v.a, 2),
-    lambda v: ne(v.eta * v.a, 1),
-)
+5.2/closer elsewhere
+    The factor is strictly smaller whenever the reweighting brings the step product closer to 1
+    |1 - v| <= |1 - u|; 1 - v != 1 - u; 1 - v != u - 1 => (1 - v)^2 < (1 - u)^2
 
+5.2/general elsewhere
+    |1 − v| ≤ |1 − u| implies (1 − v)² ≤ (1 − u)² for all u, v
+    |1 - v| <= |1 - u| => (1 - v)^2 <= (1 - u)^2
 
-def _smaller(v: Any) -> Any:
-    return le(sq(1 - v.v), sq(1 - v.u))
+"theory/B3/statement"
+    If 0 < u ≤ v ≤ 1, then (1 − v)² ≤ (1 − u)²
+    0 < u; u <= v; v <= 1 => (1 - v)^2 <= (1 - u)^2
 
+"theory/B3/strict" reading
+    The softmax contraction factor is smaller, yielding faster convergence (read strictly)
+    0 < u; u <= v; v <= 1 => (1 - v)^2 < (1 - u)^2
+    mend u < v
 
-def _strictly_smaller(v: Any) -> Any:
-    return lt(sq(1 - v.v), sq(1 - v.u))
+"theory/B4/statement"
+    If 1 ≤ v ≤ u ≤ 2, then (1 − v)² ≤ (1 − u)²
+    1 <= v; v <= u; u <= 2 => (1 - v)^2 <= (1 - u)^2
 
+"theory/B4/strict" reading
+    This also accelerates convergence (read strictly)
+    1 <= v; v <= u; u <= 2 => (1 - v)^2 < (1 - u)^2
+    mend v < u
 
-def _straddles(v: Any) -> Any:
-    """1/eta lies between the squared inputs."""
-    return le((v.eta * sq(v.x_1) - 1) * (v.eta * sq(v.x_2) - 1), 0)
+"theory/B5/statement"
+    If a ≥ 0 and a_p ≥ a, then a² ≤ a_p²
+    0 <= a; a <= a_p => a^2 <= a_p^2
 
+"theory/B6/statement"
+    g_p² = a_p² e² is at least g² = a² e² when a_p ≥ a (Lemma B5, so a ≥ 0) and e² ≥ 0
+    0 <= a; a <= a_p => a^2*e^2 <= a_p^2*e^2
 
-def _tunable(v: Any) -> Any:
-    """Some attention puts the step product at 1; the product is affine in p, so the two ends decide."""
+B6/sentence ours
+    Were a ≥ 0 not assumed (section 5.3 and Lemma B5 do assume it)
+    a <= a_p => a^2*e^2 <= a_p^2*e^2
+    mend 0 <= a + a_p or a = a_p or e = 0
 
-    def body(p: Any) -> Any:
-        return both(le(0, p), le(p, 1), eq(v.eta * (p * sq(v.x_1) + (1 - p) * sq(v.x_2)), 1))
+"theory/B6/own-optimum" sentence
+    Softmax-concentrating attention amplifies the descent signal: b_p − a_p w against b − a w, two examples
+    with a = (x_1^2 + x_2^2)/2; b = (x_1*y_1 + x_2*y_2)/2; a_p = p*x_1^2 + (1 - p)*x_2^2; b_p = p*x_1*y_1 + (1 - p)*x_2*y_2; g = a*w - b; g_p = a_p*w - b_p
+    0 <= p; p <= 1; a <= a_p => g^2 <= g_p^2
+    mend y_1*x_2 = y_2*x_1
 
-    return Exists(("p",), body, _straddles(v))
+"theory/B7/statement"
+    At the optimal step product v = 1 the contraction factor (1 − v)² = 0
+    v = 1 => (1 - v)^2 = 0
+    draw v = 1 + 0*v
 
+"theory/B7/newton" sentence
+    The preconditioned step reaches the weighted least-squares optimum in exactly one step
+    with b_p = a_p*w_star
+    eta*a_p = 1 => w - eta*(a_p*w - b_p) = w_star
+    draw eta = 1/a_p
 
-def _energies(v: Any) -> Any:
-    return le(sq(v.a) * sq(v.e), sq(v.a_p) * sq(v.e))
+"theory/B7/tuning" reading
+    Even when the linear step undershoots or overshoots (ηa ≠ 1), the attention reweighting can tune η a_p = 1
+    with a = (x_1^2 + x_2^2)/2
+    0 < x_1; x_1 < x_2; 0 < eta; eta*a <= 2; eta*a != 1 => 0 <= p and p <= 1 and eta*(p*x_1^2 + (1 - p)*x_2^2) = 1
+    some p exactly when (eta*x_1^2 - 1)*(eta*x_2^2 - 1) <= 0
+    mend (eta*x_1^2 - 1)*(eta*x_2^2 - 1) <= 0
 
+B7/tuning-sometimes reading
+    … can tune η a_p = 1 for some inputs and some step size with ηa ≠ 1
+    => 0 < x_1 and x_1 < x_2 and 0 < eta and eta*(x_1^2 + x_2^2) != 2 and 0 <= p and p <= 1 and eta*(p*x_1^2 + (1 - p)*x_2^2) = 1
+    some x_1, x_2, eta, p exactly when 5 != 8 and 4 = 4
 
-PROPOSITIONS = (
-    Proposition(
-        "B1",
-        "Theorem B1",
-        "With p ∈ [0, 1] and y₁ ≤ y₂: p y₁ + (1 − p) y₂ ≥ y₁",
-        ("p", "y_1", "y_2"),
-        lambda v: le(v.y_1, _prediction(v)),
-        (*_WEIGHT, _TARGETS),
-    ),
-    Proposition(
-        "B2",
-        "Theorem B2",
-        "With p ∈ [0, 1] and y₁ ≤ y₂: p y₁ + (1 − p) y₂ ≤ y₂",
-        ("p", "y_1", "y_2"),
-        lambda v: le(_prediction(v), v.y_2),
-        (*_WEIGHT, _TARGETS),
-    ),
-    Proposition(
-        "5.2/average",
-        "Section 5.2",
-        "a_p is a convex average and lies in [min x², max x²]",
-        ("p", "x_1", "x_2"),
-        lambda v: both(le(sq(v.x_1), v.a_p), le(v.a_p, sq(v.x_2))),
-        (*_WEIGHT, lambda v: le(sq(v.x_1), sq(v.x_2))),
-        {"a_p": EXAMPLES["a_p"]},
-        ELSEWHERE,
-    ),
-    Proposition(
-        "5.2/line",
-        "Section 5.2",
-        "All pairs lie on one line, so b_p/a_p = b/a for every weighting (the regime of the probes with y = a x + b)",
-        ("m", "c", "x_1", "x_2", "p"),
-        lambda v: eq(v.b_p * v.a, v.b * v.a_p),
-        (*_WEIGHT, lambda v: lt(0, v.a_p)),
-        _LINE,
-        ELSEWHERE,
-        repair=lambda v: eq(v.c, 0),
-        given={},
-    ),
-    Proposition(
-        "5.2/closer",
-        "Section 5.2",
-        "The factor is strictly smaller whenever the reweighting brings the step product closer to 1",
-        ("u", "v"),
-        _strictly_smaller,
-        (lambda v: abs_le(1 - v.v, 1 - v.u), lambda v: ne(1 - v.v, 1 - v.u), lambda v: ne(1 - v.v, v.u - 1)),
-        role=ELSEWHERE,
-    ),
-    Proposition(
-        "B3", "Theorem B3", "If 0 < u ≤ v ≤ 1, then (1 − v)² ≤ (1 − u)²", ("u", "v"), _smaller, _UNDER
-    ),
-    Proposition(
-        "B3/strict",
-        "Theorem B3",
-        "The softmax contraction factor is smaller, yielding faster convergence (read strictly)",
-        ("u", "v"),
-        _strictly_smaller,
-        _UNDER,
-        role=READING,
-        repair=lambda v: lt(v.u, v.v),
-    ),
-    Proposition(
-        "B4", "Theorem B4", "If 1 ≤ v ≤ u ≤ 2, then (1 − v)² ≤ (1 − u)²", ("u", "v"), _smaller, _OVER
-    ),
-    Proposition(
-        "B4/strict",
-        "Theorem B4",
-        "This also accelerates convergence (read strictly)",
-        ("u", "v"),
-        _strictly_smaller,
-        _OVER,
-        role=READING,
-        repair=lambda v: lt(v.v, v.u),
-    ),
-    Proposition(
-        "5.2/general",
-        "Section 5.2",
-        "|1 − v| ≤ |1 − u| implies (1 − v)² ≤ (1 − u)² for all u, v",
-        ("u", "v"),
-        _smaller,
-        (lambda v: abs_le(1 - v.v, 1 - v.u),),
-        role=ELSEWHERE,
-    ),
-    Proposition(
-        "B5",
-        "Lemma B5",
-        "If a ≥ 0 and a_p ≥ a, then a² ≤ a_p²",
-        ("a", "a_p"),
-        lambda v: le(sq(v.a), sq(v.a_p)),
-        (lambda v: le(0, v.a), lambda v: le(v.a, v.a_p)),
-    ),
-    Proposition(
-        "B6",
-        "Theorem B6",
-        "g_p² = a_p² e² is at least g² = a² e² when a_p ≥ a (Lemma B5, so a ≥ 0) and e² ≥ 0",
-        ("a", "a_p", "e"),
-        _energies,
-        (lambda v: le(0, v.a), lambda v: le(v.a, v.a_p)),
-    ),
-    Proposition(
-        "B6/sentence",
-        "Theorem B6",
-        "Were a ≥ 0 not assumed (section 5.3 and Lemma B5 do assume it)",
-        ("a", "a_p", "e"),
-        _energies,
-        (lambda v: le(v.a, v.a_p),),
-        role=OURS,
-        repair=lambda v: either(le(0, v.a + v.a_p), eq(v.a, v.a_p), eq(v.e, 0)),
-    ),
-    Proposition(
-        "B6/own-optimum",
-        "Theorem B6",
-        "Softmax-concentrating attention amplifies the descent signal: b_p − a_p w against b − a w, two examples",
-        ("x_1", "y_1", "x_2", "y_2", "p", "w"),
-        lambda v: le(sq(v.g), sq(v.g_p)),
-        (*_WEIGHT, lambda v: le(v.a, v.a_p)),
-        _OWN,
-        SENTENCE,
-        repair=lambda v: eq(v.y_1 * v.x_2, v.y_2 * v.x_1),
-    ),
-    Proposition(
-        "B7",
-        "Theorem B7",
-        "At the optimal step product v = 1 the contraction factor (1 − v)² = 0",
-        ("v",),
-        lambda v: eq(sq(1 - v.v), 0),
-        (lambda v: eq(v.v, 1),),
-        given={"v": lambda v: 1 + 0 * v.v},
-    ),
-    Proposition(
-        "B7/newton",
-        "Theorem B7",
-        "The preconditioned step reaches the weighted least-squares optimum in exactly one step",
-        ("eta", "a_p", "w", "w_star"),
-        lambda v: eq(v.w - v.eta * (v.a_p * v.w - v.b_p), v.w_star),
-        (lambda v: eq(v.eta * v.a_p, 1),),
-        {"b_p": lambda v: v.a_p * v.w_star},
-        SENTENCE,
-        given={"eta": lambda v: 1 / v.a_p},
-    ),
-    Proposition(
-        "B7/tuning",
-        "Theorem B7",
-        "Even when the linear step undershoots or overshoots (ηa ≠ 1), the attention reweighting can tune η a_p = 1",
-        ("x_1", "x_2", "eta"),
-        _tunable,
-        _TUNING,
-        {"a": EXAMPLES["a"]},
-        READING,
-        repair=_straddles,
-    ),
-    Proposition(
-        "B7/tuning-sometimes",
-        "Theorem B7",
-        "… can tune η a_p = 1 for some inputs and some step size with ηa ≠ 1",
-        (),
-        lambda v: Exists(
-            ("x_1", "x_2", "eta", "p"),
-            lambda x, y, eta, p: both(
-                lt(0, x),
-                lt(x, y),
-                lt(0, eta),
-                ne(eta * (sq(x) + sq(y)), 2),
-                le(0, p),
-                le(p, 1),
-                eq(eta * (p * sq(x) + (1 - p) * sq(y)), 1),
-            ),
-            # witness: x = 1, y = 2, eta = 1/4, p = 0
-            both(ne(5, 8), eq(4, 4)),
-        ),
-        role=READING,
-    ),
-    Proposition(
-        "B7/isotropic",
-        "Theorem B7",
-        "Where all x² are equal, no attention changes the curvature",
-        ("x_1", "x_2", "p"),
-        lambda v: eq(v.a_p, v.a),
-        (lambda v: eq(sq(v.x_1), sq(v.x_2)),),
-        {"a": EXAMPLES["a"], "a_p": EXAMPLES["a_p"]},
-        OURS,
-        given={"x_2": lambda v: -v.x_1},
-    ),
-)
+B7/isotropic ours
+    Where all x² are equal, no attention changes the curvature
+    with a = (x_1^2 + x_2^2)/2; a_p = p*x_1^2 + (1 - p)*x_2^2
+    x_1^2 = x_2^2 => a_p = a
+    draw x_2 = -x_1
+""")

@@ -18,7 +18,7 @@ def t_of_r(r: float, n: int) -> float:
 
 def p_of_t(t: float, df: float) -> float:
     """Two-sided p of t with ``df`` degrees of freedom."""
-    return float(2 * stats.t.sf(abs(float(t)), df))
+    return float(2 * stats.t.sf(abs(float(t)), float(df)))
 
 
 def p_of_r(r: float, n: int) -> float:
@@ -65,8 +65,3 @@ def p_of_means(m1: float, s1: float, m2: float, s2: float, n: int) -> float:
 def pearson(x: tuple, y: tuple) -> float:
     """Pearson's correlation of two short lists."""
     return float(np.corrcoef(np.array(x, dtype=float), np.array(y, dtype=float))[0, 1])
-
-
-def spearman(x: tuple, y: tuple) -> float:
-    """Spearman's rank correlation of two short lists."""
-    return float(stats.spearmanr(np.array(x, dtype=float), np.array(y, dtype=float)).statistic)

@@ -1,6 +1,7 @@
 """Figures of the chapter on recall2025; each function draws one and shows what its caption in the chapter says."""
 
 from .first_jump import conservation, first_jump, slider_gamma, slider_scale, time_scales
+from .in_page import race
 from .order import census, later
 from .relaxed import free, lifted, without_a3
 from .task import construction, illustration
@@ -16,6 +17,7 @@ __all__ = [
     "later",
     "lifted",
     "losses",
+    "race",
     "slider_frame",
     "slider_gamma",
     "slider_scale",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ....drawing import style
@@ -67,7 +68,15 @@ def time_scales(
 ) -> Figure:
     """Left: time T of the first jump against eps, with limit/eps; right: the late law in log time."""
     fig, axes = style.figure(2, aspect=0.85)
-    ax, eps = axes[0], scan["eps"]
+    _jump_times(axes[0], scan, window, orders)
+    _late_law(axes[1], late)
+    return fig
+
+
+def _jump_times(
+    ax: Axes, scan: Mapping[str, np.ndarray], window: Mapping[str, np.ndarray], orders: Sequence[int]
+) -> None:
+    eps = scan["eps"]
     for i, order in enumerate(orders):
         ax.loglog(eps, scan["times"][i], "o", color=HEAD[i % 4])
         ax.loglog(eps, scan["limit"][i] / eps, ls=DASHES[i % 4], color=HEAD[i % 4], lw=1.2)
@@ -75,12 +84,7 @@ def time_scales(
     ax.text(eps[-1], scan["times"][-1, -1] * 3, "order", ha="center", fontsize=9)
     ax.loglog(window["eps"], window["times"], "s:", color=style.PALETTE[5])
     ax.text(
-        eps[-1],
-        window["times"][-1] / 2,
-        "order 4, window 3",
-        color=style.PALETTE[5],
-        ha="left",
-        va="top",
+        eps[-1], window["times"][-1] / 2, "order 4, window 3", color=style.PALETTE[5], ha="left", va="top"
     )
     ax.plot([], [], "o", color=style.INK, label="exact flow")
     ax.plot([], [], color=style.INK, lw=1.2, label=r"limit of $\varepsilon T$, over $\varepsilon$")
@@ -91,22 +95,19 @@ def time_scales(
         ylim=(None, scan["times"].max() * 8),
     )
     ax.legend(loc="upper right", fontsize=8.5)
-    ax = axes[1]
-    decades = late["log_time"] / np.log(10)
+
+
+def _late_law(ax: Axes, late: Mapping[str, np.ndarray]) -> None:
+    decades, passed = late["log_time"] / np.log(10), late["log_time"] - late["log_time"][-1]
     ax.plot(decades, late["s"], color=style.COLOURS["measured"], label="corrected ODE, order 4")
-    top = late["s"][-1] + late["predicted"] * (late["log_time"] - late["log_time"][-1])
+    top = late["s"][-1] + late["predicted"] * passed
     style.theory_line(ax, decades, top, r"slope $1/\lambda$, $\lambda = 4(k-1)/k^2$")
+    printed = r"slope 1 ($ds \sim s e^{-s}$ as printed)"
     ax.plot(
-        decades,
-        late["s"][-1] + late["log_time"] - late["log_time"][-1],
-        color=style.COLOURS["paper"],
-        ls=(0, (5, 3)),
-        lw=1.2,
-        label=r"slope 1 ($ds \sim s e^{-s}$ as printed)",
+        decades, late["s"][-1] + passed, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=printed
     )
     ax.set(xlabel=r"$\log_{10} T$", ylabel=r"$s = e^{\alpha} - 1$", ylim=(0, None))
     ax.legend(fontsize=8.5, loc="lower right")
-    return fig
 
 
 def slider_scale(pop: Population, flow: Flow, limit: float, eps: float) -> Figure:

@@ -134,26 +134,27 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> dict[str, float]:
 
     ``window``: a window k on the task of order k + 1, with the f of order k and with that of order k + 1; the least over orders of each.
     """
-    drift: dict[str, list[float]] = {
-        name: [] for name in ("statement", "proof", "flipped", "ce", "window", "window_longer")
+
+    def path(order: int, **options: str | int) -> tuple[np.ndarray, np.ndarray]:
+        pop, flow = run(order, gamma=0.3, **options)
+        return alpha_beta(pop, flow.states)
+
+    def drift(paths: dict, sign: int = 1, of_beta: int = -1, shorter: int = 0) -> list[float]:
+        return [
+            _drift(theory.potential(alpha, k - shorter, sign), of_beta * beta**2 / 4)
+            for k, (alpha, beta) in paths.items()
+        ]
+
+    dot = {k: path(k) for k in orders}
+    short = {k: path(k, window=k - 1) for k in orders if k > 2}
+    return {
+        "conserved/statement": min(drift(dot, sign=-1)),
+        "conserved/proof": max(drift(dot)),
+        "conserved/flipped": min(drift(dot, of_beta=1)),
+        "conserved/ce": max(drift({k: path(k, loss="ce") for k in orders})),
+        "conserved/window": min(drift(short, shorter=1)),
+        "conserved/window_longer": min(drift(short)),
     }
-    for order in orders:
-        for loss in ("dp", "ce"):
-            pop, flow = run(order, loss=loss, gamma=0.3)
-            alpha, beta = alpha_beta(pop, flow.states)
-            if loss == "dp":
-                drift["statement"].append(_drift(theory.potential(alpha, order, -1), -(beta**2) / 4))
-                drift["proof"].append(_drift(theory.potential(alpha, order, 1), -(beta**2) / 4))
-                drift["flipped"].append(_drift(theory.potential(alpha, order, 1), beta**2 / 4))
-            else:
-                drift["ce"].append(_drift(theory.potential(alpha, order, 1), -(beta**2) / 4))
-        if order > 2:
-            pop, flow = run(order, gamma=0.3, window=order - 1)
-            alpha, beta = alpha_beta(pop, flow.states)
-            for name, k in (("window", order - 1), ("window_longer", order)):
-                drift[name].append(_drift(theory.potential(alpha, k, 1), -(beta**2) / 4))
-    worst = {"proof": max, "ce": max}
-    return {f"conserved/{name}": worst.get(name, min)(values) for name, values in drift.items()}
 
 
 def _drift(a: np.ndarray, b: np.ndarray) -> float:

@@ -169,30 +169,40 @@ def verdict_values(found: dict[str, Run], separate: float = 1.2) -> Values:
         first, second = found[name][kind][:2]
         return float(second / first) if np.isfinite(second) else 0.0
 
-    lifted_names = [name for name in found if name != "none"]
-    values: Values = {}
-    for kind in ("jumps", "active"):
-        keep = {name: ratio(name, kind) > separate for name in lifted_names}
-        values |= {f"full/{name}/{kind}": ratio(name, kind) for name in ("A0", "A2", "A3")}
-        values[f"full/single_{kind}"] = sum(kept for name, kept in keep.items() if " " not in name)
-        values[f"full/joint_{kind}"] = sum(kept for name, kept in keep.items() if " " in name)
-    alone, kept = found["A3"], found["none"]
-    half = {}
-    for name in ("mass", "accuracy"):
-        series = alone[name]
-        half[name] = passing(alone["times"], series, (series[0] + 1) / 2)
-    order = np.append(alone["active"], np.inf)[: ORDER + 1]
+    def apart(kind: str, names: list[str]) -> int:
+        return sum(ratio(name, kind) > separate for name in names)
+
+    single = ["A0", "A2", "A3"]
+    joint = [name for name in found if name not in ("none", *single)]
     return {
-        **values,
+        "full/A0/jumps": ratio("A0", "jumps"),
+        "full/A0/active": ratio("A0", "active"),
+        "full/A2/jumps": ratio("A2", "jumps"),
+        "full/A2/active": ratio("A2", "active"),
+        "full/A3/jumps": ratio("A3", "jumps"),
+        "full/A3/active": ratio("A3", "active"),
+        "full/single_jumps": apart("jumps", single),
+        "full/single_active": apart("active", single),
+        "full/joint_jumps": apart("jumps", joint),
+        "full/joint_active": apart("active", joint),
         "full/lost": sum(not np.isfinite(run["jumps"][0]) for run in found.values()),
-        "full/A0/longer": float(found["A0"]["jumps"][0] / kept["jumps"][0]),
+        "full/A0/longer": float(found["A0"]["jumps"][0] / found["none"]["jumps"][0]),
+        "idle/kept": int(np.isfinite(found["none"]["active"]).sum()),
+        **_without_a3(found["A3"]),
+    }
+
+
+def _without_a3(run: Run) -> Values:
+    """What the claims about A3 alone record: which is learned first, and whether the heads become active one after another."""
+    half = {k: passing(run["times"], run[k], (run[k][0] + 1) / 2) for k in ("mass", "accuracy")}
+    order = run["active"]
+    return {
         "a3/matching_first": half["accuracy"] / half["mass"],
-        "a3/mass_start": float(alone["mass"][0]),
-        "a3/mass_at_half": float(np.interp(half["accuracy"], alone["times"], alone["mass"])),
-        "a3/active": int(np.isfinite(alone["active"]).sum()),
-        "a3/in_order": bool((np.diff(order[:ORDER]) > 0).all()),
-        "a3/last_over_first": float(order[ORDER - 1] / order[0]) if np.isfinite(order[ORDER - 1]) else 0.0,
-        "idle/kept": int(np.isfinite(kept["active"]).sum()),
+        "a3/mass_start": float(run["mass"][0]),
+        "a3/mass_at_half": float(np.interp(half["accuracy"], run["times"], run["mass"])),
+        "a3/active": int(np.isfinite(order).sum()),
+        "a3/in_order": bool((np.diff(order) > 0).all()),
+        "a3/last_over_first": float(order[-1] / order[0]) if np.isfinite(order[-1]) else 0.0,
     }
 
 

@@ -26,14 +26,12 @@ SNAPSHOTS = (800, 1750, 4500)
 
 def experiment(
     loss: str = "dp",
-    gamma: float = 0.0,
-    matrix: str = "lemma",
     order: int = ORDER,
     n_heads: int = HEADS,
     window: int | None = None,
 ) -> Population:
     """Three heads on the task of order four. The window is the order; ``window=3`` is the other reading (A0 with k = 3 heads)."""
-    return Population(AssociativeRecall(order, R), n_heads, window or order, gamma, matrix, loss)
+    return Population(AssociativeRecall(order, R), n_heads, window or order, loss=loss)
 
 
 def small(pop: Population, betas: tuple[float, ...] | np.ndarray) -> np.ndarray:
@@ -140,14 +138,22 @@ def plateau_scan(pop: Population, ratios: tuple[float, ...], scale: float = 0.02
     return found
 
 
-def plateau_values(name: str, scan: dict[str, list[float]]) -> Values:
-    """What the claims about plateaus record of one reading: every deviation, those at the largest ratio, and whether that of attention falls with it."""
+def plateau_values(order: dict[str, list[float]], k: dict[str, list[float]]) -> Values:
+    """What the claims about plateaus record of the scans with either window: deviations at the largest ratio, and whether that of attention falls with it."""
+
+    def falling(scan: dict[str, list[float]]) -> bool:
+        return bool((np.diff(scan["attention"]) < 0).all())
+
     return {
-        f"plateaus/{name}/loss": scan["loss"],
-        f"plateaus/{name}/loss_last": scan["loss"][-1],
-        f"plateaus/{name}/attention": scan["attention"],
-        f"plateaus/{name}/attention_last": scan["attention"][-1],
-        f"plateaus/{name}/attention_falling": bool((np.diff(scan["attention"]) < 0).all()),
+        "plateaus/order/loss_last": order["loss"][-1],
+        "plateaus/order/attention": order["attention"],
+        "plateaus/order/attention_last": order["attention"][-1],
+        "plateaus/order/attention_falling": falling(order),
+        "plateaus/k/loss_last": k["loss"][-1],
+        "plateaus/k/attention": k["attention"],
+        "plateaus/k/attention_last": k["attention"][-1],
+        "plateaus/k/attention_falling": falling(k),
+        "plateaus/k/length": k["length"],
     }
 
 
@@ -180,7 +186,6 @@ def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
     return {
         "losses/random_pairs": float(same.sum() / decided.sum()),
         "losses/random_pairs_se": clustered_share_error(same, decided),
-        "losses/random_decided": int(decided.sum()),
     }
 
 

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ....drawing import style
-from ..measures.square import Learned, Maps
+from ..measures.matrices import Learned
+from ..measures.square import Maps
 from ..runs.specs import Scores
 
 NAMES = {

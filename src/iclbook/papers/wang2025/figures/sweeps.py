@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ....claims import printed
 from ....drawing import style
-from ..measures.bounds import AUTHORS_ACCURACY, AUTHORS_NLL, PRINTED_BOUND
 from ..measures.learned import Sweep
 from ..runs.specs import Scores
 
@@ -100,10 +100,11 @@ def courses(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
     axes[0].set(xlabel="minibatches", ylabel="test NLL (nats)", title="N = 10")
     axes[0].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("wide", "N = 125", style.PALETTE[2], "s"))
-    for ax, what, printed, label in zip(
+    says = printed("wang2025")
+    for ax, what, authors, label in zip(
         axes[1:],
         ("accuracy", "nll"),
-        (AUTHORS_ACCURACY, AUTHORS_NLL),
+        (says["authors/accuracy"], says["authors/nll"]),
         ("test accuracy", "test NLL (nats)"),
         strict=True,
     ):
@@ -121,7 +122,7 @@ def courses(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
                 color=colour,
                 label=name,
             )
-        ax.plot(range(1, 7), printed, "x", color=style.COLOURS["paper"], label="authors' code")
+        ax.plot(range(1, 7), authors, "x", color=style.COLOURS["paper"], label="authors' code")
         ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
     axes[1].legend(fontsize=8, loc="center right")
     return fig
@@ -144,8 +145,9 @@ def bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
         ax.plot(values, y, "o", ms=3, alpha=0.6, color=style.PALETTE[3 if i == 0 else 0])
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
     ax.annotate("the draw used here", (own, 0), (own, 0.45), fontsize=8, ha="center")
-    ax.plot([PRINTED_BOUND] * 2, [-0.4, 0.4], color=style.COLOURS["paper"], ls="--")
-    ax.plot([max(AUTHORS_ACCURACY)] * 2, [-4.4, -0.6], color=style.COLOURS["paper"], ls="--")
+    says = printed("wang2025")
+    ax.plot([says["section6/bound"]] * 2, [-0.4, 0.4], color=style.COLOURS["paper"], ls="--")
+    ax.plot([max(says["authors/accuracy"])] * 2, [-4.4, -0.6], color=style.COLOURS["paper"], ls="--")
     ax.set_yticks([-i for i in range(len(names))], names.values())
     ax.set(xlabel="mean maximum probability (oracle accuracy)", ylim=(-4.6, 0.9))
     ax.grid(axis="y", visible=False)

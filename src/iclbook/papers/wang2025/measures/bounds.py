@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ....claims import printed
 from ....statistics import bootstrap_error, share_error, standard_error
 from ....tasks.categorical import Anchors, Categorical, Quadrants
 from ..runs.contexts import truths
@@ -18,11 +19,6 @@ READINGS = {
     "normal_squared": ("normal", True),
     "normal_printed": ("normal", False),
 }
-#: Authors' printed accuracies of GD with softmax attention and 1 to 6 blocks, N = 125, L = 2048 (output of their published code).
-AUTHORS_ACCURACY = (0.702, 0.718, 0.729, 0.731, 0.728, 0.727)
-AUTHORS_NLL = (1.058, 0.971, 0.943, 0.924, 0.916, 0.921)
-#: Section 6 and appendix F: "less than 0.6".
-PRINTED_BOUND = 0.6
 
 
 def oracle(task: Categorical, contexts: int) -> tuple[float, float]:
@@ -50,18 +46,29 @@ def records(draws: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.nda
         for name, (inputs, squared) in READINGS.items()
     }
     samples["quadrants"] = over_embeddings(lambda s: Quadrants(N=1, embed_seed=s), draws, contexts)
-    found: dict[str, Any] = {"we-draw/draws": draws}
-    for name, sample in samples.items():
-        found[f"we-draw/{name}_range"] = [float(sample[:, 0].min()), float(sample[:, 0].max())]
-    q = samples["quadrants"][:, 0]
-    below = q < PRINTED_BOUND
-    found["we-draw/quadrants_sd"] = float(q.std(ddof=1))
-    found["we-draw/quadrants_sd_se"] = bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q)
-    found["we-draw/share_below"] = float(below.mean())
-    found["we-draw/share_below_se"] = share_error(int(below.sum()), draws)
-    best = max(AUTHORS_ACCURACY)
-    for name in READINGS:
-        possible = samples[name][:, 0] > best
-        found[f"q-kernel/{name}_possible"] = float(possible.mean())
-        found[f"q-kernel/{name}_possible_se"] = share_error(int(possible.sum()), draws)
-    return found, samples
+    q, says = samples["quadrants"][:, 0], printed("wang2025")
+    share_below, share_below_se = _share(q < says["section6/bound"])
+    possible = {
+        name: _share(sample[:, 0] > max(says["authors/accuracy"])) for name, sample in samples.items()
+    }
+    return {
+        "we-draw/draws": draws,
+        "we-draw/quadrants_range": [float(q.min()), float(q.max())],
+        "we-draw/quadrants_sd": float(q.std(ddof=1)),
+        "we-draw/quadrants_sd_se": bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q),
+        "we-draw/share_below": share_below,
+        "we-draw/share_below_se": share_below_se,
+        "q-kernel/uniform_squared_possible": possible["uniform_squared"][0],
+        "q-kernel/uniform_squared_possible_se": possible["uniform_squared"][1],
+        "q-kernel/uniform_printed_possible": possible["uniform_printed"][0],
+        "q-kernel/uniform_printed_possible_se": possible["uniform_printed"][1],
+        "q-kernel/normal_squared_possible": possible["normal_squared"][0],
+        "q-kernel/normal_squared_possible_se": possible["normal_squared"][1],
+        "q-kernel/normal_printed_possible": possible["normal_printed"][0],
+        "q-kernel/normal_printed_possible_se": possible["normal_printed"][1],
+    }, samples
+
+
+def _share(hits: np.ndarray) -> tuple[float, float]:
+    """Share of the draws ``(n,)`` that are true, and its standard error."""
+    return float(hits.mean()), share_error(int(hits.sum()), len(hits))

@@ -56,11 +56,13 @@ def curves(contexts: int = 200) -> Curves:
 
 def curve_records(c: Curves) -> dict[str, Any]:
     """What decides the erasure question; softmax shares at the largest lambda."""
-    found: dict[str, Any] = {}
-    for d, n in SETTINGS:
-        found[f"erasure/softmax_own_d{d}_N{n}"] = float(c.own["softmax"][d, n][-1])
-    found["erasure/rbf_left_code"] = max(float(curve[-1]) for curve in c.left["rbf"].values())
-    return found
+    own = {setting: float(shares[-1]) for setting, shares in c.own["softmax"].items()}
+    return {
+        "erasure/softmax_own_d10_N10": own[10, 10],
+        "erasure/softmax_own_d10_N125": own[10, 125],
+        "erasure/softmax_own_d2_N100": own[2, 100],
+        "erasure/rbf_left_code": max(float(curve[-1]) for curve in c.left["rbf"].values()),
+    }
 
 
 @torch.no_grad()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ....statistics import interval, ratio_error, standard_error
+from ....statistics import Interval, interval, ratio_error, standard_error
 from ....store import Results
 from ....training.study import Study
 from ..runs.contexts import TEST
@@ -16,7 +17,7 @@ from ..runs.networks import STUDIES, features
 
 #: Half width of a 95% confidence interval in standard errors: about a thousand episodes are what varies.
 Z = 1.96
-PROBES = ("tuned", "coded")
+PROBE_SCORES = ("tuned_hits", "tuned_nll", "coded_hits", "coded_nll")
 
 
 def unseen(results: Mapping[str, Results]) -> list[Results]:
@@ -34,6 +35,20 @@ def linear(results: Mapping[str, Results]) -> list[Results]:
     return [results[n.replace("images", "images_linear")] for n in results if n.startswith("images_unseen")]
 
 
+class Scored(NamedTuple):
+    """Hits and negative log-likelihoods of one model, ``(E,)`` each."""
+
+    hits: np.ndarray
+    nll: np.ndarray
+
+
+def scores_of(results: list[Results], group: str) -> dict[int, Scored]:
+    """Scores by number of blocks of the models whose groups have this name."""
+    return {
+        k: Scored(*(per_episode(results, f"{group}{k}/{what}") for what in ("hits", "nll"))) for k in BLOCKS
+    }
+
+
 #: Attention -> how its groups are called.
 ATTENTIONS = {"softmax": "blocks", "linear": "linear"}
 
@@ -44,34 +59,100 @@ def models(results: Mapping[str, Results], attention: str) -> list[Results]:
 
 
 def comparison_records(results: Mapping[str, Results]) -> dict:
-    """Figure 5, right: every number of blocks against both probes, ``images/<attention>/<probe>/...``."""
-    found, on = {}, unseen(results)
-    for probe in PROBES:
-        found[f"images/{probe}/accuracy"] = float(per_episode(on, f"probe/{probe}_hits").mean())
-        found[f"images/{probe}/nll"] = float(per_episode(on, f"probe/{probe}_nll").mean())
-    for attention, group in ATTENTIONS.items():
-        for k in BLOCKS:
-            hits, nll = (
-                per_episode(models(results, attention), f"{group}{k}/{what}") for what in ("hits", "nll")
-            )
-            found[f"images/{attention}/accuracy{k}"] = float(hits.mean())
-            found[f"images/{attention}/nll{k}"] = float(nll.mean())
-            for probe in PROBES:
-                base = f"images/{attention}/{probe}"
-                gain = hits - per_episode(on, f"probe/{probe}_hits")
-                mean, low, high = interval(gain, half_width=Z)
-                found |= {
-                    f"{base}/accuracy{k}{end}": v for end, v in (("", mean), ("_low", low), ("_high", high))
-                }
-                against = per_episode(on, f"probe/{probe}_nll")
-                _, low, high = interval(nll - against, half_width=Z)
-                found |= {f"{base}/nll{k}_low": low, f"{base}/nll{k}_high": high}
-                found[f"{base}/nll{k}_ratio"] = float(nll.mean() / against.mean())
-                if attention == "softmax":
-                    found[f"{base}/accuracy{k}_se"] = float(standard_error(gain))
-                if attention == "softmax" and k > 1:
-                    found[f"{base}/nll{k}_ratio_se"] = ratio_error(nll, against)
-    return found
+    """Figure 5, right: the scores of every model and both probes, and what each number of blocks gains on the probes."""
+    softmax, flat = scores_of(unseen(results), "blocks"), scores_of(linear(results), "linear")
+    probe = {name: per_episode(unseen(results), f"probe/{name}") for name in PROBE_SCORES}
+    return {
+        "images/tuned/accuracy": float(probe["tuned_hits"].mean()),
+        "images/tuned/nll": float(probe["tuned_nll"].mean()),
+        "images/coded/accuracy": float(probe["coded_hits"].mean()),
+        "images/coded/nll": float(probe["coded_nll"].mean()),
+        "images/softmax/accuracy1": float(softmax[1].hits.mean()),
+        "images/softmax/accuracy2": float(softmax[2].hits.mean()),
+        "images/softmax/accuracy3": float(softmax[3].hits.mean()),
+        "images/softmax/nll1": float(softmax[1].nll.mean()),
+        "images/softmax/nll2": float(softmax[2].nll.mean()),
+        "images/softmax/nll3": float(softmax[3].nll.mean()),
+        "images/linear/accuracy1": float(flat[1].hits.mean()),
+        "images/linear/accuracy2": float(flat[2].hits.mean()),
+        "images/linear/accuracy3": float(flat[3].hits.mean()),
+        "images/linear/nll1": float(flat[1].nll.mean()),
+        "images/linear/nll2": float(flat[2].nll.mean()),
+        "images/linear/nll3": float(flat[3].nll.mean()),
+        **gain(
+            flat[3].hits - probe["tuned_hits"],
+            mean="images/linear/tuned/accuracy3",
+            low="images/linear/tuned/accuracy3_low",
+            high="images/linear/tuned/accuracy3_high",
+        ),
+        **against_tuned(softmax, probe["tuned_hits"], probe["tuned_nll"]),
+        **against_coded(softmax, probe["coded_hits"], probe["coded_nll"]),
+    }
+
+
+def against_tuned(softmax: Mapping[int, Scored], hits: np.ndarray, nll: np.ndarray) -> dict:
+    """One to three softmax blocks less the probe with the chosen penalty, whose scores are ``(E,)``."""
+    return {
+        **gain(
+            softmax[1].hits - hits,
+            mean="images/softmax/tuned/accuracy1",
+            low="images/softmax/tuned/accuracy1_low",
+            high="images/softmax/tuned/accuracy1_high",
+            se="images/softmax/tuned/accuracy1_se",
+        ),
+        **gain(
+            softmax[2].hits - hits,
+            mean="images/softmax/tuned/accuracy2",
+            se="images/softmax/tuned/accuracy2_se",
+        ),
+        **gain(
+            softmax[3].hits - hits,
+            mean="images/softmax/tuned/accuracy3",
+            low="images/softmax/tuned/accuracy3_low",
+            high="images/softmax/tuned/accuracy3_high",
+            se="images/softmax/tuned/accuracy3_se",
+        ),
+        **gain(softmax[1].nll - nll, low="images/softmax/tuned/nll1_low"),
+        "images/softmax/tuned/nll2_ratio": float(softmax[2].nll.mean() / nll.mean()),
+        "images/softmax/tuned/nll2_ratio_se": ratio_error(softmax[2].nll, nll),
+        "images/softmax/tuned/nll3_ratio": float(softmax[3].nll.mean() / nll.mean()),
+        "images/softmax/tuned/nll3_ratio_se": ratio_error(softmax[3].nll, nll),
+    }
+
+
+def against_coded(softmax: Mapping[int, Scored], hits: np.ndarray, nll: np.ndarray) -> dict:
+    """The same less the probe of 500 Adam steps."""
+    return {
+        **gain(
+            softmax[1].hits - hits,
+            mean="images/softmax/coded/accuracy1",
+            high="images/softmax/coded/accuracy1_high",
+            se="images/softmax/coded/accuracy1_se",
+        ),
+        **gain(
+            softmax[2].hits - hits,
+            mean="images/softmax/coded/accuracy2",
+            se="images/softmax/coded/accuracy2_se",
+        ),
+        **gain(
+            softmax[3].hits - hits,
+            mean="images/softmax/coded/accuracy3",
+            se="images/softmax/coded/accuracy3_se",
+        ),
+        **gain(softmax[1].nll - nll, low="images/softmax/coded/nll1_low"),
+        "images/softmax/coded/nll2_ratio": float(softmax[2].nll.mean() / nll.mean()),
+        "images/softmax/coded/nll2_ratio_se": ratio_error(softmax[2].nll, nll),
+        "images/softmax/coded/nll3_ratio": float(softmax[3].nll.mean() / nll.mean()),
+        "images/softmax/coded/nll3_ratio_se": ratio_error(softmax[3].nll, nll),
+    }
+
+
+def gain(differences: np.ndarray, **keys: str) -> dict[str, float]:
+    """Statistics of paired differences over episodes ``(E,)`` under the keys given for them: ``mean``; ``low`` and ``high``, ends of its 95% interval;
+    ``se``, standard error."""
+    mean, low, high = interval(differences, half_width=Z)
+    every = {"mean": mean, "low": low, "high": high, "se": float(standard_error(differences))}
+    return {key: every[name] for name, key in keys.items()}
 
 
 def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
@@ -92,44 +173,45 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
         and all(study.data.prompts.task.network.n_classes == glyphs.n_train for study in chosen)
         and len(set(glyphs.load().codes.tolist())) == glyphs.n_classes
     )
-    _, low, high = interval(per_episode(on, "blocks3/hits"), half_width=Z)
-    blind, blind_low, blind_high = interval(per_episode(on, "blocks3/shuffled"), half_width=Z)
     return {
         "images/setting": bool(as_stated),
-        "images/unseen_low": low,
-        "images/unseen_high": high,
-        "images/shuffled": blind,
-        "images/shuffled_low": blind_low,
-        "images/shuffled_high": blind_high,
+        **gain(per_episode(on, "blocks3/hits"), low="images/unseen_low"),
+        **gain(
+            per_episode(on, "blocks3/shuffled"),
+            mean="images/shuffled",
+            low="images/shuffled_low",
+            high="images/shuffled_high",
+        ),
         "images/episodes": len(on[0]["probe/tuned_hits"]),
         "images/contexts": chosen[0].data.n,
         "images/seeds": on[0]["blocks1/hits"].shape[0],
         "images/networks": len(on),
         "images/classes": glyphs.n_classes,
         "images/test_classes": glyphs.n_classes - glyphs.n_train,
-        "images/penalty": [float(r["probe/penalty"]) for r in on],
         "images/minutes": sum(r.provenance["seconds"] for r in results.values()) / 60,
     }
 
 
 def seen_records(results: Mapping[str, Results]) -> dict:
     """What features gain that learned to name the test classes too; one number for each pair of networks of one seed."""
-    pairs = [
-        (results[name], results[name.replace("unseen", "seen")])
-        for name in results
-        if name.startswith("images_unseen")
-    ]
-    found = {}
-    for what, key in (
-        ("probe/tuned_hits", "probe"),
-        ("blocks1/hits", "blocks1"),
-        ("blocks3/hits", "blocks3"),
-    ):
-        gains = [interval(per_episode([s], what) - per_episode([u], what), half_width=Z) for u, s in pairs]
-        found[f"images/seen/{key}"] = [mean for mean, _, _ in gains]
-        found[f"images/seen/{key}_low"] = [low for _, low, _ in gains]
-        found[f"images/seen/{key}_accuracy"] = float(per_episode([s for _, s in pairs], what).mean())
-    return found
+
+    def gains(what: str) -> list[Interval]:
+        return [
+            interval(
+                per_episode([results[n.replace("unseen", "seen")]], what) - per_episode([r], what),
+                half_width=Z,
+            )
+            for n, r in results.items()
+            if n.startswith("images_unseen")
+        ]
+
+    probe, deep = gains("probe/tuned_hits"), gains("blocks3/hits")
+    return {
+        "images/seen/probe": [one.mean for one in probe],
+        "images/seen/probe_low": [one.low for one in probe],
+        "images/seen/blocks3": [one.mean for one in deep],
+        "images/seen/blocks3_low": [one.low for one in deep],
+    }
 
 
 def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
@@ -139,14 +221,15 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
     drawn = blocks(context.unseen, len(last["probe/tuned_hits"]), TEST)
     target = torch.cat([batch.target for batch in drawn], dim=-1)
     plain = next(r for name, r in results.items() if name.startswith("images_unseen"))  # the same network
-    found = {"images/last/constant": float((target == context.task.few_shot.ways - 1).float().mean())}
-    for k in BLOCKS:
-        found[f"images/last/blocks{k}"] = float(per_episode([last], f"blocks{k}/hits").mean())
-    found["images/last/blind"] = float(per_episode([last], "blocks3/shuffled").mean())
-    found["images/last/probe"] = float(last["probe/tuned_hits"].mean())
-    gain = per_episode([last], "blocks3/hits") - per_episode([plain], "blocks3/hits")
-    mean, low, high = interval(gain, half_width=Z)
-    return found | {"images/last/gain": mean, "images/last/gain_low": low, "images/last/gain_high": high}
+    hits = per_episode([last], "blocks3/hits")
+    return {
+        "images/last/constant": float((target == context.task.few_shot.ways - 1).float().mean()),
+        "images/last/blocks3": float(hits.mean()),
+        "images/last/blind": float(per_episode([last], "blocks3/shuffled").mean()),
+        **gain(
+            hits - per_episode([plain], "blocks3/hits"), mean="images/last/gain", low="images/last/gain_low"
+        ),
+    }
 
 
 def image_names(studies: Mapping[str, Study]) -> list[str]:

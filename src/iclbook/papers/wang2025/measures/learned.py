@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ....claims import printed
 from ....statistics import Interval, interval, standard_error, t_of_mean
 from ....store import Results
 from ..runs.specs import Scores, scores
 from ..runs.studies import SIZES
-from .bounds import AUTHORS_ACCURACY, AUTHORS_NLL
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]
@@ -46,12 +46,18 @@ def error_of_runs(differences: np.ndarray) -> float:
     return float(standard_error(differences)) if len(differences) > 1 else 0.0
 
 
-def paired(key: str, differences: np.ndarray, *which: str) -> dict[str, float]:
-    """Mean of paired differences over runs as ``key``; as ``key_low``, ``key_high``, ``key_t``, ``key_se`` what ``which`` names: ends of its 95% interval,
-    mean over standard error, standard error."""
+def paired(differences: np.ndarray, **keys: str) -> dict[str, float]:
+    """Statistics of paired differences over runs ``(R,)`` under the keys given for them: ``mean``; ``low`` and ``high``, ends of its 95% interval; ``t``,
+    mean over standard error; ``se``, standard error."""
     mean, low, high = interval_of_runs(differences)
-    every = {"low": low, "high": high, "t": t_of_runs(differences), "se": error_of_runs(differences)}
-    return {key: mean} | {f"{key}_{name}": every[name] for name in which}
+    every = {
+        "mean": mean,
+        "low": low,
+        "high": high,
+        "t": t_of_runs(differences),
+        "se": error_of_runs(differences),
+    }
+    return {key: every[name] for name, key in keys.items()}
 
 
 @dataclass(frozen=True)
@@ -119,32 +125,56 @@ def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
 
 def figure3(sweep: Sweep) -> dict[str, Any]:
     """What decides figure 3, and the question of the gap."""
-    values: dict[str, Any] = {"fig3/seeds": sweep.nll["GD softmax"].shape[1], "fig3/L": list(sweep.L)}
-    for kernel in ("softmax", "RBF"):
-        gd, tf = f"GD {kernel}", f"TF {kernel}"
-        key = kernel.lower()
-        values |= {
-            f"fig3/{key}_accuracy": [float(x) for x in sweep.accuracy[gd].mean(1)],
-            f"fig3/{key}_accuracy_tf": [float(x) for x in sweep.accuracy[tf].mean(1)],
-        }
-        values |= paired(f"fig3/{key}_accuracy_gap", (sweep.accuracy[gd] - sweep.accuracy[tf])[-1], "t", "se")
-        values |= paired(f"fig3/{key}_nll_gap", (sweep.nll[tf] - sweep.nll[gd])[-1], "t", "se")
-        target = sweep.nll[gd][-1].mean()
-        values[f"fig3/{key}_reach"] = reached(sweep.L, sweep.nll[gd], target)
-        values[f"fig3/{key}_reach_tf"] = reached(sweep.L, sweep.nll[tf], target)
-    softmax, linear = (sweep.accuracy[f"GD {kind}"][-1] for kind in ("softmax", "linear"))
-    values["fig3/linear_accuracy"] = float(linear.mean())
-    values["fig3/linear_behind"] = float(softmax.mean() - linear.mean())
-    values["fig3/linear_behind_se"] = error_of_runs(softmax - linear)
-    return values
+    accuracy, nll = sweep.accuracy, sweep.nll
+    softmax, linear = accuracy["GD softmax"], accuracy["GD linear"]
+
+    def reach(model: str, kernel: str) -> int:
+        return reached(sweep.L, nll[f"{model} {kernel}"], nll[f"GD {kernel}"][-1].mean())
+
+    return {
+        "fig3/seeds": softmax.shape[1],
+        "fig3/L": list(sweep.L),
+        "fig3/softmax_accuracy": softmax.mean(1).tolist(),
+        "fig3/softmax_accuracy_tf": accuracy["TF softmax"].mean(1).tolist(),
+        **paired(
+            (softmax - accuracy["TF softmax"])[-1],
+            mean="fig3/softmax_accuracy_gap",
+            t="fig3/softmax_accuracy_gap_t",
+            se="fig3/softmax_accuracy_gap_se",
+        ),
+        **paired(
+            (nll["TF softmax"] - nll["GD softmax"])[-1],
+            mean="fig3/softmax_nll_gap",
+            t="fig3/softmax_nll_gap_t",
+            se="fig3/softmax_nll_gap_se",
+        ),
+        "fig3/softmax_reach": reach("GD", "softmax"),
+        "fig3/softmax_reach_tf": reach("TF", "softmax"),
+        **paired(
+            (accuracy["GD RBF"] - accuracy["TF RBF"])[-1],
+            mean="fig3/rbf_accuracy_gap",
+            t="fig3/rbf_accuracy_gap_t",
+            se="fig3/rbf_accuracy_gap_se",
+        ),
+        **paired(
+            (nll["TF RBF"] - nll["GD RBF"])[-1],
+            mean="fig3/rbf_nll_gap",
+            t="fig3/rbf_nll_gap_t",
+            se="fig3/rbf_nll_gap_se",
+        ),
+        "fig3/rbf_reach": reach("GD", "RBF"),
+        "fig3/rbf_reach_tf": reach("TF", "RBF"),
+        "fig3/linear_accuracy": float(linear[-1].mean()),
+        **paired((softmax - linear)[-1], mean="fig3/linear_behind", se="fig3/linear_behind_se"),
+    }
 
 
 def wide_pair(get: Get) -> dict[str, Any]:
     """One block with the published code's N = 125: accuracy and NLL of GD and of Trained TF (which is given more contexts)."""
-    gd, tf = scores(get("wide_gd"), "softmax-1"), scores(get("wide_tf"), "softmax")
+    both = scores(get("wide_gd"), "softmax-1"), scores(get("wide_tf"), "softmax")
     return {
-        f"fig3/wide_{what}": [float(one.stopped(what).mean()) for one in (gd, tf)]
-        for what in ("accuracy", "nll")
+        "fig3/wide_accuracy": [float(one.stopped("accuracy").mean()) for one in both],
+        "fig3/wide_nll": [float(one.stopped("nll").mean()) for one in both],
     }
 
 
@@ -160,38 +190,50 @@ def fits(get: Get, profile: str) -> dict[tuple[str, int], tuple[np.ndarray, np.n
 
 def gap(sweep: Sweep, deep: Sweep) -> dict[str, Any]:
     """Is the gap of Trained TF data (it fits its contexts better than new ones) or optimisation (it does not fit them)?"""
-    values: dict[str, Any] = {}
-    for name, s, tf, gd in (("one", sweep, "TF softmax", "GD softmax"), ("two", deep, "TF", "GD")):
-        values |= {
-            f"q-gap/{name}_unfitted_large": float(s.train[tf][-1].mean() - s.train[gd][-1].mean()),
-        }
-        runs = min(s.nll[tf].shape[1], s.nll[gd].shape[1])
-        for key, differences, end in (
-            ("overfit_small", (s.nll[tf] - s.train[tf])[0], "low"),
-            ("overfit_large", (s.nll[tf] - s.train[tf])[-1], "high"),
-            ("test_large", s.nll[tf][-1, :runs] - s.nll[gd][-1, :runs], "t"),
-        ):
-            values |= paired(f"q-gap/{name}_{key}", differences, end)
-    return values
+
+    def unfitted(s: Sweep, tf: str, gd: str) -> float:
+        return float(s.train[tf][-1].mean() - s.train[gd][-1].mean())
+
+    one, two = sweep.nll["TF softmax"] - sweep.train["TF softmax"], deep.nll["TF"] - deep.train["TF"]
+    return {
+        "q-gap/one_unfitted_large": unfitted(sweep, "TF softmax", "GD softmax"),
+        **paired(one[0], mean="q-gap/one_overfit_small", low="q-gap/one_overfit_small_low"),
+        **paired(one[-1], mean="q-gap/one_overfit_large", high="q-gap/one_overfit_large_high"),
+        **paired(
+            behind(sweep.nll["TF softmax"], sweep.nll["GD softmax"])[-1],
+            mean="q-gap/one_test_large",
+            t="q-gap/one_test_large_t",
+        ),
+        "q-gap/two_unfitted_large": unfitted(deep, "TF", "GD"),
+        **paired(two[0], mean="q-gap/two_overfit_small", low="q-gap/two_overfit_small_low"),
+        **paired(two[-1], mean="q-gap/two_overfit_large"),
+        **paired(
+            behind(deep.nll["TF"], deep.nll["GD"])[-1],
+            mean="q-gap/two_test_large",
+            t="q-gap/two_test_large_t",
+        ),
+    }
+
+
+def behind(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """``first - second`` ``(..., R)`` over the runs that both have: runs of one number start from one seed and share minibatches."""
+    runs = min(first.shape[-1], second.shape[-1])
+    return first[..., :runs] - second[..., :runs]
 
 
 def figure5(sweep: Sweep) -> dict[str, Any]:
     """What decides figure 5, left."""
     gd, tf = sweep.nll["GD"], sweep.nll["TF"]
-    runs = min(gd.shape[1], tf.shape[1])  # runs of one number start from one seed and share minibatches
-    values = {
+    between = behind(tf, gd)
+    return {
         "fig5/L": list(sweep.L),
         "fig5/seeds": [gd.shape[1], tf.shape[1]],
-        "fig5/gd_nll": [float(x) for x in gd.mean(1)],
-        "fig5/tf_nll": [float(x) for x in tf.mean(1)],
+        "fig5/gd_nll": gd.mean(1).tolist(),
+        "fig5/tf_nll": tf.mean(1).tolist(),
+        **paired(between[0], low="fig5/first_gap_low"),
+        **paired(between[-1], mean="fig5/last_gap", t="fig5/last_gap_t"),
+        **paired(gd[0] - gd[-1], mean="fig5/gd_cost", high="fig5/gd_cost_high"),
     }
-    for key, differences, end in (
-        ("first_gap", tf[0, :runs] - gd[0, :runs], "low"),
-        ("last_gap", tf[-1, :runs] - gd[-1, :runs], "t"),
-        ("gd_cost", gd[0] - gd[-1], "high"),
-    ):
-        values |= paired(f"fig5/{key}", differences, end)
-    return values
 
 
 def courses(get: Get, profile: str) -> dict[str, dict[int, Scores]]:
@@ -208,22 +250,34 @@ def figure4(found: dict[str, dict[int, Scores]]) -> dict[str, Any]:
 
     ``at_end`` is the share of the runs that are best at their last record, which have not converged.
     """
-    values: dict[str, Any] = {}
-    for reading, by in found.items():
-        accuracy = {k: s.stopped("accuracy") for k, s in by.items()}
-        nll = {k: s.stopped("nll") for k, s in by.items()}
-        runs = min(len(accuracy[1]), len(accuracy[2]))  # runs of one number start from one seed
-        key = f"fig4/{reading}"
-        values |= {
-            f"{key}_accuracy": [float(a.mean()) for a in accuracy.values()],
-            f"{key}_nll": [float(n.mean()) for n in nll.values()],
-            f"{key}_late_gain": float(nll[2].mean() - min(n.mean() for k, n in nll.items() if k >= 2)),
-            f"{key}_seeds": [len(a) for a in accuracy.values()],
-            f"{key}_at_end": float(np.mean([(s.best == len(s.steps) - 1).mean() for s in by.values()])),
-        }
-        values |= paired(f"{key}_gain", accuracy[2][:runs] - accuracy[1][:runs], "low")
-        values |= paired(f"{key}_nll_gain", nll[1][:runs] - nll[2][:runs], "low")
-    return values
+    narrow, wide = found["narrow"], found["wide"]
+
+    def means(by: dict[int, Scores], what: str) -> list[float]:
+        return [float(s.stopped(what).mean()) for s in by.values()]
+
+    def late_gain(by: dict[int, Scores]) -> float:
+        return float(
+            by[2].stopped("nll").mean() - min(s.stopped("nll").mean() for k, s in by.items() if k >= 2)
+        )
+
+    def gain(by: dict[int, Scores], what: str) -> np.ndarray:
+        return behind(by[2].stopped(what), by[1].stopped(what))
+
+    return {
+        "fig4/narrow_accuracy": means(narrow, "accuracy"),
+        "fig4/narrow_nll": means(narrow, "nll"),
+        "fig4/narrow_late_gain": late_gain(narrow),
+        "fig4/narrow_seeds": [len(s.best) for s in narrow.values()],
+        **paired(gain(narrow, "accuracy"), mean="fig4/narrow_gain", low="fig4/narrow_gain_low"),
+        **paired(-gain(narrow, "nll"), mean="fig4/narrow_nll_gain", low="fig4/narrow_nll_gain_low"),
+        "fig4/wide_accuracy": means(wide, "accuracy"),
+        "fig4/wide_nll": means(wide, "nll"),
+        "fig4/wide_late_gain": late_gain(wide),
+        "fig4/wide_seeds": [len(s.best) for s in wide.values()],
+        "fig4/wide_at_end": float(np.mean([(s.best == len(s.steps) - 1).mean() for s in wide.values()])),
+        **paired(gain(wide, "accuracy"), mean="fig4/wide_gain"),
+        **paired(-gain(wide, "nll"), mean="fig4/wide_nll_gain"),
+    }
 
 
 def another_draw(value: float, draws: np.ndarray) -> float:
@@ -234,24 +288,27 @@ def another_draw(value: float, draws: np.ndarray) -> float:
 
 
 def over_draws(get: Get, profile: str) -> dict[str, Any]:
-    """N = 10 or 125: accuracy and NLL of one block over draws of W_e, and the p value of the authors' number as one more draw.
+    """N = 10 or 125: accuracy of one block over draws of W_e, and the p value of the authors' accuracy and NLL as one more draw.
 
     With ``n`` draws a further one is ``mean + t sd sqrt(1 + 1/n)``, t of Student's law with ``n - 1`` degrees of freedom.
     """
-    s, values = SIZES[profile], {}
-    for reading, first in (
-        ("narrow", (f"gd_inner_L{s.L[1]}", "softmax")),
-        ("wide", ("wide_gd", "softmax-1")),
-    ):
-        runs = [scores(get(first[0]), first[1])]
-        runs += [scores(get(f"draw{i}_{reading}"), "softmax-1") for i in range(1, s.draws)]
-        for what, printed in (("accuracy", AUTHORS_ACCURACY[0]), ("nll", AUTHORS_NLL[0])):
-            means = np.array([one.stopped(what).mean() for one in runs])
-            values |= {
-                f"q-contexts/{reading}_{what}": [float(m) for m in means],
-                f"q-contexts/{reading}_{what}_p": another_draw(printed, means),
-            }
-    return values
+    s, says = SIZES[profile], printed("wang2025")
+    accuracy, nll = says["authors/accuracy"][0], says["authors/nll"][0]
+
+    def means(first: Scores, reading: str) -> dict[str, np.ndarray]:
+        runs = [first, *(scores(get(f"draw{i}_{reading}"), "softmax-1") for i in range(1, s.draws))]
+        return {what: np.array([one.stopped(what).mean() for one in runs]) for what in ("accuracy", "nll")}
+
+    narrow = means(scores(get(f"gd_inner_L{s.L[1]}"), "softmax"), "narrow")
+    wide = means(scores(get("wide_gd"), "softmax-1"), "wide")
+    return {
+        "q-contexts/narrow_accuracy": narrow["accuracy"].tolist(),
+        "q-contexts/narrow_accuracy_p": another_draw(accuracy, narrow["accuracy"]),
+        "q-contexts/narrow_nll_p": another_draw(nll, narrow["nll"]),
+        "q-contexts/wide_accuracy": wide["accuracy"].tolist(),
+        "q-contexts/wide_accuracy_p": another_draw(accuracy, wide["accuracy"]),
+        "q-contexts/wide_nll_p": another_draw(nll, wide["nll"]),
+    }
 
 
 def alpha(get: Get, profile: str, sweep: Sweep) -> dict[str, Any]:
@@ -259,19 +316,18 @@ def alpha(get: Get, profile: str, sweep: Sweep) -> dict[str, Any]:
     one = sweep.nll["GD softmax, scalar alpha"][-1] - sweep.nll["GD softmax"][-1]
     results = get("deep_gd")
     two = scores(results, "scalar-2").stopped("nll") - scores(results, "softmax-2").stopped("nll")
-    return paired("q-alpha/one_block", one, "t", "se") | paired("q-alpha/two_blocks", two, "t", "se")
-
-
-def heads(get: Get) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Appendix H trained: test NLL with 1, 2, 4 heads, without and with P_m."""
-    results = get("heads")
-    nll = {
-        f"{m}{suffix}": scores(results, f"heads-{m}{suffix}").stopped("nll")
-        for m in (1, 2, 4)
-        for suffix in ("", "-mixed")
-    }
     return {
-        "multi-kernel/nll": [float(nll[f"{m}"].mean()) for m in (1, 2, 4)],
-        "q-params/without_mixing": float(nll["4"].mean() - nll["4-mixed"].mean()),
-        "q-params/without_mixing_se": error_of_runs(nll["4"] - nll["4-mixed"]),
-    }, nll
+        **paired(one, mean="q-alpha/one_block", t="q-alpha/one_block_t", se="q-alpha/one_block_se"),
+        **paired(two, mean="q-alpha/two_blocks", se="q-alpha/two_blocks_se"),
+    }
+
+
+def heads(get: Get) -> dict[str, Any]:
+    """Appendix H trained: test NLL with 1, 2, 4 heads without P_m, and of 4 heads against those with P_m."""
+    results = get("heads")
+    plain = {m: scores(results, f"heads-{m}").stopped("nll") for m in (1, 2, 4)}
+    mixed = scores(results, "heads-4-mixed").stopped("nll")
+    return {
+        "multi-kernel/nll": [float(nll.mean()) for nll in plain.values()],
+        **paired(plain[4] - mixed, mean="q-params/without_mixing", se="q-params/without_mixing_se"),
+    }

@@ -1,4 +1,4 @@
-"""The quadrants of appendix F (figures 8 to 11): five kernels, maps over the square, the matrices that Trained TF learns."""
+"""The quadrants of appendix F (figures 8 and 9): five kernels, maps over the square."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from torch import Tensor
 from ....models.functional_gd import FunctionalGD
 from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.trained_tf import TrainedStep
-from ....statistics import bootstrap_error
 from ....tasks.batch import Batch
 from ....tasks.categorical import Quadrants
 from ..runs.contexts import draw, numbers
@@ -67,7 +66,9 @@ def grid() -> Tensor:
     return torch.stack([first.flatten(), second.flatten()], dim=-1)
 
 
-def _model(kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]) -> torch.nn.Module:
+def model_of_run(
+    kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]
+) -> torch.nn.Module:
     """A model of one run, float64, with its stored parameters."""
     if kind == "GD":
         model = FunctionalGD(task.n_classes, task.width, 1, kernel, vector_rate=True).double()
@@ -123,7 +124,7 @@ def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
     for kind, study in (("GD", f"quad_gd_{KERNELS[kernel]}"), ("TF", "quad_tf")):
         stored = stopped_parameters(get(study), kernel)
         for r in range(len(next(iter(stored.values())))):
-            model = _model(kind, kernel, task, {n: p[r] for n, p in stored.items()})
+            model = model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
             each[kind].append(torch.softmax(model(tokens, points.T), dim=0).reshape(-1, GRID, GRID).numpy())
     quadrant = torch.from_numpy(_quadrants().ravel())
     truth = torch.softmax(w.T @ w[:, chosen[:, b]], dim=0)[:, quadrant].reshape(-1, GRID, GRID)
@@ -145,8 +146,14 @@ def figure9(found: list[Maps]) -> dict[str, Any]:
 
     Values as well: the share of the square where the most probable category is the right one.
     """
-    keys = ("difference", "difference_se", "correlation", "correlation_se", "right_gd", "right_tf")
-    values: dict[str, list[float]] = {f"fig9/{k}": [] for k in keys}
+    values: dict[str, list[float]] = {
+        "fig9/difference": [],
+        "fig9/difference_se": [],
+        "fig9/correlation": [],
+        "fig9/correlation_se": [],
+        "fig9/right_gd": [],
+        "fig9/right_tf": [],
+    }
     for m in found:
         shown = list(m.shown)
         pairs = [(g[shown], t[shown]) for g, t in zip(m.gd_runs, m.tf_runs, strict=True)]
@@ -157,8 +164,8 @@ def figure9(found: list[Maps]) -> dict[str, Any]:
         values["fig9/correlation"].append(float(correlation.mean()))
         values["fig9/correlation_se"].append(error_of_runs(correlation))
         right = np.array(m.top)[_quadrants()]
-        for key, runs in (("right_gd", m.gd_runs), ("right_tf", m.tf_runs)):
-            values[f"fig9/{key}"].append(float((runs.argmax(1) == right).mean()))
+        values["fig9/right_gd"].append(float((m.gd_runs.argmax(1) == right).mean()))
+        values["fig9/right_tf"].append(float((m.tf_runs.argmax(1) == right).mean()))
     return values
 
 
@@ -168,142 +175,6 @@ def _quadrants() -> np.ndarray:
     return np.where(p[:, 1] >= 0, (p[:, 0] < 0).astype(int), 2 + (p[:, 0] >= 0).astype(int)).reshape(
         GRID, GRID
     )
-
-
-# -- figures 10 and 11 ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Learned:
-    """Products of the matrices that Trained TF learned, run by run.
-
-    Attributes:
-        matrices: ``W_Q, W_K, W_V, P`` ``(R, D, D)``, ``embed`` ``(R, d', C)``.
-        Q: ``A^T B`` ``(R, d, d)`` with A, B the first columns of W_K, W_Q.
-        ED: ``(R, d', d')``; ``E`` ``(R, d', D)``, ``D`` ``(R, D, d')``.
-    """
-
-    matrices: dict[str, np.ndarray]
-    Q: np.ndarray
-    ED: np.ndarray
-    E: np.ndarray
-    D: np.ndarray
-
-
-def learned(get: Get, study: str, group: str, task: Quadrants) -> Learned:
-    """Figures 10 and 11 of a group, at the best validation record."""
-    m = stopped_parameters(get(study), group)
-    d, w = task.d, task.width
-    a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
-    e, v = m["P"][:, -w:], m["W_V"][:, :, d : d + w]
-    return Learned(m, np.einsum("rki,rkj->rij", a, b), e @ v, e, v)
-
-
-def anisotropy(matrices: np.ndarray) -> np.ndarray:
-    """Distance of each matrix ``(R, n, n)`` from the nearest multiple of I, relative to its norm: 0 for a multiple, at most 1."""
-    n = matrices.shape[-1]
-    scale = np.trace(matrices, axis1=1, axis2=2) / n
-    rest = matrices - scale[:, None, None] * np.eye(n)
-    return np.linalg.norm(rest, axis=(1, 2)) / np.linalg.norm(matrices, axis=(1, 2))
-
-
-def neglect(read: np.ndarray, ignored: np.ndarray) -> list[float]:
-    """Root mean square entry of the columns that should be zero over that of the columns that are read, ``(R, n, k)`` each; run by run."""
-    return (np.sqrt((ignored**2).mean((1, 2))) / np.sqrt((read**2).mean((1, 2)))).tolist()
-
-
-def spread(matrices: np.ndarray) -> float:
-    """Largest distance of a matrix ``(R, n, n)`` from their mean, relative to the mean's norm."""
-    mean = matrices.mean(0)
-    return float((np.linalg.norm(matrices - mean, axis=(1, 2)) / np.linalg.norm(mean)).max())
-
-
-def figures10_11(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:
-    """What decides figures 10 and 11 and the questions of gauge and initialisation."""
-    task = Quadrants(N=SIZES[profile].quad_N)
-    groups = {
-        "code": ("quad_tf", "softmax"),
-        "true": ("quad_gauge", "true"),
-        "glorot": ("quad_gauge", "glorot"),
-        "true-glorot": ("quad_gauge", "true-glorot"),
-    }
-    found = {name: learned(get, study, group, task) for name, (study, group) in groups.items()}
-    values: dict[str, Any] = {}
-    for name, one in found.items():
-        values |= {
-            f"fig10/{name}_Q": anisotropy(one.Q).tolist(),
-            f"fig10/{name}_ED": anisotropy(one.ED).tolist(),
-            f"fig10/{name}_transpose": (
-                np.linalg.norm(one.E - one.D.swapaxes(1, 2), axis=(1, 2)) / np.linalg.norm(one.E, axis=(1, 2))
-            ).tolist(),
-        }
-        d, w = task.d, task.width
-        if not name.startswith("true"):
-            keys, read = one.matrices["W_K"], one.matrices["W_V"]
-            values[f"fig10/{name}_keys"] = neglect(keys[:, :, :d], keys[:, :, d : d + w])
-            values[f"fig10/{name}_values"] = neglect(read[:, :, d : d + w], read[:, :, :d])
-    values["fig10/inert_moved"] = inert_moved(get, task)
-    values["fig10/inert_share"] = _inert_share(task)
-    values |= gauge(found["code"], task)
-    values["fig10/seeds"] = len(found["code"].Q)
-    values["q-ed-gauge/true_spread"] = spread(np.concatenate([found["true"].ED, found["true-glorot"].ED]))
-    values["q-ed-gauge/learned_spread"] = spread(np.concatenate([found["code"].ED, found["glorot"].ED]))
-    return values | spreads_over_seeds(values, found), found
-
-
-def spreads_over_seeds(values: dict[str, Any], found: dict[str, Learned]) -> dict[str, float]:
-    """How far another seed's numbers lie: standard deviations over seeds, where every seed is judged; the error of the difference of the two spreads of E D."""
-
-    def difference(runs: np.ndarray) -> float:  # (R, 4, d', d'), each seed with all its four trainings
-        return spread(np.concatenate([runs[:, 0], runs[:, 1]])) - spread(
-            np.concatenate([runs[:, 2], runs[:, 3]])
-        )
-
-    every = np.stack([found[name].ED for name in ("code", "glorot", "true", "true-glorot")], axis=1)
-    keys = [f"fig10/{start}_{what}" for start in ("code", "glorot") for what in ("Q", "keys", "values")]
-    transposes = np.subtract(values["fig10/code_transpose"], values["fig10/glorot_transpose"])
-    return {f"{key}_se": float(np.std(values[key], ddof=1)) for key in keys} | {
-        "fig10/code_transpose_se": float(np.std(transposes, ddof=1)),
-        "q-ed-gauge/learned_spread_se": bootstrap_error(difference, every),
-    }
-
-
-def inert_moved(get: Get, task: Quadrants) -> float:
-    """Largest change during training of the entries whose gradient is zero for every prompt (softmax, published initialisation)."""
-    results = get("quad_tf").group("softmax")
-    masks = TrainedStep(task.d, task.n_classes, task.width).inert()
-    return max(
-        float(np.abs(results[n][-1] - results[n][0])[:, mask.numpy()].max()) for n, mask in masks.items()
-    )
-
-
-def _inert_share(task: Quadrants) -> float:
-    masks = TrainedStep(task.d, task.n_classes, task.width).inert().values()
-    return float(torch.cat([m.flatten() for m in masks]).double().mean())
-
-
-@torch.no_grad()
-def gauge(one: Learned, task: Quadrants, seed: int = 0) -> dict[str, Any]:
-    """``W_e -> G^-T W_e`` with ``E D -> G E D G^T`` leaves every prediction as it is: E D is a choice of coordinates when W_e is learned."""
-    source = torch.Generator().manual_seed(seed)
-    g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
-    batch = draw(task, 64, 22)
-    context, query = batch.context.double(), batch.query.double()
-    model = _model("TF", "softmax", task, {n: p[0] for n, p in one.matrices.items()})
-    before = model(context, query)
-    turned = _model("TF", "softmax", task, {n: p[0] for n, p in one.matrices.items()})
-    d, w = task.d, task.width
-    turned.embed.copy_(torch.linalg.inv(g).T @ model.embed)
-    turned.P[-w:] = g @ model.P[-w:]
-    turned.W_V[:, d : d + w] = model.W_V[:, d : d + w] @ g.T
-    # The keys read w as well, by entries that training has left small: they change coordinates too.
-    turned.W_K[:, d : d + w] = model.W_K[:, d : d + w] @ g.T
-    after = turned(context, query)
-    turned_ed = (turned.P[-w:] @ turned.W_V[:, d : d + w]).numpy()
-    return {
-        "q-ed-gauge/logits": float((after - before).abs().max() / before.abs().max()),
-        "q-ed-gauge/turned": float(anisotropy(turned_ed[None])[0]),
-    }
 
 
 @lru_cache(maxsize=16)

@@ -83,7 +83,7 @@ def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
     return b[:, None, None] * eye[0], t[:, None, None] * eye[1]
 
 
-def scalar_flow(x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax") -> tuple:
+def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
     """The end of gradient flow in the scalars ``b_l`` and ``t_l``, found by L-BFGS, which has the same stationary points.
 
     Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
@@ -98,7 +98,7 @@ def scalar_flow(x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax") ->
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        value = population.mean_loss(*at_scalars(b, t), x, y, w, activation)
+        value = population.mean_loss(*at_scalars(b, t), x, y, w)
         value.backward()
         losses.append(value.item())
         return value
@@ -121,45 +121,62 @@ def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     for name, options in laws.items():
         x, y, _ = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, **options)
         found[name] = summarise(population.gradients(b, t, x, y, w)[0])
-    values: dict[str, Any] = {f"thm2/{name}_p": g.p_shape for name, g in found.items()}
-    values["thm2/prompts"] = n_prompts
-    return values, found
+    return {
+        "thm2/sphere_p": found["sphere"].p_shape,
+        "thm2/cube_p": found["cube"].p_shape,
+        "thm2/group_p": found["group"].p_shape,
+        "thm2/skewed_p": found["skewed"].p_shape,
+        "thm2/prompts": n_prompts,
+    }, found
 
 
 def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     """The end of the scalar flow: gradient of B, T and S there, on prompts that the flow did not see; W_e fixed or rotated for each prompt."""
-    w, values, found = embedding(), {}, {}
-    for name, rotate in (("fixed", False), ("rotated", True)):
-        x, y, each = population.prompts(n_prompts, N, D, w, FLOW_SAMPLE, rotate)
-        b, t, losses = scalar_flow(x, y, each)
-        fresh = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, rotate)
-        grads = population.gradients(*at_scalars(b, t), *fresh)
-        for letter, g in zip("BTS", grads, strict=True):
-            found[f"{name}_{letter}"] = summarise(g)
-        values |= {
-            f"thm2/{name}_flow_drop": losses[0] - losses[-1],
-            f"thm2/{name}_B_p": found[f"{name}_B"].p_shape,
-            f"thm2/{name}_T_p": found[f"{name}_T"].p_shape,
-            f"thm2/{name}_S_p": found[f"{name}_S"].p_zero,
+    fixed, own, drop = _at_the_end(n_prompts, rotate=False)
+    rotated, _, _ = _at_the_end(n_prompts, rotate=True)
+    # Both samples are random: the fresh trace differs from zero by the errors of both.
+    spread = np.sqrt(own["B"].trace_error ** 2 + fixed["B"].trace_error ** 2)
+    return {
+        "thm2/fixed_flow_drop": drop,
+        "thm2/fixed_B_p": fixed["B"].p_shape,
+        "thm2/fixed_T_p": fixed["T"].p_shape,
+        "thm2/fixed_S_p": fixed["S"].p_zero,
+        "thm2/fixed_trace_z": np.abs(fixed["B"].trace / spread).tolist(),
+        "thm2/rotated_T_p": rotated["T"].p_shape,
+        "thm2/rotated_S_p": rotated["S"].p_zero,
+    }, {
+        f"{name}_{letter}": gradient
+        for name, found in (("fixed", fixed), ("rotated", rotated))
+        for letter, gradient in found.items()
+    }
+
+
+def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], dict[str, Gradient], float]:
+    """Gradients of B, T and S at the end of the scalar flow on fresh prompts and on its own, and the loss that it lost."""
+    w = embedding()
+    x, y, each = population.prompts(n_prompts, N, D, w, FLOW_SAMPLE, rotate)
+    b, t, losses = scalar_flow(x, y, each)
+    fresh, own = (
+        {
+            letter: summarise(g)
+            for letter, g in zip("BTS", population.gradients(*at_scalars(b, t), *sample), strict=True)
         }
-        own = [summarise(g) for g in population.gradients(*at_scalars(b, t), x, y, each)]
-        # Both samples are random: the fresh trace differs from zero by the errors of both.
-        spread = np.sqrt(own[0].trace_error ** 2 + found[f"{name}_B"].trace_error ** 2)
-        values[f"thm2/{name}_trace_z"] = np.abs(found[f"{name}_B"].trace / spread).tolist()
-    return values, found
+        for sample in (population.prompts(n_prompts, N, D, w, TEST_SAMPLE, rotate), (x, y, each))
+    )
+    return fresh, own, losses[0] - losses[-1]
 
 
 def groups() -> dict[str, Any]:
     """The smallest group that suffices: order d (d + 1), reached by the affine group; what is too small; the symmetries of both data sets."""
-    values: dict[str, Any] = {}
-    for d in (2, 4, 10):
-        group = symmetry.affine_group(d)
-        values[f"thm2-group/order_d{d}"] = len(group)
-        values[f"thm2-group/defect_d{d}"] = symmetry.defect(group)
-    values["thm2-group/closed"] = all(symmetry.closed(symmetry.affine_group(d)) for d in (2, 4))
-    values["thm2-group/rotations_defect"] = [
-        symmetry.defect(symmetry.rotations_of_polygon(n)) for n in (3, 4, 5, 12)
-    ]
-    values["thm2-group/square_defect"] = symmetry.defect(symmetry.signed_permutations(2))
-    values["thm2-group/cube_defect"] = symmetry.defect(symmetry.cyclic_signs(4))
-    return values
+    orders = {d: len(symmetry.affine_group(d)) for d in (2, 4, 10)}
+    return {
+        "thm2-group/order_d2": orders[2],
+        "thm2-group/order_d4": orders[4],
+        "thm2-group/order_d10": orders[10],
+        "thm2-group/defect_d10": symmetry.defect(symmetry.affine_group(10)),
+        "thm2-group/rotations_defect": [
+            symmetry.defect(symmetry.rotations_of_polygon(n)) for n in (3, 4, 5, 12)
+        ],
+        "thm2-group/square_defect": symmetry.defect(symmetry.signed_permutations(2)),
+        "thm2-group/cube_defect": symmetry.defect(symmetry.cyclic_signs(4)),
+    }

@@ -7,19 +7,10 @@ each prompt ``(P, d', C)``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "softmax": lambda s: torch.softmax(s, dim=-1),
-    "rbf": lambda s: (
-        torch.exp(s) / s.shape[-1]
-    ),  # equation 51: covariates of constant norm; 1/N as in equation 3
-    "linear": lambda s: s / s.shape[-1],
-}
 
 
 def functions(
@@ -28,10 +19,9 @@ def functions(
     x: Tensor,
     y: Tensor,
     w: Tensor,
-    activation: str = "softmax",
     s: Tensor | None = None,
 ) -> Tensor:
-    """``F_L`` ``(N + 1, d')`` of one prompt: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N`` (equation 52).
+    """``F_L`` ``(N + 1, d')`` of one prompt: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the softmax over them (equation 52).
 
     ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F.
     """
@@ -39,41 +29,47 @@ def functions(
     values = w[:, y[:n]].T if y.dtype == torch.long else y[:n] @ w.T  # (N, d')
     f = torch.zeros(n + 1, w.shape[0], dtype=x.dtype)
     for layer in range(len(b)):
-        weights = ACTIVATIONS[activation](
-            x @ b[layer].T @ x[:n].T
-        )  # (N + 1, N): of key i for query j, x_i^T B x_j
+        weights = torch.softmax(
+            x @ b[layer].T @ x[:n].T, dim=-1
+        )  # (N + 1, N): of key i for query j, by x_i^T B x_j
         update = (values - torch.softmax(f[:n] @ w, dim=-1) @ w.T) @ t[layer].T
         f = f + weights @ (update if s is None else update + f[:n] @ s[layer].T)
     return f
 
 
-def loss(
-    b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor, activation: str = "softmax"
-) -> Tensor:
+def loss(b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor) -> Tensor:
     """``-log p(y_{N+1})`` of one prompt; ``hot (N + 1, C)`` are one-hot categories."""
-    f = functions(b, t, x, hot, w, activation, s)
+    f = functions(b, t, x, hot, w, s)
     return -(hot[-1] * torch.log_softmax(f[-1] @ w, dim=-1)).sum()
 
 
-def gradients(
-    b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax"
-) -> tuple[Tensor, Tensor, Tensor]:
+def gradients(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the loss of every prompt at ``S = 0``: with respect to B ``(P, L, d, d)``, T and S ``(P, L, d', d')``."""
     hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
     per_prompt = 0 if w.dim() == 3 else None
-    one = grad(lambda *args: loss(*args, activation), argnums=(0, 1, 2))
-    return vmap(one, in_dims=(None, None, None, 0, 0, per_prompt), chunk_size=2048)(
+    return vmap(grad(loss, argnums=(0, 1, 2)), in_dims=(None, None, None, 0, 0, per_prompt), chunk_size=2048)(
         b, t, torch.zeros_like(t), x, hot, w
     )
 
 
-def mean_loss(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax") -> Tensor:
+def mean_loss(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Tensor:
     """Mean loss over prompts."""
     hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
     per_prompt = 0 if w.dim() == 3 else None
-    return vmap(lambda *a: loss(*a[:2], None, *a[2:], activation), in_dims=(None, None, 0, 0, per_prompt))(
+    return vmap(lambda *a: loss(*a[:2], None, *a[2:]), in_dims=(None, None, 0, 0, per_prompt))(
         b, t, x, hot, w
     ).mean()
+
+
+def _covariates(normals: Tensor, law: str, source: torch.Generator) -> Tensor:
+    """Covariates ``(P, N + 1, d)`` of a law of :func:`prompts`; all but the sphere draw uniform numbers of their own."""
+    if law == "sphere":
+        return normals / normals.norm(dim=-1, keepdim=True)
+    uniform = torch.rand(normals.shape, generator=source, dtype=normals.dtype)
+    if law == "cube":
+        return 2 * uniform - 1
+    d, skewed = normals.shape[-1], uniform.log() * -1 - 1
+    return (skewed + 0.5 * skewed.roll(1, -1)) * torch.linspace(0.5, 2, d, dtype=normals.dtype) / math.sqrt(d)
 
 
 def prompts(
@@ -100,14 +96,7 @@ def prompts(
         ``x (P, N + 1, d)``, ``y (P, N + 1)`` long, ``w (d', C)`` or ``(P, d', C)``.
     """
     source = torch.Generator().manual_seed(seed)
-    x = torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype)
-    if law == "sphere":
-        x = x / x.norm(dim=-1, keepdim=True)
-    elif law == "cube":
-        x = 2 * torch.rand(n_prompts, n + 1, d, generator=source, dtype=w.dtype) - 1
-    else:
-        skewed = torch.rand(x.shape, generator=source, dtype=w.dtype).log() * -1 - 1
-        x = (skewed + 0.5 * skewed.roll(1, -1)) * torch.linspace(0.5, 2, d, dtype=w.dtype) / math.sqrt(d)
+    x = _covariates(torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype), law, source)
     if group is not None:
         element = torch.randint(0, len(group), (n_prompts,), generator=source)
         x = x @ group[element].mT

@@ -1,0 +1,136 @@
+"""A model that runs in the reader's page: its numbers as JSON, a still picture, and the name of the script that answers.
+
+``book/assets/models/NAME.js`` holds the model, ``kit.js`` and ``numbers.js`` beside it what all share. Nothing is typed in a script: weights and constants come from the
+library when the chapter runs, through ``PageModel.data``. Where no script runs (a mail, paper) the still picture stands. The book's pages load the scripts
+once; in JupyterLab each figure brings them along.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from IPython.display import display
+from matplotlib.figure import Figure
+
+from ..errors import UserError
+from ..project import find_root
+from .rendering import draw
+
+MODEL_KEY = "iclbook_model"  # in the metadata of the output that shows a model
+
+#: Scripts that all models share, in the order in which they are loaded.
+SHARED = ("numbers", "kit")
+#: Most characters of a model's numbers: a page must stay light.
+MAX_CHARACTERS = 200_000
+
+
+@dataclass(frozen=True)
+class PageModel:
+    """What a page needs to run a model.
+
+    Attributes:
+        name: of its script, ``book/assets/models/NAME.js``.
+        data: numbers, texts, lists, dicts and arrays of them.
+        still: draws the picture that stands without scripts.
+        alt: says what that picture shows.
+    """
+
+    name: str
+    data: dict[str, Any]
+    still: Callable[[], Figure]
+    alt: str
+
+
+class _Shown:
+    """What IPython displays: HTML for a page, words for a terminal."""
+
+    def __init__(self, markup: str, words: str) -> None:
+        self.markup, self.words = markup, words
+
+    def _repr_html_(self) -> str:
+        return self.markup
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+def show_model(model: PageModel, title: str, description: str) -> None:
+    """Show a model that runs in the page.
+
+    Args:
+        model: what runs.
+        title: plain text over it.
+        description: plain text under it: what to try, what is drawn.
+
+    Raises:
+        UserError: no such script, or numbers that are not finite, of another kind, or too many.
+    """
+    text = markup(model, title, description)
+    if os.environ.get("ICLBOOK_HEADLESS") != "1":
+        text += inline(model.name)
+    shown = _Shown(text, f"[model in the page: {title}]")
+    display(shown, metadata={MODEL_KEY: {"name": model.name, "title": title}})
+
+
+def markup(model: PageModel, title: str, description: str) -> str:
+    """The figure's HTML; arguments and errors as for :func:`show_model`."""
+    folder = find_root() / "book" / "assets" / "models"
+    if model.name in SHARED or not (folder / f"{model.name}.js").is_file():
+        there = sorted(path.stem for path in folder.glob("*.js") if path.stem not in SHARED)
+        raise UserError(
+            f"there is no script of the model {model.name!r}", f"Choose one of: {', '.join(there)}."
+        )
+    text = json.dumps(_plain(model.data, model.name), separators=(",", ":"), allow_nan=False)
+    if len(text) > MAX_CHARACTERS:
+        raise UserError(
+            f"the model {model.name!r} has {len(text):,} characters of numbers, where {MAX_CHARACTERS:,} are allowed",
+            "Give it fewer or shorter numbers.",
+        )
+    frame = draw(lambda: model.still(), {})
+    picture = base64.b64encode(frame.png).decode()
+    safe = text.replace("<", "\\u003c")  # nothing in the numbers may end the script element
+    return (
+        f'<figure class="iclbook-model" data-model="{html.escape(model.name)}" aria-label="{html.escape(title)}" '
+        f'data-lm-suppress-shortcuts="true">'  # or JupyterLab takes the arrow keys
+        f'<p class="iclbook-model-title">{html.escape(title)}</p>'
+        f'<div class="iclbook-still"><img alt="{html.escape(model.alt)}" width="{frame.width}" height="{frame.height}" '
+        f'src="data:image/png;base64,{picture}"></div>'
+        f'<div class="iclbook-live"></div>'
+        f"<figcaption>{html.escape(description)}</figcaption>"
+        f'<script type="application/json">{safe}</script></figure>'
+    )
+
+
+def inline(name: str) -> str:
+    """Style sheet and scripts of a model as HTML, for a place that does not load them."""
+    assets = find_root() / "book" / "assets"
+    style = (assets / "models.css").read_text(encoding="utf-8")
+    scripts = [(assets / "models" / f"{part}.js").read_text(encoding="utf-8") for part in (*SHARED, name)]
+    return f"<style>{style}</style>" + "".join(f"<script>{script}</script>" for script in scripts)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Lists, dicts, texts and finite numbers; arrays become lists.
+
+    Raises:
+        UserError: anything else.
+    """
+    if isinstance(value, dict):
+        return {str(key): _plain(part, name) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist(), name)
+    if isinstance(value, list | tuple):
+        return [_plain(part, name) for part in value]
+    if isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise UserError(
+        f"the model {name!r} cannot take {value!r:.60}", "Give it finite numbers, texts, lists and arrays."
+    )

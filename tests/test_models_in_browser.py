@@ -1,0 +1,350 @@
+"""Models that run in the page: their answers are the library's, and a reader moves them by pointer, finger and keyboard."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from browser import harness, models_page
+from browser.models_page import POPULATION, TASK, Running
+from selenium.webdriver import ActionChains
+
+from iclbook.models.attention import attend
+from iclbook.papers.he2025 import theory
+from iclbook.papers.recall2025.measures.stages import small
+from iclbook.papers.wang2025.figures.in_page import probabilities, repeated
+from iclbook.sliders.page_model import inline, markup
+from iclbook.training import gradient_flow
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("models"), pytest.mark.timeout(300)]
+#: Both sides are float64; what separates them is the order of their sums.
+ROUNDING = 1e-9
+#: Of integrations at TIGHT: the sum of local errors of some hundred steps, stretched by a jump; the library's own are 1e-9.
+INTEGRATED, TIGHT = 1e-6, {"rtol": 1e-10, "atol": 1e-14}
+D, L, S2 = TASK.d, TASK.L, TASK.noise_var
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[harness.Browser]:
+    reason = harness.missing()
+    if reason:
+        needed = os.environ.get("CI") or os.environ.get("ICLBOOK_REQUIRE_BROWSER") == "1"
+        (pytest.fail if needed else pytest.skip)(reason)
+    driven = harness.Browser()
+    yield driven
+    driven.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return models_page.write(tmp_path_factory.mktemp("models") / "page").as_uri()
+
+
+@pytest.fixture
+def opened(browser: harness.Browser, page: str) -> Iterator[harness.Browser]:
+    browser.open(page)
+    yield browser
+    assert browser.problems() == []
+
+
+def difference(found: object, wanted: object) -> float:
+    """Largest deviation, relative to the largest wanted number."""
+    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
+    assert found.shape == wanted.shape
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+
+def prompt_difference(browser: harness.Browser) -> float:
+    """Worst of: one and two random heads on random prompts in all dimensions, their attention, and one gradient step."""
+    model, dice, worst = Running(browser, "prompt"), np.random.default_rng(0), 0.0
+    data = models_page.models()["prompt"].data
+    for length in (1, 7, 40):
+        tokens, query = dice.normal(size=(length, D + 1)), 2 * dice.normal(size=D)
+        context, asked = torch.from_numpy(tokens)[..., None], torch.from_numpy(query)[:, None]
+        for h in (1, 2):
+            circuits = models_page.attention(h).circuits()
+            wanted = attend(circuits["kq"], circuits["ov"], context, asked).item()
+            heads = [{name: part.tolist() for name, part in head.items()} for head in data["heads"][str(h)]]
+            worst = max(
+                worst, difference(model.js("m.predict(a[0], a[1], a[2])", heads, tokens, query), wanted)
+            )
+            scores = context[:, :, 0] @ circuits["kq"][-1, :, :D] @ asked[:, 0]
+            seen = model.js("m.attention(a[0], a[1], a[2])", heads[-1], tokens, query)
+            worst = max(worst, difference(seen, torch.softmax(scores, 0)))
+        if length > 1:
+            step = theory.debiased_gd(data["eta"], tokens[:, :D], tokens[:, D], query)
+            worst = max(worst, difference(model.js("m.descend(a[0], a[1])", tokens, query), step))
+    return worst
+
+
+def reduced_difference(browser: harness.Browser) -> float:
+    """Worst of: loss, its gradient and the manifold at random points."""
+    model, dice, worst = Running(browser, "reduced_flow"), np.random.default_rng(1), 0.0
+    for h in (1, 2, 4):
+        omega, mu = 0.5 * dice.normal(size=h), dice.normal(size=h)
+        state, down = (
+            np.concatenate([omega, mu]),
+            np.concatenate(theory.approx_gradients(omega, mu, D, L, S2)),
+        )
+        worst = max(
+            worst, difference(model.js("m.loss(a[0])", state), theory.approx_loss(omega, mu, D, L, S2))
+        )
+        worst = max(worst, difference(model.js("m.velocity(a[0])", state), -down))
+    gammas = [0.02, 0.13, 0.6]
+    found = model.js("a[0].map(m.manifold)", gammas)
+    return max(worst, difference(found, theory.manifold_mu(gammas, D, L, S2)))
+
+
+def recall_difference(browser: harness.Browser) -> float:
+    """Worst of: loss, its gradient, attention and advantage at random points."""
+    model, dice, worst = Running(browser, "recall_race"), np.random.default_rng(2), 0.0
+    for _ in range(4):
+        theta = dice.normal(size=POPULATION.size)
+        wanted = {
+            "loss": POPULATION.value(theta),
+            "velocity": -POPULATION.gradient(theta),
+            "attention": POPULATION.attention(theta),
+            "advantage": POPULATION.advantage(theta),
+        }
+        for name, value in wanted.items():
+            worst = max(worst, difference(model.js(f"m.{name}(a[0])", theta), value))
+    return worst
+
+
+def square_difference(browser: harness.Browser) -> float:
+    """Worst over numbers of blocks and factors of the step: probabilities at random places for random labels."""
+    model, dice, worst = Running(browser, "label_square"), np.random.default_rng(3), 0.0
+    weights = {name: value.numpy() for name, value in models_page.descent().state_dict().items()}
+    for blocks, factor, n in ((1, 1.0, 1), (1, 0.3, 20), (3, 1.0, 20), (6, 2.5, 9)):
+        points = np.c_[dice.uniform(-1, 1, (n, 2)), dice.integers(20, size=n)]
+        places = dice.uniform(-1, 1, (8, 2))
+        wanted = probabilities(repeated(weights, 20, 5, blocks, factor), points, places)
+        labelled = [{"x": x, "y": y, "label": int(c)} for x, y, c in points.tolist()]
+        found = model.js("m.predict(a[0], a[1], a[2], a[3])", labelled, places, blocks, factor)
+        worst = max(worst, difference(found, wanted))
+    return worst
+
+
+DIFFERENCES = {
+    "prompt": prompt_difference,
+    "reduced_flow": reduced_difference,
+    "recall_race": recall_difference,
+    "label_square": square_difference,
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_answers_are_the_librarys_on_random_inputs(opened, name):
+    assert DIFFERENCES[name](opened) < ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("script", "old", "new"),
+    [
+        ("prompt.js", "dot(token, head.ov)", "token[d] * head.ov[d]"),
+        ("prompt.js", "(token[i] - mean[i])", "token[i]"),
+        ("reduced_flow.js", "2 * coupling * d * mu[h]", "2 * coupling * mu[h]"),
+        ("recall_race.js", "(s[t] - (t === 0))", "(s[t] + (t === 0))"),
+        ("recall_race.js", "(each[w] - mean)", "each[w]"),
+        ("label_square.js", "(total[i][j] += w - e[j])", "(total[i][j] += w)"),
+        ("numbers.js", "return e.map((v) => v / total);", "return e;"),
+    ],
+)
+def test_a_broken_script_is_noticed(browser, tmp_path, script, old, new):
+    browser.open(models_page.write(tmp_path / "page", (script, old, new)).as_uri())
+    concerned = (
+        ["prompt", "recall_race", "label_square"] if script == "numbers.js" else [script.removesuffix(".js")]
+    )
+    for name in concerned:
+        assert DIFFERENCES[name](browser) > 1e3 * ROUNDING, name
+
+
+# ---- flows -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("heads", "scale"), [(2, 0.03), (3, 0.3), (4, 0.001)])
+def test_the_reduced_flow_is_the_librarys(opened, heads, scale):
+    model = Running(opened, "reduced_flow")
+    omega, mu = (v[0] for v in theory.draw_initial(1, heads, scale, seed=3))
+    times = np.geomspace(0.01, 1e3, 12)
+    wanted = theory.flow(omega, mu, np.concatenate([[0.0], times]), D, L, S2)
+    states = np.concatenate([wanted.omega[1:, 0], wanted.mu[1:, 0]], axis=-1)
+    start = np.concatenate([omega, mu])
+    assert difference(model.js("m.integrate(a[0], a[1], a[2])", start, times, TIGHT), states) < INTEGRATED
+    # as it is drawn: within a third of a pixel of a plot 180 high
+    assert difference(model.js("m.integrate(a[0], a[1])", start, times), states) < 1 / 3 / 180
+
+
+@pytest.mark.parametrize("betas", [(0.02, 0.005, 0.00125), (0.01, 0.1, 0.03)])
+def test_the_race_is_the_librarys(opened, betas):
+    model, start = Running(opened, "recall_race"), small(POPULATION, betas)
+    times = np.geomspace(100, 400 / min(betas), 12)
+    wanted = gradient_flow(POPULATION.gradient, start, times[-1], times, rtol=1e-11).states
+    assert difference(model.js("m.begin(a[0])", betas), start) == 0
+    assert difference(model.js("m.integrate(a[0], a[1], a[2])", start, times, TIGHT), wanted) < INTEGRATED
+    order = [h + 1 for h in np.argsort(betas)[::-1]]
+    model.js("(m.state.betas = a[0], m.redraw())", betas)
+    drawn = model.js("m.path()")
+    assert [h + 1 for h in np.argsort(drawn["jumps"])] == order
+    drawn_losses = np.array(model.js("m.path().states.map(m.loss)"))
+    exact = gradient_flow(POPULATION.gradient, start, drawn["times"][-1], drawn["times"], rtol=1e-9).states
+    # a jump is a wall on the time axis: the drawn loss is compared along it, in the logarithm of time, to a pixel of 280
+    width = np.log(drawn["times"][-1] / drawn["times"][0]) / 280
+    levels = np.quantile(drawn_losses, [0.1, 0.5]), POPULATION.value(exact)
+    for level in np.concatenate([levels[0], [0.7, 0.5, 0.2]]):
+        crossings = [
+            np.interp(-level, -values, np.log(drawn["times"])) for values in (drawn_losses, levels[1])
+        ]
+        assert abs(crossings[0] - crossings[1]) < width
+
+
+# ---- hands -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_every_slider_and_button_answers(opened, name):
+    model = Running(opened, name)
+    assert model.find("input[type=range]")
+    for slider in model.find("input[type=range]"):
+        if slider.is_displayed():
+            opened._run("arguments[0].focus()", slider)
+            slider.send_keys(harness.Keys.HOME)
+            least = model.picture()
+            slider.send_keys(harness.Keys.ARROW_RIGHT * 30)
+            assert model.picture() != least, slider.accessible_name
+            assert slider.accessible_name
+    for control in [*model.find("input[type=radio]"), *model.find("button")]:
+        if control.get_attribute("checked") is None and control.is_displayed():
+            before = model.js("JSON.stringify(m.state)")
+            control.click()
+            model.picture()
+            assert control.accessible_name
+            assert model.js("JSON.stringify(m.state)") != before or "at first" in control.text, (
+                control.accessible_name
+            )
+    assert opened.problems() == []
+
+
+@pytest.mark.parametrize("name", ["prompt", "recall_race", "label_square"])
+def test_handles_move_by_keys_and_pointer(opened, name):
+    model = Running(opened, name)
+    handles = model.find(".handle[tabindex='0']")
+    before = model.picture()
+    opened._run("arguments[0].focus()", handles[0])
+    said = handles[0].get_attribute("aria-valuetext")
+    handles[0].send_keys(harness.Keys.ARROW_UP * 4)
+    after = model.picture()
+    assert after != before
+    assert handles[0].get_attribute("aria-valuetext") != said
+    opened.driver.switch_to.active_element.send_keys(harness.Keys.PAGE_DOWN)
+    second = opened.driver.switch_to.active_element
+    assert second.get_attribute("aria-label") != handles[0].get_attribute("aria-label")
+    assert second.get_attribute("role") == "slider"
+    said = second.get_attribute("aria-valuetext")
+    dot = second.find_element("css selector", ".dot")
+    ActionChains(opened.driver).drag_and_drop_by_offset(dot, 25, -30).perform()
+    assert model.picture() != after
+    moved = opened.driver.switch_to.active_element
+    assert moved.get_attribute("aria-valuetext") != said or moved.id != second.id
+
+
+def test_a_finger_drags_a_label_and_a_click_places_one(opened):
+    model = Running(opened, "label_square")
+    count = len(model.js("m.state.points"))
+    square = model.find(".square svg")[0]
+    box = opened._run(
+        "arguments[0].scrollIntoView({block: 'center'}); return arguments[0].getBoundingClientRect().toJSON()",
+        square,
+    )
+    middle = {"x": box["x"] + 0.5 * box["width"], "y": box["y"] + 0.5 * box["height"]}
+    ActionChains(opened.driver).move_to_element(square).click().perform()
+    points = model.js("m.state.points")
+    assert len(points) == count + 1
+    assert abs(points[-1]["x"]) < 0.02
+    assert abs(points[-1]["y"]) < 0.02
+    touch = lambda kind, at: opened.driver.execute_cdp_cmd(  # noqa: E731
+        "Input.dispatchTouchEvent", {"type": kind, "touchPoints": at}
+    )
+    touch("touchStart", [middle])
+    touch("touchMove", [{"x": middle["x"] + 0.25 * box["width"], "y": middle["y"] + 6}])
+    touch("touchEnd", [])
+    assert abs(model.js("m.state.points").pop()["x"] - 0.5) < 0.05
+    opened.driver.switch_to.active_element.send_keys(harness.Keys.DELETE)
+    assert len(model.js("m.state.points")) == count
+
+
+def test_play_takes_steps_for_readers_who_want_no_motion(opened):
+    media = lambda features: opened.driver.execute_cdp_cmd(  # noqa: E731
+        "Emulation.setEmulatedMedia", {"features": features}
+    )
+    media([{"name": "prefers-reduced-motion", "value": "reduce"}])
+    try:
+        model = Running(opened, "recall_race")
+        steps = opened.driver.execute_async_script(
+            "const done = arguments[0], m = document.querySelector('figure[data-model=recall_race]');"
+            "const seen = new Set(); m.querySelector('button').click();"
+            "const look = () => { seen.add(m.iclbook.state.at); m.iclbook.state.at < 1 ? setTimeout(look, 20) : done([...seen]); };"
+            "setTimeout(look, 50);"
+        )
+        assert 8 <= len(steps) <= 12
+        assert model.find("button")[0].text == "Play"
+    finally:
+        media([])
+
+
+def test_the_still_picture_stands_without_scripts_and_on_paper(browser, page):
+    shown = "return [...document.querySelectorAll('.iclbook-still img')].map((i) => i.checkVisibility() && i.naturalWidth > 100 && i.alt.length > 30)"
+    live = "return [...document.querySelectorAll('.iclbook-live')].map((e) => e.checkVisibility())"
+    browser.open(page)
+    assert browser._run(shown) == [False] * 4
+    assert browser._run(live) == [True] * 4
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert browser._run(shown) == [True] * 4
+    assert browser._run(live) == [False] * 4
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.driver.get(page)
+        assert browser._run(shown) == [True] * 4
+        assert browser._run(live) == [False] * 4
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_models_run_where_a_notebook_puts_them(browser, tmp_path):
+    """Output areas are filled apart from the document, their scripts made anew, and then put into it (JupyterLab's renderHTML)."""
+    (tmp_path / "lab.html").write_text(
+        '<!doctype html><html lang="en"><title>lab</title><body></body></html>'
+    )
+    browser.open((tmp_path / "lab.html").as_uri())
+    for name, model in models_page.models().items():
+        browser._run(
+            "const host = document.createElement('div'); host.innerHTML = arguments[0];"
+            "for (const old of [...host.querySelectorAll('script')]) { const made = document.createElement('script');"
+            " for (const a of old.attributes) made.setAttribute(a.name, a.value); made.textContent = old.textContent;"
+            " old.replaceWith(made); } document.body.append(host);",
+            markup(model, name, "") + inline(name),
+        )
+    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == 4
+    assert recall_difference(browser) < ROUNDING
+    assert browser.problems() == []
+
+
+@pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_models_are_whole_at_every_width(browser, page, width, theme):
+    browser.open(page, width=width, theme=theme)
+    assert not browser.scrolls_sideways()
+    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == 4
+    cut = browser._run(
+        "return [...document.querySelectorAll('.iclbook-live svg text')].filter((t) => t.textContent && t.checkVisibility()).filter((t) => {"
+        "const box = t.getBoundingClientRect(); return box.left < 0 || box.right > window.innerWidth; }).map((t) => t.textContent)"
+    )
+    assert cut == []
+    assert browser.problems() == []
