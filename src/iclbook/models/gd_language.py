@@ -106,13 +106,12 @@ class GDLanguage(LanguageModel):
         return {
             "v": self.embed.new_zeros(shape),
             "f": self.embed.new_zeros(rows, self.n_blocks, self.width),
-            "weights": self.attention(),
         }
 
     def advance(self, state: dict[str, Tensor], token: Tensor, t: int) -> Tensor:
         """Read token number t (0 is the first) of every row ``(rows,)``; logits ``(rows, V)`` of the next. Changes ``state``."""
         e = normed(self.embed, self.gain_embed)[token]
-        weights = state["weights"][:, t, : t + 1]
+        weights = self.attention()[:, t, : t + 1]
         f, seen = torch.zeros_like(e), state["f"].clone()
         for k in range(self.n_blocks):
             state["v"][:, k, t] = e - self._expected(seen[:, k], k == 0)
