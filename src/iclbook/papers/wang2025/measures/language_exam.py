@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -50,15 +52,19 @@ def imitations(task: Stories, n: int, seed: int = 0) -> dict[str, list[Story]]:
     for i, (story, place, (head, rest)) in enumerate(zip(stories, places, parts, strict=True)):
         other = parts[(i + 1) % n][1]
         found["true"].append(story)
-        found["foreign"].append(head + sum(other, []) + [END])
+        found["foreign"].append(head + reduce(operator.iadd, other, []) + [END])
         order = rng.permutation(len(rest))
         if (order == np.arange(len(rest))).all():
             order = order[::-1]
-        found["shuffled sentences"].append(head + sum((rest[j] for j in order), []) + [END])
+        found["shuffled sentences"].append(head + reduce(operator.iadd, (rest[j] for j in order), []) + [END])
         found["bigram"].append(_walk(follows, story[:place], task.context + 1, rng))
         words = story[place:-1]
-        found["shuffled words"].append(story[:place] + [words[j] for j in rng.permutation(len(words))] + [END])
-        found["repeated moral"].append((head + rest[-1] * (task.context // len(rest[-1])))[: task.context + 1])
+        found["shuffled words"].append(
+            story[:place] + [words[j] for j in rng.permutation(len(words))] + [END]
+        )
+        found["repeated moral"].append(
+            (head + rest[-1] * (task.context // len(rest[-1])))[: task.context + 1]
+        )
     return found
 
 
@@ -67,7 +73,7 @@ def _bigrams(task: Stories) -> dict[str, Story]:
     follows: dict[str, Story] = defaultdict(list)
     for column in task.held_out(400, seed=7).T:
         story = task.text(column)
-        for a, b in zip(story, story[1:], strict=False):
+        for a, b in itertools.pairwise(story):
             follows[a].append(b)
     return follows
 

@@ -60,7 +60,9 @@ def _slots(grammar: Grammar, items: Sequence[str], tokens: Sequence[str]) -> tup
                 register, forms = grammar.forms[name]
                 fits = token in forms.values() and (register not in own or forms[own[register]] == token)
             else:
-                fits = token in grammar.classes[grammar.registers[name]] and own.setdefault(name, token) == token
+                fits = (
+                    token in grammar.classes[grammar.registers[name]] and own.setdefault(name, token) == token
+                )
             if not fits:
                 return None
             slots.append((place, item, token))
@@ -171,7 +173,9 @@ def choices(e: Ending) -> list[tuple[str, str]]:
     found = []
     for first, sentence in ((e.given, e.cut), *((0, s) for s in e.rest)):
         if sentence is not None:
-            found += [(item, word) for place, item, word in sentence.slots if item[0] == "+" and place >= first]
+            found += [
+                (item, word) for place, item, word in sentence.slots if item[0] == "+" and place >= first
+            ]
             found += [(f"{sentence.kind}/{sentence.trouble}", sentence.template)] if not first else []
     return found
 
