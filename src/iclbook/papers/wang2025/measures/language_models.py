@@ -204,7 +204,6 @@ def overview(models: Languages) -> dict[str, Any]:
     loss, count = models.exact()
     examined = exam.examined(models.task, models.n_endings)
     totals = {name: models.excess(name) for name in STUDIES}
-    ways = [way for way in ("coded", "sampled") if way in SIZES[models.profile].ways]
     late = {name: [float(models.excess(name, r).sum(-1).mean()) for r in (-3, -1)] for name in HEADLINE}
     return {
         "language/entropy": float(loss.sum() / count.sum()),
@@ -218,5 +217,5 @@ def overview(models: Languages) -> dict[str, Any]:
         "language/exam": [examined[name]["overall"] for name in (*exam.ORDER, "repeated moral")],
     } | {
         f"language/overall_{way}": [float(models.overall(name, way).mean()) for name in HEADLINE]
-        for way in ways
+        for way in ("coded", "sampled")
     }

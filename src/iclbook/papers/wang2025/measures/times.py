@@ -16,6 +16,7 @@ STUDIES = {
     "fig8-9": ("quad_gd", "quad_tf"),
     "fig10-11": ("quad_tf", "quad_gauge"),
     "draws": ("draw",),
+    "language": ("language_",),
 }
 
 

@@ -159,7 +159,20 @@ SIZES = {
         (24, 250, 500, 1000, 2000, 3000),
         ("beam", "coded", "sampled"),
     ),
-    "smoke": Sizes(Stories(words=4, short=True), 32, 4, 40, 60, 8, 1, 32, 12, (24, 30), ("beam",), 0.01),
+    "smoke": Sizes(
+        Stories(words=4, short=True),
+        32,
+        4,
+        40,
+        60,
+        8,
+        1,
+        32,
+        12,
+        (24, 30),
+        ("beam", "coded", "sampled"),
+        0.01,
+    ),
 }
 #: The models of figure 14, as they are called there, and what makes them.
 GD = {
