@@ -626,7 +626,7 @@ record.verdict("wang2025/fig14")
 # {glue:text}`language/overall`, excess loss {glue:text}`language/excess`, of it on bindings {glue:text}`language/excess_bind`. GD, GD + FF and the
 # two Transformers with beams as coded {glue:text}`language/overall_coded`, sampled {glue:text}`language/overall_sampled`.
 
-# %% mystnb={"image": {"alt": "Left: excess loss of sixteen models by kind of token. Right: excess loss of four models along training."}}
+# %% mystnb={"image": {"alt": "Left: excess loss of seventeen models by kind of token. Right: excess loss of four models along training."}}
 draw_language.excess(models)
 plt.show()
 record.verdict("wang2025/one-block")

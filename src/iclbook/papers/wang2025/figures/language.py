@@ -36,6 +36,7 @@ NAMES = {
     "gd-wide": "softmax GD, as many weights as standard heads",
     "gd-ff-2": "softmax GD + FF, two blocks",
     "tf-split-2": "Transformer, standard heads, two blocks",
+    "gd-ff-flat": "softmax GD + FF, constant rate",
 }
 #: Figure 14's Overall.
 PRINTED = {

@@ -33,6 +33,7 @@ STUDIES = {
     "gd-wide": "language_counts",
     "gd-ff-2": "language_depth",
     "tf-split-2": "language_depth",
+    "gd-ff-flat": "language_flat_rate",
 }
 ROWS = tuple(STUDIES)[:8]
 HEADLINE = ("gd", "gd-ff", "tf", "tf-split")

@@ -235,6 +235,6 @@ def language_studies(profile: str) -> dict[str, Study]:
     depth = {"gd-ff-2": {"feed_forward": True, "n_blocks": 2}, "tf-split-2": {**split, "n_blocks": 2}}
     rest = {"kernels": kernels, "ablations": ablated, "counts": counts, "depth": depth}
     every += [_study(name, models, s, 1, ("beam",)) for name, models in rest.items()]
-    flat = _study("flat_rate", {"gd-ff": GD["gd-ff"]}, s, 1, ("beam",))
+    flat = _study("flat_rate", {"gd-ff-flat": GD["gd-ff"]}, s, 1, ("beam",))
     every.append(replace(flat, groups=tuple(replace(g, schedule=None) for g in flat.groups)))
     return {study.name: study for study in every}
