@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from iclbook.papers.wang2025.figures.language import NAMES
-from iclbook.papers.wang2025.measures.language_models import STUDIES
+from iclbook.papers.wang2025.measures.language_models import STUDIES, Languages
 from iclbook.papers.wang2025.runs import language
 from iclbook.papers.wang2025.runs.language import (
     OnStories,
@@ -102,3 +102,11 @@ def test_endings_are_written_once_there_is_something_to_read(monkeypatch):
 def test_a_model_learns():
     loss = short(steps=60).train(progress=False)["gd"].loss
     assert loss[-1, 0] < loss[1, 0] - 0.5
+
+
+@pytest.mark.parametrize("profile", ["smoke", "paper"])
+def test_who_counts_words_writes_no_ending(profile):
+    models = Languages(None, profile)
+    loss, count = models.exact()
+    single = models.single_words().sum(1).mean() + loss.sum() / count.sum()
+    assert loss.sum() / count.sum() < language.READABLE < single

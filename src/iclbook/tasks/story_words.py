@@ -24,7 +24,7 @@ CLASSES = {
         " eagle lamb deer beaver iguana penguin goose"
     ),
     "trait": _words(
-        "kind brave old shy eager clever quiet funny tiny honest gentle lazy busy odd wise young proud careful"
+        "kind brave old shy eager clever quiet funny tiny cheery gentle lazy busy odd wise young proud careful"
         " adventurous friendly"
     ),
     "place": _words(

@@ -32,8 +32,8 @@ SCORED, CONTINUED = 0, 1
 CHUNK = 64
 #: Token embeddings of the published code's Transformer start from N(0, 1), 50 times the standard deviation of the other weights.
 AS_CODED = 50.0
-#: Endings are written once a model is better than this (nats a token); before, there is nothing to read.
-READABLE = 3.0
+#: Endings are written once a model is better than this (nats a token), which single-word frequencies are not; before, there is nothing to read.
+READABLE = 4.0
 
 
 @lru_cache(maxsize=4)
