@@ -87,3 +87,32 @@ class Adam:
             denominator = second[k].sqrt() / scale + self.eps
             new[k] = p - rates[k] / (1 - self.beta1**t) * first[k] / denominator
         return new, {"first": first, "second": second}
+
+
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019; torch.optim.AdamW) of gradients clipped as torch.nn.utils.clip_grad_norm_ does.
+
+    Attributes:
+        decay: every parameter shrinks by ``rate * decay`` of itself at each step.
+        clip: largest norm of a run's gradient, all its parameters together; ``None`` for any.
+    """
+
+    decay: float = 0.01
+    clip: float | None = None
+
+    def update(
+        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
+    ) -> tuple[Tensors, State]:
+        """One step: clip, shrink, then Adam's step."""
+        shrunk = {k: p - rates[k] * self.decay * p for k, p in params.items()}
+        return super().update(
+            shrunk, grads if self.clip is None else clipped(grads, self.clip), state, rates, t
+        )
+
+
+def clipped(grads: Tensors, largest: float) -> Tensors:
+    """Gradients ``name -> (R, ...)`` with the norm of each run's at most ``largest``."""
+    norm = torch.sqrt(sum((g**2).flatten(1).sum(1) for g in grads.values()))  # (R,)
+    factor = (largest / (norm + 1e-6)).clamp_max(1.0)
+    return {k: g * factor.reshape(-1, *[1] * (g.dim() - 1)) for k, g in grads.items()}

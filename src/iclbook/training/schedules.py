@@ -45,3 +45,22 @@ class OneCycle:
         low = torch.where(rising, self.start, self.end)
         angle = math.pi * torch.where(rising, 1 - up, down)
         return low + (1 - low) * (1 + torch.cos(angle)) / 2
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """A cosine from 1 at the first step down to ``end`` at the last.
+
+    Raises:
+        UserError: an end that is not between 0 and 1.
+    """
+
+    end: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.end <= 1:
+            raise UserError(f"end={self.end}", "Give a factor between 0 and 1.")
+
+    def factor(self, t: Tensor, steps: int) -> Tensor:
+        """As in :class:`Schedule`."""
+        return self.end + (1 - self.end) * (1 + torch.cos(math.pi * (t - 1) / max(1, steps - 1))) / 2

@@ -83,26 +83,23 @@ def absorbed(contexts: int = 32) -> dict[str, Any]:
 
 
 def parameters() -> dict[str, Any]:
-    """Section 6.3's counts: the formulas that give them, and what they leave out."""
-    gd, tf, rest = counts.gd_counts(), counts.transformer_counts(), counts.rest_counts()
-    chosen, full = gd["Lambda_m and a vector alpha_m"], gd["Lambda_m, alpha_m and full P_m"]
-    total_gd = full + rest["token embeddings"] + rest["positions, GD"]
-    total_tf = (
-        tf["heads of full width: W_Q, W_K, W_V, W_O"]
-        + rest["token embeddings"]
-        + rest["positions, Transformer"]
-        + rest["feed-forward, 4 d'"]
-    )
+    """Section 6.3's counts, taken in the modules, and what they leave out."""
+    gd, gd_ff, tf, split = counts.models().values()
+    diagonals, mixing = counts.part(gd, "lam"), counts.part(gd, "mix")
+    qkv, merging = ("W_Q", "W_K", "W_V"), ("W_O",)
     return {
-        "params/gd": chosen,
-        "params/gd_scalar": gd["Lambda_m and a scalar alpha_m (text)"],
-        "params/gd_text_millions": gd["Lambda_m, a scalar alpha_m and P_m (text, appendix H)"] / 1e6,
-        "params/gd_two_diagonals": gd["separate diagonals for queries and keys"],
-        "params/tf_millions": tf["heads of full width: W_Q, W_K, W_V"] / 1e6,
-        "params/tf_with_P_millions": tf["heads of full width: W_Q, W_K, W_V, W_O"] / 1e6,
-        "params/tf_narrow_millions": tf["heads of width 64: W_Q, W_K, W_V, W_O"] / 1e6,
-        "params/gd_with_P_ratio": full / chosen,
-        "params/gd_total_millions": total_gd / 1e6,
-        "params/tf_total_millions": total_tf / 1e6,
-        "params/total_ratio": total_gd / total_tf,
+        "params/gd": diagonals,
+        "params/gd_counted_twice": 2 * diagonals,
+        "params/gd_scalar": diagonals + gd.n_heads,
+        "params/gd_text_millions": (diagonals + gd.n_heads + mixing) / 1e6,
+        "params/tf_millions": counts.part(tf, *qkv) / 1e6,
+        "params/tf_with_P_millions": counts.part(tf, *qkv, *merging) / 1e6,
+        "params/tf_narrow_millions": counts.part(split, *qkv, *merging) / 1e6,
+        "params/gd_with_P_ratio": (diagonals + mixing) / diagonals,
+        "params/gd_total_millions": gd.count() / 1e6,
+        "params/tf_total_millions": tf.count() / 1e6,
+        "params/total_ratio": gd.count() / tf.count(),
+        "params/gd_ff_millions": counts.inner(gd_ff) / 1e6,
+        "params/standard_millions": counts.inner(split) / 1e6,
+        "params/standard_ratio": counts.inner(gd_ff) / counts.inner(split),
     }

@@ -16,6 +16,7 @@ STUDIES = {
     "time/fig8-9": ("quad_gd", "quad_tf"),
     "time/fig10-11": ("quad_tf", "quad_gauge"),
     "time/draws": ("draw",),
+    "time/language": ("language_",),
 }
 
 

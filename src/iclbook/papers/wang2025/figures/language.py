@@ -1,0 +1,175 @@
+"""Figures and tables of the language models: figure 7 from the model's own tensors, figure 14's grades, excess losses, endings."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ....drawing import style
+from ....drawing.tables import Table
+from ....models.language import normed
+from ....statistics import standard_error
+from ....tasks.stories import Kind
+from ..measures import language_exact
+from ..measures.language_exam import true_stories
+from ..measures.language_judge import GRADES, parse, sentences
+from ..measures.language_models import HEADLINE, ROWS, STUDIES, Languages
+from ..runs.language import SIZES
+
+NAMES = {
+    "linear": "linear GD",
+    "rbf": "RBF GD",
+    "gd": "softmax GD",
+    "linear-ff": "linear GD + FF",
+    "rbf-ff": "RBF GD + FF",
+    "gd-ff": "softmax GD + FF",
+    "tf": "Transformer",
+    "tf-split": "Transformer, standard heads",
+    "gd-no-mixing": "softmax GD without P",
+    "gd-ff-sum": "softmax GD + FF, not divided by t",
+    "tf-split-no-ff": "Transformer, standard heads, no FF",
+    "tf-split-coded": "the same with FF, embeddings from N(0, 1)",
+    "tf-split-wide": "the same, as many weights as GD + FF",
+    "gd-wide": "softmax GD, as many weights as standard heads",
+    "gd-ff-2": "softmax GD + FF, two blocks",
+    "tf-split-2": "Transformer, standard heads, two blocks",
+    "gd-ff-flat": "softmax GD + FF, constant rate",
+}
+#: Figure 14's Overall.
+PRINTED = {
+    "linear": 3.88,
+    "rbf": 3.21,
+    "gd": 3.62,
+    "linear-ff": 4.79,
+    "rbf-ff": 4.24,
+    "gd-ff": 4.84,
+    "tf": 5.04,
+}
+KINDS = {Kind.SYNTAX: "syntax", Kind.BIND: "binding", Kind.PLOT: "plot", Kind.FREE: "free words"}
+
+
+def figure7() -> Figure:
+    """Figure 7 from tensors: values (tokens), covariates (positions, the query's among them), the weights of each head, and f."""
+    model, y = language_exact.model("softmax"), language_exact.story()
+    n = len(y)
+    values = normed(model.embed, model.gain_embed)[y[:, 0]].T
+    places = normed(model.positions, model.gain_positions).T
+    weights = model.attention()[:, n - 1] * n
+    f = language_exact.function(model, y)[:, None]
+    fig, axes = style.figure(2, 2, height=3.6, width_ratios=(2, 1))
+    shown = (
+        (values, "token embeddings: the values"),
+        (f, "f"),
+        (places, "positions: the covariates, query last"),
+    )
+    for ax, (part, title) in zip((axes[0, 0], axes[0, 1], axes[1, 0]), shown, strict=True):
+        limit = float(part.abs().max())
+        ax.imshow(part, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+        ax.set_title(title, fontsize=9)
+        ax.set(yticks=[], xticks=[])
+        ax.grid(False)
+    axes[1, 0].set_xlabel("position")
+    for m, row in enumerate(weights):
+        axes[1, 1].plot(range(1, n + 1), row, marker=".", label=f"head {m + 1}")
+    axes[1, 1].set_title("weights of the query", fontsize=9)
+    axes[1, 1].set_xlabel("position")
+    axes[1, 1].legend(fontsize=7, loc="upper center")
+    return fig
+
+
+def grades(models: Languages) -> Figure:
+    """Figure 14 as dots: our Overall with 95% intervals over beginnings, the printed one as crosses."""
+    fig, ax = style.figure(height=3.4)
+    place = np.arange(len(ROWS))[::-1]
+    each = [models.overall(name).mean(0) for name in ROWS]
+    ax.errorbar(
+        [x.mean() for x in each],
+        place,
+        xerr=[1.96 * float(standard_error(x)) for x in each],
+        fmt="o",
+        color=style.PALETTE[0],
+        capsize=2,
+        label="mechanical judge, stories of the grammar",
+    )
+    printed = [(PRINTED[name], p) for name, p in zip(ROWS, place, strict=True) if name in PRINTED]
+    ax.plot(
+        *zip(*printed, strict=True), "x", color=style.COLOURS["paper"], label="printed: GPT-4o, TinyStories"
+    )
+    ax.set_yticks(place, [NAMES[name] for name in ROWS])
+    ax.set(xlabel="Overall", xlim=(0, 10))
+    ax.legend(fontsize=8, loc="lower right")
+    return fig
+
+
+def excess(models: Languages) -> Figure:
+    """Left: loss above the exact one by kind of token, all models. Right: along training."""
+    fig, (left, right) = style.figure(2, height=4.6, width_ratios=(3, 2))
+    place, start = np.arange(len(STUDIES))[::-1], np.zeros(len(STUDIES))
+    each = np.array([models.excess(name).mean((0, 1)) for name in STUDIES])
+    for kind, colour in zip(KINDS, style.PALETTE, strict=False):
+        left.barh(place, each[:, kind], left=start, color=colour, label=KINDS[kind])
+        start += each[:, kind]
+    left.set_yticks(place, [NAMES[name] for name in STUDIES], fontsize=7)
+    left.set_xlabel("excess loss (nats a token)")
+    left.legend(
+        fontsize=7, ncols=4, loc="lower right", bbox_to_anchor=(1, 1), columnspacing=1, handlelength=1
+    )
+    for name, colour in zip(HEADLINE, style.PALETTE, strict=False):
+        steps = models.get(STUDIES[name])[f"{name}/steps"]
+        course = [models.excess(name, i).sum(-1).mean() for i in range(len(steps))]
+        right.plot(steps[1:], course[1:], marker=".", color=colour, label=NAMES[name])
+    right.set(xlabel="step", yscale="log")
+    right.legend(fontsize=7, loc="upper right")
+    return fig
+
+
+def marked(models: Languages, story: Sequence[str], index: int) -> str:
+    """A continued story as text: ``|`` where the model begins, brackets around what no template can say."""
+    place = true_stories(models.task, models.n_endings)[1][index]
+    text, before = [], 0
+    for sentence in sentences([t for t in story if t != "<eos>"]):
+        said = list(sentence)
+        after = before + len(sentence)
+        if before <= place < after:
+            said.insert(place - before, "|")
+        if after > place and parse(models.task.grammar, sentence) is None:
+            said = ["[", *said, "]"]
+        text += said
+        before = after
+    return " ".join(text)
+
+
+def endings(models: Languages, index: int = 0) -> Table:
+    """One beginning as the true story and the headline models end it, with the judge's grades."""
+    whole = true_stories(models.task, models.n_endings)[0]
+    rows = [{"model": "true", "story": marked(models, whole[index], index), **dict.fromkeys(GRADES, "10.0")}]
+    rows[0]["creativity"] = ""  # the true endings have 10 on average
+    for name in HEADLINE:
+        marks = models.marks(name)
+        rows.append(
+            {"model": NAMES[name], "story": marked(models, models.stories(name)[index], index)}
+            | {grade: f"{marks[grade][0, index]:.1f}" for grade in GRADES}
+        )
+    columns = {"model": "model", "story": "story", **{grade: grade for grade in GRADES}}
+    return Table(rows, columns, f"Endings of beginning {index + 1}")
+
+
+def steps(models: Languages) -> list[int]:
+    """Steps at which endings were written, the first ones left out."""
+    s = SIZES[models.profile]
+    return [*s.record[1:], s.steps]
+
+
+def ending_frame(models: Languages, step: int) -> Figure:
+    """One beginning as GD and the Transformer end it after so many steps."""
+    fig, axes = style.figure(1, 2, height=4.2)
+    for ax, name in zip(axes, ("gd-ff", "tf-split"), strict=True):
+        record = models.get(STUDIES[name])[f"{name}/steps"].tolist().index(step)
+        story = models.stories(name, record=record)[0]
+        ax.text(0, 1, textwrap.fill(marked(models, story, 0), 92), va="top", fontsize=9, family="monospace")
+        ax.set_axis_off()
+        ax.set_title(f"{NAMES[name]}, step {step:,}", fontsize=9, loc="left")
+    return fig
