@@ -193,13 +193,13 @@ class LanguageModel(nn.Module):
 
     # -- the model -----------------------------------------------------------------------------------------------------
 
-    def embedded(self, tokens: Tensor) -> Tensor:
-        """The stream ``(B, T, w)`` before the first block.
+    def embedded(self, tokens: Tensor, embed: Tensor | None = None) -> Tensor:
+        """The stream ``(B, T, w)`` before the first block; ``embed (V, w)`` may stand in for the embedding.
 
         Raises:
             UserError: more tokens than the table of positions has.
         """
-        x = F.embedding(tokens, self.embed)
+        x = F.embedding(tokens, self.embed if embed is None else embed)
         if hasattr(self, "positions"):
             if tokens.shape[-1] > len(self.positions):
                 raise UserError(
@@ -209,23 +209,28 @@ class LanguageModel(nn.Module):
             x = x + self.positions[: tokens.shape[-1]]
         return x
 
-    def lens(self, hidden: Tensor) -> Tensor:
+    def lens(self, hidden: Tensor, unembed: Tensor | None = None) -> Tensor:
         """Logits ``(..., V)`` of a stream ``(..., w)`` at any depth: final norm and unembedding (the logit lens)."""
-        return F.linear(self._normed(hidden, "norm"), getattr(self, "unembed", self.embed))
+        table = getattr(self, "unembed", self.embed) if unembed is None else unembed
+        return F.linear(self._normed(hidden, "norm"), table)
 
-    def trace(self, tokens: Tensor, heads: Edit | None = None) -> Trace:
-        """Streams and attention of prompts ``(B, T)``; ``heads`` may replace what heads give."""
+    def trace(self, tokens: Tensor) -> Trace:
+        """Streams and attention of prompts ``(B, T)``."""
         x = self.embedded(tokens)
         hidden, attention = [x], []
         for layer in range(self.n_layers):
-            x, weights = self._block(layer, x, heads)
+            x, weights = self._block(layer, x, None)
             hidden.append(x)
             attention.append(weights)
         return Trace(torch.stack(hidden), torch.stack(attention))
 
-    def forward(self, tokens: Tensor, heads: Edit | None = None) -> Tensor:
-        """Logits ``(B, T, V)`` of the token after each of ``(B, T)``."""
-        x = self.embedded(tokens)
+    def stream(self, tokens: Tensor, heads: Edit | None = None, embed: Tensor | None = None) -> Tensor:
+        """The stream ``(B, T, w)`` after the last block; ``heads`` may replace what heads give, ``embed`` the embedding."""
+        x = self.embedded(tokens, embed)
         for layer in range(self.n_layers):
             x, _ = self._block(layer, x, heads)
-        return self.lens(x)
+        return x
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits ``(B, T, V)`` of the token after each of ``(B, T)``."""
+        return self.lens(self.stream(tokens))

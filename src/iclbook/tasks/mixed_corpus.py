@@ -1,6 +1,6 @@
 """A corpus for small language models: text, repeated blocks, lists of keys and values, and lines of in-context regression in digits.
 
-Every row is of one kind and 128 tokens long. Digits are tokens of their own (0 to 9), followed by the symbols, an arrow and a new line. All choices are whole
+Every row is of one kind and 64 tokens long. Digits are tokens of their own (0 to 9), followed by the symbols, an arrow and a new line. All choices are whole
 numbers from random words, so that any processor draws the same corpus.
 """
 
@@ -35,7 +35,7 @@ CLASSES, SUCCESSORS, TABLE = 4, 6, 23
 @lru_cache(maxsize=1)
 def laws() -> tuple[tuple[int, int], ...]:
     """All ``(a, b)`` with a in -1 .. 2 for which at least five digits x have a digit ``a x + b``."""
-    every = [(a, b) for a in (-1, 0, 1, 2) for b in range(-9, 15)]
+    every = [(a, b) for a in (-1, 0, 1, 2) for b in range(-10, 15)]
     return tuple(ab for ab in every if len(domain(*ab)) >= DOCUMENT_LINES)
 
 
@@ -118,7 +118,7 @@ class MixedCorpus:
     """
 
     regression: bool = True
-    length: int = 128
+    length: int = 64
 
     #: No standard normals are needed.
     normals = 0

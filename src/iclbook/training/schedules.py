@@ -45,3 +45,25 @@ class OneCycle:
         low = torch.where(rising, self.start, self.end)
         angle = math.pi * torch.where(rising, 1 - up, down)
         return low + (1 - low) * (1 + torch.cos(angle)) / 2
+
+
+@dataclass(frozen=True)
+class WarmUpCosine:
+    """A straight rise from 0 to 1 over the share ``rise`` of the steps, then a cosine down to ``end`` at the last (as language models are trained).
+
+    Raises:
+        UserError: a share that is not between 0 and 1.
+    """
+
+    rise: float = 0.01
+    end: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rise < 1:
+            raise UserError(f"rise={self.rise}", "Give a share of the steps between 0 and 1.")
+
+    def factor(self, t: Tensor, steps: int) -> Tensor:
+        """As in :class:`Schedule`."""
+        top = self.rise * steps
+        down = torch.clamp((t - top) / (steps - top), 0, 1)
+        return torch.minimum(t / top, self.end + (1 - self.end) * (1 + torch.cos(math.pi * down)) / 2)
