@@ -21,14 +21,14 @@ KEYS = random.keys([4, 9])
 class Numbered:
     """Prompt i is the number i, with noise beside it."""
 
-    noise: int = 0
+    normals: int = 0
 
     def draw(self, n: int, seed: int):
         return (torch.arange(float(n))[None],)
 
-    def batch(self, parts, noise):
+    def batch(self, parts, normals):
         (x,) = parts
-        return Batch(x, noise, x)
+        return Batch(x, normals, x)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def test_a_task_is_a_stream_of_its_batches():
 
 
 def test_a_fixed_set_is_drawn_from_with_replacement():
-    data = FixedSet(Numbered(noise=2), 5)
+    data = FixedSet(Numbered(normals=2), 5)
     batches = [seen(data, step, 400) for step in (1, 2)]
     assert batches[0].context.shape == (2, 1, 400)
     assert batches[0].query.shape == (2, 2, 400)

@@ -3,13 +3,14 @@
 Philox-4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a key and a counter into four random words of
 32 bits. The key is the seed; the counter holds what the numbers are for, the step, and their place in it. There is no state to keep, and any step of a
 run can be drawn by itself. Whole numbers are exact everywhere; standard normals (Box and Muller 1958) are the same up to the rounding of log, sqrt, cos
-and sin.
+and sin. Whatever is chosen (an index, a category, an order) is therefore chosen by whole numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from torch import Tensor
 #: Purposes of random numbers; each has a stream of its own, so that drawing more for one never shifts another. A run has its initial parameters, its data
 #: and its choices among stored prompts; the others are a paper's own, from 2 on.
 INIT, DATA, CHOICE = 0, 1, 11
+#: Added to a purpose: the words beside its normals.
+WORDS = 1 << 16
 
 _WORD = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -89,6 +92,8 @@ def normals(
 ) -> Tensor:
     """Standard normals ``(S, K, *shape)``; arguments as for :func:`words`."""
     n = math.prod(shape)
+    if not n:
+        return torch.empty((len(keys), len(step), *shape), device=keys.device, dtype=dtype)
     a, b, c, d = (w.to(dtype) for w in _blocks(keys, step, purpose, n))
     return torch.cat([*box_muller(a, b), *box_muller(c, d)], -1)[..., :n].unflatten(-1, shape)
 
@@ -100,11 +105,64 @@ def box_muller(size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
     return radius * torch.cos(angle), radius * torch.sin(angle)
 
 
+def numbers(
+    source: Any,
+    keys: Tensor,
+    step: Tensor,
+    purpose: int,
+    shape: tuple[int, ...],
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Tensor, ...]:
+    """What a source of prompts counts that it needs: standard normals and, if it needs any, random words.
+
+    Args:
+        source: may have ``normals`` and ``words``, how many of each a prompt consumes; none where it does not say.
+        keys, step, purpose: as for :func:`words`.
+        shape: of the prompts, such as ``(B,)``.
+        dtype: of the normals.
+
+    Returns:
+        Normals ``(S, K, normals, *shape)`` and perhaps words ``(S, K, words, *shape)``, int64.
+    """
+    counts = [getattr(source, kind, 0) for kind in ("normals", "words")]
+    found = (normals(keys, step, purpose, (counts[0], *shape), dtype),)
+    return (*found, words(keys, step, purpose + WORDS, (counts[1], *shape))) if counts[1] else found
+
+
+def drawn(
+    source: Any,
+    seed: int,
+    purpose: int,
+    shape: tuple[int, ...],
+    step: int = 0,
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Tensor, ...]:
+    """:func:`numbers` of one seed and step, ``(normals, *shape)`` and perhaps ``(words, *shape)``: for prompts that are drawn once."""
+    return tuple(x[0, 0] for x in numbers(source, keys([seed]), torch.tensor([step]), purpose, shape, dtype))
+
+
 def below(n: int, random: Tensor) -> Tensor:
     """Uniform whole numbers ``0 .. n - 1`` from random words; n far below 2**32, each as likely as the others up to ``n / 2**32``."""
     return (random * n) >> 32
 
 
+def order(random: Tensor, dim: int) -> Tensor:
+    """Permutations of ``0 .. n - 1`` along an axis of n random words; the first k of one are a choice without replacement. Each order is as likely as the
+    others up to the chance ``n**2 / 2**33`` of two equal words, which stay in place."""
+    return random.argsort(dim=dim, stable=True)
+
+
+def edges(p: Tensor) -> Tensor:
+    """Probabilities ``(..., C, B)`` as bounds ``(..., C - 1, B)`` between the words that choose one outcome and the next; the last outcome takes what is left."""
+    return (p.cumsum(-2)[..., :-1, :] * 2.0**32).long()
+
+
+def category(p: Tensor, random: Tensor) -> Tensor:
+    """Outcomes ``(..., B)`` of probabilities ``p (..., C, B)`` from random words ``(..., B)``, int64. Where p itself carries rounding errors, a word may
+    lie between two processors' bounds: one word in about ``2**23 / C`` in single precision."""
+    return (random[..., None, :] >= edges(p)).sum(-2)
+
+
 def uniform(random: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Random words as numbers in (0, 1)."""
+    """Random words as numbers in (0, 1); float32 rounds the largest to 1. The same on every processor."""
     return ((random.to(torch.float64) + 0.5) * 2.0**-32).to(dtype)

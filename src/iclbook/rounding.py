@@ -14,8 +14,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-#: Units by which random numbers are moved before something is chosen by them (a stored prompt by the normal distribution function). A choice cannot be
-#: scaled afterwards as a distance can. Four are the errors of the function itself on some processors; but a choice so near its edge is rare, so that most
+#: Units by which random numbers are moved before something is chosen by what follows from them (a category by its probabilities). A choice cannot be
+#: scaled afterwards as a distance can. Four are the errors of log and cos on some processors; but a choice so near its edge is rare, so that most
 #: twins miss it, and those from :data:`SEARCHING` on look farther.
 CHOOSING, FARTHER = 4.0, 64.0
 SEARCHING = 4
@@ -58,11 +58,12 @@ def jittered(x: Tensor, generator: torch.Generator, units: float = 1.0) -> Tenso
 
 
 def moved_batch(
-    draw: Callable[[Tensor], Sequence[Tensor]], normals: Tensor, generator: torch.Generator
+    draw: Callable[..., Sequence[Tensor]], numbers: Sequence[Tensor], generator: torch.Generator
 ) -> list[Tensor]:
-    """The tensors ``draw(normals)`` of a twin: what was chosen near an edge is chosen anew, and the rest moved by a rounding unit."""
+    """The tensors ``draw(*numbers)`` of a twin: what was chosen near an edge is chosen anew, and the rest moved by a rounding unit."""
     units = FARTHER if (number() or 0) >= SEARCHING else CHOOSING
-    pairs = zip(draw(normals), draw(jittered(normals, generator, units)), strict=True)
+    others = [jittered(x, generator, units) for x in numbers]
+    pairs = zip(draw(*numbers), draw(*others), strict=True)
     return [jittered(_chosen_anew(*pair), generator) for pair in pairs]
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from ledgers import ledger
 
+from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025 import studies
@@ -86,7 +87,7 @@ def test_mutation_wrong_chain():
 
 def test_sequences_follow_the_transitions():
     task = StickyChain("nearer", T=20_000, d=2)
-    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
     y = seq.y.numpy()
     counts = np.zeros((8, 8))
     np.add.at(counts, (y[:-1], y[1:]), 1)
@@ -95,7 +96,7 @@ def test_sequences_follow_the_transitions():
 
 def test_inputs_show_the_previous_symbol():
     task = StickyChain(T=50, noise=0.0)
-    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
     state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1)
     assert (state[1:] == seq.y[:-1]).all()
     assert len(seq.y) == 49
@@ -110,7 +111,7 @@ def test_chains_that_are_none_are_refused(kwargs):
 def test_filter_against_all_paths_and_clean_limit():
     assert chain.filter_error() <= 1e-12
     task = StickyChain(T=400, noise=0.0)
-    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
     state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
     expected = -np.log(task.transition[state, seq.y.numpy()]).mean()
     assert task.bayes_loss(seq) == pytest.approx(expected, rel=1e-12)
@@ -119,7 +120,7 @@ def test_filter_against_all_paths_and_clean_limit():
 def test_filter_beats_the_last_input_alone():
     """With strong noise the past helps: filtering must not be worse than Bayes on the current input only."""
     task = StickyChain(T=3000, stay=0.9, d=3, noise=2.0)
-    seq = task.sequence(torch.randn(task.normals, generator=torch.Generator().manual_seed(0)))
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
     x, means = seq.x.double().numpy(), seq.means.double().numpy()
     likelihood = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 8)
     posterior = likelihood * task.stationary

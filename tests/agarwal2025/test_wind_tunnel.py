@@ -10,6 +10,7 @@ import pytest
 import torch
 from ledgers import ledger
 
+from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models.causal_transformer import CausalTransformer
 from iclbook.models.lstm import Lstm, lstm_scan
@@ -25,8 +26,8 @@ LEDGER = ledger("agarwal2025")
 HMM, BIJECTION = HmmFiltering(3, 2, 4), BijectionElimination(4, 4)
 
 
-def normals(task, n: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(task.normals, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def numbers(task, n: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    return random.drawn(task, seed, 5, (n,), dtype=torch.float64)
 
 
 # -- hidden Markov models ---------------------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ def enumerated(transition, emission, seen) -> np.ndarray:
 
 
 def test_filter_against_enumeration_of_all_paths():
-    transition, emission, seen = HMM.draw(normals(HMM, 6))
+    transition, emission, seen = HMM.draw(*numbers(HMM, 6))
     exact = posteriors(transition, emission, seen)
     for b in range(6):
         want = enumerated(*(part[..., b].numpy() for part in (transition, emission, seen)))
@@ -60,9 +61,10 @@ def test_filter_against_enumeration_of_all_paths():
 def test_hmm_sequences_follow_their_matrices():
     """Frequencies of hidden moves are not visible; those of two neighbouring observations are, for fixed matrices."""
     task = HmmFiltering(2, 3, 2)
-    z = normals(task, 200_000, 1)
-    z[: -2 * task.length] = z[: -2 * task.length, :1]  # the same matrices for all
-    transition, emission, seen = task.draw(z)
+    normals, words = numbers(task, 200_000, 1)
+    transition, emission, seen = task.draw(
+        normals[:, :1].expand_as(normals), words
+    )  # the same matrices for all
     for m in (transition, emission):
         torch.testing.assert_close(m.sum(1), torch.ones_like(m.sum(1)))
     start = torch.full((2,), 0.5, dtype=torch.float64)
@@ -72,11 +74,11 @@ def test_hmm_sequences_follow_their_matrices():
 
 
 def test_cut_off_rows_and_tokens():
-    z = normals(HMM, 500, 2)
-    transition, emission, seen = HMM.draw(z)
+    z = numbers(HMM, 500, 2)
+    transition, emission, seen = HMM.draw(*z)
     assert transition.min() > 0.05 / (1 + 2 * 0.05)
     assert emission.min() > 0.05 / (1 + 0.05) - 1e-12
-    tokens = HMM.batch(z).context
+    tokens = HMM.batch(*z).context
     assert tokens.shape == (HMM.tokens, HMM.token_width, 500) == (10, 11, 500)
     torch.testing.assert_close(tokens[:3, :3], transition)
     torch.testing.assert_close(tokens[3:6, :2], emission)
@@ -91,9 +93,9 @@ def test_cut_off_rows_and_tokens():
 @pytest.mark.parametrize("distinct", [True, False])
 def test_bijection_posterior_against_enumeration(distinct):
     task = BijectionElimination(4, 4, distinct)
-    z = normals(task, 20, 3)
-    keys, images = task.draw(z)
-    exact = task.exact(z)
+    z = numbers(task, 20, 3)
+    keys, images = task.draw(z[1])
+    exact = task.exact(*z)
     for b in range(20):
         for k in range(4):
             want = np.zeros(4)
@@ -104,11 +106,11 @@ def test_bijection_posterior_against_enumeration(distinct):
 
 
 def test_bijection_entropies_and_tokens():
-    z = normals(BIJECTION, 50, 4)
-    keys, images = BIJECTION.draw(z)
+    z = numbers(BIJECTION, 50, 4)
+    keys, images = BIJECTION.draw(z[1])
     left = torch.log2(torch.arange(4.0, 0, -1, dtype=torch.float64))
-    torch.testing.assert_close(entropy_bits(BIJECTION.exact(z)), left[:, None].expand(-1, 50))
-    batch = BIJECTION.batch(z)
+    torch.testing.assert_close(entropy_bits(BIJECTION.exact(*z)), left[:, None].expand(-1, 50))
+    batch = BIJECTION.batch(*z)
     assert batch.context.shape == (7, 8, 50)
     assert (batch.context[::2].argmax(1) == keys).all()
     assert (batch.context[1::2].argmax(1) - 4 == images[:-1]).all()
@@ -130,9 +132,9 @@ def test_impossible_hmms_are_refused(wrong):
 
 @pytest.mark.parametrize("task", [HMM, BIJECTION, BijectionElimination(4, 3, False)])
 def test_batches_for_any_leading_axes(task):
-    z = normals(task, 12, 5)
-    apart = z.unflatten(-1, (3, 4)).movedim(-2, 0)  # (3, normals, 4)
-    together, split = task.batch(z), task.batch(apart)
+    z = numbers(task, 12, 5)
+    apart = [x.unflatten(-1, (3, 4)).movedim(-2, 0) for x in z]  # (3, ..., 4)
+    together, split = task.batch(*z), task.batch(*apart)
     for a, b in zip(together, split, strict=True):
         torch.testing.assert_close(a.unflatten(-1, (3, 4)).movedim(-2, 0), b)
 
@@ -159,7 +161,7 @@ def test_models_are_of_about_equal_size(task):
 @pytest.mark.parametrize("name", ["transformer", "ssm", "lstm", "prefix_mlp"])
 def test_models_do_not_see_the_future(name, task):
     net = build(name, task)
-    tokens = task.batch(normals(task, 3, 6)).context
+    tokens = task.batch(*numbers(task, 3, 6)).context
     logits = net(tokens)
     assert logits.shape == (task.length, task.classes, 3)
     changed = tokens.clone()
@@ -292,11 +294,11 @@ def test_a_run_alone_and_in_an_ensemble(name):
 
 
 def test_loss_is_smallest_at_the_posterior():
-    batch = HMM.batch(normals(HMM, 200, 7))
+    batch = HMM.batch(*numbers(HMM, 200, 7))
 
     def loss(p):
         return soft_cross_entropy(lambda context: torch.log(p), batch).item()
 
-    exact = HMM.exact(normals(HMM, 200, 7))
+    exact = HMM.exact(*numbers(HMM, 200, 7))
     assert loss(exact) < loss(0.9 * exact + 0.1 / 3)
     assert loss(exact) == pytest.approx(entropy_bits(exact).mean().item() * math.log(2))

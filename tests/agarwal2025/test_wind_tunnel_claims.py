@@ -10,13 +10,14 @@ import pytest
 import torch
 from ledgers import ledger
 
-from iclbook import store
+from iclbook import random, store
 from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
 from iclbook.models.lstm import Lstm
 from iclbook.papers.agarwal2025.figures import wind_tunnel as draw
 from iclbook.papers.agarwal2025.measures import tunnel_records as records
 from iclbook.papers.agarwal2025.runs import wind_tunnel as tunnel
+from iclbook.papers.agarwal2025.runs.tunnel_specs import probe_numbers
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, posteriors
 from iclbook.training.study import pack
@@ -27,8 +28,8 @@ LEDGER = ledger("agarwal2025")
 HMM = HmmFiltering(3, 2, 4)
 
 
-def normals(task, n: int, seed: int) -> torch.Tensor:
-    return torch.randn(task.normals, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def numbers(task, n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return random.drawn(task, seed, 5, (n,), dtype=torch.float64)
 
 
 # -- records, claims, mutations -----------------------------------------------------------------------------------------
@@ -94,8 +95,8 @@ def test_wrong_transition_turns_red(monkeypatch, wrong):
         )
 
     task = HmmFiltering(3, 3, 10)
-    z = normals(task, 400, 8)
-    error = oracle_error(task, posteriors(*task.draw(z)), broken(*task.draw(z)))
+    z = numbers(task, 400, 8)
+    error = oracle_error(task, posteriors(*task.draw(*z)), broken(*task.draw(*z)))
     assert failing("wind-tunnel", HOLDS | {"tunnel/hmm/transformer": error}) == {"tunnel/hmm/transformer"}
     found = records.hmm_baselines(HmmFiltering(5, 5, 20), 2000)["memoryless"]
     monkeypatch.setattr(records, "posteriors", broken)
@@ -104,7 +105,7 @@ def test_wrong_transition_turns_red(monkeypatch, wrong):
 
 def test_missing_elimination_turns_red():
     task = BijectionElimination(8, 6)
-    exact = task.exact(normals(task, 100, 9))
+    exact = task.exact(*numbers(task, 100, 9))
     error = oracle_error(task, exact, torch.full_like(exact, 1 / 8))
     assert error == pytest.approx(records.prior_error(task).mean(), abs=1e-9)
     assert failing("wind-tunnel", HOLDS | {"tunnel/bijection/lstm": error}) == {"tunnel/bijection/lstm"}
@@ -112,7 +113,7 @@ def test_missing_elimination_turns_red():
 
 def test_constant_answer_is_the_best_constant():
     found = records.hmm_baselines(HMM, 2000)
-    entropy = entropy_bits(HMM.exact(records.probe_normals(HMM, 2000)))
+    entropy = entropy_bits(HMM.exact(*probe_numbers(HMM, 2000)))
     best = min((entropy - c).abs().mean().item() for c in np.linspace(0, math.log2(3), 400))
     assert found["constant"].mean() == pytest.approx(best, abs=1e-3)
     assert found["memoryless"][0] < 1e-12

@@ -33,8 +33,10 @@ def randomised(model: nn.Module, seed: int = 0) -> nn.Module:
 
 def prompts(d: int, n: int, batch: int, rows: int = 0, seed: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
     g = seeded(seed)
-    context = torch.randn(n, d + 1 + rows, batch, dtype=F64, generator=g)
-    return context, torch.randn(d + rows, batch, dtype=F64, generator=g)
+    context = torch.randn(n, d + 1, batch, dtype=F64, generator=g)
+    query = torch.randn(d, batch, dtype=F64, generator=g)
+    uniform = torch.rand(n + 1, rows, batch, dtype=F64, generator=g)
+    return torch.cat([context, uniform[:-1]], 1), torch.cat([query, uniform[-1]])
 
 
 # -- several layers -----------------------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ def torch_forward(model: DeepAttention, context: torch.Tensor, query: torch.Tens
     dropped = None
     if model.dropout and len(query) > d:
         rows = torch.cat([context[:, d + 1 :], query[None, d:]]).permute(2, 0, 1)  # (B, T, rows)
-        dropped = (rows > stats.norm.ppf(model.dropout)).double() / (1 - model.dropout)
+        dropped = (rows >= model.dropout).double() / (1 - model.dropout)
     attended = []
     for i, (norm, attention) in enumerate(layers):
         x = norm(state)

@@ -74,13 +74,13 @@ def test_every_prompt_has_one_weight_of_the_stated_variance(is_balanced):
 def test_dropout_rows_come_after_the_prompt_and_leave_it_alone():
     plain = SpectralRegression((1.0, 2.0), L=3)
     task = dataclasses.replace(plain, dropout_rows=5)
-    normals = torch.randn(task.normals, 7, dtype=F64, generator=seeded(2))
-    with_rows, without = task.batch(normals), plain.batch(normals[: plain.normals])
+    normals, words = random.drawn(task, 2, 5, (7,), dtype=F64)
+    with_rows, without = task.batch(normals, words), plain.batch(normals)
     assert torch.equal(with_rows.context[:, :3], without.context)
     assert torch.equal(with_rows.query[:2], without.query)
     assert torch.equal(with_rows.target, without.target)
     rows = torch.cat([with_rows.context[:, 3:].flatten(0, 1), with_rows.query[2:]])
-    assert torch.equal(rows, normals[plain.normals :])  # each number once, none shared with the prompt
+    assert torch.equal(rows, random.uniform(words, F64))  # each number once, none shared with the prompt
 
 
 # -- a fixed set of prompts ---------------------------------------------------------------------------------------------
@@ -111,12 +111,12 @@ def test_a_training_set_gives_its_prompts_and_no_others_evenly():
 def test_dropout_rows_of_a_training_set_are_fresh():
     task = SpectralRegression((1.0,), L=2, dropout_rows=3)
     chosen = FixedSet(StoredPrompts(task), 1)  # one prompt only: all that differs between draws are the rows
-    batch, (_, noise) = drawn_from(chosen, 1, 6)
+    batch, (_, _, words) = drawn_from(chosen, 1, 6)
     context, query, target = (part[0] for part in batch)
     assert (context[:, :2] == context[:, :2, :1]).all()
     assert (target == target[:, :1]).all()
-    assert torch.equal(torch.cat([context[:, 2:].flatten(0, 1), query[1:]]), noise[0, 0])
-    assert not torch.equal(noise, drawn_from(chosen, 2, 6)[1][1])
+    assert torch.equal(torch.cat([context[:, 2:].flatten(0, 1), query[1:]]), random.uniform(words[0, 0]))
+    assert not torch.equal(words, drawn_from(chosen, 2, 6)[1][2])
 
 
 # -- probes -------------------------------------------------------------------------------------------------------------

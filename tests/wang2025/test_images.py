@@ -14,7 +14,7 @@ from ledgers import ledger
 from PIL import Image
 from torch.nn.functional import cross_entropy
 
-from iclbook import claims
+from iclbook import claims, random
 from iclbook.claims.records import Record
 from iclbook.errors import UserError
 from iclbook.models import vgg
@@ -155,8 +155,10 @@ def test_too_many_classes_are_refused():
 
 
 def episodes(few_shot: FewShot, n: int = 500, classes: int = 9, kinds: int = 4, copies: int = 2):
-    normals = torch.randn(few_shot.normals(classes, kinds), n, generator=torch.Generator().manual_seed(1))
-    return few_shot.choose(normals, classes, kinds, copies)
+    words = random.words(
+        random.keys([1]), torch.tensor([0]), random.CHOICE, (few_shot.words(classes, kinds), n)
+    )
+    return few_shot.choose(words[0, 0], classes, kinds, copies)
 
 
 def test_an_episode_is_what_it_says():
@@ -191,8 +193,8 @@ def test_the_other_loader_gives_the_label_away():
         lambda: FewShot(1, 3),
         lambda: FewShot(5, 0),
         lambda: FewShot(query_label="first"),
-        lambda: SHORT.normals(2, 4),
-        lambda: SHORT.normals(9, 2),
+        lambda: SHORT.words(2, 4),
+        lambda: SHORT.words(9, 2),
     ],
 )
 def test_impossible_episodes_are_refused(call):
@@ -611,8 +613,8 @@ def test_a_wrong_sign_of_the_step_turns_figure_6_red():
 
 def test_an_untouched_task_is_pure():
     task = GlyphEpisodes(SHORT, "test", TINY)
-    normals = torch.randn(task.normals, 4, generator=torch.Generator().manual_seed(0))
-    first, again = task.batch(normals), task.batch(normals.clone())
+    normals, words = random.drawn(task, 0, 5, (4,))
+    first, again = task.batch(normals, words), task.batch(normals, words.clone())
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert first.context.shape == (6, 17, 4)
     assert first.query.shape == (16, 4)

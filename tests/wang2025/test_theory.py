@@ -24,27 +24,25 @@ def test_anchor_function_by_a_plain_loop():
     """Appendix E written out for one context, in both readings of the kernel."""
     for squared in (True, False):
         task = Anchors(N=4, d=3, squared=squared)
-        normals = torch.randn(
-            task.normals, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(2)
-        )
-        x = task.covariates(normals[: 5 * 3].reshape(5, 3, 1))
-        hidden = normals[15 : 15 + task.hidden]
-        anchors = hidden[:15].reshape(5, 3)
-        categories = hidden[15:, 0].topk(5).indices
+        normals, words = random.drawn(task, 2, 5, (1,), dtype=torch.float64)
+        x, categories = task.covariates(normals, words), task.chosen(words)
+        assert torch.equal(x, (2 * random.uniform(words[:15], torch.float64) - 1).reshape(5, 3, 1))
+        assert len(set(categories[:, 0].tolist())) == 5
+        anchors = normals.reshape(5, 3)
         f = torch.zeros(5, 5, dtype=torch.float64)
         for j in range(5):
             for m in range(5):
                 nearest = min(torch.dist(anchors[m], anchors[k]).item() for k in range(5) if k != m)
                 power = 2 if squared else 1
                 value = 0.1 ** ((torch.dist(x[j, :, 0], anchors[m]).item() / nearest) ** power)
-                f[j] += 10 * value * task.embedding[:, categories[m]].double()
-        torch.testing.assert_close(task.latent(x, hidden)[..., 0], f, rtol=1e-10, atol=1e-10)
+                f[j] += 10 * value * task.embedding[:, categories[m, 0]].double()
+        torch.testing.assert_close(task.latent(x, normals, categories)[..., 0], f, rtol=1e-10, atol=1e-10)
 
 
 def test_labels_follow_their_probabilities():
     task = Anchors(N=1)
-    normals = torch.randn(task.normals, 20_000, generator=torch.Generator().manual_seed(0))
-    p, y = task.truth(normals), task.batch(normals).target[0].long()
+    numbers = random.drawn(task, 0, 5, (20_000,))
+    p, y = task.truth(*numbers), task.batch(*numbers).target[0].long()
     counts = torch.bincount(y, minlength=25).double()
     expected = p.sum(1).double()
     z = (counts - expected) / (p * (1 - p)).sum(1).double().sqrt()
@@ -54,11 +52,9 @@ def test_labels_follow_their_probabilities():
 
 def test_quadrants_run_counter_clockwise_and_have_four_categories():
     task = Quadrants(N=200)
-    normals = torch.randn(task.normals, 3, generator=torch.Generator().manual_seed(0))
-    x, _, _ = task._parts(normals)
-    rows = (task.N + 1) * 2
-    f = task.latent(x, normals[rows : rows + task.hidden])
-    chosen = normals[rows : rows + 20].topk(4, dim=0).indices
+    normals, words = random.drawn(task, 0, 5, (3,))
+    x, chosen = task.covariates(normals, words), task.chosen(words)
+    f = task.latent(x, normals, chosen)
     signs = {(True, True): 0, (False, True): 1, (False, False): 2, (True, False): 3}
     for b in range(3):
         for i in range(task.N + 1):

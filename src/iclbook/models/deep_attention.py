@@ -28,7 +28,7 @@ class DeepAttention(nn.Module):
         sink: SM1, a learned token in front of the prompt that every token may attend to.
         layer_scale: SM2, a learned factor on what each layer adds to the stream, 1 at the start.
         orthogonality: SM4/SM5, weight of :meth:`penalty`.
-        dropout: share of each layer's output that is dropped; needs ``n_layers * width`` rows of normals under the tokens (without them,
+        dropout: share of each layer's output that is dropped; needs ``n_layers * width`` rows of uniform numbers under the tokens (without them,
             as in evaluation, nothing is dropped).
 
     Raises:
@@ -169,8 +169,7 @@ class DeepAttention(nn.Module):
         if not self.dropout or query.shape[0] == d:
             return None
         rows = torch.cat([context[:, d + 1 :], query[None, d:]]).transpose(0, 1)  # (rows, T, B)
-        bound = math.sqrt(2) * float(torch.erfinv(torch.tensor(2 * self.dropout - 1, dtype=torch.float64)))
-        kept = (rows[: self.n_layers * self.width] > bound).to(rows) / (1 - self.dropout)
+        kept = (rows[: self.n_layers * self.width] >= self.dropout).to(rows) / (1 - self.dropout)
         return list(kept.unflatten(0, (self.n_layers, self.width)))
 
     # -- what the figures show ----------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from .. import random
 from ..errors import UserError
 from .batch import Batch
 from .fields import check_fields
-from .hmm_filtering import normal_to_uniform
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class BijectionElimination:
         return self.symbols
 
     @property
-    def normals(self) -> int:
-        """Standard normals for one sequence: their order is the bijection, and those of the keys their order or their values."""
+    def words(self) -> int:
+        """Random words for one sequence: their order is the bijection, and those of the keys their order or their values."""
         return self.symbols + (self.symbols if self.distinct else self.length)
 
-    def draw(self, normals: Tensor) -> tuple[Tensor, Tensor]:
+    def draw(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and their images as indices, each ``(..., K, B)``; pure."""
-        bijection = normals[..., : self.symbols, :].argsort(-2)  # (..., V, B)
-        rest = normals[..., self.symbols :, :]
+        bijection = random.order(words[..., : self.symbols, :], -2)  # (..., V, B)
+        rest = words[..., self.symbols :, :]
         if self.distinct:
-            keys = rest.argsort(-2)[..., : self.length, :]
+            keys = random.order(rest, -2)[..., : self.length, :]
         else:
-            keys = (normal_to_uniform(rest) * self.symbols).long().clamp(0, self.symbols - 1)
+            keys = random.below(self.symbols, rest)
         return keys, bijection.gather(-2, keys)
 
     def encode(self, keys: Tensor, images: Tensor, dtype: torch.dtype) -> Tensor:
@@ -84,15 +84,15 @@ class BijectionElimination:
         both = torch.stack([x, y], -3).flatten(-4, -3)  # x_1 y_1 x_2 ..., (..., 2K, B, D)
         return both[..., :-1, :, :].transpose(-1, -2).to(dtype)
 
-    def batch(self, normals: Tensor) -> Batch:
-        """Tokens ``(..., T, D, B)``, nothing as the query, and the images ``(..., K, V, B)``, one-hot, as the target."""
-        keys, images = self.draw(normals)
+    def batch(self, normals: Tensor, words: Tensor) -> Batch:
+        """From no normals, whose type the result has, and words: tokens ``(..., T, D, B)``, nothing as the query, and the images ``(..., K, V, B)``, one-hot, as the target."""
+        keys, images = self.draw(words)
         target = one_hot(images, self.symbols).transpose(-1, -2).to(normals.dtype)
         return Batch(self.encode(keys, images, normals.dtype), target[..., 0, :0, :], target)
 
-    def exact(self, normals: Tensor) -> Tensor:
+    def exact(self, normals: Tensor, words: Tensor) -> Tensor:
         """The exact predictive distribution at every key, ``(..., K, V, B)``."""
-        return predictive(*self.draw(normals), self.symbols, normals.dtype)
+        return predictive(*self.draw(words), self.symbols, normals.dtype)
 
 
 def predictive(keys: Tensor, images: Tensor, symbols: int, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -9,14 +9,10 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from .. import random
 from ..errors import UserError
 from .batch import Batch
 from .fields import check_fields
-
-
-def _uniform(normals: Tensor) -> Tensor:
-    """Standard normals as uniform numbers in (0, 1)."""
-    return ((1 + torch.erf(normals / math.sqrt(2))) / 2).clamp(1e-7, 1 - 1e-7)
 
 
 @lru_cache(maxsize=64)
@@ -29,7 +25,7 @@ def draw_embedding(n_classes: int, width: int, seed: int) -> Tensor:
 class Categorical:
     """A category ``y`` of ``C`` with ``p(y = c | x) = softmax_c(w_c^T f(x))`` (equation 1), ``f`` new in each context, ``W_e`` shared by all.
 
-    Subclasses say how covariates and ``f`` arise from standard normals.
+    Subclasses say how covariates and ``f`` arise.
 
     Args:
         N: examples in a context.
@@ -62,45 +58,70 @@ class Categorical:
         return draw_embedding(self.n_classes, self.width, self.embed_seed)
 
     @property
-    def hidden(self) -> int:
-        """Standard normals that the context's function consumes."""
+    def square(self) -> bool:
+        """Whether covariates are uniform on ``[-1, 1]^d``; otherwise they are standard normals."""
+        return True
+
+    @property
+    def present(self) -> int:
+        """Categories that make a context's function."""
         raise NotImplementedError
 
     @property
+    def hidden(self) -> int:
+        """Standard normals that the context's function consumes."""
+        return 0
+
+    @property
+    def _inputs(self) -> int:
+        return (self.N + 1) * self.d
+
+    @property
     def normals(self) -> int:
-        """Standard normals of one prompt: N + 1 covariates, the function, N + 1 draws of a category."""
-        return (self.N + 1) * (self.d + 1) + self.hidden
+        """Standard normals of one prompt: N + 1 covariates unless they are uniform, then the function."""
+        return (0 if self.square else self._inputs) + self.hidden
 
-    def covariates(self, normals: Tensor) -> Tensor:
-        """Covariates ``(..., N + 1, d, B)`` from as many normals."""
-        raise NotImplementedError
+    @property
+    def words(self) -> int:
+        """Random words of one prompt: N + 1 covariates if they are uniform, the categories present, N + 1 draws of a category."""
+        return (self._inputs if self.square else 0) + self.n_classes + self.N + 1
 
-    def latent(self, x: Tensor, normals: Tensor) -> Tensor:
-        """``f(x)`` ``(..., N + 1, d', B)`` at covariates ``(..., N + 1, d, B)``, from ``(..., hidden, B)`` normals."""
+    def latent(self, x: Tensor, normals: Tensor, chosen: Tensor) -> Tensor:
+        """``f(x)`` ``(..., N + 1, d', B)`` at covariates ``(..., N + 1, d, B)``, from ``(..., hidden, B)`` normals and categories ``(..., present, B)``."""
         raise NotImplementedError
 
     def probabilities(self, f: Tensor) -> Tensor:
         """``(..., C, B)`` from ``f (..., d', B)`` (equation 1)."""
         return torch.softmax(torch.einsum("dc,...db->...cb", self.embedding.to(f), f), dim=-2)
 
-    def _parts(self, normals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Covariates, ``p(y | x)`` ``(..., N + 1, C, B)`` and the normals that choose the categories ``(..., N + 1, B)``."""
-        rows = (self.N + 1) * self.d
-        x = self.covariates(normals[..., :rows, :].unflatten(-2, (self.N + 1, self.d)))
-        p = self.probabilities(self.latent(x, normals[..., rows : rows + self.hidden, :]))
-        return x, p, normals[..., rows + self.hidden :, :]
+    def chosen(self, words: Tensor) -> Tensor:
+        """The categories of each context ``(..., present, B)``, without replacement, from ``(..., self.words, B)``."""
+        draws = self.N + 1
+        return random.order(words[..., -self.n_classes - draws : -draws, :], -2)[..., : self.present, :]
 
-    def batch(self, normals: Tensor) -> Batch:
-        """Turn standard normals ``(..., self.normals, B)`` into a batch; pure. ``context`` ``(..., N, d + 1, B)`` has rows ``x_i, y_i``."""
-        x, p, chosen = self._parts(normals)
-        below = p.cumsum(-2) < _uniform(chosen)[..., None, :]  # (..., N + 1, C, B)
-        y = below.sum(-2).clamp_max(self.n_classes - 1).to(x)[..., None, :]  # (..., N + 1, 1, B)
+    def covariates(self, normals: Tensor, words: Tensor) -> Tensor:
+        """Covariates ``(..., N + 1, d, B)``."""
+        flat = (words if self.square else normals)[..., : self._inputs, :]
+        flat = 2 * random.uniform(flat, normals.dtype) - 1 if self.square else flat
+        return flat.unflatten(-2, (self.N + 1, self.d))
+
+    def _parts(self, normals: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Covariates, and ``p(y | x)`` ``(..., N + 1, C, B)``."""
+        x = self.covariates(normals, words)
+        own = normals[..., normals.shape[-2] - self.hidden :, :]
+        return x, self.probabilities(self.latent(x, own, self.chosen(words)))
+
+    def batch(self, normals: Tensor, words: Tensor) -> Batch:
+        """Turn standard normals ``(..., self.normals, B)`` and words ``(..., self.words, B)`` into a batch; pure. ``context`` ``(..., N, d + 1, B)`` has
+        rows ``x_i, y_i``."""
+        x, p = self._parts(normals, words)
+        y = random.category(p, words[..., -self.N - 1 :, :]).to(x)[..., None, :]  # (..., N + 1, 1, B)
         tokens = torch.cat([x, y], dim=-2)
         return Batch(tokens[..., : self.N, :, :], x[..., self.N, :, :], y[..., self.N, :, :])
 
-    def truth(self, normals: Tensor) -> Tensor:
+    def truth(self, normals: Tensor, words: Tensor) -> Tensor:
         """``p(y_{N+1} | x_{N+1})`` ``(..., C, B)`` of the same prompts: what an oracle predicts for the query."""
-        return self._parts(normals)[1][..., self.N, :, :]
+        return self._parts(normals, words)[1][..., self.N, :, :]
 
 
 @dataclass(frozen=True)
@@ -132,19 +153,23 @@ class Anchors(Categorical):
             raise UserError(f"n_anchors={self.n_anchors}", "Take between 2 and n_classes anchors.")
 
     @property
+    def square(self) -> bool:
+        """As ``inputs`` says."""
+        return self.inputs == "uniform"
+
+    @property
+    def present(self) -> int:
+        """One category for each anchor."""
+        return self.n_anchors
+
+    @property
     def hidden(self) -> int:
-        """Anchors, and one number for each category: the largest are chosen."""
-        return self.n_anchors * self.d + self.n_classes
+        """Anchors."""
+        return self.n_anchors * self.d
 
-    def covariates(self, normals: Tensor) -> Tensor:
-        """Uniform or normal."""
-        return 2 * _uniform(normals) - 1 if self.inputs == "uniform" else normals
-
-    def latent(self, x: Tensor, normals: Tensor) -> Tensor:
+    def latent(self, x: Tensor, normals: Tensor, chosen: Tensor) -> Tensor:
         """Equation 46."""
-        rows = self.n_anchors * self.d
-        anchors = normals[..., :rows, :].unflatten(-2, (self.n_anchors, self.d))  # (..., M, d, B)
-        chosen = normals[..., rows:, :].topk(self.n_anchors, dim=-2).indices  # (..., M, B)
+        anchors = normals.unflatten(-2, (self.n_anchors, self.d))  # (..., M, d, B)
         between = ((anchors[..., :, None, :, :] - anchors[..., None, :, :, :]) ** 2).sum(-2)  # (..., M, M, B)
         itself = torch.eye(self.n_anchors, dtype=torch.bool, device=x.device)[..., None]
         nearest = between.masked_fill(itself, torch.inf).amin(-2)  # (..., M, B), squared
@@ -171,18 +196,10 @@ class Quadrants(Categorical):
         if self.d != 2:
             raise UserError(f"d={self.d}: quadrants need two covariates", "Leave d at 2.")
 
-    @property
-    def hidden(self) -> int:
-        """One number for each category: the four largest are chosen."""
-        return self.n_classes
+    present = 4
 
-    def covariates(self, normals: Tensor) -> Tensor:
-        """Uniform on the square."""
-        return 2 * _uniform(normals) - 1
-
-    def latent(self, x: Tensor, normals: Tensor) -> Tensor:
+    def latent(self, x: Tensor, normals: Tensor, chosen: Tensor) -> Tensor:
         """``w_{c_q}``; quadrants 0 to 3 run counter-clockwise from the top right."""
-        chosen = normals.topk(4, dim=-2).indices  # (..., 4, B)
         right, top = x[..., 0, :] >= 0, x[..., 1, :] >= 0  # (..., N + 1, B)
         quadrant = torch.where(top, (~right).long(), 2 + right.long())
         category = torch.gather(chosen, -2, quadrant)  # (..., N + 1, B)

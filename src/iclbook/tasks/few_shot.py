@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from .. import random
 from ..errors import UserError
 from .fields import check_fields
 
@@ -49,8 +49,8 @@ class FewShot:
         """Examples in the context."""
         return self.ways * self.shots
 
-    def normals(self, n_classes: int, kinds: int) -> int:
-        """Standard normals of one episode: they choose classes, kinds, copies, the order and the query's label.
+    def words(self, n_classes: int, kinds: int) -> int:
+        """Random words of one episode: they choose classes, kinds, copies, the order and the query's label.
 
         Raises:
             UserError: too few classes or kinds for one episode.
@@ -62,29 +62,24 @@ class FewShot:
             )
         return n_classes + self.ways * (kinds + self.shots + 1) + self.N + 1
 
-    def choose(self, normals: Tensor, n_classes: int, kinds: int, copies: int = 1) -> tuple[Tensor, Tensor]:
-        """Episodes over images ``(n_classes, kinds, copies)`` from standard normals ``(self.normals(...), B)``; pure.
+    def choose(self, words: Tensor, n_classes: int, kinds: int, copies: int = 1) -> tuple[Tensor, Tensor]:
+        """Episodes over images ``(n_classes, kinds, copies)`` from random words ``(self.words(...), B)``; pure.
 
         Returns:
             Index of each image, row-major, ``(N + 1, B)``, and its label ``0 .. ways - 1``, ``(N + 1, B)``; the query is last.
         """
-        B, taken = normals.shape[-1], self.shots + 1
+        B, taken = words.shape[-1], self.shots + 1
         sizes = (n_classes, self.ways * kinds, self.ways * taken, self.N, 1)
-        for_class, for_kind, for_copy, for_order, for_query = normals.split(sizes)
-        classes = for_class.topk(self.ways, dim=0).indices  # (ways, B); label l stands for classes[l]
-        kind = for_kind.reshape(self.ways, kinds, B).topk(taken, dim=1).indices  # (ways, taken, B)
-        copy = _uniform_index(for_copy, copies).reshape(self.ways, taken, B)
+        for_class, for_kind, for_copy, for_order, for_query = words.split(sizes)
+        classes = random.order(for_class, 0)[: self.ways]  # (ways, B); label l stands for classes[l]
+        kind = random.order(for_kind.reshape(self.ways, kinds, B), 1)[:, :taken]  # (ways, taken, B)
+        copy = random.below(copies, for_copy).reshape(self.ways, taken, B)
         image = (classes[:, None] * kinds + kind) * copies + copy  # (ways, taken, B)
-        asked = _uniform_index(for_query, self.ways)[0]  # (B,)
+        asked = random.below(self.ways, for_query)[0]  # (B,)
         if self.query_label == "last":
             asked = torch.full_like(asked, self.ways - 1)
-        order = for_order.argsort(dim=0)  # (N, B)
+        order = random.order(for_order, 0)  # (N, B)
         context = image[:, : self.shots].reshape(self.N, B).gather(0, order)
         query = image[:, self.shots].gather(0, asked[None])
         labels = order // self.shots  # place p of the ordered context belongs to class p // shots
         return torch.cat([context, query]), torch.cat([labels, asked[None]])
-
-
-def _uniform_index(normals: Tensor, n: int) -> Tensor:
-    """Standard normals as whole numbers, uniform on ``0 .. n - 1``."""
-    return ((1 + torch.erf(normals / math.sqrt(2))) / 2 * n).long().clamp(0, n - 1)

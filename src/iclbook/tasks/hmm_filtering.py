@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
+from .. import random
 from ..errors import UserError
 from .batch import Batch
 from .fields import check_fields
@@ -16,11 +18,6 @@ from .fields import check_fields
 def entropy_bits(p: Tensor, axis: int = -2) -> Tensor:
     """Entropy in bits of the distributions along ``axis``; ``0 log 0 = 0``."""
     return -torch.special.xlogy(p, p).sum(axis) / math.log(2)
-
-
-def normal_to_uniform(z: Tensor) -> Tensor:
-    """Standard normals to uniforms on [0, 1]."""
-    return (1 + torch.erf(z / math.sqrt(2))) / 2
 
 
 def posteriors(transition: Tensor, emission: Tensor, seen: Tensor) -> Tensor:
@@ -110,24 +107,25 @@ class HmmFiltering:
 
     @property
     def normals(self) -> int:
-        """Standard normals for one sequence: two for each probability, one for each state and each observation."""
-        return 2 * self.states * (self.states + self.symbols) + 2 * self.length
+        """Standard normals for one sequence: two for each probability."""
+        return 2 * self.states * (self.states + self.symbols)
 
-    def draw(self, normals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Matrices ``(..., S, S, B)`` and ``(..., S, O, B)`` and one-hot observations ``(..., K, O, B)`` from normals; pure."""
+    @property
+    def words(self) -> int:
+        """Random words for one sequence: one for each state and each observation."""
+        return 2 * self.length
+
+    def draw(self, normals: Tensor, words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Matrices ``(..., S, S, B)`` and ``(..., S, O, B)`` and one-hot observations ``(..., K, O, B)`` from normals and words; pure."""
         s, o = self.states, self.symbols
-        lead, width = normals.shape[:-2], normals.shape[-1]
-        pairs = normals[..., : 2 * s * (s + o), :].reshape(*lead, s, s + o, 2, width)
+        pairs = normals.unflatten(-2, (s, s + o, 2))
         exponential = (pairs**2).sum(-2) / 2  # the half sum of two squared normals is Exponential(1)
         transition, emission = self._rows(exponential[..., :s, :]), self._rows(exponential[..., s:, :])
-        uniform = normal_to_uniform(normals[..., 2 * s * (s + o) :, :])  # (..., 2K, B)
         chance = torch.full_like(emission[..., 0, :], 1 / s)  # (..., S, B)
         seen = []
         for t in range(self.length):
-            state = _choose(chance, uniform[..., t, :])  # (..., S, B)
-            seen.append(
-                _choose((emission * state[..., :, None, :]).sum(-3), uniform[..., self.length + t, :])
-            )
+            state = _choose(chance, words[..., t, :])  # (..., S, B)
+            seen.append(_choose((emission * state[..., :, None, :]).sum(-3), words[..., self.length + t, :]))
             chance = (transition * state[..., :, None, :]).sum(-3)
         return transition, emission, torch.stack(seen, -3)
 
@@ -149,21 +147,17 @@ class HmmFiltering:
         body[..., wide + 2 * s :, :] = seen
         return torch.cat([header, body], -3)
 
-    def batch(self, normals: Tensor) -> Batch:
+    def batch(self, normals: Tensor, words: Tensor) -> Batch:
         """Tokens ``(..., T, D, B)``, nothing as the query, and the posteriors ``(..., K, S, B)`` as the target."""
-        transition, emission, seen = self.draw(normals)
+        transition, emission, seen = self.draw(normals, words)
         target = posteriors(transition, emission, seen)
         return Batch(self.encode(transition, emission, seen), target[..., 0, :0, :], target)
 
-    def exact(self, normals: Tensor) -> Tensor:
+    def exact(self, normals: Tensor, words: Tensor) -> Tensor:
         """The exact predictive distribution at every place where one is asked for, ``(..., K, S, B)``."""
-        return posteriors(*self.draw(normals))
+        return posteriors(*self.draw(normals, words))
 
 
-def _choose(p: Tensor, uniform: Tensor) -> Tensor:
-    """A one-hot draw ``(..., n, B)`` from distributions ``(..., n, B)`` and uniforms ``(..., B)``."""
-    above = (uniform[..., None, :] >= p.cumsum(-2)[..., :-1, :]).to(
-        p
-    )  # the last bound is 1: left out, rounding cannot miss it
-    ones = torch.ones_like(above[..., :1, :])
-    return torch.cat([ones, above], -2) - torch.cat([above, torch.zeros_like(ones)], -2)
+def _choose(p: Tensor, words: Tensor) -> Tensor:
+    """A one-hot draw ``(..., n, B)`` from distributions ``(..., n, B)`` and random words ``(..., B)``."""
+    return one_hot(random.category(p, words), p.shape[-2]).movedim(-1, -2).to(p)

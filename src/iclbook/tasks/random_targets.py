@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from .. import random
 from ..errors import UserError
 from .fields import check_fields
 
@@ -35,10 +34,13 @@ class RandomTargets:
     @property
     def normals(self) -> int:
         """Standard normals of one data set."""
-        return self.T * (self.d + 1)
+        return self.T * self.d
 
-    def dataset(self, normals: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs ``(..., T, d)`` and targets ``(..., T)`` from standard normals ``(..., self.normals)``; pure."""
-        x = normals[..., : self.T * self.d].unflatten(-1, (self.T, self.d))
-        uniform = (1 + torch.erf(normals[..., self.T * self.d :] / math.sqrt(2))) / 2
-        return x, (uniform * self.n).long().clamp(max=self.n - 1)
+    @property
+    def words(self) -> int:
+        """Random words of one data set."""
+        return self.T
+
+    def dataset(self, normals: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs ``(..., T, d)`` and targets ``(..., T)`` from standard normals ``(..., self.normals)`` and words ``(..., self.words)``; pure."""
+        return normals.unflatten(-1, (self.T, self.d)), random.below(self.n, words)

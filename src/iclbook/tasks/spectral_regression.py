@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .. import random
 from ..errors import UserError
 from .batch import Batch
 from .fields import check_fields
@@ -23,7 +24,7 @@ class SpectralRegression:
         weight_var: variance of each weight.
         balanced: ``y = sum_i w_i x_i / sqrt(lambda_i)``, so that every covariate contributes the same variance (nagy2026, section 9.6,
             round 3).
-        dropout_rows: extra rows of standard normals under each token of the context, from which a model with dropout makes its masks;
+        dropout_rows: extra rows of uniform numbers under each token of the context, from which a model with dropout makes its masks;
             the covariate of the query carries as many.
 
     Raises:
@@ -60,22 +61,27 @@ class SpectralRegression:
 
     @property
     def normals(self) -> int:
-        """Standard normals that one prompt consumes: ``x_1..x_L, x_q, w``, then the dropout rows."""
-        return (self.L + 1) * (self.d + self.dropout_rows) + self.d
+        """Standard normals that one prompt consumes: ``x_1..x_L, x_q, w``."""
+        return (self.L + 1) * self.d + self.d
 
-    def batch(self, normals: Tensor) -> Batch:
-        """Turn standard normals ``(..., self.normals, B)`` into a batch; pure."""
+    @property
+    def words(self) -> int:
+        """Random words that one prompt consumes: its dropout rows."""
+        return (self.L + 1) * self.dropout_rows
+
+    def batch(self, normals: Tensor, words: Tensor | None = None) -> Batch:
+        """Turn standard normals ``(..., self.normals, B)`` and words ``(..., self.words, B)``, if there are dropout rows, into a batch; pure."""
         lead, width = normals.shape[:-2], normals.shape[-1]
         n_x = (self.L + 1) * self.d
         raw = normals[..., :n_x, :].reshape(*lead, self.L + 1, self.d, width)
-        w = normals[..., n_x : n_x + self.d, :].unsqueeze(-3) * math.sqrt(self.weight_var)  # (..., 1, d, B)
+        w = normals[..., n_x:, :].unsqueeze(-3) * math.sqrt(self.weight_var)  # (..., 1, d, B)
         scales = torch.tensor(self.eigenvalues, dtype=normals.dtype, device=normals.device).sqrt()[:, None]
         x = raw * scales
         y = (w * (raw if self.balanced else x)).sum(-2, keepdim=True)  # (..., L+1, 1, B)
         context = torch.cat([x, y], dim=-2)[..., : self.L, :, :]  # (..., L, d + 1, B)
         query = x[..., self.L, :, :]  # (..., d, B)
         if self.dropout_rows:
-            rows = normals[..., n_x + self.d :, :].reshape(*lead, self.L + 1, self.dropout_rows, width)
+            rows = random.uniform(words, normals.dtype).unflatten(-2, (self.L + 1, self.dropout_rows))
             context = torch.cat([context, rows[..., : self.L, :, :]], dim=-2)
             query = torch.cat([query, rows[..., self.L, :, :]], dim=-2)
         return Batch(context, query, y[..., self.L, :, :])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_right
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -69,27 +71,43 @@ class StickyChain:
 
     # -- the chain ----------------------------------------------------------------------------------------------------
 
+    def _weights(self) -> list[list[Fraction]]:
+        """Weights ``(n, n)`` of the symbols that may follow, exact and symmetric."""
+
+        def weight(i: int, j: int) -> Fraction:
+            if i == j:
+                return Fraction(self.stay) if self.leaving == "code" else Fraction(0)
+            circle = self.n - 1 if self.leaving == "modulo" else self.n
+            distance = max(min(abs(i - j), circle - abs(i - j)), 1)
+            return Fraction(distance) if self.leaving == "farther" else Fraction(1, distance)
+
+        return [[weight(i, j) for j in range(self.n)] for i in range(self.n)]
+
+    def _chances(self) -> list[list[Fraction]]:
+        """``P(next | current)``, exact; the last row is of the first symbol, the long-run frequencies: those of a chain with symmetric weights are
+        proportional to the sums of its rows."""
+        weights, stay = self._weights(), Fraction(self.stay)
+        sums = [sum(row) for row in weights]
+        rows = [
+            [(1 - stay) * w / total + (stay if i == j else 0) for j, w in enumerate(row)]
+            for i, (row, total) in enumerate(zip(weights, sums, strict=True))
+        ]
+        return [*rows, [total / sum(sums) for total in sums]]
+
     @property
     def transition(self) -> np.ndarray:
         """``P(next | current)``, ``(n, n)``, rows sum to 1."""
-        gap = np.abs(np.arange(self.n)[:, None] - np.arange(self.n))
-        circle = self.n - 1 if self.leaving == "modulo" else self.n
-        distance = np.minimum(gap, circle - gap)
-        distance[(distance <= 0) & (gap > 0)] = 1
-        other = gap > 0
-        weight = np.zeros((self.n, self.n))
-        weight[other] = distance[other] if self.leaving == "farther" else 1 / distance[other]
-        if self.leaving == "code":
-            np.fill_diagonal(weight, self.stay)
-        moves = (1 - self.stay) * weight / weight.sum(1, keepdims=True)
-        return moves + self.stay * np.eye(self.n)
+        return np.array(self._chances()[:-1], dtype=float)
 
     @property
     def stationary(self) -> np.ndarray:
         """Long-run frequencies ``(n,)``."""
-        p = self.transition
-        system = np.vstack([p.T - np.eye(self.n), np.ones(self.n)])
-        return np.linalg.lstsq(system, np.append(np.zeros(self.n), 1.0), rcond=None)[0]
+        return np.array(self._chances()[-1], dtype=float)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Random words from which on the next symbol follows: ``(n + 1, n - 1)`` whole numbers, the last row for the first symbol."""
+        return np.array([[round(2**32 * c) for c in accumulate(row[:-1])] for row in self._chances()])
 
     @property
     def entropy_rate(self) -> float:
@@ -102,20 +120,23 @@ class StickyChain:
 
     @property
     def normals(self) -> int:
-        """Standard normals of a sequence: one for each symbol's choice, then means, then noise."""
-        return self.T + self.n * self.d + (self.T - 1) * self.d
+        """Standard normals of a sequence: means, then noise."""
+        return self.n * self.d + (self.T - 1) * self.d
 
-    def sequence(self, normals: Tensor, means: Tensor | None = None) -> Sequence:
-        """A sequence from standard normals ``(self.normals,)``; pure. With ``means`` given, those drawn are ignored."""
-        choose, rest = normals[: self.T], normals[self.T :]
-        own, noise = rest[: self.n * self.d], rest[self.n * self.d :]
+    @property
+    def words(self) -> int:
+        """Random words of a sequence: one for each symbol."""
+        return self.T
+
+    def sequence(self, normals: Tensor, words: Tensor, means: Tensor | None = None) -> Sequence:
+        """A sequence from standard normals ``(self.normals,)`` and words ``(self.words,)``; pure. With ``means`` given, those drawn are ignored."""
+        own, noise = normals[: self.n * self.d], normals[self.n * self.d :]
         means = own.reshape(self.n, self.d) if means is None else means
-        uniform = ((1 + torch.erf(choose.double() / math.sqrt(2))) / 2).cpu().numpy()
-        steps = self.transition.cumsum(1)
-        states = np.empty(self.T, dtype=np.int64)
-        states[0] = min(int(np.searchsorted(self.stationary.cumsum(), uniform[0])), self.n - 1)
-        for t in range(1, self.T):
-            states[t] = min(int(np.searchsorted(steps[states[t - 1]], uniform[t])), self.n - 1)
+        chosen, edges = words.tolist(), self.edges.tolist()
+        states, state = np.empty(self.T, dtype=np.int64), self.n  # before the first symbol
+        for t, word in enumerate(chosen):
+            state = bisect_right(edges[state], word)
+            states[t] = state
         y = torch.from_numpy(states).to(normals.device)
         x = means[y[:-1]] + self.noise * noise.reshape(self.T - 1, self.d)
         return Sequence(x, y[1:], means)

@@ -22,15 +22,15 @@ class StoredPrompts:
     task: SpectralRegression
 
     @property
-    def noise(self) -> int:
-        """Standard normals that a prompt takes anew each time: its dropout rows."""
-        return (self.task.L + 1) * self.task.dropout_rows
+    def words(self) -> int:
+        """Random words that a prompt takes anew each time: its dropout rows."""
+        return self.task.words
 
     def draw(self, n: int, seed: int) -> tuple[Tensor]:
-        """Normals ``(core, n)`` of the prompts, without dropout rows."""
+        """Normals ``(normals, n)`` of the prompts."""
         source = torch.Generator().manual_seed(seed)
-        return (torch.randn(self.task.normals - self.noise, n, generator=source),)
+        return (torch.randn(self.task.normals, n, generator=source),)
 
-    def batch(self, parts: tuple[Tensor], noise: Tensor) -> Batch:
-        """The batch of prompts ``(..., core, B)`` with dropout rows from ``noise (..., self.noise, B)``; pure."""
-        return self.task.batch(torch.cat([parts[0], noise], dim=-2))
+    def batch(self, parts: tuple[Tensor], normals: Tensor, *words: Tensor) -> Batch:
+        """The batch of prompts ``(..., normals, B)``, with dropout rows from words ``(..., self.words, B)`` if there are any; pure."""
+        return self.task.batch(parts[0], *words)

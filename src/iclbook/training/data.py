@@ -43,7 +43,8 @@ class Stream:
     """A fresh batch at each step.
 
     Attributes:
-        task: has ``normals``, standard normals of a prompt, and ``batch(normals)`` that turns ``(..., normals, B)`` into a batch.
+        task: counts what a prompt consumes, ``normals`` (standard normals) and perhaps ``words`` (random whole numbers below 2**32), and turns them
+            into a batch: ``batch(normals)`` of ``(..., normals, B)``, or ``batch(normals, words)`` if it asks for words.
     """
 
     task: Any
@@ -53,8 +54,8 @@ class Stream:
         return ()
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
-        """Standard normals ``(S, K, normals, B)``."""
-        return (random.normals(keys, steps, random.DATA, (self.task.normals, batch_size), dtype),)
+        """Standard normals ``(S, K, normals, B)`` and perhaps words ``(S, K, words, B)``."""
+        return random.numbers(self.task, keys, steps, random.DATA, (batch_size,), dtype)
 
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
         """The task's batch."""
@@ -62,17 +63,17 @@ class Stream:
 
 
 class Prompts(Protocol):
-    """Where a fixed set comes from; a frozen dataclass, for it is part of the description."""
+    """Where a fixed set comes from; a frozen dataclass, for it is part of the description.
 
-    #: Standard normals that a prompt takes anew each time that it is seen.
-    noise: int
+    It may count ``normals`` and ``words`` that a prompt takes anew each time that it is seen.
+    """
 
     def draw(self, n: int, seed: int) -> Tensors:
         """``n`` prompts as tensors ``(..., n)``, on the CPU; the first of a larger set."""
         ...
 
-    def batch(self, parts: Tensors, noise: Tensor) -> Batch:
-        """A batch from chosen prompts ``(..., B)`` and standard normals ``(..., noise, B)``; pure."""
+    def batch(self, parts: Tensors, normals: Tensor, *words: Tensor) -> Batch:
+        """A batch from chosen prompts ``(..., B)``, standard normals ``(..., normals, B)`` and words, if it counts any; pure."""
         ...
 
 
@@ -105,24 +106,24 @@ class FixedSet:
         return _rows(self.prompts, self.n, self.seed, number())
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
-        """Which prompts ``(S, K, B)``, and their noise ``(S, K, noise, B)``."""
-        noise = random.normals(keys, steps, random.DATA, (self.prompts.noise, batch_size), dtype)
+        """Which prompts ``(S, K, B)``, and what they take anew, as :func:`iclbook.random.numbers` says."""
+        anew = random.numbers(self.prompts, keys, steps, random.DATA, (batch_size,), dtype)
         if not self.epochs:
-            return random.below(self.n, random.words(keys, steps, random.CHOICE, (batch_size,))), noise
+            return random.below(self.n, random.words(keys, steps, random.CHOICE, (batch_size,))), *anew
         a_walk = self.n // batch_size
         if not a_walk:
             raise UserError(
                 f"{self.n} prompts in batches of {batch_size}", "Take batches no larger than the set."
             )
         before = steps - 1  # the first step is 1
-        orders = random.words(keys, before // a_walk, random.CHOICE, (self.n,)).argsort(-1)  # (S, K, n)
+        orders = random.order(random.words(keys, before // a_walk, random.CHOICE, (self.n,)), -1)  # (S, K, n)
         place = (before % a_walk)[:, None] * batch_size + torch.arange(batch_size, device=steps.device)
-        return orders.gather(-1, place.expand(len(keys), -1, -1)), noise
+        return orders.gather(-1, place.expand(len(keys), -1, -1)), *anew
 
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
         """The chosen prompts."""
-        index, noise = numbers
-        return self.prompts.batch(tuple(part[index].movedim(index.dim() - 1, -1) for part in fixed), noise)
+        index, *anew = numbers
+        return self.prompts.batch(tuple(part[index].movedim(index.dim() - 1, -1) for part in fixed), *anew)
 
 
 @lru_cache(maxsize=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,11 +94,6 @@ class Study:
     def may_diverge(self) -> tuple[str, ...]:
         """Groups whose numbers need not be finite."""
         return tuple(g.name for g in self.groups if g.may_diverge)
-
-
-def counted(studies: Iterable[Study]) -> list[Study]:
-    """Studies that keep no results, with random numbers by counter."""
-    return [dataclasses.replace(study, old_numbers=False) for study in studies]
 
 
 def _nested(value: Any) -> list[type]:

@@ -19,7 +19,7 @@ from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
 from . import checkpoint as checkpoints
 from . import stretches
-from .data import Stream, as_data
+from .data import as_data
 from .description import plain
 from .devices import can_compile, compile_method, pick_device
 from .ensemble import Ensemble, placed
@@ -89,9 +89,7 @@ class Trainer:
         self._numbers = tuple(x.clone() for x in self._draw(self._ahead))
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
-        self._fresh = (
-            compile_method(self._draw) if self.compiled and isinstance(self.data, Stream) else self._draw
-        )
+        self._fresh = compile_method(self._draw) if self.compiled else self._draw
         self.done = 0
         #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
         self.states: dict[str, np.ndarray] = {}
@@ -115,8 +113,7 @@ class Trainer:
             return self.data.batch(tuple(numbers), fixed)
         if not numbers:
             return Batch(*(jittered(part, self._jitter) for part in self.data.batch((), fixed)))
-        *others, normals = numbers
-        return Batch(*moved_batch(lambda z: self.data.batch((*others, z), fixed), normals, self._jitter))
+        return Batch(*moved_batch(lambda *moved: self.data.batch(moved, fixed), numbers, self._jitter))
 
     def _step_all(
         self, numbers: list, fixed: tuple, params: list, states: list, rates: list, t: Tensor
@@ -145,7 +142,7 @@ class Trainer:
     @torch.no_grad()
     def _run(self, n: int) -> None:
         """``n`` steps, at most one block; a full block on a GPU is one graph replay."""
-        fresh = self._fresh(self.done + self._ahead) if self._old is None else self._old.draw(self._jitter)
+        fresh = self._fresh(self.done + self._ahead) if self._old is None else self._old.draw()
         for kept, new in zip(self._numbers, fresh, strict=True):
             kept.copy_(new)
         if self.device.type == "cuda" and n == self._block:

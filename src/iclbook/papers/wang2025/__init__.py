@@ -26,7 +26,7 @@ def studies(profile: str) -> dict[str, Study]:
     if profile == "paper":
         return every
     return {
-        n: s if isinstance(s, NetworkStudy) else dataclasses.replace(s, dtype="float64", old_numbers=False)
+        n: s if isinstance(s, NetworkStudy) else dataclasses.replace(s, dtype="float64")
         for n, s in every.items()
     }
 

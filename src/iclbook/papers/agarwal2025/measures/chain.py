@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ....random import generator
+from .... import random
 from ....statistics import bootstrap_error, interval, ratio_error, share_error, standard_error
 from ....store import Results
 from ....tasks.sticky_chain import LEAVING, StickyChain
@@ -202,7 +202,7 @@ def rate_values() -> dict[str, float]:
 def filter_error(T: int = 6) -> float:
     """The forward filter against the sum over all paths of a short sequence of three symbols."""
     chain = StickyChain("code", T=T, n=3, d=2)
-    seq = chain.sequence(torch.randn(chain.normals, generator=generator(0, 9)).double())
+    seq = chain.sequence(*random.drawn(chain, 0, 9, (), dtype=torch.float64))
     x, means = seq.x.numpy(), seq.means.numpy()
     emission = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 2)  # (T - 1, n)
     filtered, worst = chain.bayes_predictive(seq), 0.0
@@ -225,8 +225,8 @@ def floor_excess(chain: StickyChain, sequences: int) -> list[float]:
     found = []
     clear = dataclasses.replace(chain, noise=0.0)
     for seed in range(sequences):
-        normals = torch.randn(chain.normals, generator=generator(seed, 9))
-        seq, true = chain.sequence(normals), clear.sequence(normals)
+        numbers = random.drawn(chain, seed, 9, ())
+        seq, true = chain.sequence(*numbers), clear.sequence(*numbers)
         state = (true.x[:, None] - true.means).square().sum(-1).argmin(1).numpy()
         best = -np.log(chain.transition[state, seq.y.numpy()]).mean()
         found.append(chain.bayes_loss(seq) - float(best))

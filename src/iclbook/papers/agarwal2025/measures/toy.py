@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ....random import DATA, INIT, generator
+from .... import random
+from ....random import INIT, generator
 from ....statistics import bootstrap_error, share_error
 from ....tasks.random_targets import RandomTargets
 from ..theory import Weights, advantage, compatibility, every_gradient, forward, updates, upstream
@@ -52,10 +53,10 @@ def effective_positions(alpha: Tensor) -> Tensor:
 
 def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
     """Data and initial weights of these seeds; every run depends on its own seed only, and a seed's runs at all scales start alike."""
-    normals = torch.stack(
-        [torch.randn(TASK.normals, generator=generator(s, DATA), dtype=torch.float64) for s in seeds]
+    numbers = random.numbers(
+        TASK, random.keys(seeds), torch.zeros(1, dtype=torch.int64), random.DATA, (), torch.float64
     )
-    x, y = TASK.dataset(normals)
+    x, y = TASK.dataset(*(part[:, 0] for part in numbers))
     shapes = ((D_K, TASK.d), (D_K, TASK.d), (D_V, TASK.d), (TASK.n, D_V))
     drawn = []
     for seed in seeds:

@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ....random import generator
 from ....statistics import ratio_error, standard_error
 from ....store import Results
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from ....training.study import Study
-from ..runs.tunnel_specs import PROBE_PURPOSE, PROBE_SEED
+from ..runs.tunnel_specs import probe_numbers
 from .routing import Values, random_cosine
 
 MODELS = ("transformer", "ssm", "lstm", "prefix_mlp")
@@ -27,12 +26,6 @@ def error(results: Results, model: str, probe: str = "train") -> np.ndarray:
     return results[f"{model}/mae_{probe}"][-1].mean(-1)
 
 
-def probe_normals(task: HmmFiltering, n: int) -> torch.Tensor:
-    """Normals ``(task.normals, n)`` of fixed sequences, no training's."""
-    g = generator(PROBE_SEED, PROBE_PURPOSE)
-    return torch.randn(task.normals, n, generator=g, dtype=torch.float64)
-
-
 def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
     """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of three answers that need no training.
 
@@ -40,7 +33,7 @@ def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
         ``uniform`` ignores everything, ``constant`` has the entropy that does best over all places, ``memoryless`` is ``p(s_t | o_t)``, the exact
         answer of a model that reads the matrices and never looks back at observations.
     """
-    transition, emission, seen = task.draw(probe_normals(task, n))
+    transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
     found = {
         "uniform": math.log2(task.states) - exact,

@@ -39,13 +39,13 @@ class FreshSequences:
         """Means ``(S, n, d)``."""
         return (torch.stack([data(self.chain, seed).train.means for seed in seeds]),)
 
-    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> tuple[Tensor]:
-        """Standard normals ``(S, K, normals)``; a step sees one sequence whatever ``batch_size`` says."""
-        return (random.normals(keys, steps, random.DATA, (self.short.normals,), dtype),)
+    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """Standard normals ``(S, K, normals)`` and words ``(S, K, words)``; a step sees one sequence whatever ``batch_size`` says."""
+        return random.numbers(self.short, keys, steps, random.DATA, (), dtype)
 
-    def batch(self, numbers: tuple[Tensor], fixed: tuple[Tensor]) -> Batch:
+    def batch(self, numbers: tuple[Tensor, ...], fixed: tuple[Tensor]) -> Batch:
         """Inputs ``(S, 1, T - 1, d)`` and one-hot targets ``(S, 1, T - 1, n)``."""
-        every = [self.short.sequence(z, means) for z, means in zip(numbers[0], fixed[0], strict=True)]
+        every = [self.short.sequence(*own) for own in zip(*numbers, *fixed, strict=True)]
         x = torch.stack([seq.x for seq in every])[:, None]
         y = nn.functional.one_hot(torch.stack([seq.y for seq in every]), self.chain.n)[:, None]
         return Batch(x, x[..., :0], y.to(x))

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .... import random
 from ....errors import UserError
-from ....random import DATA, generator
 from ....tasks import Batch
 from ....tasks.sticky_chain import Sequence as SymbolSequence
 from ....tasks.sticky_chain import StickyChain
@@ -21,6 +21,8 @@ from ..theory.causal import predict, step
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 #: Section 7.2's initial weights: unstated; here the published program's 0.1 N(0, 1).
 INIT_SCALE = 0.1
+#: Purpose of the numbers of a run's long sequences.
+SEQUENCES = 2
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,8 @@ class Data(NamedTuple):
 
 def data(chain: StickyChain, seed: int) -> Data:
     """The sequences of a data seed, drawn on the CPU so that every device trains on the same."""
-    gen = generator(seed, DATA)
-    train = chain.sequence(torch.randn(chain.normals, generator=gen))
-    held_out = chain.sequence(torch.randn(chain.normals, generator=gen), train.means)
+    train = chain.sequence(*random.drawn(chain, seed, SEQUENCES, ()))
+    held_out = chain.sequence(*random.drawn(chain, seed, SEQUENCES, (), 1), train.means)
     return Data(train, nn.functional.one_hot(train.y, chain.n).to(train.x), held_out)
 
 

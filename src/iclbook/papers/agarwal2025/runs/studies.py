@@ -9,7 +9,7 @@ from ....profiles import check_profile
 from ....tasks.sticky_chain import StickyChain
 from ....training import Adam, FullBatch, Group, Sgd
 from ....training.optimisers import Optimiser
-from ....training.study import Study, counted
+from ....training.study import Study
 from .fresh import AboveFloor, FreshSequences
 from .full_batch import (
     EM,
@@ -78,7 +78,6 @@ def _study(
         _record(steps),
         measure,
         compile_from=None,
-        old_numbers=True,
     )
 
 
@@ -164,4 +163,4 @@ def studies(profile: str) -> dict[str, Study]:
             fresh(code, PAPER_SEEDS[:2], 300),
         ]
     every += wind_tunnel_studies(profile)
-    return {study.name: study for study in (every if profile == "paper" else counted(every))}
+    return {study.name: study for study in every}

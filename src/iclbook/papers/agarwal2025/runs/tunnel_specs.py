@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from .... import random
 from ....models.causal_transformer import CausalTransformer
 from ....models.sequence import SequenceModel
-from ....random import generator
 from ....tasks import Batch
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering
@@ -60,7 +60,10 @@ class OnProbes:
 
 def probe(task: Task, n: int) -> tuple[Tensor, Tensor]:
     """Tokens ``(T, D, n)`` and exact distributions ``(K, C, n)`` of fixed sequences."""
-    normals = torch.randn(
-        task.normals, n, generator=generator(PROBE_SEED, PROBE_PURPOSE), dtype=torch.float64
-    )
-    return task.batch(normals).context, task.exact(normals)
+    numbers = probe_numbers(task, n)
+    return task.batch(*numbers).context, task.exact(*numbers)
+
+
+def probe_numbers(task: Task, n: int) -> tuple[Tensor, ...]:
+    """Normals and words ``(..., n)`` of fixed sequences, no training's."""
+    return random.drawn(task, PROBE_SEED, PROBE_PURPOSE, (n,), dtype=torch.float64)

@@ -59,7 +59,7 @@ def tunnel(
         )
         for model_name, (model, kwargs) in architectures(task).items()
     )
-    return Study("agarwal2025", name, task, groups, steps, batch_size, record, old_numbers=True)
+    return Study("agarwal2025", name, task, groups, steps, batch_size, record)
 
 
 def wind_tunnel_studies(profile: str) -> list[Study]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -39,20 +40,16 @@ class Probes:
 
     def draw(self) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
         """Name -> ``(context, query, target)``: ``n<length>`` for each length, and ``low``."""
-        normals = torch.randn(self.task.normals, self.n, generator=generator(PROBE_SEED, PROBE_PURPOSE))
-        found = {}
-        batch = self._plain(normals)
+        task = dataclasses.replace(self.task, dropout_rows=0)
+        normals = torch.randn(task.normals, self.n, generator=generator(PROBE_SEED, PROBE_PURPOSE))
+        found, batch = {}, task.batch(normals)
         for length in self.lengths:
             found[f"n{length}"] = (batch.context[:length], batch.query, batch.target)
         if self.low:
-            first = self.task.L * self.task.d
-            normals[first : first + self.task.d - self.low] = 0  # the query's other covariates
-            found["low"] = tuple(self._plain(normals))
+            first = task.L * task.d
+            normals[first : first + task.d - self.low] = 0  # the query's other covariates
+            found["low"] = tuple(task.batch(normals))
         return found
-
-    def _plain(self, normals: Tensor) -> Batch:
-        d, batch = self.task.d, self.task.batch(normals)
-        return Batch(batch.context[:, : d + 1], batch.query[:d], batch.target)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ....tasks.spectral_regression import SpectralRegression
 from ....tasks.stored_prompts import StoredPrompts
 from ....training import Adam, FixedSet, Group, Run, Sgd
 from ....training.optimisers import Optimiser
-from ....training.study import Study, counted
+from ....training.study import Study
 from .specs import OnProbes, Probes, penalised_error
 
 #: Sections 9.1 and 9.2: stated. Context 16 is that of section 9.2's table; weights N(0, I) because an untrained model's error there, 27.1, is
@@ -67,7 +67,6 @@ def _study(
         batch_size,
         record,
         compile_from=COMPILE_FROM_STEPS,
-        old_numbers=True,
     )
 
 
@@ -253,4 +252,4 @@ def studies(profile: str) -> dict[str, Study]:
             diversity(True, 40, 3, (1e-3,), 256, (20,)),
             balanced(40, 3, (3e-3,), 256, (20,)),
         ]
-    return {study.name: study for study in (every if profile == "paper" else counted(every))}
+    return {study.name: study for study in every}

@@ -13,11 +13,10 @@ from torch import Tensor
 from ....models.functional_gd import FunctionalGD
 from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.trained_tf import TrainedStep
-from ....random import generator
 from ....statistics import bootstrap_error
 from ....tasks.batch import Batch
 from ....tasks.categorical import Quadrants
-from ..runs.contexts import draw
+from ..runs.contexts import draw, numbers
 from ..runs.specs import Scores, scores, stopped_parameters
 from ..runs.studies import SIZES
 from .learned import Get, error_of_runs, t_of_runs
@@ -114,8 +113,7 @@ def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
     task = Quadrants(N=SIZES[profile].quad_N)
     w = task.embedding.double()
     context, _, _ = draw(task, 64, 21)
-    normals = _normals(task, 64, 21)
-    chosen = normals[(task.N + 1) * task.d :][: task.hidden].topk(4, dim=0).indices  # (4, 64)
+    chosen = task.chosen(numbers(task, 0, 21)[1])[:, :64]  # (4, 64)
     tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
     several = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3]
     b = several[pick]
@@ -140,13 +138,6 @@ def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
         shown,
         top,
     )
-
-
-def _normals(task: Quadrants, n: int, seed: int) -> Tensor:
-    """The standard normals behind the first ``n`` contexts of :func:`contexts.draw`."""
-    from ..runs.contexts import BLOCK, CONTEXTS
-
-    return torch.randn(task.normals, BLOCK, generator=generator(seed, CONTEXTS))[:, :n]
 
 
 def figure9(found: list[Maps]) -> dict[str, Any]:

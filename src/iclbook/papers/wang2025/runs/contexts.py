@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from .... import random
 from ....errors import UserError
 from ....models.functional_gd import cached_relations
 from ....models.kernels import RELATIONS
-from ....random import generator
 from ....rounding import current, moved_batch
 from ....tasks import Batch
 from ....tasks.categorical import Categorical
@@ -24,22 +25,24 @@ BLOCK = 1024
 VALIDATION, TEST = 1, 2
 
 
+def numbers(task: Any, block: int, seed: int) -> tuple[Tensor, ...]:
+    """What the contexts of a block are made of, as :func:`iclbook.random.drawn` gives it."""
+    return random.drawn(task, seed, CONTEXTS, (BLOCK,), block)
+
+
 def draw(task: Categorical, n: int, seed: int) -> Batch:
     """The first ``n`` contexts of a seed, batch last; for a twin (:mod:`iclbook.rounding`) with rounding errors."""
-    source, jitter = generator(seed, CONTEXTS), current()
+    jitter = current()
     blocks = []
-    for _ in range(math.ceil(n / BLOCK)):
-        normals = torch.randn(task.normals, BLOCK, generator=source)
-        blocks.append(task.batch(normals) if jitter is None else moved_batch(task.batch, normals, jitter))
+    for block in range(math.ceil(n / BLOCK)):
+        drawn = numbers(task, block, seed)
+        blocks.append(task.batch(*drawn) if jitter is None else moved_batch(task.batch, drawn, jitter))
     return Batch(*(torch.cat(parts, dim=-1)[..., :n] for parts in zip(*blocks, strict=True)))
 
 
 def truths(task: Categorical, n: int, seed: int) -> Tensor:
     """``p(y_{N+1})`` ``(C, n)`` of the same contexts."""
-    source = generator(seed, CONTEXTS)
-    blocks = [
-        task.truth(torch.randn(task.normals, BLOCK, generator=source)) for _ in range(math.ceil(n / BLOCK))
-    ]
+    blocks = [task.truth(*numbers(task, block, seed)) for block in range(math.ceil(n / BLOCK))]
     return torch.cat(blocks, dim=-1)[..., :n]
 
 
@@ -72,13 +75,11 @@ class Contexts:
     view: str = "tokens"
     among_keys: bool = False
 
-    noise = 0
-
     def draw(self, n: int, seed: int) -> Batch:
         """The first ``n`` contexts of a seed, as a model reads them."""
         return seen_as(draw(self.task, n, seed), self.view, self.among_keys)
 
-    def batch(self, parts: tuple[Tensor, ...], noise: Tensor) -> Batch:
+    def batch(self, parts: tuple[Tensor, ...], normals: Tensor) -> Batch:
         """Chosen contexts as they are."""
         return Batch(*parts)
 

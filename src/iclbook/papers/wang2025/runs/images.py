@@ -12,14 +12,13 @@ from torch.func import functional_call
 
 from ....models.functional_gd import FunctionalGD
 from ....profiles import check_profile
-from ....random import generator
 from ....tasks import Batch
 from ....tasks.few_shot import FewShot
 from ....tasks.glyphs import GlyphSet
 from ....training import FixedSet, History, Run
 from ....training.study import Study
 from ..measures.probing import coded_probe, regularised_probe, scores
-from .contexts import BLOCK, CONTEXTS, TEST, VALIDATION, Contexts, seen_as
+from .contexts import BLOCK, TEST, VALIDATION, Contexts, numbers, seen_as
 from .networks import Network, features, group_name, network_study
 from .specs import classifiers
 
@@ -45,7 +44,7 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class ImageEpisodes:
-    """Episodes over the training or the test classes, as functions of standard normals.
+    """Episodes over the training or the test classes, as functions of random words.
 
     Attributes:
         few_shot: ways, shots.
@@ -60,14 +59,14 @@ class ImageEpisodes:
         raise NotImplementedError
 
     @property
-    def normals(self) -> int:
-        """Standard normals of one episode."""
-        return self.few_shot.normals(*self.table().shape[:2])
+    def words(self) -> int:
+        """Random words of one episode."""
+        return self.few_shot.words(*self.table().shape[:2])
 
-    def batch(self, normals: Tensor) -> Batch:
-        """Episodes from standard normals ``(normals, B)``: ``context`` ``(N, d + 1, B)`` has rows ``x_i, y_i``; pure."""
+    def batch(self, normals: Tensor, words: Tensor) -> Batch:
+        """Episodes from no normals and words ``(words, B)``: ``context`` ``(N, d + 1, B)`` has rows ``x_i, y_i``; pure."""
         table = self.table()
-        index, labels = self.few_shot.choose(normals, *table.shape[:3])  # (N + 1, B) each
+        index, labels = self.few_shot.choose(words, *table.shape[:3])  # (N + 1, B) each
         x = table.flatten(0, 2)[index.T]  # (B, N + 1, d): an episode's features stay contiguous in memory
         tokens = torch.cat([x, labels.T[..., None].to(x)], dim=-1).movedim(0, -1)  # (N + 1, d + 1, B)
         return Batch(tokens[:-1], tokens[-1, :-1], tokens[-1, -1:])
@@ -122,9 +121,8 @@ class ImageContexts(Contexts):
 
 def blocks(task: ImageEpisodes, n: int, seed: int) -> Iterator[Batch]:
     """The first ``n`` episodes of a seed, those of :func:`iclbook.papers.wang2025.runs.contexts.draw`, a block at a time (features are wide)."""
-    source = generator(seed, CONTEXTS)
-    for start in range(0, n, BLOCK):
-        batch = task.batch(torch.randn(task.normals, BLOCK, generator=source))
+    for block, start in enumerate(range(0, n, BLOCK)):
+        batch = task.batch(*numbers(task, block, seed))
         yield Batch(*(part[..., : n - start] for part in batch))
 
 
@@ -170,7 +168,6 @@ def image_study(
         record,
         measure_images,
         compile_from=None,
-        old_numbers=True,
     )
 
 
@@ -266,9 +263,8 @@ def _probe(cached: dict[str, Batch], tokens: Iterable[Batch] | None, ways: int) 
 
 def _shown(task: GlyphEpisodes, cached: Batch, parameters: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """Images, labels and first-block attention of the first test episodes."""
-    # the numbers of the first block of episodes, as `draw` takes them
-    normals = torch.randn(task.normals, BLOCK, generator=generator(TEST, CONTEXTS))
-    index, labels = task.few_shot.choose(normals, *task.table().shape[:3])
+    _, words = numbers(task, 0, TEST)  # of the first block of episodes
+    index, labels = task.few_shot.choose(words, *task.table().shape[:3])
     glyphs = task.network.glyphs
     images = glyphs.load().images[glyphs.n_train :]
     images = images.reshape(-1, glyphs.size, glyphs.size)

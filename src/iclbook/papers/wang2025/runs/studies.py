@@ -178,7 +178,6 @@ def _study(name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps
         batch,
         _record(steps),
         compile_from=None,
-        old_numbers=True,
     )
 
 

@@ -1,0 +1,226 @@
+"""What tasks choose by random words: exactly the stated distribution, and the same on every processor."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from iclbook import random
+from iclbook.machines import emulated, environment
+from iclbook.tasks.bijection_elimination import BijectionElimination
+from iclbook.tasks.categorical import Anchors, Quadrants
+from iclbook.tasks.few_shot import FewShot
+from iclbook.tasks.hmm_filtering import HmmFiltering
+from iclbook.tasks.random_targets import RandomTargets
+from iclbook.tasks.spectral_regression import SpectralRegression
+from iclbook.tasks.sticky_chain import StickyChain
+from iclbook.training import FixedSet, Stream
+from iclbook.training.data import as_data
+
+#: A right generator fails one test in so many.
+RARE = 1e-5
+N = 60_000
+
+
+def words(count: int, n: int = N, seed: int = 3) -> torch.Tensor:
+    return random.words(random.keys([seed]), torch.tensor([1]), 5, (count, n))[0, 0]
+
+
+def assert_uniform(values: torch.Tensor, options: int) -> None:
+    counts = torch.bincount(values.flatten(), minlength=options)
+    assert len(counts) == options
+    assert stats.chisquare(counts.numpy()).pvalue > RARE
+
+
+# -- the three kinds of choice ----------------------------------------------------------------------------------------
+
+
+def test_bounds_of_an_index_split_all_words_evenly():
+    """Each index owns floor or ceil of 2**32 / n words: found by bisection, not by sampling."""
+    for n in (2, 3, 7, 25, 4000):
+        first = []
+        for k in range(n + 1):
+            low, high = 0, 2**32
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (
+                    (low, middle) if int(random.below(n, torch.tensor(middle))) >= k else (middle + 1, high)
+                )
+            first.append(low)
+        assert first[0] == 0
+        assert first[-1] == 2**32
+        assert {b - a for a, b in itertools.pairwise(first)} <= {2**32 // n, 2**32 // n + 1}
+
+
+def test_every_order_is_as_likely():
+    orders = random.order(words(4), 0)
+    code = (orders * torch.tensor([64, 16, 4, 1])[:, None]).sum(0)
+    index = {
+        sum(p * 4**i for p, i in zip(o, (3, 2, 1, 0), strict=True)): k
+        for k, o in enumerate(itertools.permutations(range(4)))
+    }
+    assert_uniform(torch.tensor([index[c] for c in code.tolist()]), 24)
+    equal = torch.full((5, 1), 7)
+    assert random.order(equal, 0).flatten().tolist() == [0, 1, 2, 3, 4], "equal words stay in place"
+
+
+def test_categories_own_the_words_of_their_probability():
+    p = torch.tensor([[0.125], [0.0], [0.5], [0.375]], dtype=torch.float64)
+    edge = [0, 2**29 - 1, 2**29, 2**29 + 2**31 - 1, 2**29 + 2**31, 2**32 - 1]
+    found = [int(random.category(p, torch.tensor([w]))) for w in edge]
+    assert found == [0, 0, 2, 2, 3, 3]
+    sharp = torch.softmax(torch.randn(6, N, generator=torch.Generator().manual_seed(0)) * 2, 0)
+    chosen = random.category(sharp, words(1)[0])
+    counts = torch.bincount(chosen, minlength=6).double()
+    z = (counts - sharp.double().sum(1)) / (sharp * (1 - sharp)).double().sum(1).sqrt()
+    assert z.abs().max() < 5
+    assert random.category(torch.ones(3, 4) / 3.1, torch.full((4,), 2**32 - 1)).tolist() == [2] * 4
+
+
+# -- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def test_bijections_and_keys_are_uniform():
+    for distinct in (True, False):
+        task = BijectionElimination(4, 3, distinct)
+        keys, images = task.draw(words(task.words))
+        for row in (*keys, *images):
+            assert_uniform(row, 4)
+        pairs = keys[0] * 4 + keys[1]
+        if distinct:
+            kept = [4 * a + b for a in range(4) for b in range(4) if a != b]
+            assert_uniform(torch.tensor([{k: i for i, k in enumerate(kept)}[v] for v in pairs.tolist()]), 12)
+        else:
+            assert_uniform(pairs, 16)
+
+
+def test_labels_and_categories_are_uniform():
+    task = RandomTargets(T=4, n=5)
+    _, y = task.dataset(torch.zeros(N, task.normals), words(task.words).T)
+    assert_uniform(y[:, 0] * 5 + y[:, 3], 25)
+    for anchored in (Anchors(n_classes=6, n_anchors=2), Quadrants(N=3, n_classes=6)):
+        chosen = anchored.chosen(words(anchored.words))
+        pairs = chosen[0] * 6 + chosen[1]
+        kept = {6 * a + b: i for i, (a, b) in enumerate(itertools.permutations(range(6), 2))}
+        assert_uniform(torch.tensor([kept[v] for v in pairs.tolist()]), 30)
+
+
+def test_covariates_on_the_square_are_uniform():
+    task = Quadrants(N=1, n_classes=5)
+    x = task.covariates(torch.empty(0, N, dtype=torch.float64), words(task.words)).reshape(4, N).numpy()
+    for row in x:
+        assert stats.kstest(row, stats.uniform(-1, 2).cdf).pvalue > RARE
+    assert np.abs(np.corrcoef(x)[np.triu_indices(4, 1)]).max() * N**0.5 < 4.5
+
+
+@pytest.mark.parametrize("leaving", ["code", "nearer", "farther", "modulo"])
+def test_a_chain_owns_exactly_its_probabilities(leaving):
+    """Bounds against exact fractions, to half a word; the first symbol's are those that the transitions keep."""
+    chain = StickyChain(leaving, n=5, T=3)
+    exact = chain._chances()
+    assert all(sum(row) == 1 for row in exact)
+    start = exact[-1]
+    assert [sum(start[i] * exact[i][j] for i in range(5)) for j in range(5)] == start
+    for row, bounds in zip(exact, chain.edges.tolist(), strict=True):
+        for k, bound in enumerate(bounds):
+            assert abs(bound - 2**32 * sum(row[: k + 1])) <= Fraction(1, 2)
+
+
+def test_chains_follow_their_transitions():
+    chain = StickyChain("nearer", T=N, d=1, n=4)
+    y = chain.sequence(torch.zeros(chain.normals), words(1)[0]).y
+    counts = torch.zeros(4, 4).index_put((y[:-1], y[1:]), torch.ones(()), accumulate=True).numpy()
+    for row, p in zip(counts, chain.transition, strict=True):
+        assert stats.chisquare(row, row.sum() * p).pvalue > RARE
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+class Both:
+    """A task that gives back its numbers."""
+
+    normals, words = 3, 4
+
+    def batch(self, normals, words):
+        return normals, words
+
+
+def test_words_and_normals_of_a_prompt_share_nothing():
+    """No word of the choices is a word behind the normals, or behind the choice of a stored prompt, at any of these steps and seeds."""
+    keys, steps = random.keys(range(4)), torch.arange(1, 9)
+    normals, found = Stream(Both()).draw(keys, steps, 250, torch.float64)
+    assert normals.shape == (4, 8, 3, 250)
+    assert found.shape == (4, 8, 4, 250)
+    behind = [random.words(keys, steps, purpose, (4, 250)) for purpose in (random.DATA, random.CHOICE)]
+    every = torch.stack([found, *behind]).flatten().reshape(-1, 2)
+    assert len(torch.unique(every, dim=0)) == len(every)
+    flat = torch.cat([found.reshape(32, -1)[:, :750].double(), normals.reshape(32, -1)])
+    apart = np.corrcoef(flat)[np.triu_indices(64, 1)]
+    assert np.abs(apart).max() * 750**0.5 < 5.5
+
+
+def test_a_task_without_words_gets_none():
+    keys, steps = random.keys([0]), torch.tensor([1])
+    assert len(as_data(SpectralRegression((1.0,), L=2)).draw(keys, steps, 4, torch.float32)) == 1
+    assert (
+        len(as_data(SpectralRegression((1.0,), L=2, dropout_rows=1)).draw(keys, steps, 4, torch.float32)) == 2
+    )
+    with_words = FixedSet(Both(), 5).draw(keys, steps, 4, torch.float32)
+    assert [x.shape[2:] for x in with_words] == [(4,), (3, 4), (4, 4)]
+
+
+# -- processors -------------------------------------------------------------------------------------------------------
+
+
+def digest() -> str:
+    """Of every choice that depends on whole numbers alone."""
+    found = [random.order(words(n, 500), 0) for n in (8, 50, 900)]
+    found += [random.below(n, words(1, 5000)) for n in (3, 4000)]
+    few = FewShot()
+    found += few.choose(words(few.words(40, 12), 64), 40, 12, 2)
+    for task in (BijectionElimination(), BijectionElimination(8, 6, False)):
+        found += task.draw(words(task.words, 500))
+    chain = StickyChain("code", T=3000)
+    found.append(chain.sequence(torch.zeros(chain.normals), words(1, 3000)[0]).y)
+    for task in (Anchors(), Quadrants()):
+        found += [
+            task.chosen(words(task.words, 200)),
+            task.covariates(torch.empty(0, 200), words(task.words, 200))[:, 0],
+        ]
+    numbers = FixedSet(Both(), 500, epochs=True).draw(random.keys([1]), torch.tensor([9]), 64, torch.float32)
+    found += [numbers[0], random.uniform(words(1, 5000)) >= 0.1]
+    return hashlib.sha256(b"".join(np.ascontiguousarray(x.numpy()).tobytes() for x in found)).hexdigest()
+
+
+def test_choices_are_the_same_on_every_processor():
+    for machine in emulated():
+        out = subprocess.run(
+            [sys.executable, "-c", "import test_choices; print(test_choices.digest())"],
+            env=environment(machine),
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
+        assert out.stdout.strip() == digest(), out.stderr
+
+
+def test_observations_of_a_hidden_chain_follow_its_matrices():
+    """Chi-square of two neighbouring observations against the product of the (fixed) matrices."""
+    task = HmmFiltering(2, 3, 2)
+    normals, chosen = random.drawn(task, 1, 5, (N,), dtype=torch.float64)
+    transition, emission, seen = task.draw(normals[:, :1].expand_as(normals), chosen)
+    t, e = transition[..., 0].numpy(), emission[..., 0].numpy()
+    joint = np.einsum("so,sr,rp->op", e / 2, t, e)
+    counts = torch.einsum("ob,pb->op", seen[0], seen[1]).numpy()
+    assert stats.chisquare(counts.ravel(), N * joint.ravel()).pvalue > RARE
