@@ -179,7 +179,7 @@ class MixedCorpus:
 
     def repeated(self, words: Tensor, size: Tensor) -> Tensor:
         """Blocks of different symbols, each twice, all of one length in a row, ``(length, ...)``."""
-        orders = random_order(words.unflatten(0, (self.blocks, SYMBOLS)), 1)  # (blocks, SYMBOLS, ...)
+        orders = random.order(words.unflatten(0, (self.blocks, SYMBOLS)), 1)  # (blocks, SYMBOLS, ...)
         m = SHORTEST + random.below(LONGEST - SHORTEST + 1, size)  # (...)
         t = torch.arange(self.length, device=words.device).reshape(-1, *[1] * m.dim())
         flat = (t // (2 * m)) * SYMBOLS + t % m
@@ -188,9 +188,9 @@ class MixedCorpus:
     def lists(self, words: Tensor) -> Tensor:
         """Eight pairs of key and value, a line, and four of the keys again with their values, ``(length, ...)``."""
         words = words.unflatten(0, (self.documents, -1)).transpose(0, 1)
-        keys = random_order(words[:SYMBOLS], 0)[:PAIRS] + DIGITS  # (PAIRS, documents, ...)
+        keys = random.order(words[:SYMBOLS], 0)[:PAIRS] + DIGITS  # (PAIRS, documents, ...)
         values = random.below(SYMBOLS, words[SYMBOLS : SYMBOLS + PAIRS]) + DIGITS
-        asked = random_order(words[SYMBOLS + PAIRS :], 0)[:ASKED]
+        asked = random.order(words[SYMBOLS + PAIRS :], 0)[:ASKED]
         again = torch.stack([keys.gather(0, asked), values.gather(0, asked)], 1).flatten(0, 1)
         line = torch.full_like(keys[:1], LINE)
         document = torch.cat([torch.stack([keys, values], 1).flatten(0, 1), line, again, line])
@@ -206,11 +206,6 @@ class MixedCorpus:
             y = regression_lines(other[:11], reserved=False)[1].gather(0, place[None])[0]
         arrow, line = torch.full_like(x, ARROW), torch.full_like(x, LINE)
         return torch.stack([x, arrow, y, line], 1).flatten(0, 1).transpose(0, 1).flatten(0, 1)[: self.length]
-
-
-def random_order(words: Tensor, dim: int) -> Tensor:
-    """Orders of ``0 .. n - 1`` along an axis of n random words."""
-    return words.argsort(dim=dim, stable=True)
 
 
 def text_entropies(tokens: int = 200_000) -> tuple[float, float]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -15,9 +14,8 @@ from torch import Tensor, nn
 
 from .... import random
 from ....models.language_model import LanguageModel
-from ....profiles import check_profile
 from ....tasks import Batch
-from ....tasks.mixed_corpus import BLOCKS, KEYS, TEXT, VOCABULARY, MixedCorpus
+from ....tasks.mixed_corpus import VOCABULARY, MixedCorpus
 from ....training import Adam, Group, Run
 from ....training.schedules import WarmUpCosine
 from ....training.study import Study
@@ -61,8 +59,7 @@ class Probing:
         words = random.words(
             random.keys([prompts.SEED]), torch.tensor([0]), HELD_OUT_TEXT, (corpus.words, self.rows)
         )[0, 0]
-        sizes = corpus.sizes
-        _, text, _, _, lines = words.split(sizes)
+        _, text, _, _, lines = words.split(corpus.sizes)
         return {
             "lines": true.tokens,
             "shuffled": shuffled.tokens,

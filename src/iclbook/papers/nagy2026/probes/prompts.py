@@ -21,7 +21,6 @@ from ....tasks.mixed_corpus import (
     SYMBOLS,
     domain,
     laws,
-    random_order,
     regression_lines,
 )
 
@@ -91,7 +90,7 @@ def lines(
         x, y = _repeating_lines(n, k, seed)
     said = y[:-1]
     if order == "shuffled":
-        said = said.gather(0, random_order(words(n, k, 1, seed), 0))
+        said = said.gather(0, random.order(words(n, k, 1, seed), 0))
     digits = torch.tensor(alphabet.digits)
     parts = []
     for i in range(k):
@@ -146,7 +145,7 @@ def _different(alphabet: Alphabet, n: int, m: int, part: int, seed: int) -> Tens
         new = random.below(top + 1, drawn[i])
         taken = torch.stack([new == old for old in chosen]).any(0) if chosen else torch.zeros(n, dtype=bool)
         chosen.append(torch.where(taken, top, new))
-    order = random_order(words(n, m, part + 50_000, seed), 0)
+    order = random.order(words(n, m, part + 50_000, seed), 0)
     return symbols[torch.stack(chosen).gather(0, order)].T
 
 
