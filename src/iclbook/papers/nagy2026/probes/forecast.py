@@ -50,7 +50,9 @@ def _null(n: int) -> tuple[Array, Array]:
 
 
 def exact_p(rho: float, n: int) -> float:
-    """Two-sided p of Spearman's correlation over all n! orders, n up to 9."""
+    """Two-sided p of Spearman's correlation over all n! orders, n up to 9; NaN beyond."""
+    if n > 9:
+        return float("nan")
     sums, counts = _null(n)
     values = 1 - 6 * sums / (n * (n * n - 1))
     return float(counts[np.abs(values) >= abs(rho) - 1e-9].sum() / counts.sum())

@@ -24,6 +24,8 @@ from .prompts import CORPUS
 
 #: Layers, width and heads of every size, smallest first; rotary positions on a quarter of each head, parallel residual, untied, as in Pythia.
 SIZES = ((2, 32, 2), (3, 48, 3), (4, 64, 4), (6, 64, 4), (6, 96, 6))
+#: Steps of 32 rows of 64 tokens: 16.8 million tokens in all.
+STEPS = 8192
 #: Purpose of the words of held-out text.
 HELD_OUT_TEXT = 25
 #: Lengths of the repeated blocks of probe P2.
@@ -110,8 +112,11 @@ def _truncations(model: LanguageModel, tokens: Tensor, target: Tensor) -> dict[s
 
 
 def checkpoints(steps: int) -> tuple[int, ...]:
-    """0, the powers of 2, and the last step."""
-    return (0, *(2**i for i in range(steps.bit_length()) if 2**i < steps), steps)
+    """0, the powers of 2, from 128 on also half-way between them, and the last step."""
+    powers = [2**i for i in range(steps.bit_length())]
+    return tuple(
+        sorted({0, steps, *(p for p in powers + [3 * p // 2 for p in powers if p >= 128] if p < steps)})
+    )
 
 
 def size_name(size: tuple[int, int, int]) -> str:
@@ -153,3 +158,21 @@ def ladder(
     ]
     corpus = MixedCorpus(regression=regression)
     return Study("nagy2026", name, corpus, groups, steps, batch_size, checkpoints(steps), compile_from=None)
+
+
+def ladder_studies(profile: str) -> list[Study]:
+    """The studies of a profile. Runs of one seed start from the same numbers with and without regression, so that twins are pairs."""
+    if profile == "smoke":
+        few = Probing(lines=48, blocks=16, lists=16, patterns=12, rows=16, ablated=8)
+        small = ((2, 16, 2), (2, 24, 2))
+        return [
+            ladder("ladder_small", small, (0, 1), 48, few),
+            ladder("ladder_large", ((3, 24, 2),), (0,), 48, few),
+            ladder("ladder_twin", small, (0, 1), 48, few, regression=False),
+        ]
+    probing = Probing()
+    return [
+        ladder("ladder_small", SIZES[:3], (0, 1, 2), STEPS, probing),
+        ladder("ladder_large", SIZES[3:], (0,), STEPS, probing),
+        ladder("ladder_twin", SIZES[:3], (0, 1, 2), STEPS, probing, regression=False),
+    ]
