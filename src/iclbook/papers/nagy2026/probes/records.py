@@ -12,7 +12,7 @@ import numpy as np
 
 from ....statistics import standard_error
 from ....store import Results
-from ....tasks.mixed_corpus import text_entropies
+from ....tasks.mixed_corpus import VOCABULARY, text_entropies
 from . import embedding, prompts
 from .alignment import Alignment, alignment, errors, noise_around_prior, shuffled_targets
 from .contraction import causal_heads, contraction, correlation, late_over_early, uniform_sink
@@ -235,6 +235,12 @@ def truncation(get: Get) -> dict[str, object]:
     return found
 
 
+def parameters(name: str) -> int:
+    """Parameters of a size, from its name such as ``l2w32``: ``12 w^2 + 13 w`` a layer, the final norm and both tables."""
+    layers, w = map(int, name[1:].split("w"))
+    return layers * (12 * w * w + 13 * w) + 2 * w + 2 * VOCABULARY * w
+
+
 def heads(get: Get) -> dict[str, object]:
     """Sections 9.3 and 9.4: the ICL effect, what ablating a layer costs, and how many heads a 95th percentile finds in any model of 144."""
     every = mixed(get)
@@ -245,7 +251,7 @@ def heads(get: Get) -> dict[str, object]:
         late.append(float(cost.argmax()) / (len(cost) - 1))
         lost = m.arrays["ablated_loss"][-1] - m.arrays["intact_loss"][-1]
         first.append(float(causal_heads(lost)[0, 0]) / (len(cost) - 1))
-    size = np.log([np.prod(m.arrays["sink"].shape[1:]) for m in every])
+    size = np.log([parameters(m.name) for m in every])
     found: dict[str, object] = {
         "ladder/heads/of_144": len(causal_heads(np.random.default_rng(0).standard_normal((12, 12)))),
         "ladder/heads/effects": effect,
