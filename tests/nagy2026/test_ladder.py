@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 
+from iclbook.papers.nagy2026.figures import ladder as figures
 from iclbook.papers.nagy2026.probes import embedding, prompts, records
 from iclbook.papers.nagy2026.probes.ladder import (
     BLOCK_LENGTHS,
@@ -235,7 +237,9 @@ def test_heads_above_a_percentile_are_that_many():
     assert found["ladder/heads/of_144"] == 8
     assert found["ladder/heads/effect"] == pytest.approx(4, abs=1e-3)
     assert found["ladder/heads/depth_of_worst_layer"] == [1] * 5
-    assert records.parameters("l2w32") == sum(p.numel() for p in ladder("x", SIZES, (0,), 8, SMALL).groups[0].build().parameters())
+    assert records.parameters("l2w32") == sum(
+        p.numel() for p in ladder("x", SIZES, (0,), 8, SMALL).groups[0].build().parameters()
+    )
     assert found["ladder/heads/depth_of_first_causal_head"] == [1] * 5
 
 
@@ -268,3 +272,24 @@ def test_seven_models_cannot_show_a_correlation_of_the_printed_size():
     assert found["forecast/power_7"] < found["forecast/power_9"] < 0.5
     assert found["forecast/false_best_of_4"] > 0.1
     assert found["forecast/width_7"] > 1
+
+
+@pytest.mark.parametrize("name", ["development", "sinks", "signs", "forecast"])
+def test_figures_show_every_model(name):
+    fig = getattr(figures, name)(get)
+    drawn = {
+        text.get_text()
+        for ax in fig.axes
+        for text in (ax.get_legend().get_texts() if ax.get_legend() else [])
+    }
+    drawn |= {tick.get_text() for ax in fig.axes for tick in ax.get_xticklabels()}
+    assert {"l2w16", "l2w24", "l3w24"} <= drawn
+    plt.close(fig)
+
+
+def test_a_frame_shows_the_prompts_own_course():
+    m = records.mixed(get)[0]
+    fig = figures.by_layer(m, 6, prompt=3)
+    thick = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
+    assert np.array_equal(thick[0].get_ydata(), m.arrays["lines_estimate"][6][3])
+    plt.close(fig)

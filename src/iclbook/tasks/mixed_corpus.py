@@ -21,7 +21,7 @@ DIGITS, SYMBOLS = 10, 80
 ARROW, LINE = DIGITS + SYMBOLS, DIGITS + SYMBOLS + 1
 VOCABULARY = DIGITS + SYMBOLS + 2
 #: Rows of each kind in 20: text, repeated blocks, keys and values; the rest are lines of regression.
-TEXT, BLOCKS, KEYS = 10, 5, 3
+TEXT, BLOCKS, KEYS = 8, 6, 3
 #: Tokens of a line ``x > y ;`` and lines of a regression document.
 LINE_TOKENS, DOCUMENT_LINES = 4, 5
 #: Lengths of repeated blocks.
