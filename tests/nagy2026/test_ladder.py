@@ -74,7 +74,7 @@ def test_training_lowers_the_loss_and_records_every_array(trained):
     assert shapes["prior_estimate"] == (10, 3)
     assert all(shapes[f"block{m}_surprisal"] == (6, 3) for m in BLOCK_LENGTHS)
     assert shapes["ablated_loss"] == shapes["sink"] == (2, 2)
-    assert shapes["truncated_last"] == (len(embedding.SHARES),)
+    assert shapes["truncated_last"] == (len(embedding.SHARES), 6)
 
 
 def test_a_run_alone_is_the_run_in_the_ensemble(trained):
@@ -141,10 +141,11 @@ def fake(study: str, rate: float, course: tuple[float, ...], lawful: bool = True
                 "ablated_layer_loss": ablated.max(-1),
                 "singular": np.broadcast_to(np.r_[np.ones(4), np.full(12, 1e-6)], (T, runs, 16)),
                 "truncated_last": np.broadcast_to(
-                    np.array([float(k >= 4) for k in embedding.kept(16)]), (T, runs, len(embedding.SHARES))
+                    np.array([[1.0 if k >= 4 else -1] for k in embedding.kept(16)]),
+                    (T, runs, len(embedding.SHARES), 2),
                 ),
-                "truncated_first": np.zeros((T, runs, len(embedding.SHARES))),
-                "truncated_random": np.full((T, runs, len(embedding.SHARES)), 0.5),
+                "truncated_first": np.full((T, runs, len(embedding.SHARES), 2), -1.0),
+                "truncated_random": np.broadcast_to([-1.0, 1], (T, runs, len(embedding.SHARES), 2)),
             }.items()
         }
     return Results(arrays, {})

@@ -45,7 +45,7 @@ class Probing:
 
     Attributes:
         lines, blocks, lists, patterns, rows: prompts of each kind (sections 8.4, 8.2, 8.5.3, 9.3), and rows of held-out corpus.
-        ablated: of the patterns, how many ablations use.
+        ablated, truncated: prompts that ablations of heads and truncations of the embedding use.
     """
 
     lines: int = 128
@@ -54,6 +54,7 @@ class Probing:
     patterns: int = 60
     rows: int = 64
     ablated: int = 28
+    truncated: int = 24
 
     def held_out(self) -> dict[str, Any]:
         """The prompts."""
@@ -95,7 +96,7 @@ class Probing:
         found["ablated_loss"] = readout.ablations(model, ablated)
         found["ablated_mean_loss"] = readout.ablations(model, ablated, mean=True)
         found["ablated_layer_loss"] = readout.layer_ablations(model, ablated)
-        found |= _truncations(model, *held_out["blocks"][0])
+        found |= _truncations(model, *(part[: self.truncated] for part in held_out["blocks"][0]))
         for name in ("text", "document"):
             rows = held_out[name]
             found[f"{name}_loss"] = next_token_loss(model, Batch(rows[:-1], rows[:0], rows[1:]))
@@ -103,12 +104,11 @@ class Probing:
 
 
 def _truncations(model: LanguageModel, tokens: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """Share of right answers with the embedding cut off, the document's way and both controls, ``(K,)`` each, and its singular values ``(w,)``."""
+    """Margins with the embedding cut off, the document's way and both controls, ``(K, n)`` each, and its singular values ``(w,)``."""
     found = {"singular": embedding.singular_values(model.embed)}
     for drop in ("last", "first", "random"):
         embeds = embedding.truncations(model.embed, drop)
-        margin = readout.truncated(model, tokens, target, embeds, both=False)
-        found[f"truncated_{drop}"] = (margin > 0).to(margin).mean(1)
+        found[f"truncated_{drop}"] = readout.truncated(model, tokens, target, embeds, both=False)
     return found
 
 

@@ -225,7 +225,8 @@ def truncation(get: Get) -> dict[str, object]:
         singular = m.arrays["singular"][-1]
         rank = round(embedding.effective_rank(singular))
         for drop, rows in gaps.items():
-            rows.append(embedding.emergence_gap(m.arrays[f"truncated_{drop}"][-1], len(singular), rank))
+            accuracy = (m.arrays[f"truncated_{drop}"][-1] > 0).mean(-1)
+            rows.append(embedding.emergence_gap(accuracy, len(singular), rank))
     more = [a - b for a, b in zip(gaps["last"], gaps["random"], strict=True)]
     found: dict[str, object] = {}
     found["ladder/truncation/gap"], found["ladder/truncation/gap_se"] = _mean(gaps["last"])
