@@ -11,7 +11,7 @@ from ..probes.alignment import errors, noise_around_prior
 from ..probes.contraction import late_over_early
 from ..probes.records import EARLY, NULL_DRAWS, Get, Model, mixed, twins
 
-#: A step before the first: 0 has no place on a log scale.
+#: Where the start is drawn: 0 has no place on a log scale.
 START = 0.5
 #: Printed shares of updates with the residual's sign (section 8).
 PRINTED_SIGNS = (0.55, 0.65)
@@ -23,7 +23,7 @@ def _steps(m: Model) -> np.ndarray:
 
 def _log_axis(ax: Axes, label: str) -> None:
     ax.set_xscale("log", base=2)
-    ax.set_xlabel("training step (the leftmost is the start)")
+    ax.set_xlabel("training step")
     ax.set_ylabel(label)
 
 
@@ -36,7 +36,7 @@ def _by_size(models: list[Model]) -> dict[str, list[Model]]:
 
 def development(get: Get) -> Figure:
     """Figures 3 and 6: error reduction over training, each model, its twin dashed; below, induction and recall."""
-    fig, axes = style.figure(1, 3, height=4.2)
+    fig, axes = style.figure(3, height=3.4)
     pairs = {m.name for m, _ in twins(get)}
     for colour, (name, runs) in zip(style.PALETTE, _by_size(mixed(get)).items(), strict=False):
         for i, m in enumerate(runs):
@@ -59,7 +59,7 @@ def development(get: Get) -> Figure:
 
 def sinks(get: Get) -> Figure:
     """Figure 4: late over early sinks beside the error reduction as a share of its largest value, over training."""
-    fig, axes = style.figure(1, 2, height=4.2)
+    fig, axes = style.figure(2, height=3.6)
     for colour, (name, runs) in zip(style.PALETTE, _by_size(mixed(get)).items(), strict=False):
         for i, m in enumerate(runs):
             label = name if i == 0 else None
@@ -78,8 +78,7 @@ def sinks(get: Get) -> Figure:
 def signs(get: Get) -> Figure:
     """Section 8, finding 1: sign agreement of every model, and of noise with its read-out's means and deviations; the printed range shaded."""
     models = mixed(get)
-    fig, axes = style.figure(1, 1, height=4.2)
-    ax = axes if isinstance(axes, Axes) else np.ravel(axes)[0]
+    fig, ax = style.figure(height=3.6)
     ax.axhspan(*PRINTED_SIGNS, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed")
     for i, m in enumerate(models):
         noise = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
@@ -104,7 +103,7 @@ def by_layer(m: Model, at: int, prompt: int = 0) -> Figure:
     """One checkpoint of a model: estimates of one prompt (thick) and of all, and the mean error, layer by layer. A frame of both sliders."""
     estimate, target = m.arrays["lines_estimate"][at], m.target
     layers = np.arange(estimate.shape[1])
-    fig, axes = style.figure(1, 2, height=4.2)
+    fig, axes = style.figure(2, height=3.6)
     axes[0].plot(layers, estimate.T, color=style.PALETTE[0], lw=0.4, alpha=0.2)
     axes[0].plot(layers, estimate[prompt], "o-", color=style.PALETTE[0], lw=2)
     axes[0].axhline(
@@ -112,6 +111,8 @@ def by_layer(m: Model, at: int, prompt: int = 0) -> Figure:
     )
     axes[0].set(ylim=(0, 9), xlabel="layer", ylabel="expected digit")
     axes[0].legend(fontsize=7)
+    for ax in axes:
+        ax.set_xticks(layers)
     axes[1].plot(layers, errors(estimate, target), "o-", color=style.PALETTE[0])
     axes[1].set(
         ylim=(0, 4), xlabel="layer", ylabel="mean absolute error (digits)", title=f"step {m.steps[at]:,}"
@@ -121,7 +122,7 @@ def by_layer(m: Model, at: int, prompt: int = 0) -> Figure:
 
 def forecast(get: Get) -> Figure:
     """Figure 7: the error reduction at 2.8 % of training against the final one and against final recall, each model."""
-    fig, axes = style.figure(1, 2, height=4.2)
+    fig, axes = style.figure(2, height=3.6)
     for colour, (name, runs) in zip(style.PALETTE, _by_size(mixed(get)).items(), strict=False):
         for i, m in enumerate(runs):
             reduction = m.reductions()
