@@ -31,9 +31,9 @@ from iclbook.tasks.mixed_corpus import DIGITS, SYMBOLS, VOCABULARY
 RNG = np.random.default_rng(3)
 
 
-def untrained(n_layers: int = 4, width: int = 32) -> LanguageModel:
+def untrained(seed: int = 0, n_layers: int = 4, width: int = 32) -> LanguageModel:
     model = LanguageModel(VOCABULARY, width, n_layers, 4, 64, rotary=0.25, parallel=True)
-    model.initialise(torch.Generator().manual_seed(0))
+    model.initialise(torch.Generator().manual_seed(seed))
     return model.requires_grad_(False)
 
 
@@ -89,12 +89,17 @@ def test_a_constant_readout_shows_nothing():
 
 
 def test_untrained_weights_reduce_no_error():
+    """Within three standard errors over thirty models: one model's read-out drifts with depth, towards the answers or away."""
     lines = prompts.lines(CORPUS, 120)
-    estimate = readout.estimates(untrained(), lines.tokens, torch.arange(10)).numpy()
-    found = alignment(estimate, lines.target.numpy())
-    # an untrained read-out stays near 4.5, whatever the prompt says
-    assert abs(found.reduction) < 0.05
-    assert np.abs(estimate - 4.5).max() < 0.5
+    reductions, depth = [], []
+    for seed in range(30):
+        estimate = readout.estimates(untrained(seed), lines.tokens, torch.arange(10)).numpy()
+        found = alignment(estimate, lines.target.numpy())
+        reductions.append(found.reduction)
+        depth.append(found.depth_rank)
+    for values in (reductions, depth):
+        assert abs(np.mean(values)) < 3 * np.std(values, ddof=1) / np.sqrt(30)
+    assert np.std(reductions) < 0.5
 
 
 def test_a_shrinking_readout_that_knows_nothing_passes_the_documents_signs():

@@ -118,7 +118,8 @@ class LanguageModel(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """Normal weights of deviation ``0.02 scale``, those that write into the stream divided by ``sqrt(2 L)`` (GPT-2); gains 1, biases 0."""
+        """Normal weights of deviation ``scale sqrt(2 / 5 w)`` (Nguyen and Salazar 2019), of maps that write into the stream ``2 scale / (L sqrt(w))`` (Wang and
+        Komatsuzaki 2021), as Pythia was initialised; gains 1, biases 0."""
         for name, p in self.named_parameters():
             if name.endswith("bias"):
                 p.zero_()
@@ -126,7 +127,10 @@ class LanguageModel(nn.Module):
                 p.fill_(1.0)
             else:
                 p.normal_(generator=generator)
-                p *= 0.02 * scale / (math.sqrt(2 * self.n_layers) if name in ("out", "down") else 1.0)
+                writes = name in ("out", "down")
+                p *= scale * (
+                    2 / (self.n_layers * math.sqrt(self.width)) if writes else math.sqrt(0.4 / self.width)
+                )
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 

@@ -21,11 +21,11 @@ DIGITS, SYMBOLS = 10, 80
 ARROW, LINE = DIGITS + SYMBOLS, DIGITS + SYMBOLS + 1
 VOCABULARY = DIGITS + SYMBOLS + 2
 #: Rows of each kind in 20: text, repeated blocks, keys and values; the rest are lines of regression.
-TEXT, BLOCKS, KEYS = 8, 6, 3
+TEXT, BLOCKS, KEYS = 7, 7, 3
 #: Tokens of a line ``x > y ;`` and lines of a regression document.
 LINE_TOKENS, DOCUMENT_LINES = 4, 5
 #: Lengths of repeated blocks.
-SHORTEST, LONGEST = 8, 24
+SHORTEST, LONGEST = 4, 24
 #: Pairs of a list, and how many of them are asked for again.
 PAIRS, ASKED = 8, 4
 #: The text: classes of symbols that decide what follows the next symbol, successors of each, and purpose of the words that draw them.
@@ -134,15 +134,10 @@ class MixedCorpus:
         return -(-self.length // (DOCUMENT_LINES * LINE_TOKENS))
 
     @property
-    def blocks(self) -> int:
-        """Blocks of the shortest length in a row."""
-        return -(-self.length // (2 * SHORTEST))
-
-    @property
     def sizes(self) -> tuple[int, ...]:
-        """Random words for the kind, the text, blocks, lists and lines of a row."""
+        """Random words for the kind, the text, a block, lists and lines of a row."""
         lines = self.documents * (11 + 12 * DOCUMENT_LINES)
-        return 2, self.length, self.blocks * SYMBOLS, self.documents * (SYMBOLS + PAIRS + PAIRS), lines
+        return 2, self.length, SYMBOLS, self.documents * (SYMBOLS + PAIRS + PAIRS), lines
 
     @property
     def words(self) -> int:
@@ -178,12 +173,11 @@ class MixedCorpus:
         return torch.stack(row) + DIGITS
 
     def repeated(self, words: Tensor, size: Tensor) -> Tensor:
-        """Blocks of different symbols, each twice, all of one length in a row, ``(length, ...)``."""
-        orders = random.order(words.unflatten(0, (self.blocks, SYMBOLS)), 1)  # (blocks, SYMBOLS, ...)
+        """A block of different symbols, repeated to the end of the row, ``(length, ...)``."""
+        order = random.order(words, 0)  # (SYMBOLS, ...)
         m = SHORTEST + random.below(LONGEST - SHORTEST + 1, size)  # (...)
         t = torch.arange(self.length, device=words.device).reshape(-1, *[1] * m.dim())
-        flat = (t // (2 * m)) * SYMBOLS + t % m
-        return orders.flatten(0, 1).gather(0, flat) + DIGITS
+        return order.gather(0, t % m) + DIGITS
 
     def lists(self, words: Tensor) -> Tensor:
         """Eight pairs of key and value, a line, and four of the keys again with their values, ``(length, ...)``."""
