@@ -203,6 +203,25 @@ def _trainer_of(key: str) -> Callable[..., object]:
     return train
 
 
+def _probe(options: argparse.Namespace) -> int:
+    from .papers.nagy2026.probes.command import probe_folder
+
+    values = probe_folder(
+        options.model,
+        options.probe,
+        options.out,
+        options.revision,
+        options.tokenizer,
+        options.digits,
+        options.lines,
+    )
+    width = max(map(len, values))
+    for name, value in values.items():
+        print(f"{name:<{width}}  {value:.4g}")
+    print(f"wrote {options.out}")
+    return 0
+
+
 def _claims(options: argparse.Namespace) -> int:
     from .check import ledger_of
     from .claims import all_ledgers, scoreboard
@@ -288,7 +307,15 @@ def entry() -> int:
     return main()
 
 
-_COMMANDS = {"run": _run, "check": _check, "build": _build, "train": _train, "claims": _claims, "new": _new}
+_COMMANDS = {
+    "run": _run,
+    "check": _check,
+    "build": _build,
+    "train": _train,
+    "claims": _claims,
+    "probe": _probe,
+    "new": _new,
+}
 
 if __name__ == "__main__":
     sys.exit(entry())

@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for describe in (_run, _check, _build, _train, _claims, _new):
+    for describe in (_run, _check, _build, _train, _claims, _probe, _new):
         describe(commands)
     return top
 
@@ -181,6 +181,40 @@ def _claims(commands) -> None:
         help="a paper's key or a claim's id (default: counts for every paper)",
     )
     sub.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _probe(commands) -> None:
+    sub = _command(
+        commands, "probe", "probe a language model in a local folder",
+        "Probes are those of nagy2026: alignment, induction, truncation, sinks, recall, patterns. The folder is in the format of the Hugging Face hub (GPT-2,\n"
+        "GPT-NeoX or OLMo 2); nothing is fetched. FILE gets every prompt's numbers at every layer, and where they come from.\n\n"
+        "examples:\n"
+        "  hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000     (where there is a network)\n"
+        "  iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz",
+        None,
+    )  # fmt: skip
+    sub.add_argument(
+        "--model", metavar="DIR", type=Path, required=True, help="folder with config.json and weights"
+    )
+    sub.add_argument("--probe", metavar="NAME", required=True, help="one of the probes above")
+    sub.add_argument(
+        "--revision", metavar="NAME", help="a checkpoint: a folder within DIR, or a ref of a hub cache"
+    )
+    sub.add_argument(
+        "--tokenizer",
+        metavar="PATH",
+        help="tokenizer.json or its folder (default: the model's); or: corpus, for models of the mixed corpus",
+    )
+    sub.add_argument(
+        "--digits",
+        choices=("spaced", "plain"),
+        default="spaced",
+        help='write " 3 -> 4" or "3->4" (default: %(default)s)',
+    )
+    sub.add_argument(
+        "--lines", metavar="K", type=_positive, default=4, help="lines of a regression prompt (default: 4)"
+    )
+    sub.add_argument("--out", metavar="FILE", type=Path, required=True, help="where the result goes (.npz)")
 
 
 def _add_device(sub: argparse.ArgumentParser) -> None:

@@ -49,18 +49,23 @@ class OneCycle:
 
 @dataclass(frozen=True)
 class Cosine:
-    """A cosine from 1 at the first step down to ``end`` at the last.
+    """A straight rise to 1 over the share ``rise`` of the steps, then a cosine down to ``end`` at the last step.
 
     Raises:
-        UserError: an end that is not between 0 and 1.
+        UserError: an end or a share that is none.
     """
 
     end: float = 0.1
+    rise: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.end <= 1:
             raise UserError(f"end={self.end}", "Give a factor between 0 and 1.")
+        if not 0 <= self.rise < 1:
+            raise UserError(f"rise={self.rise}", "Give a share of the steps between 0 and 1.")
 
     def factor(self, t: Tensor, steps: int) -> Tensor:
         """As in :class:`Schedule`."""
-        return self.end + (1 - self.end) * (1 + torch.cos(math.pi * (t - 1) / max(1, steps - 1))) / 2
+        top = max(1.0, self.rise * steps)
+        down = torch.clamp((t - top) / max(1.0, steps - top), 0, 1)
+        return torch.minimum(t / top, self.end + (1 - self.end) * (1 + torch.cos(math.pi * down)) / 2)

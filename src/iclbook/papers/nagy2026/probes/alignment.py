@@ -1,0 +1,118 @@
+"""What sections 8 (L1 and L4) and 8.4 compute of a model's estimates by layer, and the null models that must be beaten.
+
+Estimates are ``(n, L + 1)`` (:func:`.readout.estimates`), targets ``(n,)``; ``r_l = y* - yhat_l`` and ``dy_l = yhat_{l+1} - yhat_l``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+Array = np.ndarray
+#: Residuals are clipped here before their logarithm is taken; unstated.
+CLIP = 1e-3
+#: Draws of a null model.
+DRAWS = 200
+
+
+class Alignment(NamedTuple):
+    """Statistics of one model, as the document takes them: pooled over prompts and layers.
+
+    Attributes:
+        slope: alpha of the affine fit ``dy = alpha r + c``.
+        slope_origin: of the fit through the origin.
+        r2: squared correlation of dy and r.
+        signs: share of updates with the residual's sign; updates and residuals of exactly 0 do not count.
+        reduction: MAE_0 - MAE_L, the "error reduction" ER.
+        remaining: MAE_L / MAE_0.
+        depth_rank: Spearman correlation of depth and -MAE_l.
+        rho_pred: 1 - alpha.
+        rho_obs: exp of the slope of log |r_l| on l.
+        contracting: share of prompts whose own slope of log |r_l| is negative.
+        rho_mean: per-layer rate of the mean error, ``(MAE_L / MAE_0)^(1 / L)``.
+    """
+
+    slope: float
+    slope_origin: float
+    r2: float
+    signs: float
+    reduction: float
+    remaining: float
+    depth_rank: float
+    rho_pred: float
+    rho_obs: float
+    contracting: float
+    rho_mean: float
+
+
+def errors(estimate: Array, target: Array) -> Array:
+    """Mean absolute error by layer, ``(L + 1,)``."""
+    return np.abs(target[:, None] - estimate).mean(0)
+
+
+def alignment(estimate: Array, target: Array, clip: float = CLIP) -> Alignment:
+    """The statistics; those that a constant read-out leaves undefined are 0 (slopes, r^2, ranks) or 1/2 (signs)."""
+    estimate, target = np.asarray(estimate, np.float64), np.asarray(target, np.float64)
+    r = target[:, None] - estimate
+    dy, before = np.diff(estimate, axis=1).ravel(), r[:, :-1].ravel()
+    spread, moved = before.var(), dy.var()
+    together = ((before - before.mean()) * (dy - dy.mean())).mean()
+    counted = (dy != 0) & (before != 0)
+    mae = np.abs(r).mean(0)
+    slopes = depth_slopes(r, clip)
+    ranks = stats.spearmanr(np.arange(len(mae)), -mae).statistic if np.ptp(mae) > 0 else 0.0
+    slope = together / spread if spread > 0 else 0.0
+    square = (before**2).sum()
+    return Alignment(
+        slope=float(slope),
+        slope_origin=float((before * dy).sum() / square) if square > 0 else 0.0,
+        r2=float(together**2 / (spread * moved)) if spread * moved > 0 else 0.0,
+        signs=float((np.sign(dy) == np.sign(before))[counted].mean()) if counted.any() else 0.5,
+        reduction=float(mae[0] - mae[-1]),
+        remaining=float(mae[-1] / mae[0]),
+        depth_rank=float(ranks),
+        rho_pred=float(1 - slope),
+        rho_obs=float(np.exp(slopes.mean())),
+        contracting=float((slopes < 0).mean()),
+        rho_mean=float((mae[-1] / mae[0]) ** (1 / (len(mae) - 1))),
+    )
+
+
+def depth_slopes(r: Array, clip: float = CLIP) -> Array:
+    """Slope of ``log max(|r_l|, clip)`` on the layer, of every prompt: ``(n, L + 1) -> (n,)``. Their mean is the pooled slope."""
+    layer = np.arange(r.shape[1]) - (r.shape[1] - 1) / 2
+    return np.log(np.maximum(np.abs(r), clip)) @ layer / (layer @ layer)
+
+
+def curvature_correlation(estimate: Array, target: Array, x: Array) -> float:
+    """Correlation of a prompt's own rate with its Gram sum ``a = sum_i x_i^2``, x ``(n, k)`` (section 8.4, caveat iii)."""
+    rate = np.exp(depth_slopes(np.asarray(target)[:, None] - np.asarray(estimate, np.float64)))
+    gram = (np.asarray(x, np.float64) ** 2).sum(1)
+    return float(np.corrcoef(rate, gram)[0, 1])
+
+
+# -- null models -------------------------------------------------------------------------------------------------------
+
+
+def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
+    """The same read-outs judged by other prompts' answers: what remains is regression to the mean of digits, not in-context learning."""
+    rng = np.random.default_rng(0)
+    return [alignment(estimate, rng.permutation(target)) for _ in range(draws)]
+
+
+def noise_around_prior(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
+    """Read-outs that know nothing of the prompt: at each layer independent normal numbers with the mean and the deviation of the true ones."""
+    rng = np.random.default_rng(0)
+    mean, deviation = estimate.mean(0), estimate.std(0)
+    found = []
+    for _ in range(draws):
+        noise = mean + deviation * rng.standard_normal(estimate.shape)
+        found.append(alignment(np.clip(noise, 0, 9), target))
+    return found
+
+
+def exceeds(value: float, null: list[float]) -> float:
+    """One-sided p of a value among draws of a null, never 0: ``(1 + draws at least as large) / (1 + draws)``."""
+    return (1 + sum(other >= value for other in null)) / (1 + len(null))
