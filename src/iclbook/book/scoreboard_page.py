@@ -16,9 +16,9 @@ def markdown(profile: str = "paper", root: Path | None = None) -> str:
     """The scoreboard's body in MyST Markdown: counts, then one section and table for each document."""
     root = root or find_root()
     found = boards(profile, root)
-    total = render.counts(item for board in found for _, item in board.rows)
-    per_word = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in total.items() if number)
-    lines = [f"Profile `{profile}`. {sum(total.values())} claims: {per_word}", ""]
+    rows = [row for board in found for row in board.rows]
+    lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the documents')}", ""]
+    lines += [_badges(rows, True, "questions of our own"), ""]
     for board in found:
         lines += [
             f"## {render.plain_markdown(board.ledger.title)}",
@@ -31,8 +31,14 @@ def markdown(profile: str = "paper", root: Path | None = None) -> str:
     return "\n".join(lines)
 
 
+def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
+    numbers = render.counts(rows, questions)
+    per_word = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in numbers.items() if number)
+    return f"{sum(numbers.values())} {what}: {per_word}"
+
+
 def _chapter_line(board: Board, profile: str, root: Path) -> str:
-    line = render.counts_line(render.counts(item for _, item in board.rows)) + "."
+    line = f"{render.counts_line(board.rows)}. {render.rules_line(board.rows)}"
     if board.ledger.chapter_name in chapters(root):
         link = f"{{doc}}`The chapter </{board.ledger.chapter.removesuffix('.py')}>` tells the story."
         return (
