@@ -3,7 +3,7 @@ from claims_kit import LEDGER, make_root, records_of, write_notebook
 
 from iclbook.book import scoreboard_page
 from iclbook.claims import WORDS, load_ledger, scoreboard, verdict
-from iclbook.claims.render import SYMBOLS, badge, counts, counts_line, rules_line
+from iclbook.claims.render import SYMBOLS, badge, counts, counts_line, rules_line, verdict_html
 from iclbook.claims.verdicts import ANSWER_WORDS, ANSWERS
 from iclbook.errors import UserError
 
@@ -107,6 +107,20 @@ QUESTION = LEDGER.replace("demo/exact", "demo/q-exact").replace(
 def rows_of(tmp_path, text=QUESTION, **values):
     ledger = load_ledger("demo", make_root(tmp_path / "book", text))
     return [(claim, verdict(claim, records_of(**values), "paper")) for claim in ledger.claims]
+
+
+def test_a_badge_line_is_a_sentence_with_its_place_and_what_came_out(tmp_path):
+    rows = rows_of(tmp_path, LEDGER, omega=0.13, gap=0.0)
+    lines = {claim.id: verdict_html(claim, found) for claim, found in rows}
+    assert '<span class="iclbook-says">two heads | opposite *signs*</span>' in lines["demo/both"]
+    assert "(Figure 1; document: 0.13)" in lines["demo/both"]
+    assert "measured: positive 0.130 (above 0), size 0.130 (within 0.02 of 0.13)" in lines["demo/both"]
+    (_, failing), *_ = rows_of(tmp_path, LEDGER, omega=0.5, gap=0.0)
+    assert "holds: positive; fails: size (0.500, rule: within 0.02 of 0.13)" in verdict_html(
+        rows[0][0], failing
+    )
+    assert "not tested yet" in lines["demo/later"]
+    assert "measured" not in lines["demo/later"]
 
 
 def test_questions_are_answered_and_counted_apart(tmp_path):

@@ -45,20 +45,36 @@ def badge(word: str, label: str = "") -> str:
 
 
 def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
-    """One claim's badge line, with its parts folded beneath."""
+    """One claim's badge line: the word, what is claimed, where, what came out; its parts folded beneath."""
     place = f' id="{claim.anchor}"' if anchor else ""
-    paper = f' <span class="iclbook-paper">(document: {escape(claim.paper)})</span>' if claim.paper else ""
-    # The style sheet hides the sides while the parts, which say the same, are unfolded.
-    sides = f'<div class="iclbook-sides">{escape(verdict.sides)}</div>' if verdict.sides else ""
-    note = f'<div class="iclbook-note">{sides}{escape(verdict.remark)}</div>' if verdict.note else ""
-    head = f'{badge(verdict.word, verdict.label)} <span class="iclbook-where">{escape(claim.where)}</span>{paper}'
+    where = f"{claim.where}; document: {claim.paper}" if claim.paper else claim.where
+    head = (
+        f'{badge(verdict.word, verdict.label)} <span class="iclbook-says">{escape(claim.says)}</span> '
+        f'<span class="iclbook-where">({escape(where)})</span>'
+    )
+    # The style sheet hides the measured values while the parts, which say the same, are unfolded.
+    measured = _measured(verdict)
+    sides = f'<div class="iclbook-sides">{escape(measured)}</div>' if measured else ""
+    note = (
+        f'<div class="iclbook-note">{sides}{escape(verdict.remark)}</div>' if sides or verdict.remark else ""
+    )
     if not verdict.parts:
         return f'<div class="iclbook-verdict"{place}>{head}{note}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
     return (
         f'<div class="iclbook-verdict"{place}><details><summary>{head}</summary>'
-        f'<p class="iclbook-says">{escape(claim.says)}</p><ul class="iclbook-parts">{items}</ul></details>{note}</div>'
+        f'<ul class="iclbook-parts">{items}</ul></details>{note}</div>'
     )
+
+
+def _measured(verdict: Verdict) -> str:
+    """What holds and fails with the failing values; of a claim that holds, its values if they are few."""
+    considered = [part for part in verdict.parts if part.reading in (None, verdict.reading)]
+    if verdict.sides or not considered or not all(part.holds for part in considered):
+        return verdict.sides
+    if len(considered) > UNFOLDED:
+        return f"all {len(considered)} parts hold"
+    return "measured: " + ", ".join(f"{part.name} {part.text} ({_rule(part)})" for part in considered)
 
 
 def _part_html(part: PartResult) -> str:
