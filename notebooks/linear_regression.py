@@ -21,8 +21,8 @@
 # gradient descent** on the pairs it is shown; with one head it does something else, and worse.
 #
 # This chapter trains those models again at the document's size, draws each of its figures from our runs, and puts a verdict
-# beside every claim. The rules behind the verdicts were written before the runs (the few that changed later say so in their
-# reasons); the numbers in the text are injected from the cells that measured them. Where the document leaves something open (what stands in front of the scores? is the
+# beside every claim. The rules behind the verdicts were written before the runs, or say that they were not (the chapter ends with their
+# share); the numbers in the text are injected from the cells that measured them. Where the document leaves something open (what stands in front of the scores? is the
 # learned scale a minimum at all?), we try each reading and say which one holds.
 
 # %% tags=["parameters"]

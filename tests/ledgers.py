@@ -14,3 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def ledger(paper: str) -> Ledger:
     """``papers/<paper>/claims.yaml``."""
     return load_ledger(paper, ROOT)
+
+
+#: Verdicts and answers of a claim that holds, and of one that does not or in part.
+GREEN = {"reproduced", "reproduced (reduced)", "yes", "yes (reduced)"}
+RED = {"partly", "not reproduced", "inconsistent", "it depends", "no"}

@@ -1,9 +1,10 @@
 import pytest
-from claims_kit import LEDGER, make_root, write_notebook
+from claims_kit import LEDGER, make_root, records_of, write_notebook
 
 from iclbook.book import scoreboard_page
-from iclbook.claims import WORDS, scoreboard
-from iclbook.claims.render import SYMBOLS, badge, counts_line
+from iclbook.claims import WORDS, load_ledger, scoreboard, verdict
+from iclbook.claims.render import SYMBOLS, badge, counts, counts_line, rules_line, verdict_html
+from iclbook.claims.verdicts import ANSWER_WORDS, ANSWERS
 from iclbook.errors import UserError
 
 
@@ -18,22 +19,17 @@ def root(tmp_path):
 
 
 def test_counts_come_from_the_executed_copies(root):
-    assert scoreboard.counts("paper", root) == dict.fromkeys(WORDS, 0) | {
-        "reproduced": 1,
-        "partly": 1,
-        "not yet tested": 4,
-    }
     assert scoreboard.counts_line("paper", root) == "6 claims: 1 reproduced, 1 partly, 4 not yet tested"
 
 
 def test_a_chapter_that_was_not_run_leaves_its_claims_untested(root):
-    assert scoreboard.counts("smoke", root)["not yet tested"] == 6
+    assert scoreboard.counts_line("smoke", root) == "6 claims: 6 not yet tested"
 
 
 def test_a_damaged_copy_is_an_error_and_no_verdict(root):
     (root / "executed" / "paper" / "demo.ipynb").write_text("{")
     with pytest.raises(UserError, match=r"demo\.ipynb"):
-        scoreboard.counts("paper", root)
+        scoreboard.counts_line("paper", root)
 
 
 def test_the_page(root):
@@ -51,12 +47,25 @@ def test_the_page(root):
     )
 
 
+def test_the_picture_has_a_cell_for_each_claim_with_its_sentence(root):
+    found = scoreboard.boards("paper", root)
+    page = scoreboard_page.picture(found, root)
+    assert page.count("iclbook-cell ") == 6
+    assert page.count('href="../notebooks/demo.html#claim-demo-') == 3
+    assert "other.html" not in page, "a chapter that the book does not list cannot be linked"
+    assert 'data-says="Figure 1: two heads | opposite *signs* \u2013 partly"' in page
+    assert page.index("claim-demo-exact") < page.index("claim-demo-both") < page.index("claim-demo-later")
+
+
 def test_every_word_has_its_own_symbol_and_class():
-    assert set(SYMBOLS) == set(WORDS)
-    assert len({symbol for symbol, _ in SYMBOLS.values()}) == len(WORDS)
-    assert len({name for _, name in SYMBOLS.values()}) == len(WORDS)
-    for word in WORDS:
-        assert word in badge(word)
+    assert set(SYMBOLS) == {*WORDS, *ANSWER_WORDS}
+    for words in (WORDS, ANSWER_WORDS):
+        assert len({SYMBOLS[word][0] for word in words}) == len(words)
+        assert len({SYMBOLS[word][1] for word in words}) == len(words)
+        for word in words:
+            assert word in badge(word)
+    assert SYMBOLS["yes"] == SYMBOLS["reproduced"]
+    assert SYMBOLS["no"] == SYMBOLS["not reproduced"]
 
 
 def test_the_style_sheet_knows_every_class():
@@ -90,6 +99,48 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_the_counts_line_leaves_out_zeros():
-    assert counts_line(dict.fromkeys(WORDS, 0)) == "0 claims"
-    assert counts_line(dict.fromkeys(WORDS, 0) | {"partly": 1}) == "1 claim: 1 partly"
+QUESTION = LEDGER.replace("demo/exact", "demo/q-exact").replace(
+    "the optimum is exact", "Is the optimum exact?"
+)
+
+
+def rows_of(tmp_path, text=QUESTION, **values):
+    ledger = load_ledger("demo", make_root(tmp_path / "book", text))
+    return [(claim, verdict(claim, records_of(**values), "paper")) for claim in ledger.claims]
+
+
+def test_a_badge_line_is_a_sentence_with_its_place_and_what_came_out(tmp_path):
+    rows = rows_of(tmp_path, LEDGER, omega=0.13, gap=0.0)
+    lines = {claim.id: verdict_html(claim, found) for claim, found in rows}
+    assert '<span class="iclbook-says">two heads | opposite *signs*</span>' in lines["demo/both"]
+    assert "(Figure 1; document: 0.13)" in lines["demo/both"]
+    assert "measured: positive 0.130 (above 0), size 0.130 (within 0.02 of 0.13)" in lines["demo/both"]
+    (_, failing), *_ = rows_of(tmp_path, LEDGER, omega=0.5, gap=0.0)
+    assert "holds: positive; fails: size (0.500, rule: within 0.02 of 0.13)" in verdict_html(
+        rows[0][0], failing
+    )
+    assert "not tested yet" in lines["demo/later"]
+    assert "measured" not in lines["demo/later"]
+
+
+def test_questions_are_answered_and_counted_apart(tmp_path):
+    rows = rows_of(tmp_path, omega=0.13, gap=0.0)
+    assert counts_line(rows) == "2 claims: 1 reproduced, 1 not yet tested; 1 question: 1 yes"
+    assert counts(rows) == dict.fromkeys(WORDS, 0) | {"reproduced": 1, "not yet tested": 1}
+    assert counts(rows, True) == dict.fromkeys(ANSWER_WORDS, 0) | {"yes": 1}
+    assert counts_line(rows_of(tmp_path, gap=1.0)) == "2 claims: 2 not yet tested; 1 question: 1 no"
+    assert counts_line(rows_of(tmp_path)) == "2 claims: 2 not yet tested; 1 question: 1 open"
+    assert counts_line([]) == "0 claims"
+    assert set(ANSWERS) == set(WORDS)
+
+
+def test_a_question_asks(tmp_path):
+    with pytest.raises(UserError, match="q-exact asks nothing"):
+        rows_of(tmp_path, QUESTION.replace("exact?", "exact"))
+
+
+def test_late_rules_are_counted(tmp_path):
+    late = LEDGER.replace("because: float64", "because: float64\n        late: true")
+    assert rules_line(rows_of(tmp_path, late)).startswith("Of 3 rules 1 were")
+    with pytest.raises(UserError, match="late is False"):
+        rows_of(tmp_path, late.replace("late: true", "late: false"))

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 from claims_kit import LEDGER, make_root, records_of
 
@@ -127,6 +129,25 @@ def test_a_claim_holds_under_any_one_reading(claim, omega, scaled, word, reading
     found = verdict(claim(replace=READINGS), records_of(omega=omega, scaled=scaled), "paper")
     assert (found.word, found.reading) == (word, reading)
     assert (reading or "readings tried: as printed, with the code's scale") in found.note
+
+
+def test_the_badge_says_in_one_reading_where_another_fails(claim):
+    readings = claim(replace=READINGS)
+    found = verdict(readings, records_of(omega=0.05, scaled=0.13), "paper")
+    assert (found.word, found.label) == ("reproduced", "reproduced, in one reading")
+    both = verdict(readings, records_of(omega=0.13, scaled=0.13), "paper")
+    assert both.label == both.word == "reproduced"
+    neither = verdict(readings, records_of(omega=0.05, scaled=0.05), "paper")
+    assert neither.label == neither.word
+
+
+@pytest.mark.parametrize(
+    ("omega", "scaled", "word"),
+    [(0.13, 0.13, "yes"), (0.05, 0.13, "it depends"), (0.05, 0.05, "it depends"), (-0.05, 0.05, "no")],
+)
+def test_a_question_that_readings_answer_differently_depends(claim, omega, scaled, word):
+    question = dataclasses.replace(claim(replace=READINGS), id="demo/q-both")
+    assert verdict(question, records_of(omega=omega, scaled=scaled), "paper").word == word
 
 
 def test_a_reading_cannot_win_by_being_the_only_one_measured(claim):

@@ -125,6 +125,19 @@ def test_every_recorded_value_is_read(ledger: Ledger):
     assert sorted(prose - ledger.keys) == []
 
 
+#: How a reason says that its rule came after a run.
+LATE = re.compile(
+    r"(written|added|changed|chosen|widened|restricted) (only )?(after|late)|after (a|the) (first )?(trial|runs?|review)|first trial|since the runs"
+)
+
+
+@pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
+def test_rules_that_say_that_they_are_late_are_marked(ledger: Ledger):
+    """The chapter counts them by the mark."""
+    parts = [part for claim in ledger.claims for part in claim.parts]
+    assert [part.key for part in parts if LATE.search(part.because) and not part.late] == []
+
+
 @pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
 def test_every_printed_number_is_read(ledger: Ledger):
     """By a rule, a measure or a figure: what only stands in a sentence needs no name."""

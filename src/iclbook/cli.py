@@ -283,11 +283,11 @@ def _print_counts(boards: Sequence[Board], profile: str) -> None:
     from .claims import render
 
     for board in boards:
-        line = render.counts_line(render.counts(found for _, found in board.rows))
+        line = render.counts_line(board.rows)
         unread = "" if board.executed else f" (not run at profile {profile})"
         print(f"{board.ledger.paper:<12} {line}{unread}")
-    every = (found for board in boards for _, found in board.rows)
-    print(f"{'all':<12} {render.counts_line(render.counts(every))}")
+    every = (row for board in boards for row in board.rows)
+    print(f"{'all':<12} {render.counts_line(every)}")
 
 
 def _width() -> int:

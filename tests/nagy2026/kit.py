@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from ledgers import ledger
+from ledgers import GREEN, RED, ledger
 
 from iclbook.claims import Record, Verdict, verdict
 from iclbook.papers.nagy2026 import studies
@@ -17,7 +17,6 @@ from iclbook.training.study import Study
 
 STUDIES = studies("paper")
 LEDGER = ledger("nagy2026")
-GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
 
 
 def judge(claim: str, values: dict) -> Verdict:

@@ -7,7 +7,6 @@ from ledgers import ledger
 from iclbook.claims import Record, Verdict, verdict
 
 LEDGER = ledger("wang2025")
-GREEN, RED = {"reproduced", "reproduced (reduced)"}, {"partly", "not reproduced", "inconsistent"}
 
 
 def judge(claim: str, values: dict) -> Verdict:

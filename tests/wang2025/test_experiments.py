@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from wang2025.kit import GREEN, LEDGER, RED, failing, judge
+from ledgers import GREEN, RED
+from wang2025.kit import LEDGER, failing, judge
 
 from iclbook.models.trained_tf import TrainedStep
 from iclbook.papers.wang2025.measures import bounds, erasure, learned, matrices, square

@@ -34,7 +34,7 @@ _CLAIM = {
     "out_of_reach",
     "inventory",
 }
-_PART = {"name", "key", "rule", "because", "reading", "error", "format"}
+_PART = {"name", "key", "rule", "because", "reading", "error", "format", "late"}
 _VALUE = {"says", "tolerance", "format"}
 _KEY = re.compile(r"[A-Za-z0-9._+/-]+")
 
@@ -47,6 +47,7 @@ class Part:
         because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
             or a list like the value; None for a value that another sample would not change, or whose rule already judges it in standard errors.
+        late: the rule was written or changed after a first run; ``because`` says why.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Part:
     because: str
     reading: str | None = None
     error: str | None = None
+    late: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -64,7 +66,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that the document says, with the parts that decide it."""
+    """One thing that the document says, or a question of our own (``key/q-...``), with the parts that decide it."""
 
     id: str
     where: str
@@ -77,6 +79,11 @@ class Claim:
     parts: tuple[Part, ...] = ()
     out_of_reach: str | None = None
     inventory: str | None = None
+
+    @property
+    def is_question(self) -> bool:
+        """Whether this is our own question, which is answered, and no sentence of the document."""
+        return self.id.partition("/")[2].startswith("q-")
 
     @property
     def anchor(self) -> str:
@@ -263,6 +270,10 @@ def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]
                 f"{claim_id} has two parts named {part.name!r}", "Give each part its own name."
             )
         parts.append(part)
+    if item.startswith("q-") and not entry.text("says").endswith("?"):
+        raise entry["says"].error(
+            f"{claim_id} asks nothing", "Write a question that is answered yes where its parts hold."
+        )
     return Claim(
         id=claim_id,
         where=entry.text("where"),
@@ -299,6 +310,7 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
         because=entry.text("because"),
         reading=entry.text("reading", None),
         error=entry.text("error", None),
+        late=entry.flag("late"),
     )
 
 

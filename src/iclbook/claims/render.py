@@ -28,35 +28,53 @@ SYMBOLS = {
     v.OUT_OF_REACH: ("\u2298", "out-of-reach"),  # circled slash
     v.NOT_YET_TESTED: ("\u2026", "untested"),  # ellipsis
 }
+#: Those of answers: of the verdict that a claim would have.
+SYMBOLS |= {answer: SYMBOLS[word] for word, answer in reversed(v.ANSWERS.items())}
 
 #: A claim with more parts than this shows in a table how many hold; the parts themselves unfold.
 UNFOLDED = 3
 
 
-def badge(word: str) -> str:
-    """Inline HTML of a verdict word."""
+def badge(word: str, label: str = "") -> str:
+    """Inline HTML of a verdict word, with more text if there is a label."""
     symbol, name = SYMBOLS[word]
     return (
         f'<span class="iclbook-badge iclbook-badge-{name}">'
-        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{escape(word)}</span>'
+        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{escape(label or word)}</span>'
     )
 
 
 def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
-    """One claim's badge line, with its parts folded beneath."""
+    """One claim's badge line: the word, what is claimed, where, what came out; its parts folded beneath."""
     place = f' id="{claim.anchor}"' if anchor else ""
-    paper = f' <span class="iclbook-paper">(document: {escape(claim.paper)})</span>' if claim.paper else ""
-    # The style sheet hides the sides while the parts, which say the same, are unfolded.
-    sides = f'<div class="iclbook-sides">{escape(verdict.sides)}</div>' if verdict.sides else ""
-    note = f'<div class="iclbook-note">{sides}{escape(verdict.remark)}</div>' if verdict.note else ""
-    head = f'{badge(verdict.word)} <span class="iclbook-where">{escape(claim.where)}</span>{paper}'
+    where = f"{claim.where}; document: {claim.paper}" if claim.paper else claim.where
+    head = (
+        f'{badge(verdict.word, verdict.label)} <span class="iclbook-says">{escape(claim.says)}</span> '
+        f'<span class="iclbook-where">({escape(where)})</span>'
+    )
+    # The style sheet hides the measured values while the parts, which say the same, are unfolded.
+    measured = _measured(verdict)
+    sides = f'<div class="iclbook-sides">{escape(measured)}</div>' if measured else ""
+    note = (
+        f'<div class="iclbook-note">{sides}{escape(verdict.remark)}</div>' if sides or verdict.remark else ""
+    )
     if not verdict.parts:
         return f'<div class="iclbook-verdict"{place}>{head}{note}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
     return (
         f'<div class="iclbook-verdict"{place}><details><summary>{head}</summary>'
-        f'<p class="iclbook-says">{escape(claim.says)}</p><ul class="iclbook-parts">{items}</ul></details>{note}</div>'
+        f'<ul class="iclbook-parts">{items}</ul></details>{note}</div>'
     )
+
+
+def _measured(verdict: Verdict) -> str:
+    """What holds and fails with the failing values; of a claim that holds, its values if they are few."""
+    considered = [part for part in verdict.parts if part.reading in (None, verdict.reading)]
+    if verdict.sides or not considered or not all(part.holds for part in considered):
+        return verdict.sides
+    if len(considered) > UNFOLDED:
+        return f"all {len(considered)} parts hold"
+    return "measured: " + ", ".join(f"{part.name} {part.text} ({_rule(part)})" for part in considered)
 
 
 def _part_html(part: PartResult) -> str:
@@ -76,7 +94,7 @@ def _rule(part: PartResult) -> str:
 
 def verdict_text(claim: Claim, verdict: Verdict) -> str:
     """The same in plain text."""
-    lines = [f"{SYMBOLS[verdict.word][0]} {verdict.word}: {claim.id} ({claim.where})"]
+    lines = [f"{SYMBOLS[verdict.word][0]} {verdict.label}: {claim.id} ({claim.where})"]
     if verdict.note:
         lines.append(f"    {verdict.note}")
     for part in verdict.parts:
@@ -86,17 +104,47 @@ def verdict_text(claim: Claim, verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-def counts(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """How many of each word, every word present, in the scoreboard's order."""
-    found = Counter(verdict.word for verdict in verdicts)
-    return {word: found[word] for word in v.WORDS}
+def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
+    """How many claims, or questions, have each word; every word present, in the scoreboard's order."""
+    found = Counter(verdict.word for claim, verdict in rows if claim.is_question == questions)
+    return {word: found[word] for word in (v.ANSWER_WORDS if questions else v.WORDS)}
 
 
-def counts_line(numbers: dict[str, int]) -> str:
-    """``47 claims: 30 reproduced, 3 partly, ...``; words that do not occur are left out."""
+def counts_line(rows: Iterable[Row]) -> str:
+    """``47 claims: 30 reproduced, 3 partly, ...; 12 questions: 8 yes, ...``; what does not occur is left out."""
+    rows = list(rows)
+    claims = _counted(counts(rows), "claim")
+    return (
+        f"{claims}; {_counted(counts(rows, True), 'question')}"
+        if any(c.is_question for c, _ in rows)
+        else claims
+    )
+
+
+def _counted(numbers: dict[str, int], what: str) -> str:
     total = sum(numbers.values())
     shown = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
-    return f"{total} claim{'' if total == 1 else 's'}" + (f": {shown}" if shown else "")
+    return f"{total} {what}{'' if total == 1 else 's'}" + (f": {shown}" if shown else "")
+
+
+def rules_line(rows: Sequence[Row]) -> str:
+    """How much care the verdicts ask for: late rules, verdicts of one reading or too close, the smallest margin that decides one."""
+    parts = [part for claim, _ in rows for part in claim.parts]
+    late = sum(part.late for part in parts)
+    lines = [f"Of {len(parts)} rules {late} were written or changed after a first run; each says why."]
+    one = sum(verdict.in_one_reading for _, verdict in rows)
+    lines += [f"{one} hold in one reading and not in another."] if one else []
+    margins = [
+        (part.margin, claim.id)
+        for claim, verdict in rows
+        if verdict.word not in (v.TOO_CLOSE, v.OUT_OF_REACH, v.NOT_YET_TESTED, v.OPEN)
+        for part in verdict.parts
+        if part.sampled and part.margin is not None and part.margin > 1
+    ]
+    if margins:
+        smallest, where = min(margins)
+        lines.append(f"The smallest margin above 1 is {smallest:.2g} times its uncertainty ({where}).")
+    return " ".join(lines)
 
 
 def table_html(rows: Sequence[Row], anchored: Iterable[str] = ()) -> str:
@@ -122,13 +170,13 @@ def table_html(rows: Sequence[Row], anchored: Iterable[str] = ()) -> str:
         note = f'<div class="iclbook-note">{escape(verdict.remark)}</div>' if verdict.remark else ""
         body.append(
             f'<tr{place}><td>{where}<div class="iclbook-id">{escape(claim.id)}</div></td>'
-            f"<td>{escape(claim.says)}{paper}</td><td>{badge(verdict.word)}</td><td>{measured}{note}</td></tr>"
+            f"<td>{escape(claim.says)}{paper}</td><td>{badge(verdict.word, verdict.label)}</td><td>{measured}{note}</td></tr>"
         )
     head = "".join(
         f'<th scope="col">{name}</th>'
         for name in ("Where", "What it says", "Verdict", "Measured against rule")
     )
-    line = escape(counts_line(counts(verdict for _, verdict in rows)))
+    line = escape(f"{counts_line(rows)}. {rules_line(rows)}")
     return (
         f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p>'
         f'<div class="iclbook-scroll" role="region" aria-label="Table of claims" tabindex="0"><table><thead><tr>{head}</tr>'
@@ -161,7 +209,7 @@ def table_text(rows: Sequence[Row], width: int = 100) -> str:
         tail = verdict.note or "; ".join(f"{part.name} {part.text}" for part in verdict.parts) or claim.where
         line = f"{symbol} {verdict.word:<{longest_word}}  {claim.id:<{longest_id}}  {tail}"
         lines.append(line if len(line) <= width else line[: width - 1].rstrip() + "\u2026")
-    lines.append(counts_line(counts(verdict for _, verdict in rows)))
+    lines.append(counts_line(rows))
     return "\n".join(lines)
 
 
@@ -182,7 +230,7 @@ def table_myst(rows: Sequence[Row]) -> str:
         measured = "<br>".join(item for item in (parts, note) if item)
         where = f"{plain_markdown(claim.where)}<br>`{claim.id}`"
         lines.append(
-            f"| {where} | {plain_markdown(claim.says)}{paper} | {badge(verdict.word)} | {measured} |"
+            f"| {where} | {plain_markdown(claim.says)}{paper} | {badge(verdict.word, verdict.label)} | {measured} |"
         )
     return "\n".join(lines)
 

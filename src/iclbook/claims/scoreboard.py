@@ -45,11 +45,6 @@ def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
     return result
 
 
-def counts(profile: str = "paper", root: Path | None = None) -> dict[str, int]:
-    """How many claims have each verdict, over all documents."""
-    return render.counts(found for board in boards(profile, root) for _, found in board.rows)
-
-
 def counts_line(profile: str = "paper", root: Path | None = None) -> str:
-    """The counts in one line: ``218 claims: 30 reproduced, 3 partly, ...``."""
-    return render.counts_line(counts(profile, root))
+    """The counts over all documents in one line: ``148 claims: 30 reproduced, ...; 94 questions: 40 yes, ...``."""
+    return render.counts_line(row for board in boards(profile, root) for row in board.rows)

@@ -23,8 +23,27 @@ TOO_CLOSE = "too close to call"
 OUT_OF_REACH = "out of reach"
 NOT_YET_TESTED = "not yet tested"
 
-#: Every verdict, in the order in which the scoreboard counts them.
+#: Every verdict of a claim, in the order in which the scoreboard counts them.
 WORDS = (REPRODUCED, REDUCED, PARTLY, NOT_REPRODUCED, INCONSISTENT, TOO_CLOSE, OUT_OF_REACH, NOT_YET_TESTED)
+
+YES = "yes"
+YES_REDUCED = "yes (reduced)"
+DEPENDS = "it depends"
+NO = "no"
+OPEN = "open"
+#: What our own questions are answered where a claim would have that verdict.
+ANSWERS = {
+    REPRODUCED: YES,
+    REDUCED: YES_REDUCED,
+    PARTLY: DEPENDS,
+    NOT_REPRODUCED: NO,
+    INCONSISTENT: NO,
+    TOO_CLOSE: TOO_CLOSE,
+    OUT_OF_REACH: OUT_OF_REACH,
+    NOT_YET_TESTED: OPEN,
+}
+#: Every answer, in the scoreboard's order.
+ANSWER_WORDS = tuple(dict.fromkeys(ANSWERS.values()))
 
 
 @dataclass(frozen=True)
@@ -63,7 +82,7 @@ class Verdict:
     """What came out for one claim.
 
     Attributes:
-        word: one of ``WORDS``.
+        word: one of ``WORDS``, or of ``ANSWER_WORDS`` for a question.
         remark: what the parts do not show: the profile, the reading, the missing key, the command to run.
         parts: every measured part, whether it holds or not.
         reading: the reading of the document under which the claim holds, where the ledger lists several.
@@ -75,6 +94,18 @@ class Verdict:
     parts: tuple[PartResult, ...] = ()
     reading: str | None = None
     sides: str = ""
+
+    @property
+    def in_one_reading(self) -> bool:
+        """Whether the claim holds because of one reading, while a part of another fails."""
+        others = (part for part in self.parts if part.reading not in (None, self.reading))
+        holds = self.word in (REPRODUCED, REDUCED, DEPENDS) and self.reading is not None
+        return holds and any(not part.holds for part in others)
+
+    @property
+    def label(self) -> str:
+        """The word, and whether it is that of one reading only."""
+        return f"{self.word}, in one reading" if self.in_one_reading and self.word != DEPENDS else self.word
 
     @property
     def note(self) -> str:
@@ -115,15 +146,16 @@ def verdict(
     Raises:
         UserError: unknown profile; a rule that does not fit the kind of value recorded; a value, bound or error that is not finite.
     """
+    words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     at_least(profile, claim.decides)
     results, missing = _measure(claim, records, by or Yardstick())
     if claim.out_of_reach is not None:
         stand_in = f"stand-in: {_sides(results)}" if results else ""
-        return Verdict(OUT_OF_REACH, claim.out_of_reach, results, sides=stand_in)
+        return Verdict(words[OUT_OF_REACH], claim.out_of_reach, results, sides=stand_in)
     if not claim.parts:
-        return Verdict(NOT_YET_TESTED, "no rule yet")
+        return Verdict(words[NOT_YET_TESTED], "no rule yet")
     if missing:
-        return Verdict(NOT_YET_TESTED, "not recorded: " + ", ".join(missing), results)
+        return Verdict(words[NOT_YET_TESTED], "not recorded: " + ", ".join(missing), results)
     found = _judge(claim, results, profile)
     # A part more that holds never makes a word worse, so what happens in between need not be tried.
     ways = (_with_close(results, holds) for holds in (True, False))
@@ -137,7 +169,7 @@ def verdict(
     remarks = [f"closer to the bound than its uncertainty: {', '.join(close)}", f"as measured: {found.word}"]
     if found.remark:
         remarks.append(found.remark)
-    return Verdict(TOO_CLOSE, "; ".join(remarks), results, found.reading)
+    return Verdict(words[TOO_CLOSE], "; ".join(remarks), results, found.reading)
 
 
 def _with_close(results: tuple[PartResult, ...], holds: bool) -> tuple[PartResult, ...]:
@@ -150,7 +182,15 @@ def _named(part: PartResult) -> str:
 
 
 def _judge(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
-    """The verdict from which parts hold."""
+    """The verdict or answer from which parts hold. An answer that another reading would change depends."""
+    found = _claimed(claim, results, profile)
+    if not claim.is_question:
+        return found
+    return replace(found, word=DEPENDS if found.in_one_reading else ANSWERS[found.word])
+
+
+def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
+    """The verdict of a claim."""
     decisive = at_least(profile, claim.decides)
     best = _best_reading(results)
     considered = [part for part in results if part.reading in (None, best)]
@@ -248,10 +288,10 @@ LISTED = 4
 
 def _sides(parts: tuple[PartResult, ...] | list[PartResult]) -> str:
     """``holds: ...; fails: ...`` with the measured value and the bound of every failing part."""
-    holding = [part.name for part in parts if part.holds]
+    holding = [_named(part) for part in parts if part.holds]
     if len(parts) > LISTED:
         holding = [f"{len(holding)} of {len(parts)} parts"] if holding else []
-    failing = [f"{part.name} ({part.text}, rule: {part.rule})" for part in parts if not part.holds]
+    failing = [f"{_named(part)} ({part.text}, rule: {part.rule})" for part in parts if not part.holds]
     if len(failing) > LISTED:
         failing = [*failing[:LISTED], f"and {len(failing) - LISTED} more"]
     sides = [

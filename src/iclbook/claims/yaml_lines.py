@@ -100,6 +100,16 @@ class Located:
             )
         return value.strip()
 
+    def flag(self, name: str) -> bool:
+        """Whether a field is there; only ``true`` may be written.
+
+        Raises:
+            UserError: another value.
+        """
+        if name in self and self[name].value is not True:
+            raise self[name].error(f"{name} is {self[name].value!r}", "Write true, or delete the line.")
+        return name in self
+
     def one_of(self, name: str, choices: Collection[str], default: str) -> str:
         """A field that must be one of ``choices``."""
         if name not in self.members:
