@@ -120,12 +120,10 @@ def paired(*terms: tuple[float, Array]) -> tuple[float, float]:
     return float(each.mean()), error**0.5
 
 
-def _put(key: str, *found: tuple[float, float]) -> dict[str, Any]:
-    """A value and its error under ``key`` and ``key_se``; lists where there are several."""
+def _put(mean: str, se: str, *found: tuple[float, float]) -> dict[str, Any]:
+    """A value and its standard error under these keys; lists where there are several."""
     values, errors = zip(*found, strict=True)
-    if len(found) == 1:
-        return {key: values[0], f"{key}_se": errors[0]}
-    return {key: list(values), f"{key}_se": list(errors)}
+    return {mean: values[0], se: errors[0]} if len(found) == 1 else {mean: list(values), se: list(errors)}
 
 
 def tables(models: Languages) -> dict[str, Any]:
@@ -137,13 +135,17 @@ def tables(models: Languages) -> dict[str, Any]:
     gd, ff, tf = (overall[name] for name in ("gd", "gd-ff", "tf"))
     gd_nll, ff_nll, tf_nll = (total[name] for name in ("gd", "gd-ff", "tf"))
     return (
-        _put("language/true_gap", paired((1, true), (-1, overall[best])))
-        | _put("language/tf_gap", paired((1, tf), (-1, gd)))
-        | _put("language/tf_gap_nll", paired((1, gd_nll), (-1, tf_nll)))
-        | _put("language/ff_left", paired((0.75, tf), (-1, ff), (0.25, gd)))
-        | _put("language/ff_left_nll", paired((1, ff_nll), (-0.75, tf_nll), (-0.25, gd_nll)))
-        | _put("language/repeated_gd", repetition(models.marks("gd")))
-        | _put("language/repeated_tf", repetition(models.marks("tf")))
+        _put("language/true_gap", "language/true_gap_se", paired((1, true), (-1, overall[best])))
+        | _put("language/tf_gap", "language/tf_gap_se", paired((1, tf), (-1, gd)))
+        | _put("language/tf_gap_nll", "language/tf_gap_nll_se", paired((1, gd_nll), (-1, tf_nll)))
+        | _put("language/ff_left", "language/ff_left_se", paired((0.75, tf), (-1, ff), (0.25, gd)))
+        | _put(
+            "language/ff_left_nll",
+            "language/ff_left_nll_se",
+            paired((1, ff_nll), (-0.75, tf_nll), (-0.25, gd_nll)),
+        )
+        | _put("language/repeated_gd", "language/repeated_gd_se", repetition(models.marks("gd")))
+        | _put("language/repeated_tf", "language/repeated_tf_se", repetition(models.marks("tf")))
     )
 
 
@@ -167,12 +169,20 @@ def kernels(models: Languages) -> dict[str, Any]:
         return paired((1, overall[a]), (-1, overall[b]))
 
     return (
-        _put("language/ff_gain", *(less(ff, plain) for plain, ff in pairs))
-        | _put("language/ff_gain_nll", *(paired((1, total[plain]), (-1, total[ff])) for plain, ff in pairs))
-        | _put("language/order", less("linear", "gd"), less("gd", "rbf"))
-        | _put("language/order_ff", less("gd-ff", "linear-ff"))
-        | _put("language/order_ff_rbf", less("gd-ff", "rbf-ff"))
-        | _put("language/bind_share", bind_share(models.excess("gd-ff"), models.excess("tf")))
+        _put("language/ff_gain", "language/ff_gain_se", *(less(ff, plain) for plain, ff in pairs))
+        | _put(
+            "language/ff_gain_nll",
+            "language/ff_gain_nll_se",
+            *(paired((1, total[plain]), (-1, total[ff])) for plain, ff in pairs),
+        )
+        | _put("language/order", "language/order_se", less("linear", "gd"), less("gd", "rbf"))
+        | _put("language/order_ff", "language/order_ff_se", less("gd-ff", "linear-ff"))
+        | _put("language/order_ff_rbf", "language/order_ff_rbf_se", less("gd-ff", "rbf-ff"))
+        | _put(
+            "language/bind_share",
+            "language/bind_share_se",
+            bind_share(models.excess("gd-ff"), models.excess("tf")),
+        )
     )
 
 
@@ -189,15 +199,21 @@ def depth(models: Languages) -> dict[str, Any]:
     way = models.single_words().sum(-1) - two
     found = float((one - two).mean() / way.mean()), ratio_error(one - two, way)
     return _put(
-        "language/depth_gd", paired((1, models.overall("gd-ff-2")), (-1, models.overall("gd-ff")))
-    ) | _put("language/depth_gd_nll", found)
+        "language/depth_gd",
+        "language/depth_gd_se",
+        paired((1, models.overall("gd-ff-2")), (-1, models.overall("gd-ff"))),
+    ) | _put("language/depth_gd_nll", "language/depth_gd_nll_se", found)
 
 
 def mixing(models: Languages) -> dict[str, Any]:
     """How far GD goes without P_m, of the way from single-word frequencies to GD."""
     start = models.single_words().sum(-1)
     gone, whole = (start - models.excess(name)[0].sum(-1) for name in ("gd-no-mixing", "gd"))
-    return _put("language/no_mixing", (float(gone.mean() / whole.mean()), ratio_error(gone, whole)))
+    return _put(
+        "language/no_mixing",
+        "language/no_mixing_se",
+        (float(gone.mean() / whole.mean()), ratio_error(gone, whole)),
+    )
 
 
 def overview(models: Languages) -> dict[str, Any]:
@@ -209,14 +225,12 @@ def overview(models: Languages) -> dict[str, Any]:
     return {
         "language/entropy": float(loss.sum() / count.sum()),
         "language/vocabulary": models.task.vocabulary,
-        "language/seeds": SIZES[models.profile].seeds,
         "language/endings": models.n_endings,
         "language/overall": [float(models.overall(name).mean()) for name in STUDIES],
         "language/excess": [float(totals[name].sum(-1).mean()) for name in STUDIES],
         "language/excess_bind": [float(totals[name][..., Kind.BIND].mean()) for name in STUDIES],
         "language/late": [before - after for before, after in late.values()],
         "language/exam": [examined[name]["overall"] for name in (*exam.ORDER, "repeated moral")],
-    } | {
-        f"language/overall_{way}": [float(models.overall(name, way).mean()) for name in HEADLINE]
-        for way in ("coded", "sampled")
+        "language/overall_coded": [float(models.overall(name, "coded").mean()) for name in HEADLINE],
+        "language/overall_sampled": [float(models.overall(name, "sampled").mean()) for name in HEADLINE],
     }

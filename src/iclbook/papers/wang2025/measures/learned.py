@@ -329,5 +329,5 @@ def heads(get: Get) -> dict[str, Any]:
     mixed = scores(results, "heads-4-mixed").stopped("nll")
     return {
         "multi-kernel/nll": [float(nll.mean()) for nll in plain.values()],
-        **paired(plain[4] - mixed, mean="q-params/without_mixing", se="q-params/without_mixing_se"),
+        **paired(plain[4] - mixed, mean="q-params/without_mixing"),
     }
