@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from ledgers import ledger
+from agarwal2025.kit import LEDGER, holds
 
 from iclbook import random
 from iclbook.errors import UserError
@@ -26,16 +26,6 @@ from iclbook.store import Results
 from iclbook.tasks.sticky_chain import LEAVING, StickyChain
 from iclbook.training import FullBatch, Group, Sgd, Trainer
 from iclbook.training.study import Study, pack
-
-LEDGER = ledger("agarwal2025")
-
-
-def holds(claim: str, key: str, value, reading: str | None = None) -> bool:
-    """Whether the parts of this claim that read ``key`` accept ``value``."""
-    parts = [p for p in LEDGER.claim(f"agarwal2025/{claim}").parts if p.key == key]
-    parts = [p for p in parts if reading is None or p.reading == reading]
-    assert parts, f"{claim} has no part on {key}"
-    return all(p.rule.check(value, {}) for p in parts)
 
 
 def small(arms=(SGD, EM), seeds=(1, 2), T=60, steps=12, alternating=False) -> Study:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from ledgers import ledger
+from agarwal2025.kit import LEDGER, holds
 
 from iclbook import random
 from iclbook.claims import Record, verdict
@@ -17,17 +17,6 @@ from iclbook.papers.agarwal2025.theory import causal, updates
 from iclbook.papers.agarwal2025.theory import gradients as closed
 from iclbook.statistics import bootstrap_error, share_error
 from iclbook.tasks.random_targets import RandomTargets
-
-LEDGER = ledger("agarwal2025")
-
-
-def holds(claim: str, key: str, value, reading: str | None = None) -> bool:
-    """Whether the parts of this claim that read ``key`` accept ``value``."""
-    parts = [p for p in LEDGER.claim(f"agarwal2025/{claim}").parts if p.key == key]
-    parts = [p for p in parts if reading is None or p.reading == reading]
-    assert parts, f"{claim} has no part on {key}"
-    return all(p.rule.check(value, {}) for p in parts)
-
 
 # -- gradients ------------------------------------------------------------------------------------------------------------
 

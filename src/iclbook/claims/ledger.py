@@ -47,7 +47,7 @@ class Part:
         because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
             or a list like the value; None for a value that another sample would not change, or whose rule already judges it in standard errors.
-        late: the rule was written or changed after a first run; ``because`` says why.
+        late: the rule was written or changed after a first run.
     """
 
     name: str

@@ -83,7 +83,7 @@ def _part_html(part: PartResult) -> str:
     return (
         f'<span class="iclbook-{word}">{mark} {word}</span> {escape(part.name)}{reading}: '
         f"<strong>{escape(part.text)}</strong>, rule: {escape(_rule(part))} "
-        f'<span class="iclbook-because">({escape(part.because)})</span>'
+        f'<span class="iclbook-because">({escape(part.because)}{"; late rule" if part.late else ""})</span>'
     )
 
 
@@ -131,7 +131,7 @@ def rules_line(rows: Sequence[Row]) -> str:
     """How much care the verdicts ask for: late rules, verdicts of one reading or too close, the smallest margin that decides one."""
     parts = [part for claim, _ in rows for part in claim.parts]
     late = sum(part.late for part in parts)
-    lines = [f"Of {len(parts)} rules {late} were written or changed after a first run; each says why."]
+    lines = [f"Of {len(parts)} rules {late} were written or changed after a first run; they are marked."]
     one = sum(verdict.in_one_reading for _, verdict in rows)
     lines += [f"{one} hold in one reading and not in another."] if one else []
     margins = [

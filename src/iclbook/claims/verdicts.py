@@ -53,6 +53,7 @@ class PartResult:
     Attributes:
         margin: distance from coming out the other way in units of the uncertainty (:mod:`.margins`); None where it is not known.
         sampled: whether the uncertainty holds a standard error, or only what rounding does.
+        late: whether the rule was written or changed after a first run.
     """
 
     name: str
@@ -65,6 +66,7 @@ class PartResult:
     reading: str | None = None
     margin: float | None = None
     sampled: bool = False
+    late: bool = False
 
     @property
     def close(self) -> bool:
@@ -266,6 +268,7 @@ def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardsti
         reading=part.reading,
         margin=margin(part, values, by),
         sampled=part.error is not None,
+        late=part.late,
     )
 
 

@@ -81,9 +81,8 @@ def build(
     panel.expected = {place: image.sha256 for place, image in drawn.items()}
     controls = [selection(slider, index) for slider, index in zip(sliders, began, strict=True)]
     panel.links = []
-    pictures = {
-        content: picture(*content) for content in set(contents.values())
-    }  # equal frames share a widget
+    # equal frames share a widget
+    pictures = {content: picture(*content) for content in dict.fromkeys(contents.values())}
     panel.stack = _stack(lambda place: pictures[contents[place]], controls, began, (), panel.links)
     panel.moves = [
         (control, "index", list(range(len(s.values)))) for control, s in zip(controls, sliders, strict=True)
