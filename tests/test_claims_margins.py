@@ -236,7 +236,7 @@ def test_the_remark_names_the_part_and_what_was_measured(claim):
     found = verdict(claim(), records_of(omega=0.145), "paper", Yardstick({"omega": 0.01}))
     assert found.word == TOO_CLOSE
     assert found.note.startswith(
-        "closer to the bound than its uncertainty: size (0.145, rule: within 0.02 of 0.13; margin: only 0.5 of its"
+        "does not decide: size (0.145, rule: within 0.02 of 0.13; margin: only 0.5 of its"
     )
     assert "as measured: reproduced" in found.note
     assert [part.close for part in found.parts] == [False, True]

@@ -19,6 +19,10 @@ def claim(tmp_path):
     return make
 
 
+CONTROL = {
+    "        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n",
+}
+
 READINGS = {
     "        because: 2.8 sigma of the seed spread\n": (
         "        because: 2.8 sigma of the seed spread\n        reading: as printed\n"
@@ -148,6 +152,43 @@ def test_the_badge_says_in_one_reading_where_another_fails(claim):
 def test_a_question_that_readings_answer_differently_depends(claim, omega, scaled, word):
     question = dataclasses.replace(claim(replace=READINGS), id="demo/q-both")
     assert verdict(question, records_of(omega=omega, scaled=scaled), "paper").word == word
+
+
+@pytest.mark.parametrize(
+    ("control", "other", "omega", "word", "says"),
+    [
+        ("0.2", 0.0, 0.14, "reproduced", "control 0.2 fails it"),
+        ("0.14", 0.0, 0.14, "too close to call", "control 0.14 passes as well, so it decides nothing"),
+        ("key:scaled", 0.2, 0.14, "reproduced", "control 0.2 (scaled) fails it"),
+        ("key:scaled", 0.12, 0.14, "too close to call", "control 0.12 (scaled) passes as well"),
+        (
+            "key:scaled",
+            [0.2, 0.12],
+            0.14,
+            "too close to call",
+            "passes as well",
+        ),  # one of several mismatched pairs
+        ("key:scaled", [0.2, 0.3], 0.14, "reproduced", "control scaled fails it"),
+        ("0.14", 0.0, 0.4, "partly", "passes as well"),  # what fails a rule too wide fails it all the more
+    ],
+)
+def test_a_rule_that_passes_its_control_decides_nothing(claim, control, other, omega, word, says):
+    wanted = {old: new.format(control=control) for old, new in CONTROL.items()}
+    found = verdict(claim(replace=wanted), records_of(omega=omega, scaled=other), "paper")
+    assert found.word == word
+    assert says in found.parts[1].margin_text
+
+
+def test_a_control_must_be_recorded(claim):
+    wanted = {old: new.format(control="key:scaled") for old, new in CONTROL.items()}
+    found = verdict(claim(replace=wanted), records_of(omega=0.13), "paper")
+    assert (found.word, found.remark) == ("not yet tested", "not recorded: scaled")
+
+
+def test_a_control_is_a_number_or_a_key(claim):
+    wanted = {old: new.format(control="the other arm") for old, new in CONTROL.items()}
+    with pytest.raises(UserError, match="of what the rule must not pass"):
+        claim(replace=wanted)
 
 
 def test_a_reading_cannot_win_by_being_the_only_one_measured(claim):

@@ -13,6 +13,8 @@ from iclbook.statistics import (
     bootstrap_error,
     clustered_share_error,
     interval,
+    nested_interval,
+    prediction,
     ratio_error,
     ratio_terms,
     share_error,
@@ -28,6 +30,29 @@ def test_standard_error_of_known_values() -> None:
     assert standard_error(np.stack([KNOWN, 2 * KNOWN])) == pytest.approx(
         [math.sqrt(14 / 12), 2 * math.sqrt(14 / 12)]
     )
+
+
+def test_a_prediction_interval_holds_the_mean_of_new_replicates_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.normal(size=(4000, 6)), rng.normal(size=(4000, 5)).mean(1)
+    ends = np.array([prediction(row, 5)[1:] for row in ours])
+    held = np.mean((ends[:, 0] <= theirs) & (theirs <= ends[:, 1]))
+    assert abs(held - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 4000)
+    half = stats.t.ppf(0.975, 3) * math.sqrt(14 / 3) * math.sqrt(1 / 4 + 1 / 5)
+    assert prediction(KNOWN, 5) == pytest.approx((3.0, 3 - half, 3 + half))
+    assert prediction(KNOWN, 10**9)[1:] == pytest.approx(
+        interval(KNOWN)[1:]
+    )  # a mean without noise of its own
+
+
+def test_a_nested_interval_covers_where_replicates_share_a_draw() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(2000, 5, 1)) + 0.5 * rng.normal(size=(2000, 5, 4))
+    nested = np.array([nested_interval(v)[1:] for v in values])
+    flat = np.array([interval(v.ravel())[1:] for v in values])
+    held = np.mean((nested[:, 0] <= 0) & (nested[:, 1] >= 0))
+    assert abs(held - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 2000)
+    assert np.mean((flat[:, 0] <= 0) & (flat[:, 1] >= 0)) < 0.8  # as if all twenty were independent
 
 
 def test_a_share_is_never_certain() -> None:
@@ -110,6 +135,10 @@ def test_trials_that_go_together_count_once() -> None:
         (lambda: share_error(0, 0), "0 hits of 0"),
         (lambda: ratio_error(np.ones(3), np.zeros(3)), "a mean of 0"),
         (lambda: clustered_share_error(np.zeros(3), np.zeros(3)), "0 hits of 0"),
+        (lambda: prediction(KNOWN, 0), "a mean of 0"),
+        (lambda: prediction(np.array([1.0]), 5), "1 replicates"),
+        (lambda: nested_interval(KNOWN), "are not nested"),
+        (lambda: nested_interval(np.ones((1, 4))), "1 replicates"),
     ],
 )
 def test_what_has_no_error_is_refused(call, says: str) -> None:

@@ -127,6 +127,43 @@ def interval(
     return Interval(mean, float(mean - half), float(mean + half))
 
 
+def prediction(values: Array, of: int, level: float = 0.95) -> Interval:
+    """Where the mean of ``of`` new replicates is expected, from the mean of replicates ``(n,)``: a printed mean outside did not come from the same
+    distribution (Patil, Peng and Leek 2016, *What should researchers expect when they replicate studies?*).
+
+    ``mean +- t_{n-1} sd sqrt(1/n + 1/of)``, with our spread for theirs.
+
+    Args:
+        of: how many replicates the printed mean has.
+        level: chance that it holds the new mean, if all come from one normal distribution.
+
+    Raises:
+        UserError: fewer than two replicates, or a mean of none.
+    """
+    values = _replicates(values)
+    if of < 1:
+        raise UserError(f"a mean of {of} replicates was asked for", "Give how many the printed mean has.")
+    n = len(values)
+    half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) * np.sqrt(1 / n + 1 / of))
+    mean = float(values.mean())
+    return Interval(mean, mean - half, mean + half)
+
+
+def nested_interval(values: Array, level: float = 0.95) -> Interval:
+    """Mean and confidence interval of replicates ``(outer, inner)``, where the inner ones share what an outer one drew: embeddings, a chain, a network.
+
+    The means of the outer draws vary by both, so Student's t over these ``outer`` means covers whatever the inner spread is; inner replicates narrow it
+    only as far as they vary themselves.
+
+    Raises:
+        UserError: fewer than two outer draws, or no inner replicate.
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 2 or not values.shape[1]:
+        raise UserError(f"replicates of shape {values.shape} are not nested", "Give them as (outer, inner).")
+    return interval(values.mean(1), level)
+
+
 def t_of_mean(differences: Array) -> Array:
     """Student's t of the mean over the last axis against 0, ``(..., n) -> (...)``: a paired test, given paired differences.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..profiles import PROFILES
 from ..project import find_root, ledger_path, ledger_paths, shown
-from .rules import GRAMMAR, Rule, parse_rule
+from .rules import GRAMMAR, Rule, Term, parse_rule
 from .yaml_lines import Located, read_yaml
 
 FAILS_AS = ("not reproduced", "inconsistent")
@@ -27,14 +27,13 @@ _CLAIM = {
     "says",
     "paper",
     "decides",
-    "scale",
     "reduced",
     "fails_as",
     "parts",
     "out_of_reach",
     "inventory",
 }
-_PART = {"name", "key", "rule", "because", "reading", "error", "format", "late"}
+_PART = {"name", "key", "rule", "because", "reading", "error", "refuses", "format", "late"}
 _VALUE = {"says", "tolerance", "format"}
 _KEY = re.compile(r"[A-Za-z0-9._+/-]+")
 
@@ -47,6 +46,8 @@ class Part:
         because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
             or a list like the value; None for a value that another sample would not change, or whose rule already judges it in standard errors.
+        refuses: what the rule must not pass either, or it decides nothing: a number that the document itself sets apart from this one, or what the same
+            measurement gives for a pair that does not belong together.
         late: the rule was written or changed after a first run.
     """
 
@@ -56,12 +57,14 @@ class Part:
     because: str
     reading: str | None = None
     error: str | None = None
+    refuses: Term | None = None
     late: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key that decides the part: its own, its error's and those that its rule compares with."""
-        return (self.key, *([self.error] if self.error else []), *self.rule.references())
+        """Every key that decides the part: its own, its error's, its control's and those that its rule compares with."""
+        control = self.refuses.key if self.refuses is not None else None
+        return (self.key, *(key for key in (self.error, control) if key), *self.rule.references())
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,6 @@ class Claim:
     says: str
     paper: str | None = None
     decides: str = "paper"
-    scale: str | None = None
     reduced: str | None = None
     fails_as: str = "not reproduced"
     parts: tuple[Part, ...] = ()
@@ -280,7 +282,6 @@ def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]
         says=entry.text("says"),
         paper=entry.text("paper", None, numbers=True),
         decides=entry.one_of("decides", PROFILES, "paper"),
-        scale=entry.text("scale", None),
         reduced=entry.text("reduced", None),
         fails_as=entry.one_of("fails_as", FAILS_AS, "not reproduced"),
         parts=tuple(parts),
@@ -303,6 +304,14 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
     for field in ("key", "error"):
         if field in entry:
             _require_key_form(entry[field], entry.text(field))
+    refuses = None
+    if "refuses" in entry:
+        try:
+            refuses = Term.parse(str(_with_printed(entry.text("refuses", numbers=True), printed)))
+        except ValueError as problem:
+            raise entry["refuses"].error(
+                f"{problem}", "Write a number, printed:NAME or key:NAME of what the rule must not pass."
+            ) from None
     return Part(
         name=entry.text("name"),
         key=entry.text("key"),
@@ -310,6 +319,7 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
         because=entry.text("because"),
         reading=entry.text("reading", None),
         error=entry.text("error", None),
+        refuses=refuses,
         late=entry.flag("late"),
     )
 

@@ -65,6 +65,11 @@ class Term:
 
     @classmethod
     def parse(cls, text: str) -> Term:
+        """Read a number or ``key:NAME``.
+
+        Raises:
+            ValueError: neither.
+        """
         if text.startswith("key:"):
             return cls(key=text[4:])
         number = float(text)
@@ -78,6 +83,14 @@ class Term:
         if self.key not in records:
             raise MissingRecord(self.key)
         return records[self.key]
+
+    def named(self, records: Mapping[str, Value]) -> str:
+        """The number, or the recorded value with its key."""
+        if self.key is None or self.key not in records:
+            return str(self)
+        value = records[self.key]
+        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        return f"{shown} ({self.key})" if not isinstance(value, list) else self.key
 
     def __str__(self) -> str:
         return (
@@ -138,7 +151,7 @@ class Rule:
 
     def describe(self, records: Mapping[str, Value] | None = None) -> str:
         """The rule in words; with ``records``, references are shown with their measured value."""
-        names = [self._name(term, records or {}) for term in self.terms]
+        names = [term.named(records or {}) for term in self.terms]
         if self.kind == "truth":
             return "yes" if self.word == "true" else "no"
         if self.kind == "text":
@@ -148,14 +161,6 @@ class Rule:
         if self.kind == "in":
             return f"from {names[0]} to {names[1]}"
         return f"{_WORDS[self.symbol]} {names[0]}"
-
-    @staticmethod
-    def _name(term: Term, records: Mapping[str, Value]) -> str:
-        if term.key is None or term.key not in records:
-            return str(term)
-        value = records[term.key]
-        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-        return f"{shown} ({term.key})" if not isinstance(value, list) else term.key
 
     def check(self, value: Value, records: Mapping[str, Value]) -> bool:
         """Whether ``value`` satisfies the rule.

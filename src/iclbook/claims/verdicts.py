@@ -54,6 +54,8 @@ class PartResult:
         margin: distance from coming out the other way in units of the uncertainty (:mod:`.margins`); None where it is not known.
         sampled: whether the uncertainty holds a standard error, or only what rounding does.
         late: whether the rule was written or changed after a first run.
+        control: what the rule must not pass, in words; empty without one.
+        blind: whether the rule passes it all the same.
     """
 
     name: str
@@ -67,16 +69,19 @@ class PartResult:
     margin: float | None = None
     sampled: bool = False
     late: bool = False
+    control: str = ""
+    blind: bool = False
 
     @property
     def close(self) -> bool:
-        """Whether a repetition may come out the other way."""
-        return self.margin is not None and self.margin <= 1
+        """Whether a repetition may come out the other way, or the part holds by a rule that passes what it must refuse."""
+        return (self.margin is not None and self.margin <= 1) or (self.blind and self.holds)
 
     @property
     def margin_text(self) -> str:
-        """The margin in a phrase; empty where it is not known."""
-        return margin_text(self.margin, self.sampled)
+        """The margin and the control in a phrase; empty where neither is known."""
+        phrases = (margin_text(self.margin, self.sampled), self.control)
+        return "; ".join(phrase for phrase in phrases if phrase)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ def verdict(
 
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
-    measured. Where parts are closer to their bounds than their uncertainty, and the word depends on how these come out, it is *too close to call*.
+    measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
+    come out, it is *too close to call*.
 
     Args:
         by: what margins are measured with; without it they are not known.
@@ -168,7 +174,7 @@ def verdict(
         for part in results
         if part.close
     ]
-    remarks = [f"closer to the bound than its uncertainty: {', '.join(close)}", f"as measured: {found.word}"]
+    remarks = [f"does not decide: {', '.join(close)}", f"as measured: {found.word}"]
     if found.remark:
         remarks.append(found.remark)
     return Verdict(words[TOO_CLOSE], "; ".join(remarks), results, found.reading)
@@ -256,7 +262,26 @@ def _require_finite(claim: Claim, part: Part, key: str, value: Value) -> None:
             )
 
 
+def _blind(part: Part, value: Value, values: Mapping[str, Value]) -> bool:
+    """Whether the rule passes what it must refuse: as a whole where the part's value is a list, any of it where the value is one number."""
+    if part.refuses is None:
+        return False
+    control = part.refuses.value(values)
+    if isinstance(control, list) and not isinstance(value, list):
+        return any(part.rule.check(item, values) for item in control)
+    return part.rule.check(control, values)
+
+
+def _control_text(part: Part, blind: bool, values: Mapping[str, Value]) -> str:
+    """``refuses 1.97 (KEY)``, or that it does not."""
+    if part.refuses is None:
+        return ""
+    control = f"control {part.refuses.named(values)}"
+    return f"{control} passes as well, so it decides nothing" if blind else f"{control} fails it"
+
+
 def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardstick) -> PartResult:
+    blind = _blind(part, record.value, values)
     return PartResult(
         name=part.name,
         key=part.key,
@@ -269,6 +294,8 @@ def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardsti
         margin=margin(part, values, by),
         sampled=part.error is not None,
         late=part.late,
+        control=_control_text(part, blind, values),
+        blind=blind,
     )
 
 
