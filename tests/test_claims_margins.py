@@ -359,16 +359,11 @@ def test_the_word_is_of_the_vocabulary():
 
 
 def test_the_page_shows_margins(claim):
-    from iclbook.claims.render import table_html, table_myst, verdict_html, verdict_text
+    from iclbook.claims.render import verdict_html, verdict_text
 
     judged = claim()
     found = verdict(judged, records_of(omega=0.145), "paper", Yardstick({"omega": 0.01}))
-    for shown in (
-        verdict_html(judged, found),
-        verdict_text(judged, found),
-        table_html([(judged, found)]),
-        table_myst([(judged, found)]),
-    ):
+    for shown in (verdict_html(judged, found), verdict_text(judged, found)):
         assert "margin: 14 times its rounding" in shown
         assert "too close to call" in shown
 

@@ -222,14 +222,13 @@ def test_a_verdict_is_one_badge_and_is_not_echoed(executed):
     assert PREFIX not in json.dumps(output)
 
 
-def test_the_table_holds_every_claim_and_escapes_texts(executed):
+def test_a_chapter_ends_with_the_counts_and_the_claims_that_no_badge_showed(executed):
     cells = json.loads(executed.read_text())["cells"]
     (cell,) = [c for c in cells if "record.table" in "".join(c["source"])]
     html = "".join(cell["outputs"][0]["data"]["text/html"])
-    assert html.count("<tr") == 1 + 3
-    assert 'href="#claim-demo-both"' in html
-    assert 'class="iclbook-scroll"' in html
     assert "3 claims: 1 reproduced, 2 not yet tested" in html
+    assert 'id="claim-demo-both"' not in html, "its badge stands above"
+    assert [html.count(f'id="claim-demo-{name}"') for name in ("exact", "later")] == [1, 1]
     text = "".join(cell["outputs"][0]["data"]["text/plain"])
     assert "demo/later" in text
 
@@ -237,14 +236,14 @@ def test_the_table_holds_every_claim_and_escapes_texts(executed):
 def test_html_in_the_ledger_is_shown_as_text(tmp_path, monkeypatch):
     from claims_kit import LEDGER
 
-    from iclbook.claims.render import table_html, verdict_html
+    from iclbook.claims.render import closing_html, verdict_html
 
     root = make_root(tmp_path / "book", LEDGER.replace("the optimum is exact", "a < b & <script>x</script>"))
     monkeypatch.setenv("ICLBOOK_ROOT", str(root))
     record = Recorder("demo", "paper")
     record("gap", 0.0)
     claim = record.ledger.claim("demo/exact")
-    html = verdict_html(claim, record.verdict("demo/exact")) + table_html(
+    html = verdict_html(claim, record.verdict("demo/exact")) + closing_html(
         [(claim, record.verdict("demo/exact"))]
     )
     assert "<script" not in html

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from claims_kit import LEDGER, make_root, records_of, write_notebook
 
@@ -34,17 +36,30 @@ def test_a_damaged_copy_is_an_error_and_no_verdict(root):
 
 def test_the_page(root):
     page = scoreboard_page.markdown("paper", root)
-    assert "## A demonstration" in page
+    assert "### A demonstration" in page
     assert "{doc}`The chapter </notebooks/demo>`" in page
     assert "</notebooks/other>" not in page, "a chapter that the book does not list cannot be linked"
     rows = [line for line in page.splitlines() if line.startswith("| ") and "Where" not in line]
     assert len(rows) == 6
-    (row,) = [line for line in rows if "`demo/both`" in line]
+    row, _ = [line for line in rows if "two heads" in line]
     assert badge("partly") in row
-    assert "fails: size 0.200 (within 0.02 of 0.13)" in row
+    assert '<a href="../notebooks/demo.html#claim-demo-both">Figure 1</a>' in row
+    assert 'data-verdict="partly" data-paper="demo" data-kind="claim"' in row
     assert r"two heads \| opposite \*signs\*" in row, (
         "a bar or star of the text must not end the cell or turn italic"
     )
+
+
+def test_every_line_can_be_chosen(root):
+    page = scoreboard_page.markdown("paper", root)
+    for name in ("verdict", "paper", "kind"):
+        offered = set(
+            re.findall(
+                r'<option value="([^"]+)"', page.split(f'<select name="{name}">')[1].split("</select>")[0]
+            )
+        )
+        used = set(re.findall(rf'data-{name}="([^"]+)"', page.split("iclbook-list")[1]))
+        assert used <= offered, name
 
 
 def test_the_picture_has_a_cell_for_each_claim_with_its_sentence(root):
@@ -113,7 +128,7 @@ def test_a_badge_line_is_a_sentence_with_its_place_and_what_came_out(tmp_path):
     rows = rows_of(tmp_path, LEDGER, omega=0.13, gap=0.0)
     lines = {claim.id: verdict_html(claim, found) for claim, found in rows}
     assert '<span class="iclbook-says">two heads | opposite *signs*</span>' in lines["demo/both"]
-    assert "(Figure 1; document: 0.13)" in lines["demo/both"]
+    assert "(Figure 1; paper: 0.13)" in lines["demo/both"]
     assert "measured: positive 0.130 (above 0), size 0.130 (within 0.02 of 0.13)" in lines["demo/both"]
     (_, failing), *_ = rows_of(tmp_path, LEDGER, omega=0.5, gap=0.0)
     assert "holds: positive; fails: size (0.500, rule: within 0.02 of 0.13)" in verdict_html(

@@ -14,41 +14,79 @@ __all__ = ["counts_line", "markdown"]
 
 
 def markdown(profile: str = "paper", root: Path | None = None) -> str:
-    """The scoreboard's body in MyST Markdown: counts, then one section and table for each document."""
+    """The scoreboard's body in MyST Markdown: counts, the picture, then one section for each paper with a line for each claim."""
     root = root or find_root()
     found = boards(profile, root)
     rows = [row for board in found for row in board.rows]
-    lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the documents')}", ""]
+    lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
-    lines += [picture(found, root), ""]
+    lines += [picture(found, root), "", "## Every claim in a line", "", _filters(found), ""]
     for board in found:
         lines += [
-            f"## {render.plain_markdown(board.ledger.title)}",
+            f"### {render.plain_markdown(board.ledger.title)}",
             "",
             _chapter_line(board, profile, root),
             "",
         ]
-        # The container gives the table its own scroll bar on narrow screens.
-        lines += ["````{container} iclbook-scroll", render.table_myst(board.rows), "````", ""]
+        lines += ["````{container} iclbook-scroll iclbook-list", *_table(board, root), "````", ""]
     return "\n".join(lines)
 
 
+def _filters(found: list[Board]) -> str:
+    """A form by which ``scoreboard.js`` shows some lines only; without scripts it stays hidden, and all lines are there."""
+    words = list(dict.fromkeys(verdict.word for board in found for _, verdict in board.rows))
+    words.sort(key=[*render.SYMBOLS].index)
+    choices = {
+        "verdict": {word: f"{render.SYMBOLS[word][0]} {word}" for word in words},
+        "paper": {board.ledger.paper: board.ledger.title for board in found},
+        "kind": {"claim": "claims of the papers", "question": "questions of our own"},
+    }
+    boxes = []
+    for name, listed in choices.items():
+        options = "".join(
+            f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in listed.items()
+        )
+        boxes.append(
+            f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>'
+        )
+    boxes.append('<label>text <input type="search" name="text"></label>')
+    count = '<output aria-live="polite"></output>'
+    return f'<form class="iclbook-filters" aria-label="Which claims to show" hidden>{"".join(boxes)}{count}</form>'
+
+
+def _table(board: Board, root: Path) -> list[str]:
+    """One line a claim: verdict, sentence, and where, a link to its badge in the chapter. In MyST, so that the book's search finds the sentences."""
+    page = _page(board, root)
+    lines = ["| Verdict | What it says | Where |", "|---|---|---|"]
+    for claim, verdict in board.rows:
+        kind = "question" if claim.is_question else "claim"
+        key = f'<span data-verdict="{verdict.word}" data-paper="{board.ledger.paper}" data-kind="{kind}"></span>'
+        where = escape(claim.where).replace("|", "&#124;")
+        if page:
+            where = f'<a href="{page}#{claim.anchor}">{where}</a>'
+        lines.append(
+            f"| {key}{render.badge(verdict.word, verdict.label)} | {render.plain_markdown(claim.says)} | {where} |"
+        )
+    return lines
+
+
+def _page(board: Board, root: Path) -> str:
+    """Where the paper's chapter stands, from the scoreboard; empty if the book does not list it."""
+    listed = board.ledger.chapter_name in chapters(root)
+    return f"../{board.ledger.chapter.removesuffix('.py')}.html" if listed else ""
+
+
 def picture(found: list[Board], root: Path | None = None) -> str:
-    """All claims and questions as an HTML table, one cell each by document and verdict: a link to its place in the chapter, with its sentence on hover and focus."""
-    listed = chapters(root or find_root())
+    """All claims and questions as an HTML table, one cell each by paper and verdict: a link to its place in the chapter, with its sentence on hover and focus."""
     body = []
     for board in found:
-        page = (
-            f"../{board.ledger.chapter.removesuffix('.py')}.html"
-            if board.ledger.chapter_name in listed
-            else ""
-        )
+        page = _page(board, root or find_root())
         title = escape(board.ledger.title)
         claims, questions = (_cells(board.rows, asked, page) for asked in (False, True))
         body.append(
             f'<tr><th scope="row">{title}</th><td>{claims}</td><td class="iclbook-questions">{questions}</td></tr>'
         )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Document", "Claims", "Questions of our own"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Paper", "Claims", "Questions of our own"))
     return (
         f'<table class="iclbook-picture"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
     )

@@ -1,4 +1,4 @@
-"""The notebook's side of the ledger: record a number, show a verdict, end with the table."""
+"""The notebook's side of the ledger: record a number, show a verdict, end with the counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..project import find_root
 from .ledger import Ledger, load_ledger
 from .margins import load_reference, yardstick
 from .records import Record
-from .render import table_html, table_text, verdict_html, verdict_text
+from .render import closing_html, table_text, verdict_html, verdict_text
 from .verdicts import Verdict, judge, verdict
 
 
@@ -25,7 +25,7 @@ class Recorder:
         record("fig2.2/omega_pos", 0.131)        # shows nothing; prose reads it with {glue:text}`fig2.2/omega_pos`
         record.all(measure(runs))                # every value of a mapping
         record.verdict("he2025/fig2.2")          # a badge, computed from what was recorded so far
-        record.table()                           # the chapter's table of claims
+        record.table()                           # counts, and the claims that no badge shows
 
     Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
 
@@ -93,10 +93,10 @@ class Recorder:
         return result
 
     def table(self) -> None:
-        """Display the chapter's table of all claims."""
+        """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table."""
         found = judge(self.ledger, self.records, self.profile, self.reference)
         rows = [(claim, found[claim.id]) for claim in self.ledger.claims]
-        self._show(table_html(rows, self._shown), table_text(rows))
+        self._show(closing_html(rows, self._shown), table_text(rows))
 
     def _show(self, html: str, text: str) -> None:
         if _shell() is None:

@@ -1,4 +1,4 @@
-"""Verdicts as badges and tables: HTML for pages, plain text for terminals, MyST for the scoreboard.
+"""Verdicts as badges and lines: HTML for pages, plain text for terminals.
 
 A badge is a symbol and a word, so that it does not rely on colour; colours come from the book's style sheet
 (``book/assets/verdicts.css``), which has a light and a dark set.
@@ -31,7 +31,7 @@ SYMBOLS = {
 #: Those of answers: of the verdict that a claim would have.
 SYMBOLS |= {answer: SYMBOLS[word] for word, answer in reversed(v.ANSWERS.items())}
 
-#: A claim with more parts than this shows in a table how many hold; the parts themselves unfold.
+#: A claim with more parts than this shows how many hold; the parts themselves unfold.
 UNFOLDED = 3
 
 
@@ -47,7 +47,7 @@ def badge(word: str, label: str = "") -> str:
 def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
     """One claim's badge line: the word, what is claimed, where, what came out; its parts folded beneath."""
     place = f' id="{claim.anchor}"' if anchor else ""
-    where = f"{claim.where}; document: {claim.paper}" if claim.paper else claim.where
+    where = f"{claim.where}; paper: {claim.paper}" if claim.paper else claim.where
     head = (
         f'{badge(verdict.word, verdict.label)} <span class="iclbook-says">{escape(claim.says)}</span> '
         f'<span class="iclbook-where">({escape(where)})</span>'
@@ -147,56 +147,17 @@ def rules_line(rows: Sequence[Row]) -> str:
     return " ".join(lines)
 
 
-def table_html(rows: Sequence[Row], anchored: Iterable[str] = ()) -> str:
-    """The chapter's table of claims.
+def closing_html(rows: Sequence[Row], shown: Iterable[str] = ()) -> str:
+    """The end of a chapter: the counts, how much care the rules ask for, and the claims whose badge stands nowhere on the page.
 
     Args:
         rows: claims with their verdicts.
-        anchored: ids of claims whose badge stands elsewhere on the page; their rows link to it.
+        shown: ids of claims whose badge stands on the page.
     """
-    anchored = set(anchored)
-    body = []
-    for claim, verdict in rows:
-        where = escape(claim.where)
-        if claim.id in anchored:
-            where, place = f'<a href="#{claim.anchor}">{where}</a>', ""
-        else:
-            place = f' id="{claim.anchor}"'
-        paper = f'<div class="iclbook-paper">document: {escape(claim.paper)}</div>' if claim.paper else ""
-        measured = "".join(f"<li>{_measured_html(part)}</li>" for part in verdict.parts)
-        measured = f'<ul class="iclbook-parts">{measured}</ul>' if measured else ""
-        if len(verdict.parts) > UNFOLDED:
-            measured = f"<details><summary>{_tally(verdict.parts)}</summary>{measured}</details>"
-        note = f'<div class="iclbook-note">{escape(verdict.remark)}</div>' if verdict.remark else ""
-        body.append(
-            f'<tr{place}><td>{where}<div class="iclbook-id">{escape(claim.id)}</div></td>'
-            f"<td>{escape(claim.says)}{paper}</td><td>{badge(verdict.word, verdict.label)}</td><td>{measured}{note}</td></tr>"
-        )
-    head = "".join(
-        f'<th scope="col">{name}</th>'
-        for name in ("Where", "What it says", "Verdict", "Measured against rule")
-    )
     line = escape(f"{counts_line(rows)}. {rules_line(rows)}")
-    return (
-        f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p>'
-        f'<div class="iclbook-scroll" role="region" aria-label="Table of claims" tabindex="0"><table><thead><tr>{head}</tr>'
-        f"</thead><tbody>{''.join(body)}</tbody></table></div></div>"
-    )
-
-
-def _tally(parts: Sequence[PartResult]) -> str:
-    """``5 hold, 2 fail``."""
-    holding = sum(part.holds for part in parts)
-    return ", ".join(f"{n} {word}" for n, word in ((holding, "hold"), (len(parts) - holding, "fail")) if n)
-
-
-def _measured_html(part: PartResult) -> str:
-    mark, word = ("\u2713", "holds") if part.holds else ("\u2717", "fails")
-    reading = f" [{escape(part.reading)}]" if part.reading else ""
-    return (
-        f'<span class="iclbook-{word}">{mark} {word}</span> {escape(part.name)}{reading}: {escape(part.text)} '
-        f'<span class="iclbook-rule">({escape(_rule(part))})</span>'
-    )
+    shown = set(shown)
+    others = "".join(verdict_html(claim, verdict) for claim, verdict in rows if claim.id not in shown)
+    return f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p>{others}</div>'
 
 
 def table_text(rows: Sequence[Row], width: int = 100) -> str:
@@ -210,28 +171,6 @@ def table_text(rows: Sequence[Row], width: int = 100) -> str:
         line = f"{symbol} {verdict.word:<{longest_word}}  {claim.id:<{longest_id}}  {tail}"
         lines.append(line if len(line) <= width else line[: width - 1].rstrip() + "\u2026")
     lines.append(counts_line(rows))
-    return "\n".join(lines)
-
-
-def table_myst(rows: Sequence[Row]) -> str:
-    """The table in MyST Markdown, whose text the page's search finds."""
-    lines = ["| Where | What it says | Verdict | Measured against rule |", "|---|---|---|---|"]
-    for claim, verdict in rows:
-        paper = f" (document: {plain_markdown(claim.paper)})" if claim.paper else ""
-        parts = "<br>".join(
-            f"{'holds' if part.holds else 'fails'}: {plain_markdown(part.name)}"
-            + (f" [{plain_markdown(part.reading)}]" if part.reading else "")
-            + f" {plain_markdown(part.text)} ({plain_markdown(_rule(part))})"
-            for part in verdict.parts
-        )
-        if len(verdict.parts) > UNFOLDED:
-            parts = f"<details><summary>{_tally(verdict.parts)}</summary>{parts}</details>"
-        note = plain_markdown(verdict.remark)
-        measured = "<br>".join(item for item in (parts, note) if item)
-        where = f"{plain_markdown(claim.where)}<br>`{claim.id}`"
-        lines.append(
-            f"| {where} | {plain_markdown(claim.says)}{paper} | {badge(verdict.word, verdict.label)} | {measured} |"
-        )
     return "\n".join(lines)
 
 
