@@ -181,6 +181,45 @@ def test_every_model_of_an_executed_chapter_is_on_its_page(built):
     assert page_models.missing(html, copies) == []
 
 
+@pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])
+def test_the_scoreboards_filters_leave_the_lines_that_fit(browser, built, width):
+    name, html, _ = built
+    if name != "book":
+        pytest.skip("the small book has no scoreboard")
+    browser.open((html / "book" / "scoreboard.html").resolve().as_uri(), width=width)
+    run = browser.driver.execute_script
+    visible = "[...document.querySelectorAll('.iclbook-list tbody tr')].filter(row => row.checkVisibility())"
+    everything = run(f"return {visible}.length")
+
+    def chosen(field: str, value: str) -> list[str]:
+        run(
+            "const box = document.querySelector(`.iclbook-filters [name=${arguments[0]}]`); box.value = arguments[1];"
+            "box.dispatchEvent(new Event('input', {bubbles: true}))",
+            field,
+            value,
+        )
+        return run(
+            f"return {visible}.map(row => row.querySelector('[data-verdict]').dataset.verdict + row.textContent)"
+        )
+
+    partly = chosen("verdict", "partly")
+    assert 0 < len(partly) < everything
+    assert all(line.startswith("partly") for line in partly)
+    assert (
+        run("return document.querySelector('.iclbook-filters output').textContent")
+        == f"{len(partly)} of {everything}"
+    )
+    assert chosen("text", "no claim says this") == []
+    chosen("text", "")
+    assert len(chosen("verdict", "")) == everything
+    assert (
+        run(
+            "return new Set([...document.querySelectorAll('.iclbook-list a')].map(a => a.getAttribute('href'))).size"
+        )
+        == everything
+    )
+
+
 def test_slider_obeys_home_and_end_keys(browser, built):
     name, html, expected = built
     if name != "tiny":

@@ -110,6 +110,7 @@ class Browser:
             " view.previousElementSibling.childElementCount > 0)",
             VIEW,
         )
+        self.driver.execute_script("for (const image of document.images) image.loading = 'eager'")
         self._wait("[...document.images].every(image => image.complete)")
         self.driver.execute_async_script(
             "const done = arguments[0];"

@@ -1,0 +1,70 @@
+"""Pictures of cells become numbered figures; the italic beginning of the text after them is the caption."""
+
+from docutils import nodes
+from docutils.utils import new_document
+
+from iclbook.book.captions import NumberedFigures
+
+
+def cell(*outputs: nodes.Node) -> nodes.container:
+    return nodes.container("", nodes.container("", *outputs, classes=["cell_output"]), classes=["cell"])
+
+
+def picture() -> nodes.image:
+    return nodes.image(uri="a.png", alt="a wave")
+
+
+def text(*children: nodes.Node) -> nodes.paragraph:
+    return nodes.paragraph("", "", *children)
+
+
+def page(*children: nodes.Node) -> nodes.document:
+    document = new_document("page")
+    document += nodes.section("", *children)
+    NumberedFigures(document).apply()
+    return document
+
+
+def captions(document: nodes.document) -> list[str]:
+    return [node.astext() for node in document.findall(nodes.caption)]
+
+
+def test_a_caption_moves_below_its_picture_and_the_text_stays():
+    verdict = nodes.raw("", "<div></div>", format="html")
+    document = page(
+        cell(picture(), verdict),
+        text(nodes.emphasis("", "Two waves."), nodes.Text(" They meet.")),
+    )
+    (figure,) = document.findall(nodes.figure)
+    assert captions(document) == ["Figure 1. Two waves."]
+    assert isinstance(figure.parent.children[1], nodes.raw), "the verdict stands below the caption"
+    (paragraph,) = document.findall(nodes.paragraph)
+    assert paragraph.astext() == "They meet."
+    assert figure[0]["loading"] == "lazy"
+
+
+def test_a_paragraph_that_is_only_a_caption_is_gone():
+    document = page(cell(picture()), text(nodes.emphasis("", "Two waves.")))
+    assert list(document.findall(nodes.paragraph)) == []
+
+
+def test_figures_are_numbered_and_each_has_its_own_caption():
+    document = page(
+        cell(picture()),
+        cell(nodes.raw("", "a verdict", format="html")),
+        text(nodes.emphasis("", "First.")),
+        cell(picture()),
+        cell(picture()),
+        text(nodes.emphasis("", "Third.")),
+        cell(picture()),
+        text(nodes.Text("No caption, "), nodes.emphasis("", "only stress.")),
+    )
+    assert captions(document) == ["Figure 1. First.", "Figure 2. ", "Figure 3. Third.", "Figure 4. "]
+    assert [figure["ids"] for figure in document.findall(nodes.figure)] == [
+        [f"figure-{n}"] for n in (1, 2, 3, 4)
+    ]
+
+
+def test_a_picture_outside_cells_is_left_alone():
+    document = page(text(picture()), cell(picture()))
+    assert len(list(document.findall(nodes.figure))) == 1
