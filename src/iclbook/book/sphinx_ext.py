@@ -19,15 +19,17 @@ from sphinx.util import logging
 
 from ..errors import UserError
 from ..profiles import check_profile
-from . import page_models, pages
+from . import page_models, pages, quoting
 from .captions import NumberedFigures
-from .inputs import executed_path, is_stale, stale_line
+from .inputs import chapters, executed_path, is_stale, stale_line
 
 logger = logging.getLogger(__name__)
 
 #: Pages with a place for something computed at build time, and the marker that is replaced there.
 SCOREBOARD = ("book/scoreboard", "<!-- scoreboard -->")
 COUNTS = ("book/intro", "<!-- verdict counts -->")
+#: The page that quotes verdicts of all chapters.
+FOUND = "book/found"
 
 
 def book_profile() -> str:
@@ -57,6 +59,8 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace(SCOREBOARD[1], _scoreboard(app, "markdown", docname))
     elif docname == COUNTS[0]:
         source[0] = source[0].replace(COUNTS[1], _scoreboard(app, "counts_line", docname))
+    elif quoting.MARKER.search(source[0]):
+        source[0] = _with_quotations(app, docname, source[0])
     if page_models.MARKER.search(source[0]):
         source[0] = _with_models(app, docname, source[0])
 
@@ -95,7 +99,7 @@ def outdated_pages(
     record = pages.Record.read(html)
     if record.shared != pages.shared_digest(root):
         return list(env.found_docs)
-    outdated = [page for page in (SCOREBOARD[0], COUNTS[0]) if page in env.found_docs]
+    outdated = [page for page in (SCOREBOARD[0], COUNTS[0], FOUND) if page in env.found_docs]
     for page in env.found_docs:
         folder, _, name = page.rpartition("/")
         now = f"{_source_digest(app, page)} {_dependency_digest(app, page)}"
@@ -165,6 +169,19 @@ def _with_models(app: Sphinx, docname: str, text: str) -> str:
     except (UserError, ValueError, LookupError, TypeError) as error:  # no copy, or none that can be read
         logger.warning("%s", error, location=docname)
         return page_models.MARKER.sub("", text)
+
+
+def _with_quotations(app: Sphinx, docname: str, text: str) -> str:
+    """A page with the verdicts and values that it quotes; what cannot be quoted becomes a warning on that page."""
+    root, profile = Path(app.srcdir), app.config.iclbook_profile
+    for name in chapters(root):
+        app.env.note_dependency(str(executed_path(name, profile, root)))
+    folder = "/".join(".." for _ in docname.split("/")[:-1]) or "."
+    try:
+        return quoting.quote(text, folder, profile, root)
+    except UserError as error:
+        logger.warning("%s", error, location=docname)
+        return quoting.MARKER.sub("", text)
 
 
 def _scoreboard(app: Sphinx, what: str, docname: str) -> str:

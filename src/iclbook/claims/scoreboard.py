@@ -1,7 +1,8 @@
-"""All claims of all documents with their verdicts, from the ledgers and the executed chapters."""
+"""All claims of all papers with their verdicts, from the ledgers and the executed chapters."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,21 +11,23 @@ from ..project import find_root
 from . import render
 from .ledger import Ledger, all_ledgers
 from .margins import load_reference
-from .records import read_records
+from .records import Record, read_records
 from .verdicts import judge
 
 
 @dataclass(frozen=True)
 class Board:
-    """One document's claims with their verdicts.
+    """One paper's claims with their verdicts.
 
     Attributes:
         executed: whether there was an executed copy of the chapter to read; without one nothing is tested yet.
+        records: what the chapter recorded, by key.
     """
 
     ledger: Ledger
     rows: tuple[render.Row, ...]
     executed: bool
+    records: Mapping[str, Record]
 
 
 def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
@@ -41,10 +44,10 @@ def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
         records = read_records(path) if path.is_file() else {}
         verdicts = judge(ledger, records, profile, load_reference(ledger.chapter_name, profile, root))
         rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
-        result.append(Board(ledger, rows, path.is_file()))
+        result.append(Board(ledger, rows, path.is_file(), records))
     return result
 
 
 def counts_line(profile: str = "paper", root: Path | None = None) -> str:
-    """The counts over all documents in one line: ``148 claims: 30 reproduced, ...; 94 questions: 40 yes, ...``."""
+    """The counts over all papers in one line: ``148 claims: 30 reproduced, ...; 94 questions: 40 yes, ...``."""
     return render.counts_line(row for board in boards(profile, root) for row in board.rows)
