@@ -52,8 +52,8 @@ def test_pages_show_the_executed_chapter_and_the_counts(built: Path) -> None:
     assert re.search(r'We measured <span class="pasted-text">1\.0', page), "numbers in prose are injected"
     scoreboard = (built / "_build" / "html" / "book" / "scoreboard.html").read_text()
     assert "scoreboard --" not in scoreboard
-    assert "tiny/one" in scoreboard
-    assert "tiny/two" in scoreboard
+    assert "claim-tiny-one" in scoreboard
+    assert "claim-tiny-two" in scoreboard
 
 
 def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
