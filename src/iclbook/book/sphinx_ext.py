@@ -19,7 +19,7 @@ from sphinx.util import logging
 
 from ..errors import UserError
 from ..profiles import check_profile
-from . import page_models, pages, quoting
+from . import glance, page_models, pages, quoting
 from .captions import NumberedFigures
 from .inputs import chapters, executed_path, is_stale, stale_line
 
@@ -76,7 +76,12 @@ def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
         logger.warning("%s", stale_line(name, profile, why), location=docname)
     if not path.is_file():
         return nbformat.writes(jupytext.reads(source, fmt="py:percent"))
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    try:
+        return nbformat.writes(glance.with_glance(nbformat.reads(text, as_version=4), name, profile, root))
+    except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
+        logger.warning("%s", error, location=docname)
+        return text
 
 
 def read_notebook(text: str) -> nbformat.NotebookNode:

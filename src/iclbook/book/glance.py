@@ -1,0 +1,68 @@
+"""The box at a chapter's head: where the paper and its code are, how long the chapter takes to read, and what came out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+from pybtex.database import Entry, parse_file
+
+from ..claims import render
+from ..claims.scoreboard import Board, boards
+
+#: Words that a reader takes in within a minute; a figure takes as long as :data:`FIGURE` words, a displayed formula as :data:`FORMULA`.
+WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
+
+
+def with_glance(
+    notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path
+) -> nbformat.NotebookNode:
+    """The notebook with the box after its first cell; as it is where no ledger is that chapter's.
+
+    Raises:
+        UserError: a malformed ledger or a damaged copy.
+    """
+    for board in boards(profile, root):
+        if board.ledger.chapter_name == chapter and notebook.cells:
+            notebook.cells.insert(
+                1,
+                nbformat.v4.new_markdown_cell(
+                    markdown(board, minutes(notebook), entry(board.ledger.paper, root))
+                ),
+            )
+    return notebook
+
+
+def entry(paper: str, root: Path) -> Entry | None:
+    """The paper's entry in the bibliography, or None."""
+    path = root / "book" / "references.bib"
+    return parse_file(str(path)).entries.get(paper) if path.is_file() else None
+
+
+def minutes(notebook: nbformat.NotebookNode) -> int:
+    """How long the text takes to read, code and folded parts left out; at least one minute."""
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    formulas = len(re.findall(r"\$\$.*?\$\$", text, re.DOTALL))
+    words = len(re.sub(r"\$\$.*?\$\$", " ", text, flags=re.DOTALL).split())
+    pictures = sum("image" in cell.metadata.get("mystnb", {}) for cell in notebook.cells)
+    return max(1, round((words + FORMULA * formulas + FIGURE * pictures) / WORDS_A_MINUTE))
+
+
+def markdown(board: Board, minutes: int, entry: Entry | None) -> str:
+    """The box in MyST Markdown."""
+    lines = []
+    fields = entry.fields if entry is not None else {}
+    links = [
+        f"[{text}]({fields[name]})"
+        for name, text in (("url", "The paper"), ("code", "its code"))
+        if name in fields
+    ]
+    read = f"About {minutes} minutes to read."
+    lines.append(f"{read} {' and '.join(links)}." if links else read)
+    for questions, what in ((False, "Claims"), (True, "Our questions")):
+        numbers = render.counts(board.rows, questions)
+        badges = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in numbers.items() if number)
+        if badges:
+            lines += ["", f"{what}: {badges}"]
+    return "\n".join([":::{admonition} At a glance", ":class: tip iclbook-glance", *lines, ":::"])
