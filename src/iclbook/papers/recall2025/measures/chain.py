@@ -20,14 +20,18 @@ FALLING = np.array([1.0, 1 / 4, 1 / 16])
 def loss_times(betas: tuple[float, ...], dot: np.ndarray, cross: np.ndarray) -> Values:
     """Activation times ``(K,)`` under cross-entropy over those under the dot product, and the same of the chained closed forms.
 
-    ``ce/ratio_first``: the ratio of the first jump for all, as if every jump chose among all orderings.
+    ``ce/ratio_first``: the ratio of the first jump for all, as if every jump chose among all orderings. ``losses/durations``: ratios of successive times.
     """
+    growth_dot, growth_cross = (times[1:] / times[:-1] for times in (dot, cross))
     closed = {loss: theory.chained_times(betas, ORDER, R, loss) for loss in ("dp", "ce")}
     ratio = closed["ce"] / closed["dp"]
     return {
         "ce/ratio": (cross / dot).tolist(),
         "ce/ratio_closed": ratio.tolist(),
         "ce/ratio_first": [float(ratio[0])] * len(ratio),
+        "losses/durations": (growth_cross / growth_dot).tolist(),
+        "losses/durations_dp": growth_dot.tolist(),
+        "losses/durations_ce": growth_cross.tolist(),
     }
 
 
