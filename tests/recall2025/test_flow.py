@@ -156,19 +156,16 @@ def test_lemma_c2_equals_the_gradient_of_the_population():
         np.testing.assert_allclose(by_w, w[h], rtol=1e-10, atol=1e-15)
 
 
-def test_the_late_flow_in_log_time_is_the_first_jump_carried_on():
-    """The speed of alpha and beta in log T at the start of the late flow, against the whole population's gradient at the same state."""
-    pop = Population(AssociativeRecall(4, 3), 4, 4, 0.5)
-    late = time_scales.late_growth(pop, decades=6.0)
-    for i in (0, 40):
-        w, beta = np.zeros((4, 4)), np.zeros(4)
-        w[0, 0], beta[0] = late["alpha"][i], late["beta"][i]
-        by_w, by_beta = pop.split(pop.gradient(pop.join(w, beta)))
-        time = math.exp(late["log_time"][i])
-        step = late["log_time"][i + 1] - late["log_time"][i]
-        ahead = np.array([late[name][i + 1] - late[name][i] for name in ("alpha", "beta")])
-        speed = -time * np.array([by_w[0, 0] - by_w[0, 1], by_beta[0]])
-        np.testing.assert_allclose(ahead / step, speed, rtol=0.05)
+@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.5), (1.5, 2.0), (3.0, 3.0)])
+def test_velocity_in_log_time_is_that_of_the_population(alpha, beta):
+    """Of alpha and beta at one state, against the whole population's gradient, with weak and with strong scores of a match."""
+    pop, tau = Population(AssociativeRecall(4, 3), 4, 4, 0.5), 2.0
+    w, betas = np.zeros((4, 4)), np.array([beta, 0.0, 0.0, 0.0])
+    w[0, 0] = alpha
+    by_w, by_beta = pop.split(pop.gradient(pop.join(w, betas)))
+    expected = -math.exp(tau) * np.array([by_w[0, 0] - by_w[0, 1], by_beta[0]])
+    speed = time_scales.log_time_velocity(tau, np.array([alpha, beta]), pop)
+    np.testing.assert_allclose(speed, expected, rtol=1e-10)
 
 
 def test_growth_exponent_of_known_powers():

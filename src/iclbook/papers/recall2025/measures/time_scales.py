@@ -29,6 +29,19 @@ def other_settings(eps: float = 1e-4) -> dict[str, list[float]]:
     return {"timescale/limit_others": limits, "late/ratio_others": slopes}
 
 
+def log_time_velocity(tau: float, y: np.ndarray, pop: Population) -> np.ndarray:
+    """Derivatives of ``(alpha, beta)`` in ``tau = log T`` along the corrected ODE (Theorem 3.1 c with half of Xi), for any size of gamma_1."""
+    alpha, beta = y
+    k, n_responses = pop.task.order, pop.task.n_responses
+    total = np.expm1(alpha) + k
+    weight = theory.score_weight(alpha, beta, k, pop.kappa)
+    # log of Xi/2, kept in logs because e^-gamma_1 underflows
+    log_clock = -weight - 2 * np.log1p((k - 1) * np.exp(-weight))
+    log_clock += np.log(pop.kappa * (n_responses - 1) / n_responses / math.factorial(k - 2))
+    slopes = [beta**2 * np.exp(alpha) / total**2 * k**2 / (k - 1), 2 * beta * np.expm1(alpha) / total]
+    return np.array(slopes) * np.exp(np.minimum(tau + log_clock, 300.0))
+
+
 def late_growth(pop: Population | None = None, decades: float = 300.0) -> dict[str, np.ndarray | float]:
     """The corrected ODE in log time up to ``10^decades``: alpha, beta and ``s = e^alpha - 1`` against log T, the slope of s at the end, and 1/lambda.
 
@@ -37,22 +50,14 @@ def late_growth(pop: Population | None = None, decades: float = 300.0) -> dict[s
     pop = Population(AssociativeRecall(4, R), 4, 4) if pop is None else pop
     k, n_responses = pop.task.order, pop.task.n_responses
 
-    def velocity(tau: float, y: np.ndarray) -> np.ndarray:
-        alpha, beta = y
-        total = np.expm1(alpha) + k
-        weight = theory.score_weight(alpha, beta, k, pop.kappa)
-        # log of Xi/2 for large gamma_1, kept in logs because e^-gamma_1 underflows
-        log_clock = -weight - 2 * np.log1p((k - 1) * np.exp(-weight))
-        log_clock += np.log(pop.kappa * (n_responses - 1) / n_responses / math.factorial(k - 2))
-        slopes = [beta**2 * np.exp(alpha) / total**2 * k**2 / (k - 1), 2 * beta * np.expm1(alpha) / total]
-        return np.array(slopes) * np.exp(np.minimum(tau + log_clock, 300.0))
-
     eps = 0.1
     begin = np.log(theory.jump_limit(k, n_responses, pop.kappa) / eps * 1.5)
     flow = gradient_flow(pop.gradient, start(pop, eps), float(np.exp(begin)))
     first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
     taus = np.linspace(begin, decades * np.log(10), 400)
-    solved = solve_ivp(velocity, (begin, taus[-1]), first, "LSODA", taus, rtol=1e-8, atol=1e-10)
+    solved = solve_ivp(
+        log_time_velocity, (begin, taus[-1]), first, "LSODA", taus, args=(pop,), rtol=1e-8, atol=1e-10
+    )
     s = np.expm1(solved.y[0])
     return {
         "log_time": taus,

@@ -22,10 +22,11 @@ class OwnQueries(Population):
     """
 
     @cached_property
-    def meetings(self) -> Array:
-        """``(n!, n, W)``: whether the query's token j from the end equals token i from the end of permutation t; the query is the first."""
+    def flat_meetings(self) -> Array:
+        """``(n!, n W)``: whether the query's token j from the end equals token i from the end of permutation t; the query is the first."""
         tokens = self.task.permutations[:, ::-1]  # (n!, n)
-        return (tokens[:, None, : self.window] == tokens[0][None, :, None]).astype(float)
+        same = tokens[:, None, : self.window] == tokens[0][None, :, None]  # (n!, n, W)
+        return same.reshape(len(tokens), -1).astype(float)
 
     def queries(self, attention: Array) -> Array:
         """Weights ``(..., K, n)`` of the query's tokens, from its end, in what each head meets the context with, from ``attention (..., K, W)``."""
@@ -41,7 +42,8 @@ class OwnQueries(Population):
         _, beta = self.split(theta)
         a = self.attention(theta) if attention is None else attention
         asked = self.kappa * beta[..., None] ** 2 * self.queries(a)  # (..., K, n)
-        scores = np.einsum("...hj,...hi,tji->...t", asked, a, self.meetings, optimize=True)
+        met = np.swapaxes(asked, -1, -2) @ a  # (..., n, W)
+        scores = met.reshape(*met.shape[:-2], -1) @ self.flat_meetings.T
         e = np.exp(scores - scores.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
 
@@ -50,7 +52,8 @@ class OwnQueries(Population):
         _, beta = self.split(theta)
         a = self.attention(theta) if attention is None else attention
         asked = self.queries(a)  # (..., K, n)
-        by_meeting = np.einsum("...t,tji->...ji", by_score, self.meetings)  # (..., n, W)
+        by_meeting = by_score @ self.flat_meetings  # (..., n W)
+        by_meeting = by_meeting.reshape(*by_score.shape[:-1], self.task.order, self.window)
         strength = self.kappa * beta[..., None] ** 2
         by_key = asked @ by_meeting  # (..., K, W)
         by_query = strength * (a @ np.swapaxes(by_meeting, -1, -2))  # (..., K, n)
