@@ -83,7 +83,7 @@ def test_right_answers_are_those_of_the_task_and_shuffled_ones_are_not():
             pairs = row[:-3].reshape(-1, 4)
             answers.append(pairs[(pairs[:, :3] == row[-3:]).all(1), 3].item())
         agree = (np.array(answers) == right).mean()
-        assert (agree == 1) is not shuffled
+        assert bool(agree == 1) != shuffled
         assert agree < 0.5 or not shuffled
 
 
