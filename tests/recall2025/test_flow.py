@@ -9,7 +9,7 @@ import pytest
 
 from iclbook.errors import UserError
 from iclbook.papers.recall2025 import theory
-from iclbook.papers.recall2025.measures import first_jump
+from iclbook.papers.recall2025.measures import chain, first_jump, time_scales
 from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow, gradient_flow
@@ -115,9 +115,10 @@ def test_first_jump_claims_hold_along_the_flow():
     direction = first_jump.direction(orders)
     assert direction["thm3.1/signs"]
     assert direction["thm3.1/others"] == 0
+    assert direction["thm3.1/delta"] <= 1e-12 < 0.01 < direction["thm3.1/delta_wrong"]
 
 
-@pytest.mark.parametrize(("n_responses", "gamma", "order"), first_jump.OTHERS)
+@pytest.mark.parametrize(("n_responses", "gamma", "order"), time_scales.OTHERS)
 def test_time_of_the_jump_and_local_law_at_other_gamma(n_responses, gamma, order):
     pop = Population(AssociativeRecall(order, n_responses), order, order, gamma)
     eps = 1e-4
@@ -134,7 +135,7 @@ def test_time_of_the_jump_and_local_law_at_other_gamma(n_responses, gamma, order
 def test_late_slope_at_other_gamma_is_that_of_the_late_law():
     """Where gamma_1 is large, it grows like kappa beta^2, and beta^2 like 4 (k-1)/k^2 e^alpha: the rate c of the late law."""
     pop = Population(AssociativeRecall(3, 2), 3, 3, 0.5)
-    late = first_jump.late_growth(pop)
+    late = time_scales.late_growth(pop)
     assert late["slope"] == pytest.approx(late["predicted"], rel=0.01)
     assert late["slope"] != pytest.approx(1.0, rel=0.05)
     alpha = 12.0
@@ -153,3 +154,64 @@ def test_lemma_c2_equals_the_gradient_of_the_population():
         by_beta, by_w = theory.lemma_c2(h, alpha, beta, delta, by_score, pop.match, pop.kappa, False)
         assert by_beta == pytest.approx(b[h], rel=1e-10, abs=1e-15)
         np.testing.assert_allclose(by_w, w[h], rtol=1e-10, atol=1e-15)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.5), (1.5, 2.0), (3.0, 3.0)])
+def test_velocity_in_log_time_is_that_of_the_population(alpha, beta):
+    """Of alpha and beta at one state, against the whole population's gradient, with weak and with strong scores of a match."""
+    pop, tau = Population(AssociativeRecall(4, 3), 4, 4, 0.5), 2.0
+    w, betas = np.zeros((4, 4)), np.array([beta, 0.0, 0.0, 0.0])
+    w[0, 0] = alpha
+    by_w, by_beta = pop.split(pop.gradient(pop.join(w, betas)))
+    expected = -math.exp(tau) * np.array([by_w[0, 0] - by_w[0, 1], by_beta[0]])
+    speed = time_scales.log_time_velocity(tau, np.array([alpha, beta]), pop)
+    np.testing.assert_allclose(speed, expected, rtol=1e-10)
+
+
+def test_growth_exponent_of_known_powers():
+    x = np.linspace(10, 20, 50)
+    for p in (0.9, 1.0, 1.1):
+        assert time_scales.growth_exponent(x, 3 * x**p + 7) == pytest.approx(p, abs=1e-3)
+
+
+# -- the chain of jumps -------------------------------------------------------------------------------------------------
+
+
+def test_the_chain_begins_with_the_limit_of_the_first_jump():
+    for order, n_responses, kappa in ((3, 2, 1.5), (4, 4, 1.0), (5, 3, 1.0)):
+        times = theory.chained_times((0.01, 0.001), order, n_responses, kappa=kappa)
+        assert times[0] * 0.01 == pytest.approx(theory.jump_limit(order, n_responses, kappa), rel=1e-12)
+
+
+def test_speed_of_cross_entropy_at_uniform_attention():
+    """The gradient of the population at ``w = 0``, with attention spread over all orderings, under both losses."""
+    for order, n_responses in ((3, 2), (4, 4)):
+        theta = np.concatenate([np.zeros(order * order), np.ones(order)])
+        theta[0] = 1e-6
+        slopes = [
+            Population(AssociativeRecall(order, n_responses), order, order, loss=loss).gradient(theta)[0]
+            for loss in ("ce", "dp")
+        ]
+        orderings = math.factorial(order)
+        assert slopes[0] / slopes[1] == pytest.approx(
+            theory.cross_entropy_speed(orderings, n_responses), rel=1e-4
+        )
+
+
+def test_heads_that_begin_afresh_jump_later_than_those_carried_on():
+    betas = (0.02, 0.005, 0.00125)
+    carried, afresh = (theory.chained_times(betas, 4, 4, carried=c) for c in (True, False))
+    assert carried[0] == afresh[0]
+    assert (carried[1:] < 0.9 * afresh[1:]).all()
+    # afresh: each jump the first of the reduced order, slower by k / (k - h + 1)
+    expected = [4 / n * theory.jump_limit(n, 4) / b for n, b in zip((4, 3, 2), betas, strict=True)]
+    np.testing.assert_allclose(afresh, np.cumsum(expected), rtol=1e-12)
+
+
+def test_stages_sharpen_and_the_flow_scales_only_with_the_window_of_the_order():
+    values = chain.pronounced((0.1, 0.03))
+    assert values["pronounced/order"] > 2.5
+    assert values["pronounced/k"] < 1.01
+    values = chain.symmetry()
+    assert values["symmetry/order"] == pytest.approx(1, abs=0.05)
+    assert values["symmetry/k"] < 0.5

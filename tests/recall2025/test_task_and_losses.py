@@ -11,8 +11,8 @@ import torch
 
 from iclbook.errors import UserError
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import exact, relaxed
-from iclbook.papers.recall2025.theory import Population
+from iclbook.papers.recall2025.measures import exact, misprints, relaxed
+from iclbook.papers.recall2025.theory import OwnQueries, Population
 from iclbook.tasks import AssociativeRecall
 
 # -- task ---------------------------------------------------------------------------------------------------------------
@@ -232,3 +232,33 @@ def test_lemmas_against_autograd_and_enumeration():
 
 def test_output_divided_by_its_sum_is_the_model_with_a3():
     assert relaxed.normalised_difference() <= 1e-14
+
+
+def test_misprints_fail_and_what_they_should_say_holds():
+    values = misprints.misprint_values()
+    assert min(values["lemmaD1/zeros"], values["lemmaC3/weight_printed"], values["table/printed"]) > 1e-2
+    assert max(values["lemmaC3/weight_eq13"], values["table/last"], values["table/simplified"]) <= 1e-12
+    assert misprints.lemma_d1_matrix(-np.inf) <= 1e-14
+
+
+# -- A2 lifted ----------------------------------------------------------------------------------------------------------
+
+
+def test_own_queries_are_those_of_the_transformer():
+    """Loss and gradient of the population without A2 against autograd through the tokens, at a random state."""
+    model = RecallTransformer(3, 4, 3, gamma=0.4, a2=False)
+    model.initialise(torch.Generator().manual_seed(0))
+    pop = OwnQueries(AssociativeRecall(3, 4), 3, 3, 0.4)
+    theta = pop.join(model.w.detach().numpy(), model.beta.detach().numpy())
+    loss = relaxed.exact_loss(model, relaxed.every_query(model))
+    w, beta = torch.autograd.grad(loss, [model.w, model.beta])
+    assert pop.value(theta) == pytest.approx(loss.item(), rel=1e-13)
+    np.testing.assert_allclose(pop.gradient(theta), pop.join(w.numpy(), beta.numpy()), atol=1e-15)
+
+
+def test_own_queries_of_an_ensemble_and_at_the_solution():
+    pop, kept = (kind(AssociativeRecall(4, 4), 3, 4) for kind in (OwnQueries, Population))
+    theta = np.random.default_rng(0).normal(size=(3, pop.size))
+    np.testing.assert_allclose(pop.gradient(theta)[1], pop.gradient(theta[1]), rtol=1e-12)
+    solved = pop.join(60.0 * np.eye(3, 4), np.array([1.0, 2.0, 1.5]))
+    np.testing.assert_allclose(pop.weights(solved), kept.weights(solved), rtol=1e-12)

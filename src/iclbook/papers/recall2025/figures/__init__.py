@@ -3,7 +3,7 @@
 from .first_jump import conservation, first_jump, slider_gamma, slider_scale, time_scales
 from .in_page import race
 from .order import census, later
-from .relaxed import free, lifted, without_a3
+from .relaxed import free, lifted, own_queries, without_a3
 from .task import construction, illustration
 from .training import losses, slider_frame, training
 
@@ -17,6 +17,7 @@ __all__ = [
     "later",
     "lifted",
     "losses",
+    "own_queries",
     "race",
     "slider_frame",
     "slider_gamma",

@@ -9,6 +9,11 @@ from matplotlib.figure import Figure
 
 from ....drawing import style
 from ....tasks import AssociativeRecall
+from ....training import Flow
+from ..measures.free_model import attention_by_offset
+from ..measures.stages import ACTIVE
+from ..runs.free_model import FreeModel, FreeRun
+from ..theory import Population
 from .marks import DASHES, DOTS, HEAD, plateau_lines
 
 
@@ -61,13 +66,40 @@ def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
     return fig
 
 
-def free(runs: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecall) -> Figure:
-    """Loss of the whole model with a free matrix, every seed."""
-    fig, ax = style.figure(aspect=0.45)
-    plateau_lines(ax, task, 2, "plateau values")
-    for i, (name, run) in enumerate(runs.items()):
-        ax.plot(run["steps"], run["loss"], color=style.PALETTE[(0, 3)[i]], ls=DASHES[i], lw=1)
-        ax.plot([], [], color=style.PALETTE[(0, 3)[i]], ls=DASHES[i], label=name)
-    ax.set(xlabel="step (Adam)", ylabel="dot-product loss", ylim=(0, None))
-    ax.legend()
+def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
+    """A2 lifted, beta falling and rising from head to head. Top: loss with the plateaus; bottom: what a match at each head's own offset adds to a score."""
+    fig, axes = style.figure(2, 2, height=4.2, sharex=True, sharey="row")
+    for (name, (pop, flow)), top, bottom in zip(flows.items(), *axes, strict=True):
+        plateau_lines(top, pop.task, pop.n_heads)
+        top.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"])
+        top.set(title=rf"$\beta$ {name}", ylim=(0, None))
+        for h, course in enumerate(pop.advantage(flow.states).T):
+            bottom.plot(flow.times, course, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
+        bottom.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
+        bottom.set(xlabel="time t of the flow", ylim=(-1, 12))
+    axes[0][0].set_ylabel("dot-product loss")
+    axes[1][0].set_ylabel(r"score of a match, $\gamma_h$")
+    axes[1][0].legend(loc="upper left", fontsize=8.5)
+    return fig
+
+
+def free(runs: Mapping[str, tuple[FreeModel, FreeRun]]) -> Figure:
+    """The whole model with a free matrix, one column for each setting. Top: loss of the output divided by its sum, every seed; bottom: attention of the
+    heads to the offsets at the end, first seed."""
+    fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
+    for (name, (setting, run)), top, bottom in zip(runs.items(), *axes, strict=True):
+        plateau_lines(top, setting.task, setting.order - 1, "plateau values")
+        for seed, course in enumerate(run.normalised.T):
+            top.plot(run.steps, course, color=style.PALETTE[seed], ls=DASHES[seed % len(DASHES)], lw=1)
+        top.set(title=name, xlabel="step", ylim=(0, None))
+        style.heatmap(
+            bottom,
+            attention_by_offset(run.w[-1, 0], setting),
+            1.0,
+            annotate=".2f",
+            row_labels=[f"head {h + 1}" for h in range(setting.order)],
+            col_labels=[f"{i + 1}" for i in range(setting.order)],
+        )
+        bottom.set_xlabel("offset", fontsize=9)
+    axes[0][0].set_ylabel("normalised loss")
     return fig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....statistics import bootstrap_error, clustered_share_error, ratio_terms, standard_error
+from ....statistics import bootstrap_error, clustered_share_error
 from .. import theory
 from .first_jump import R
 from .stages import HEADS, ORDER, Values, activations, experiment
@@ -58,7 +58,6 @@ def census_values(
     return {
         "census/joint": joint.tolist(),
         "census/joint_small": float(joint[0]),
-        "census/joint_fall": float(joint[0] - joint[-1]),
         "census/w0": pairs[0.0].tolist(),
         "census/ratio_003": pairs[0.03].tolist(),
         "census/ratio_01": pairs[0.1].tolist(),
@@ -84,11 +83,8 @@ def census_errors(
     def spread(runs: np.ndarray) -> float:  # (runs, 2, beta_scales)
         return float(np.ptp(runs[:, 0].sum(0) / runs[:, 1].sum(0)))
 
-    small, large = np.argmin(beta_scales), np.argmax(beta_scales)
-    joint = [ratio_terms(larger, decided) for larger, decided in zip(*counts[1.0], strict=True)]
     return {
-        "census/joint_small_se": each_scale(1.0)[small],
-        "census/joint_fall_se": float(standard_error(joint[small] - joint[large])),
+        "census/joint_small_se": each_scale(1.0)[np.argmin(beta_scales)],
         "census/w0_se": each_scale(0.0),
         "census/ratio_003_se": each_scale(0.03),
         "census/ratio_01_se": each_scale(0.1),

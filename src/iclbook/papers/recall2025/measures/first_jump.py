@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.integrate import solve_ivp
 
@@ -55,8 +53,9 @@ def run(
 
 
 def direction(orders: tuple[int, ...] = ORDERS) -> dict[str, float]:
-    """Theorem 3.1 a, b along exact flows: spread of the other offsets, movement of the other heads, signs of dw."""
-    spread, others, signs = 0.0, 0.0, True
+    """Theorem 3.1 a, b along exact flows: spread of the other offsets, movement of the other heads, signs of dw; and how far delta is from
+    ``-alpha / k``, over the largest alpha, with the same for ``-alpha / (k - 1)``, which is what it would be if the own offset stood still."""
+    spread, others, signs, delta, wrong = 0.0, 0.0, True, 0.0, np.inf
     for order in orders:
         pop, flow = run(order, gamma=0.3)
         w, beta = pop.split(flow.states)
@@ -65,7 +64,16 @@ def direction(orders: tuple[int, ...] = ORDERS) -> dict[str, float]:
         others = max(others, float(np.abs(w[:, 1:]).max() + np.abs(beta[:, 1:]).max()))
         velocity = -pop.split(pop.gradient(flow.states))[0][:, 0]  # (T, W)
         signs &= bool((velocity[:, 0] > 0).all() and (velocity[:, 1:] < 0).all())
-    return {"thm3.1/spread": spread, "thm3.1/others": others, "thm3.1/signs": signs}
+        alpha = alpha_beta(pop, flow.states)[0]
+        off = [float(np.abs(w[:, 0, -1] + alpha / n).max() / alpha.max()) for n in (order, order - 1)]
+        delta, wrong = max(delta, off[0]), min(wrong, off[1])
+    return {
+        "thm3.1/spread": spread,
+        "thm3.1/others": others,
+        "thm3.1/signs": signs,
+        "thm3.1/delta": delta,
+        "thm3.1/delta_wrong": wrong,
+    }
 
 
 def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> dict[str, float]:
@@ -191,85 +199,4 @@ def time_scale(epsilons: tuple[float, ...], orders: tuple[int, ...] = ORDERS) ->
         "times": np.array([[jump_time(pop, eps) for eps in epsilons] for pop in pops]),
         "limit": np.array([theory.jump_limit(k, R) for k in orders]),
         "eps": np.array(epsilons),
-    }
-
-
-#: Settings other than gamma = 0, |R| = 4 at which the closed forms are tried: |R|, gamma, order.
-OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))
-
-
-def other_settings(eps: float = 1e-4) -> dict[str, list[float]]:
-    """eps T over its limit, and the late slope over 1/lambda, at ``OTHERS``."""
-    limits, slopes = [], []
-    for n_responses, gamma, order in OTHERS:
-        pop = Population(AssociativeRecall(order, n_responses), order, order, gamma)
-        limits.append(jump_time(pop, eps) * eps / theory.jump_limit(order, n_responses, pop.kappa))
-        late = late_growth(pop)
-        slopes.append(late["slope"] / late["predicted"])
-    return {"timescale/limit_others": limits, "late/ratio_others": slopes}
-
-
-def late_growth(pop: Population | None = None, decades: float = 300.0) -> dict[str, np.ndarray | float]:
-    """The corrected ODE in log time up to ``10^decades``: ``s = e^alpha - 1`` against log T, its slope at the end, and 1/lambda of the late law.
-
-    Order 4 at gamma = 0 and |R| = 4 unless another population is given.
-    """
-    pop = Population(AssociativeRecall(4, R), 4, 4) if pop is None else pop
-    k, n_responses = pop.task.order, pop.task.n_responses
-
-    def velocity(tau: float, y: np.ndarray) -> np.ndarray:
-        alpha, beta = y
-        total = np.expm1(alpha) + k
-        weight = theory.score_weight(alpha, beta, k, pop.kappa)
-        # log of Xi/2 for large gamma_1, kept in logs because e^-gamma_1 underflows
-        log_clock = -weight - 2 * np.log1p((k - 1) * np.exp(-weight))
-        log_clock += np.log(pop.kappa * (n_responses - 1) / n_responses / math.factorial(k - 2))
-        slopes = [beta**2 * np.exp(alpha) / total**2 * k**2 / (k - 1), 2 * beta * np.expm1(alpha) / total]
-        return np.array(slopes) * np.exp(np.minimum(tau + log_clock, 300.0))
-
-    eps = 0.1
-    begin = np.log(theory.jump_limit(k, n_responses, pop.kappa) / eps * 1.5)
-    flow = gradient_flow(pop.gradient, start(pop, eps), float(np.exp(begin)))
-    first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
-    taus = np.linspace(begin, decades * np.log(10), 400)
-    solved = solve_ivp(velocity, (begin, taus[-1]), first, "LSODA", taus, rtol=1e-8, atol=1e-10)
-    s = np.expm1(solved.y[0])
-    return {
-        "log_time": taus,
-        "s": s,
-        "slope": float((s[-1] - s[-40]) / (taus[-1] - taus[-40])),
-        "predicted": 1 / theory.late_rate(k, pop.kappa),
-    }
-
-
-def window_time_scale(epsilons: tuple[float, ...], order: int = 4) -> dict[str, np.ndarray]:
-    """Time at which the first head becomes active with a window of ``order - 1``, ``(epsilons,)``."""
-    pop = Population(AssociativeRecall(order, R), order - 1, order - 1)
-    times = []
-    for eps in epsilons:
-        until = 10 * theory.jump_limit(order, R) / eps
-        flow = gradient_flow(
-            pop.gradient,
-            start(pop, eps),
-            until,
-            events=[lambda theta: float(pop.advantage(theta)[0]) - 1.0],
-            stop_at=0,
-        )
-        times.append(flow.first())
-    return {"eps": np.array(epsilons), "times": np.array(times)}
-
-
-def time_scale_values(scan: dict, window: dict, late: dict) -> dict[str, float | list[float]]:
-    """What the claims about time scales record."""
-    log_eps = np.log(scan["eps"])
-    s, tau = late["s"][len(late["s"]) // 2 :], late["log_time"][len(late["s"]) // 2 :]
-    return {
-        "timescale/exponent": [float(np.polyfit(log_eps[1:], np.log(t[1:]), 1)[0]) for t in scan["times"]],
-        "timescale/limit_ratio": (scan["times"][:, -1] * scan["eps"][-1] / scan["limit"]).tolist(),
-        "late/r2": float(np.corrcoef(s, tau)[0, 1] ** 2),
-        "late/slope": late["slope"],
-        "late/ratio": late["slope"] / late["predicted"],
-        "window/exponent": float(np.polyfit(log_eps, np.log(window["times"]), 1)[0]),
-        "window/r2": float(np.corrcoef(log_eps, window["times"])[0, 1] ** 2),
-        "window/gain": float(window["times"][-1] / window["times"][0]),
     }

@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 import torch
-from torch import nn
 
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
@@ -116,8 +115,12 @@ def passing(times: np.ndarray, values: np.ndarray, level: float) -> float:
     return float(times[i - 1] + part * (times[i] - times[i - 1]))
 
 
-def lifted(betas: tuple[float, ...] = (0.3, 0.1, 0.03), wait: float = 30.0) -> dict[str, Run]:
-    """All eight ways to keep or lift A0, A2 and A3 on a task of order three with three heads.
+#: Initial beta of the heads, small and with the largest at 1/2.
+SMALL, LARGE = (0.3, 0.1, 0.03), (0.5, 0.5 / 3, 0.05)
+
+
+def lifted(betas: tuple[float, ...] = SMALL, gamma: float = 0.0, wait: float = 30.0) -> dict[str, Run]:
+    """All eight ways to keep or lift A0, A2 and A3 on a task of order three with three heads, from these beta.
 
     Returns:
         name -> what ``watched`` says, and ``jumps (2,)``, the times at which the normalised loss passes the middles between plateaus 0, 1 and 1, 2,
@@ -125,11 +128,11 @@ def lifted(betas: tuple[float, ...] = (0.3, 0.1, 0.03), wait: float = 30.0) -> d
     """
     task = AssociativeRecall(ORDER, R)
     middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in (0, 1)]
-    until = wait * theory.jump_limit(ORDER, R) / betas[0]
+    until = wait * theory.jump_limit(ORDER, R) / SMALL[0]
     far = 40  # a head that sees every earlier token starts from an attention this much weaker, and is waited for longer
     found = {}
     for a0, a2, a3 in product((True, False), repeat=3):
-        model = RecallTransformer(ORDER, R, ORDER, a0=a0, a2=a2, a3=a3)
+        model = RecallTransformer(ORDER, R, ORDER, gamma, a0=a0, a2=a2, a3=a3)
         run = watched(model, flow_of(model, betas, until if a0 else far * until))
         run["jumps"] = np.array([passing(run["times"], -run["normalised"], -m) for m in middles])
         run["active"] = np.array([passing(run["times"], a, ACTIVE) for a in run["advantage"].T])
@@ -162,29 +165,51 @@ def time_scale_without_window(epsilons: tuple[float, ...] = (0.1, 0.03, 0.01)) -
     return {"noA0/exponent": float(slope)}
 
 
-def verdict_values(found: dict[str, Run], separate: float = 1.2) -> Values:
-    """What the claims about the simplifications record: second over first jump and activation with one lifted (0 if one is missing), and counts."""
+#: Keys of how many variants keep two jumps of the loss, and two activations, apart: with one simplification lifted (of 3), with more (of 4).
+READING_KEYS = {
+    "gamma = 0": ("full/single", "full/joint"),
+    "gamma = 1/2": ("full/single/gamma_half", "full/joint/gamma_half"),
+    "gamma = 1": ("full/single/gamma_one", "full/joint/gamma_one"),
+    "beta of 1/2": ("full/single/large", "full/joint/large"),
+}
+#: Initial beta and gamma of each reading; the chapter draws the first.
+READINGS = {
+    "gamma = 0": (SMALL, 0.0),
+    "gamma = 1/2": (SMALL, 0.5),
+    "gamma = 1": (SMALL, 1.0),
+    "beta of 1/2": (LARGE, 0.0),
+}
+FIRST_READING = "gamma = 0"
+SINGLE = ("A0", "A2", "A3")
 
-    def ratio(name: str, kind: str) -> float:
-        first, second = found[name][kind][:2]
-        return float(second / first) if np.isfinite(second) else 0.0
 
-    def apart(kind: str, names: list[str]) -> int:
-        return sum(ratio(name, kind) > separate for name in names)
+def second_over_first(run: Run, kind: str) -> float:
+    """Second over first of the ``jumps`` or of the activations (``active``) of a run; 0 if one is missing."""
+    first, second = run[kind][:2]
+    return float(second / first) if np.isfinite(second) else 0.0
 
-    single = ["A0", "A2", "A3"]
-    joint = [name for name in found if name not in ("none", *single)]
+
+def kept_apart(found: dict[str, Run], reading: str, separate: float = 1.2) -> Values:
+    """Of the variants, how many keep [jumps, activations] apart under one of :data:`READINGS`."""
+    single, joint = READING_KEYS[reading]
+    more = [name for name in found if name not in ("none", *SINGLE)]
+
+    def apart(names: tuple[str, ...] | list[str]) -> list[int]:
+        return [
+            sum(second_over_first(found[name], kind) > separate for name in names)
+            for kind in ("jumps", "active")
+        ]
+
+    return {single: apart(SINGLE), joint: apart(more)}
+
+
+def verdict_values(found: dict[str, Run]) -> Values:
+    """What the claims about the simplifications record at gamma = 0 from small beta."""
     return {
-        "full/A0/jumps": ratio("A0", "jumps"),
-        "full/A0/active": ratio("A0", "active"),
-        "full/A2/jumps": ratio("A2", "jumps"),
-        "full/A2/active": ratio("A2", "active"),
-        "full/A3/jumps": ratio("A3", "jumps"),
-        "full/A3/active": ratio("A3", "active"),
-        "full/single_jumps": apart("jumps", single),
-        "full/single_active": apart("active", single),
-        "full/joint_jumps": apart("jumps", joint),
-        "full/joint_active": apart("active", joint),
+        "full/A0/jumps": second_over_first(found["A0"], "jumps"),
+        "full/A0/active": second_over_first(found["A0"], "active"),
+        "full/A3/jumps": second_over_first(found["A3"], "jumps"),
+        "full/A3/active": second_over_first(found["A3"], "active"),
         "full/lost": sum(not np.isfinite(run["jumps"][0]) for run in found.values()),
         "full/A0/longer": float(found["A0"]["jumps"][0] / found["none"]["jumps"][0]),
         "idle/kept": int(np.isfinite(found["none"]["active"]).sum()),
@@ -204,65 +229,3 @@ def _without_a3(run: Run) -> Values:
         "a3/in_order": bool((np.diff(order) > 0).all()),
         "a3/last_over_first": float(order[-1] / order[0]) if np.isfinite(order[-1]) else 0.0,
     }
-
-
-def free_matrix(
-    seeds: int, steps: int, a0: bool, scale: float = 0.1, rate: float = 3e-3, batch: int = 64
-) -> dict[str, np.ndarray]:
-    """The whole two-layer model (A1, A2, A3 lifted, and A0 unless kept) with a free ``Q^T K``, trained by Adam on the dot-product loss.
-
-    Returns:
-        ``steps (T,)`` and ``loss (T, seeds)``, the mean over the hundred steps up to each record.
-    """
-    task = AssociativeRecall(ORDER, 2)
-    models = [RecallTransformer(ORDER, 2, ORDER, a0=a0, a1=False, a2=False, a3=False) for _ in range(seeds)]
-    for seed, model in enumerate(models):
-        model.initialise(torch.Generator().manual_seed(seed), scale)
-    w, beta = (
-        torch.stack([getattr(m, name).detach() for m in models]).requires_grad_() for name in ("w", "beta")
-    )
-    optimiser = torch.optim.Adam([w, beta], rate)  # works entry by entry: as many optimisers as seeds
-    every, kept, total = 100, [], torch.zeros(seeds, dtype=torch.float64)
-    rngs, rows = [np.random.default_rng(seed) for seed in range(seeds)], np.arange(batch)
-    for step in range(1, steps + 1):
-        drawn = [task.sample(batch, rng) for rng in rngs]
-        tokens = torch.tensor(np.stack([task.sequences(q, maps) for q, maps in drawn]))  # (seeds, B, l)
-        right = torch.tensor(np.stack([ORDER + maps[rows, q] for q, maps in drawn]))  # (seeds, B)
-        losses = free_losses(models[0], w, beta, tokens, right)
-        optimiser.zero_grad()
-        losses.sum().backward()
-        optimiser.step()
-        total += losses.detach()
-        if step % every == 0:
-            kept.append((total / every).numpy())
-            total = torch.zeros_like(total)
-    return {"steps": np.arange(every, steps + 1, every), "loss": np.array(kept)}
-
-
-def free_losses(
-    like: RecallTransformer, w: torch.Tensor, beta: torch.Tensor, tokens: torch.Tensor, right: torch.Tensor
-) -> torch.Tensor:
-    """Dot-product losses ``(seeds,)`` of models with A1, A2 and A3 lifted, all in one pass; the model's own code costs three times as much.
-
-    Args:
-        like: a model of their kind.
-        w, beta: parameters ``(seeds, K, width)`` and ``(seeds, (K + 1) S, (K + 1) S)``.
-        tokens: ``(seeds, B, l)``.
-        right: the token to predict ``(seeds, B)``.
-    """
-    symbols, length = like.vocabulary, like.length
-    offset = torch.arange(length)[:, None] - torch.arange(length)[None, :]  # (l, l)
-    low = 1 if like.a0 else 0
-    place = torch.arange(low, low + w.shape[-1])
-    picks = (offset.flatten() == place[:, None]).to(w.dtype)  # (width, l l)
-    seen = picks.sum(0).unflatten(0, (length, length)) > 0
-    raw = (w @ picks).unflatten(-1, (length, length)).masked_fill(~seen, -1e300)
-    attention = torch.softmax(raw, -1) * seen.any(-1)[:, None]  # (seeds, K, l, l)
-    x = nn.functional.one_hot(tokens, symbols).to(w.dtype)  # (seeds, B, l, S)
-    last = attention[:, None, :, -1] @ x  # (seeds, B, K, S)
-    asked = (torch.cat([x[:, :, -1:], last], 2).flatten(2) @ beta).unflatten(-1, (-1, symbols))
-    worth = asked @ x.mT  # (seeds, B, K + 1, l): what each token is worth to each block of the query
-    # the heads' averages of worth, as one product over heads and places together
-    averaged = worth[:, :, 1:].flatten(2) @ attention.permute(0, 1, 3, 2).flatten(1, 2)  # (seeds, B, l)
-    s = torch.softmax(worth[:, :, 0] + averaged, -1)
-    return 1 - (s * (tokens == right[..., None])).sum(-1).mean(-1)

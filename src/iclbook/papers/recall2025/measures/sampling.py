@@ -1,10 +1,8 @@
-"""What the stochastic trainings record, and how sure it is over seeds (recall2025, Figures 1 and 4, and the whole model)."""
+"""What the stochastic trainings record, and how sure it is over seeds (recall2025, Figures 1 and 4)."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from ....statistics import bootstrap_error, share_error
+from ....statistics import share_error
 from ..runs.trainings import Setting
 
 #: Keys of a setting's learning rate and its admissible range, its largest beta and their ratio, by the reading of the window.
@@ -55,9 +53,3 @@ def share_values(figure: str, reading: str, shares: dict[str, float], seeds: int
         ordered: shares["ordered"],
         ordered_se: share_error(round(shares["ordered"] * seeds), seeds),
     }
-
-
-def largest_final_loss(losses: list[np.ndarray]) -> dict[str, float]:
-    """The largest loss at the last record of several models, each ``(T, seeds)``, with its standard error: seeds are drawn again, alike in all models."""
-    last = np.stack([loss[-1] for loss in losses], -1)  # (seeds, models)
-    return {"full/free_loss": float(last.max()), "full/free_loss_se": bootstrap_error(np.max, last)}
