@@ -133,12 +133,12 @@ def test_texts_notes_errors_and_drawings_are_left_alone():
 
 
 def test_the_draw_takes_every_kind_in_turn_and_hardly_depends_on_edits_elsewhere():
-    first = faults_in("def f(a):\n    return a[0] - 2 * a[1] + 3\n", "papers/key/m.py")
-    again = faults_in("é = 1\n\n\ndef f(a):\n    return a[0] - 2 * a[1] + 3\n", "papers/key/m.py")
+    first = faults_in("def f(a):\n    return a[0] - 2 * a[1] + (a[2] - 3)\n", "papers/key/m.py")
+    again = faults_in("é = 1\n\n\ndef f(a):\n    return a[0] - 2 * a[1] + (a[2] - 3)\n", "papers/key/m.py")
     kinds = len({fault.kind for fault in first})
     assert len({fault.kind for fault in draw(first, kinds)}) == kinds
     ours = {fault.change for fault in first}
-    for kind in ("index", "factor"):
+    for kind in ("index", "order", "sign"):
         orders = [[f.change for f in draw(some, 100) if f.kind == kind] for some in (first, again)]
         assert orders[0] == [change for change in orders[1] if change in ours]
     assert len(draw(first, 100)) == len(first)
