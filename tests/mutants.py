@@ -94,11 +94,12 @@ class Suite:
         return self.known[path]
 
     def of(self, module: Path, paper: str, most: int = 3) -> list[Path]:
-        """Test files of a paper that import a module, directly or through at most ``most - 1`` others, the nearest first."""
+        """Test files that import a module, the nearest first: those of the paper through at most ``most - 1`` others, common ones directly."""
         near: dict[Path, int] = {}
-        for test in sorted((self.root / "tests" / paper).glob("test_*.py")):
+        own = sorted((self.root / "tests" / paper).glob("test_*.py"))
+        for test in (*own, *sorted((self.root / "tests").glob("test_*.py"))):
             front, seen = {test}, set()
-            for distance in range(1, most + 1):
+            for distance in range(1, most + 1 if test in own else 2):
                 seen |= front
                 front = set().union(*(self._imports(path) for path in front)) - seen
                 if module in front:
@@ -172,7 +173,8 @@ def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcom
         red: dict[str, set[str]] = {}
         for paper in sorted({fault.paper for fault in faults}):
             tree = trees.get()
-            every = sorted((tree / "tests" / paper).glob("test_*.py"))
+            paths = {fault.path for fault in faults if fault.paper == paper}
+            every = sorted({test for path in paths for test in Suite(tree).of(tree / path, paper)})
             red[paper] = set(pytest_in(tree, every, first=False)) if every else set()
             trees.put(tree)
             if red[paper]:

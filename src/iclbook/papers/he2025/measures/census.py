@@ -84,13 +84,14 @@ def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory])
 
 
 def dummy_records(four: Heads, census: Heads) -> Records:
-    """Figure 2.7: how often four heads end with a dummy head, and how far its mu decays; that one does occur needs no error."""
+    """Figure 2.7: how often four heads end with a dummy head, and how far its mu decays beside those of the others; that one does occur needs no error."""
     dummies = ~four.active  # (R, 4)
     share = float(np.concatenate([dummies, ~census.active]).any(-1).mean())
     values: Records = {"fig2.7/dummy_share": share}
     left = np.abs(four.settled(four.mu)) / np.abs(four.mu).max(0)  # (R, 4)
     if dummies.any():  # without a dummy head there is nothing to measure, and the claim stays untested
         values["fig2.7/decay"] = left[dummies].tolist()
+        values["fig2.7/decay_of_others"] = left[~dummies].tolist()
     return values
 
 
