@@ -81,12 +81,27 @@ def faults_in(text: str, path: str, drawing: bool = False) -> list[Fault]:
     parts = path.split("/")
     paper = parts[parts.index("papers") + 1] if "papers" in parts else ""
     found = []
-    for node, kind, new, function in _visit(ast.parse(text), "", drawing):
+    tree = ast.parse(text)
+    even = _under_even(tree)
+    for node, kind, new, function in _visit(tree, "", drawing):
+        if kind == "order" and node in even:
+            continue  # the same number
         at = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
         place = f"{paper}/{path.split(paper + '/')[-1]}:{node.lineno} in {function or 'the module'}"
         replacement = new if isinstance(node, ast.keyword) else f"({new})"
         found.append(Fault(paper, path, kind, place, text.encode()[at:end].decode(), replacement, at))
+    return found
+
+
+def _under_even(tree: ast.Module) -> set[ast.AST]:
+    """What is squared, or whose absolute value is taken, at once."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _number(node.right) == 2:
+            found.add(node.left)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "abs":
+            found |= set(node.args)
     return found
 
 

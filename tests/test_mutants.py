@@ -123,6 +123,11 @@ def test_each_kind_of_fault(code, kind, planted):
     assert f"x = {planted}\n" in [fault.planted(f"x = {code}\n") for fault in found]
 
 
+def test_the_order_of_a_difference_that_is_squared_is_no_fault():
+    code = "x = (a - b) ** 2 + np.abs(c - d) + (e - f) ** 3\n"
+    assert [f.old for f in faults_in(code, "papers/key/m.py") if f.kind == "order"] == ["e - f"]
+
+
 def test_texts_notes_errors_and_drawings_are_left_alone():
     code = (
         'x: "a < b" = f"{1 + 2}"\nraise E(1 - 2)\nassert 1 < 2\n'
