@@ -38,17 +38,9 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers.he2025 import figures as draw
 from iclbook.papers.he2025 import results, studies, theory
-from iclbook.papers.he2025.measures import (
-    activations,
-    census,
-    closed_forms,
-    extensions,
-    noise,
-    patterns,
-    predictor,
-    slips,
-)
+from iclbook.papers.he2025.measures import census, closed_forms, extensions, noise, patterns, predictor, slips
 from iclbook.papers.he2025.measures import multitask_records as multitask
+from iclbook.papers.he2025.measures.activations import compare_all, step_records
 from iclbook.papers.he2025.measures.circuits import code_scale, read_heads
 from iclbook.sliders import show_model
 
@@ -159,9 +151,7 @@ record.verdict("he2025/fig2.3")
 # Move the sliders: the number of heads, and the training step.
 
 # %% tags=["hide-input"]
-draw.show_circuits(
-    iso, [1, 2, 3, 4] if paper else [2, 4], (0, 0.0005, 0.004, 0.03, 0.2, 1.0) if paper else (0, 1.0)
-)
+draw.show_circuits(iso, few=not paper)
 record.all(patterns.early(heads[2], coded[2]))
 record.verdict("he2025/fig2.6")
 
@@ -242,7 +232,6 @@ record.verdict("he2025/q-score-scale")
 # As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$ {glue:text}`scale/text/mus` (one
 # number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. The rule for the document's numbers once was a
 # fixed 5 %. It now asks where one more run may be expected, given how our seeds differ, and must refuse the other reading's mean.
-# Two seeds cannot tell the readings apart so; four can, if they differ as little.
 #
 # ### A minimiser, or a noise level?
 #
@@ -400,9 +389,7 @@ record.verdict("he2025/manifold")
 # $\gamma \to 0$ the two heads' difference becomes a derivative, and the predictor becomes exactly linear in the scores.
 
 # %% tags=["hide-input"]
-draw.show_pair(
-    valley, prompts, [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5] if paper else [0.13, 0.5], d, L, s2
-)
+draw.show_pair(valley, prompts, d, L, s2, few=not paper)
 
 # %% [markdown]
 # ### Theorem 1
@@ -413,11 +400,7 @@ draw.theorem_one(gap.gammas, gap.quantiles, gap.bound, s2)
 plt.show()
 record.all(closed_forms.gap_records(gap, [closed_forms.gap(d, L, s2, seed) for seed in (3, 4, 5)]))
 eta = theory.eta_star(d, L, s2)
-record.all(
-    closed_forms.dimension_records(
-        [closed_forms.gap_by_dimension(L, s2, eta, 2000, seed) for seed in (2, 3, 4, 5)]
-    )
-)
+record.all(closed_forms.dimension_records(closed_forms.gaps_by_dimension(L, s2, eta)))
 record.verdict("he2025/thm1.1")
 
 # %% [markdown]
@@ -463,7 +446,7 @@ record.verdict("he2025/gd-coincide")
 # $|\omega_h|$ become equal. Move the initialisation scale.
 
 # %% tags=["hide-input"]
-draw.show_stages([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0] if paper else [0.03, 1.0], d, L, s2)
+draw.show_stages(d, L, s2, few=not paper)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "When sign matching, zero sum and homogeneous scaling appear for good, for 2, 3 and 4 heads."}}
 times = census.stage_times(descent)
@@ -540,8 +523,7 @@ for claim in ("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-su
 # {glue:text}`multitask/transfer3`, in the first run of the text's setting. Each head serves both tasks, and the parts that would disturb cancel.
 # Whether three heads do as well as four depends on the seed: the ratio of errors is {glue:text}`fig3.5/text/error_ratio` in the text's setting, a
 # number a seed, and {glue:text}`fig3.5/code/error_ratio` in the code's. Two heads, which do not suffice, make {glue:text}`fig3.5/text/two_over_four`.
-
-# %% [markdown]
+#
 # ## What the softmax is for
 #
 # ### Linear attention and length (Figure 4.1)
@@ -601,8 +583,7 @@ plt.show()
 record.all(extensions.dynamics_records(plain, heads[2], scaled_down, coded[2]))
 record.verdict("he2025/fig4.2-dynamics")
 many = theory.draw_prompts(65_536 if paper else 2048, d, L, s2, seed=5)
-beside = {name: activations.compare(iso, group, many, eta) for name, group in activations.GROUPS.items()}
-record.all(activations.step_records(beside, {"softmax": heads[2], **plain}, eta))
+record.all(step_records(compare_all(iso, many, eta), {"softmax": heads[2], **plain}, eta))
 record.verdict("he2025/q-activation-gd")
 
 # %% [markdown]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -43,8 +43,9 @@ def stage_frames(scales: list[float], d: int, L: int, noise_var: float) -> Calla
     return frame
 
 
-def show_circuits(results: Results, counts: list[int], shares: Sequence[float]) -> None:
-    """Heat maps of these numbers of heads, at the records nearest to these shares of the training."""
+def show_circuits(results: Results, few: bool) -> None:
+    """Heat maps by number of heads, at the records nearest to some shares of the training; ``few`` of all, for a short run."""
+    counts, shares = ([2, 4], (0, 1.0)) if few else ([1, 2, 3, 4], (0, 0.0005, 0.004, 0.03, 0.2, 1.0))
     steps = results["h2/steps"]
     shown = sorted({int(steps[np.argmin(np.abs(steps - share * steps[-1]))]) for share in shares})
     show(
@@ -59,10 +60,9 @@ def show_circuits(results: Results, counts: list[int], shares: Sequence[float]) 
     )
 
 
-def show_pair(
-    valley: Valley, prompts: theory.Prompts, gammas: list[float], d: int, L: int, noise_var: float
-) -> None:
-    """The pair at each gamma, or at any between 0.02 and 0.6 in a live notebook."""
+def show_pair(valley: Valley, prompts: theory.Prompts, d: int, L: int, noise_var: float, few: bool) -> None:
+    """The pair at some gammas, or at any between 0.02 and 0.6 in a live notebook."""
+    gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
     show(
         pair_frames(valley, prompts, d, L, noise_var),
         [Slider("gamma", "γ", gammas, live=(0.02, 0.6, 0.01))],
@@ -74,8 +74,9 @@ def show_pair(
     )
 
 
-def show_stages(scales: list[float], d: int, L: int, noise_var: float) -> None:
-    """Both stages from each initial scale."""
+def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
+    """Both stages from some initial scales."""
+    scales = [0.03, 1.0] if few else [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
     show(
         stage_frames(scales, d, L, noise_var),
         [Slider("scale", "initial scale", scales, live=(0.001, 1.0, 0.1), log=True)],

@@ -58,6 +58,11 @@ def compare(results: Results, name: str, prompts: theory.Prompts, best: float) -
     return Steps(*np.array(rows).T)
 
 
+def compare_all(results: Results, prompts: theory.Prompts, best: float) -> dict[str, Steps]:
+    """All three activations."""
+    return {name: compare(results, group, prompts, best) for name, group in GROUPS.items()}
+
+
 def rates(heads: Heads, slope: float) -> np.ndarray:
     """``C_f <omega, mu>`` of every run ``(R,)``: the document's effective rate ``2 C_f |omega| |mu|`` of a pair."""
     return slope * heads.settled(theory.effective_rate(heads.omega, heads.mu))

@@ -161,6 +161,11 @@ def gap_by_dimension(L: int, s2: float, eta: float, draws: int, seed: int = 2) -
     return Gap(gammas, np.concatenate(columns, 1), np.array(bound))
 
 
+def gaps_by_dimension(L: int, s2: float, eta: float, draws: int = 2000) -> list[Gap]:
+    """On four draws of prompts."""
+    return [gap_by_dimension(L, s2, eta, draws, seed) for seed in (2, 3, 4, 5)]
+
+
 def dimension_records(found: Sequence[Gap]) -> Records:
     """Theorem 1.1's bound in d: powers of d with which the gap and its bound grow, the latter without its factor d as well; a gap for each draw of prompts."""
     ratios = np.array([g.quantiles[1] / g.bound for g in found])  # (draws, dimensions)
