@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+
 import numpy as np
 import pytest
 from he2025.circuits_kit import heads, pairs, still, synthetic
@@ -13,11 +16,13 @@ from iclbook.papers.he2025.measures import (
     census,
     closed_forms,
     extensions,
+    measure,
     multitask,
     noise,
     predictor,
 )
 from iclbook.papers.he2025.measures.circuits import MultiHeads, read_multi_heads
+from iclbook.papers.he2025.runs import studies as s
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
@@ -145,6 +150,7 @@ def test_powers_of_d_are_those_put_in():
 def test_the_loss_nears_its_limit_as_the_fourth_power_and_never_meets_it():
     found = closed_forms.optimality_records(D, L, S2)
     assert 0 < found["thm1.2/above_limit"] < 1e-8
+    assert abs(found["thm1.2/below_limit"]) < 1e-6
     assert found["thm1.2/power"] == pytest.approx(4.0, abs=1e-4)
     assert found["thm1.2/rate_ratio"] == pytest.approx(1.0, abs=1e-9)
 
@@ -346,6 +352,29 @@ def test_linear_attention_in_closed_form_and_frozen():
     assert found.prompts[1] < 0.05 * found.mean[1]
 
 
+@pytest.mark.parametrize(("steps", "batches", "lengths"), [(100_000, 64, 19), (99_999, 4, 3)])
+def test_full_trainings_are_measured_on_more_prompts(monkeypatch, steps, batches, lengths):
+    """From 100,000 steps on; means and errors stay apart, by group and length."""
+    asked = []
+
+    def errors(study, histories, length, n_batches):
+        asked.append((length, n_batches))
+        return {name: (np.array([length, 2.0]), np.array([0.1, 0.2])) for name in histories}
+
+    monkeypatch.setattr(measure, "squared_errors", errors)
+    study = dataclasses.replace(studies("paper")["multitask_text"], steps=steps)
+    found = measure.final_multitask_error(study, {"h1": None})
+    assert asked == [(study.data.L, batches)]
+    np.testing.assert_array_equal(found["h1/error"], [study.data.L, 2.0])
+    np.testing.assert_array_equal(found["h1/error_se"], [0.1, 0.2])
+    asked.clear()
+    found = measure.error_by_length(study, {"h1": None})
+    assert (len(asked), {n for _, n in asked}) == (lengths, {batches})
+    np.testing.assert_array_equal(found["h1/error"], [[length, 2.0] for length, _ in asked])
+    assert found["h1/error_se"].shape == (lengths, 2)
+    assert (found["h1/lengths"][0], found["h1/lengths"][-1]) == (10, 100)
+
+
 # -- studies and pages ------------------------------------------------------------------------------------------------
 
 
@@ -355,6 +384,39 @@ def test_smoke_runs_are_short():
         s.steps * s.batch_size * sum(len(g.runs) for g in s.groups) for s in studies("smoke").values()
     )
     assert 450_000 < prompts < 900_000
+
+
+def test_every_study_is_of_the_documents_batch_unless_it_says_otherwise():
+    makers = (
+        s.isotropic,
+        s.reduced,
+        s.activations_coded,
+        s.activations_small,
+        s.nonisotropic,
+        s.multitask,
+        s.variations,
+    )
+    assert {inspect.signature(maker).parameters["batch_size"].default for maker in makers} == {256}
+
+
+def test_eight_heads_have_one_seed():
+    runs = {group.name: len(group.runs) for group in studies("paper")["isotropic"].groups}
+    assert runs["h8"] == 1 < runs["h4"]
+
+
+def test_variations_change_one_thing_at_a_time():
+    usual, other, noisy = (s.variations(which, 100, 4) for which in ("optimisers", "d10", "noisy"))
+    assert usual.data == LinearRegression()
+    assert other.data == LinearRegression(d=10)
+    assert noisy.data == LinearRegression(noise_var=0.5)
+    names = [{g.name: type(g.optimiser).__name__ for g in study.groups} for study in (usual, other, noisy)]
+    assert names == [{"momentum": "Momentum", "adamw": "AdamW"}, {"adam": "Adam"}, {"adam": "Adam"}]
+    assert dict(other.groups[0].kwargs) == {"d": 10, "n_heads": 2}
+
+
+def test_the_flow_in_the_page_has_eight_starts():
+    model = in_page.reduced_flow(D, L, S2)
+    assert len({tuple(np.ravel(draw)) for draw in model.data["draws"]}) == in_page.DRAWS == 8
 
 
 @pytest.mark.parametrize(("length", "shown"), [(40, 20), (12, 12)])
