@@ -17,7 +17,7 @@ LAB_SETTINGS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test check bench gpu lab lint clean setup pins browser proofs
+.PHONY: help book test mutants check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,10 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 
 test: $(STAMP) browser lint  ## everything that is checked: style, tests, notebook regression, pages, sliders
 	@$(PYTEST) -m "not browser"
 	@$(PYTEST) -m browser $$(grep -rl 'mark\.browser' tests --include='test_*.py')
+
+PAPERS ?=
+mutants: $(STAMP)  ## plant faults between the runs and the records, and list those that no test sees (half an hour; PAPERS=he2025 for one)
+	@$(BIN)/python tests/mutants.py $(PAPERS)
 
 check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare every recorded value
 	@$(BIN)/iclbook check --profile smoke

@@ -189,6 +189,7 @@ def test_dummy_heads_and_their_decay():
     found = census.dummy_records(four, plain)
     assert found["fig2.7/dummy_share"] == 0.25
     np.testing.assert_allclose(found["fig2.7/decay"], [0.001])
+    np.testing.assert_allclose(found["fig2.7/decay_of_others"], [1.0] * 7)
     assert list(census.dummy_records(plain, four)) == ["fig2.7/dummy_share"]
 
 
@@ -228,7 +229,7 @@ def test_ratios_over_rates_and_batches():
     table = {
         64: ([0.1], [0.8, 1.2], [0.3]),
         256: ([0.1, 0.1], [0.2], [0.2, 0.4]),
-        1024: ([0.2], [0.5], [0.2]),
+        1024: ([0.2], [0.4, 0.6], [0.2]),
     }
     by = {b: {r: pairs(g) for r, g in zip(rates, gammas, strict=True)} for b, gammas in table.items()}
     settings = noise.Settings(rates, by)
@@ -241,14 +242,14 @@ def test_ratios_over_rates_and_batches():
     assert found["minimiser/rate_ratio"] == pytest.approx(3.0)
     assert found["minimiser/rate_ratio_se"] == pytest.approx(1.0), "0.3 +- 0.1 over 0.1"
     assert found["minimiser/batch_ratio"] == pytest.approx(2.0)
-    assert found["minimiser/batch_ratio_se"] == pytest.approx(0.4), "1 +- 0.2 over 0.5"
+    assert found["minimiser/batch_ratio_se"] == pytest.approx(2 * np.hypot(0.2, 0.2)), "1 +- .2 over .5 +- .1"
     assert found["minimiser/still_falling"] == 0.0
     robust = noise.robust_records(settings)
     assert robust["robust/pattern_share"] == 1.0
     assert robust["robust/gamma_ratio"] == pytest.approx(10.0)
     assert robust["robust/gamma_ratio_se"] == pytest.approx(2.0), "1 +- 0.2 over 0.1"
     by[64][2.0] = still([[0.1, 0.1]], [[1.0, 1.0]])
-    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(10 / 11)
+    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(11 / 12)
 
 
 def test_a_run_whose_heads_have_one_sign_counts_in_no_gamma_of_a_pair():

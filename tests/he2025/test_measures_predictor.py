@@ -49,23 +49,20 @@ def test_errors_by_length_known_by_hand():
     assert found["fig2.4/length_ratio"] == [0.5] * 3
 
 
-def test_gaps_to_estimators_and_the_paired_error_of_the_largest_factor():
+def test_gaps_to_estimators():
     two = curve([2.0, 1.1, 0.5], 0.1)
     by = predictor.Estimators(
         np.array([2, 1, 0.5]), np.array([2, 1.1, 0.4]), np.array([1, 1, 0.5]), np.full(3, 0.2)
     )
-    curves = predictor.Curves(LENGTHS, {2: two}, two)
+    curves = predictor.Curves(LENGTHS, {1: curve([2, 4, 0.5]), 2: two}, two)
     found = predictor.estimator_records(curves, by, 5, 40, 0.1)
     assert found["fig2.5/debiased_gap"] == pytest.approx(0.1)
     assert found["fig2.5/debiased_gap_se"] == pytest.approx(0.1)
     assert found["fig2.5/vanilla_gap"] == pytest.approx(0.25)
     assert found["fig2.5/vanilla_gap_se"] == pytest.approx(0.1 / 0.4)
     np.testing.assert_allclose(found["fig2.5/ridge_ratio"], [2.0, 1.1, 1.0])
-    assert found["fig2.5/ridge_ratio_max"] == found["fig2.5/gd_ratio_max"] == 2.0
-    assert found["fig2.5/ridge_ratio_max_se"] == pytest.approx(0.1), "both stand over the same ridge"
-    assert found["fig2.5/ridge_ratio_se"][0] == pytest.approx(2 * np.hypot(0.05, 0.2)), (
-        "alone, ridge's error counts"
-    )
+    assert found["fig2.5/ridge_ratio_se"][0] == pytest.approx(2 * np.hypot(0.05, 0.2))
+    assert found["fig2.5/single_gap"] == 3.0, "4 instead of 1"
     assert (found["bayesfinite/ratio"], found["bayesfinite/ratio_se"]) == (1.0, pytest.approx(0.2))
 
 
@@ -148,14 +145,21 @@ def test_only_runs_that_split_are_asked_for_their_shape():
     inverse = np.array([[2.0, -1.0], [-1.0, 2.0]])
     blocks = np.stack([[inverse, -inverse], [np.eye(2), np.eye(2)]])  # the second run has two positive heads
     rows = np.array([[[0.1, 0, 1.0], [0, 0, -2.0]], [[0, 0, 1.0], [0, 0, 1.0]]])
-    found = extensions.preconditioner_records(extensions.Preconditioners(blocks, rows, inverse, np.eye(2)))
+    linear = np.stack([np.eye(2), 1.1 * np.eye(2)])
+    found = extensions.preconditioner_records(
+        extensions.Preconditioners(blocks, rows, linear, inverse, np.eye(2))
+    )
+    np.testing.assert_allclose(found["fig3.1/linear"], [0.0, 0.1], atol=1e-12)
+    assert found["fig3.1/linear_sd"] == pytest.approx(0.1 / np.sqrt(2))
     assert (found["fig3.1/runs"], found["fig3.1/both_runs"], found["fig3.1/both_share"]) == (2, 1, 0.5)
     np.testing.assert_allclose(found["fig3.1/to_inverse"], [0.0, 0.0], atol=1e-7)
     assert min(found["fig3.1/to_identity"]) > 0.1
     assert found["fig3.1/opposite"] == [0.0]
     np.testing.assert_allclose(found["fig3.1/ov_deviation"], [0.1, 0.0])
-    alike = extensions.Preconditioners(blocks[1:], rows[1:], inverse, np.eye(2))
+    alike = extensions.Preconditioners(blocks[1:], rows[1:], linear[:1], inverse, np.eye(2))
     assert extensions.preconditioner_records(alike) == {
+        "fig3.1/linear": [0.0],
+        "fig3.1/linear_sd": 0.0,
         "fig3.1/runs": 1,
         "fig3.1/both_runs": 0,
         "fig3.1/both_share": 0.0,
@@ -215,16 +219,20 @@ def test_three_heads_in_superposition():
     omega = [[[1, 1, 0], [0, 1, 1], [-0.5, -1, -0.5]]] * 2
     mu = [[[1, 0], [0, 1], [1, -1]], [[1, 0], [0, 1], [0, 0]]]
     three = multi_heads(omega, mu)
-    found = multitask_records.three_heads({3: three}, {3: three})
+    four = multi_heads(np.ones((1, 4, 3)), [[[1, 0], [-1, 0], [0, 1], [1, -1]]])
+    found = multitask_records.three_heads({3: three, 4: four}, {3: three, 4: three})
+    assert found["fig3.5/text/opposite_of_four"] == [1]
+    assert found["fig3.5/code/opposite_of_four"] == [1, 0]
     assert found["fig3.5/text/opposite_heads"] == [1, 0]
     # (own, shared) of task 1 in both runs, then (shared, own) of task 2
     np.testing.assert_allclose(found["fig3.5/text/sum_on"], [0.5, 0, 1, 1, 2, 1.5, 1, 1])
     np.testing.assert_allclose(found["fig3.5/text/sum_off"], [-0.5, 0, 0.5, 0])
     squares = [0.5**2 / 2, 1 / 2, 1 / 2, 0.5**2 / 2]
     assert found["fig3.5/text/sum_on_sd"] == pytest.approx(np.sqrt(np.mean(squares)))
-    first = {"h3/error": np.array([1.0, 1.1]), "h4/error": np.array([1.0, 1.0])}
+    first = {"h2/error": np.array([1.5, 4.4]), "h3/error": np.array([1.0, 1.1]), "h4/error": np.ones(2)}
     ratio = multitask_records.three_over_four(first, first)
     assert ratio["fig3.5/code/error_ratio_sd"] == pytest.approx(0.1 / np.sqrt(2))
+    assert ratio["fig3.5/text/two_over_four"] == [1.5, 4.4]
 
 
 # -- slips, keys ------------------------------------------------------------------------------------------------------

@@ -41,12 +41,15 @@ class PageModel:
         data: numbers, texts, lists, dicts and arrays of them.
         still: draws the picture that stands without scripts.
         alt: says what that picture shows.
+        title, description: plain text over the model, and under it: what to try, what is drawn.
     """
 
     name: str
     data: dict[str, Any]
     still: Callable[[], Figure]
     alt: str
+    title: str = ""
+    description: str = ""
 
 
 class _Shown:
@@ -62,17 +65,21 @@ class _Shown:
         return self.words
 
 
-def show_model(model: PageModel, title: str, description: str) -> None:
+def show_model(model: PageModel, title: str = "", description: str = "") -> None:
     """Show a model that runs in the page.
 
     Args:
         model: what runs.
-        title: plain text over it.
-        description: plain text under it: what to try, what is drawn.
+        title, description: instead of the model's own.
 
     Raises:
-        UserError: no such script, or numbers that are not finite, of another kind, or too many.
+        UserError: no title or description; no such script, or numbers that are not finite, of another kind, or too many.
     """
+    title, description = title or model.title, description or model.description
+    if not (title and description):
+        raise UserError(
+            f"the model {model.name!r} is shown without a title or a description", "Give its PageModel both."
+        )
     text = markup(model, title, description)
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)

@@ -11,7 +11,7 @@ from .closed_forms import (
     stages,
     theorem_one,
 )
-from .frames import pair_frames, stage_frames
+from .frames import show_circuits, show_pair, show_stages
 from .in_page import prompt, reduced_flow
 from .runs import (
     activation_dynamics,
@@ -42,12 +42,13 @@ __all__ = [
     "multitask",
     "noise_level",
     "pair",
-    "pair_frames",
     "preconditioners",
     "prompt",
     "reduced_flow",
+    "show_circuits",
+    "show_pair",
+    "show_stages",
     "single_head",
-    "stage_frames",
     "stage_times",
     "stages",
     "theorem_one",

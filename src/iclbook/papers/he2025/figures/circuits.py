@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from ....drawing import style
 from ..measures.circuits import MultiHeads
+from ..measures.extensions import Preconditioners
 
 Group = Mapping[str, np.ndarray]
 
@@ -64,11 +65,13 @@ def activations(groups: Mapping[str, Group], run: int, scale: float) -> Figure:
     return fig
 
 
-def preconditioners(blocks: np.ndarray, inverse: np.ndarray, optimum: np.ndarray) -> Figure:
-    """The two heads' KQ blocks ``(2, d, d)`` beside the inverse covariance and the optimal linear preconditioner, each on its own scale."""
-    titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ"]
-    fig, axes = style.figure(4, height=2.1, squeeze=False)
-    for ax, matrix, title in zip(axes[0], [*blocks, inverse, optimum], titles, strict=True):
+def preconditioners(found: Preconditioners) -> Figure:
+    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each on its own scale."""
+    titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ", "trained\nlinear KQ"]
+    blocks = found.blocks[int(np.argmax(found.split))]
+    fig, axes = style.figure(5, height=2.0, squeeze=False)
+    shown = [*blocks, found.inverse, found.optimum, found.linear[0]]
+    for ax, matrix, title in zip(axes[0], shown, titles, strict=True):
         style.heatmap(ax, matrix, title=title, bar=True)
     return fig
 

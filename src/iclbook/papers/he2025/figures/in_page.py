@@ -74,7 +74,12 @@ def prompt(results: Results, task: LinearRegression, seed: int = 4) -> PageModel
         return fig
 
     alt = "The same pairs twice, with the answers to every query: those of one trained head bend, those of two heads run straight along one step of gradient descent."
-    return PageModel("prompt", data, still, alt)
+    title = "One trained head bends, two run straight"
+    description = (
+        "Drag a pair or the open circle, the query; with the keyboard, arrows move and page up and down change the pair. "
+        "Each disc is the weight with which that pair's response enters the answer."
+    )
+    return PageModel("prompt", data, still, alt, title, description)
 
 
 def _answer(ax: Axes, heads: list[dict[str, np.ndarray]], pairs: np.ndarray, eta: float, d: int) -> None:
@@ -117,4 +122,9 @@ def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
         return fig
 
     alt = "omega, mu and loss of two heads against time: from a small start they part into a pair of opposite signs, whose omega then falls slowly."
-    return PageModel("reduced_flow", data, still, alt)
+    title = "Gradient flow of the approximate loss from a start of your choice"
+    description = (
+        "Dashed: the pair at the chosen γ with its best μ, and its loss. Wherever the flow crosses these lines it has come to that γ; "
+        "the loss hardly changes on the way."
+    )
+    return PageModel("reduced_flow", data, still, alt, title, description)

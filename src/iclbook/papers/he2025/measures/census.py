@@ -58,7 +58,9 @@ def _error(share: float, runs: int) -> float:
 def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory]) -> Records:
     """The census: runs without a head of one sign (H = 2, 3, 4) or with a dummy head (H = 3, 4), and what decides it for two heads."""
     by_adam, by_gd = endings(adam, descent).values()
-    runs = int(adam[2].mu.shape[1])
+    ((runs, steps),) = {
+        (a.mu.shape[1], int(a.steps[-1])) for a in adam.values()
+    }  # the same for every number of heads
     adam_one, gd_one = ([by_h[h]["one_sided"] for h in (2, 3, 4)] for by_h in (by_adam, by_gd))
     adam_dummy, gd_dummy = ([by_h[h]["with_dummy"] for h in (3, 4)] for by_h in (by_adam, by_gd))
     start = (descent[2].omega + descent[2].mu)[
@@ -68,7 +70,7 @@ def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory])
     one_sided = theory.one_sided(descent[2].omega[-1], descent[2].mu[-1])
     return {
         "census/runs": runs,
-        "census/steps": int(adam[2].steps[-1]),
+        "census/steps": steps,
         "census/gd_runs": RUNS,
         "census/adam_one_sided": adam_one,
         "census/adam_one_sided_se": [_error(share, runs) for share in adam_one],
@@ -84,13 +86,14 @@ def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory])
 
 
 def dummy_records(four: Heads, census: Heads) -> Records:
-    """Figure 2.7: how often four heads end with a dummy head, and how far its mu decays; that one does occur needs no error."""
+    """Figure 2.7: how often four heads end with a dummy head, and how far its mu decays beside those of the others; that one does occur needs no error."""
     dummies = ~four.active  # (R, 4)
     share = float(np.concatenate([dummies, ~census.active]).any(-1).mean())
     values: Records = {"fig2.7/dummy_share": share}
     left = np.abs(four.settled(four.mu)) / np.abs(four.mu).max(0)  # (R, 4)
     if dummies.any():  # without a dummy head there is nothing to measure, and the claim stays untested
         values["fig2.7/decay"] = left[dummies].tolist()
+        values["fig2.7/decay_of_others"] = left[~dummies].tolist()
     return values
 
 

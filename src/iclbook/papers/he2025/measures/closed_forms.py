@@ -146,6 +146,41 @@ def gap(d: int, L: int, s2: float, seed: int = 2) -> Gap:
     return Gap(gammas, quantiles, theory.theorem_gap_bound(gammas, d, s2))
 
 
+#: Dimensions, and the chance of failure at whose quantile the theorem's largest gamma is taken.
+DIMENSIONS, DELTA = (5, 10, 20, 40, 80), 0.01
+
+
+def gap_by_dimension(L: int, s2: float, eta: float, draws: int, seed: int = 2) -> Gap:
+    """The same at the theorem's largest gamma, ``(sqrt(d) log(L / delta))^-1``, in every dimension: entries are dimensions here, eta is one for all."""
+    gammas = np.array([theory.theorem_gamma_limit(d, L, DELTA) for d in DIMENSIONS])
+    columns = [
+        theory.gap_quantiles([g], eta, d, L, s2, [0.5, 1 - DELTA], draws=draws, seed=seed)
+        for g, d in zip(gammas, DIMENSIONS, strict=True)
+    ]
+    bound = [float(theory.theorem_gap_bound(g, d, s2)) for g, d in zip(gammas, DIMENSIONS, strict=True)]
+    return Gap(gammas, np.concatenate(columns, 1), np.array(bound))
+
+
+def gaps_by_dimension(L: int, s2: float, eta: float, draws: int = 2000) -> list[Gap]:
+    """On four draws of prompts."""
+    return [gap_by_dimension(L, s2, eta, draws, seed) for seed in (2, 3, 4, 5)]
+
+
+def dimension_records(found: Sequence[Gap]) -> Records:
+    """Theorem 1.1's bound in d: powers of d with which the gap and its bound grow, the latter without its factor d as well; a gap for each draw of prompts."""
+    ratios = np.array([g.quantiles[1] / g.bound for g in found])  # (draws, dimensions)
+    powers = [float(theory.loglog_slope(DIMENSIONS, g.quantiles[1])) for g in found]
+    bound = found[0].bound
+    return {
+        "thm1.1/ratio_by_d": ratios[0].tolist(),
+        "thm1.1/ratio_by_d_se": ratios.std(0, ddof=1).tolist(),
+        "thm1.1/power": powers[0],
+        "thm1.1/power_se": run_sd(powers),
+        "thm1.1/bound_power": float(theory.loglog_slope(DIMENSIONS, bound)),
+        "thm1.1/bound_power_without_d": float(theory.loglog_slope(DIMENSIONS, bound / DIMENSIONS)),
+    }
+
+
 def gap_records(found: Gap, others: Sequence[Gap]) -> Records:
     """Theorem 1.1; ``others`` are the same of other prompts, as many."""
     every = [found, *others]
@@ -185,6 +220,8 @@ def optimality_records(d: int, L: int, s2: float) -> Records:
     """Theorem 1.2, and eta* against the best rates of debiased and vanilla gradient descent; the document's L is 40."""
     star = theory.eta_star(d, L, s2)
     lowest = 1 + s2 - star  # the limit gamma -> 0 of the manifold's loss
+    gammas = np.geomspace(0.01, 0.5, 30)
+    above = theory.manifold_loss(gammas, d, L, s2) - lowest
 
     def off(n: int) -> float:
         return abs(best_rate(theory.debiased_gd_error, d, n, s2) / theory.eta_star(d, n, s2) - 1)
@@ -195,6 +232,8 @@ def optimality_records(d: int, L: int, s2: float) -> Records:
     return {
         "thm1.2/eta_error": off(L),
         "thm1.2/below_limit": lowest_approx_loss(d, L, s2) - lowest,
+        "thm1.2/above_limit": float(above.min()),
+        "thm1.2/power": float(theory.loglog_slope(gammas[:8], above[:8])),
         "thm1.2/rate_ratio": float(2e-5 * theory.manifold_mu(1e-5, d, L, s2) / star),
         "eta/debiased": [off(n) for n in (6, 10, 40, 100, 400)],
         "eta/vanilla_40": off_vanilla(40),

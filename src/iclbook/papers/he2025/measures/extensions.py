@@ -24,11 +24,13 @@ class Preconditioners:
     Attributes:
         blocks: ``(R, 2, d, d)`` settled KQ blocks.
         rows: ``(R, 2, d + 1)`` settled rows of OV.
+        linear: ``(R, d, d)`` settled preconditioner of the trained linear head, mu KQ.
         inverse, optimum: ``(d, d)`` of Sigma, and the best preconditioner of linear attention.
     """
 
     blocks: Array
     rows: Array
+    linear: Array
     inverse: Array
     optimum: Array
 
@@ -39,22 +41,29 @@ class Preconditioners:
 
 
 def preconditioners(results: Results, sigma: Array, L: int, noise_var: float) -> Preconditioners:
-    """Of the two-head group."""
+    """Of two softmax heads and of one linear head."""
     d = len(sigma)
     blocks = settled(results["h2/steps"], results["h2/kq"])[..., :d, :d]
     rows = settled(results["h2/steps"], results["h2/ov"])[:, :, 0]
+    linear = (
+        results["linear/ov"][..., 0, 0, d, None, None] * results["linear/kq"][..., 0, :d, :d]
+    )  # (T, R, d, d)
+    optimum = theory.best_preconditioner(sigma, L, noise_var)
     return Preconditioners(
-        blocks, rows, np.linalg.inv(sigma), theory.best_preconditioner(sigma, L, noise_var)
+        blocks, rows, settled(results["linear/steps"], linear), np.linalg.inv(sigma), optimum
     )
 
 
 def preconditioner_records(found: Preconditioners) -> Records:
     """Figure 3.1: how many runs split into a head of each sign, and the shape of the blocks of those that do."""
     split = found.split
+    apart = np.linalg.norm(found.linear - found.optimum, axis=(1, 2)) / np.linalg.norm(found.optimum)
     values: Records = {
         "fig3.1/runs": len(split),
         "fig3.1/both_runs": int(split.sum()),
         "fig3.1/both_share": float(split.mean()),
+        "fig3.1/linear": apart.tolist(),
+        "fig3.1/linear_sd": run_sd(apart),
     }
     if not split.any():  # nothing to measure
         return values

@@ -120,13 +120,16 @@ def three_heads(text: ByCount, code: ByCount) -> Records:
     """Figure 3.5, a value per run; sums are listed by task."""
     runs, runs_code = (len(by_h[3].mu) for by_h in (text, code))
     t, c = (multitask.three_heads(by_h[3]) for by_h in (text, code))
+    pairs, pairs_code = (multitask.three_heads(by_h[4])["opposite_heads"] for by_h in (text, code))
     return {
         "fig3.5/text/opposite_heads": t["opposite_heads"],
+        "fig3.5/text/opposite_of_four": pairs,
         "fig3.5/text/sum_on": t["sum_on"],
         "fig3.5/text/sum_on_sd": _sd(t["sum_on"], runs),
         "fig3.5/text/sum_off": t["sum_off"],
         "fig3.5/text/sum_off_sd": _sd(t["sum_off"], runs),
         "fig3.5/code/opposite_heads": c["opposite_heads"],
+        "fig3.5/code/opposite_of_four": pairs_code,
         "fig3.5/code/sum_on": c["sum_on"],
         "fig3.5/code/sum_on_sd": _sd(c["sum_on"], runs_code),
         "fig3.5/code/sum_off": c["sum_off"],
@@ -135,13 +138,16 @@ def three_heads(text: ByCount, code: ByCount) -> Records:
 
 
 def three_over_four(text: Mapping[str, np.ndarray], code: Mapping[str, np.ndarray]) -> Records:
-    """Figure 3.5: errors of three heads over those of four, on common prompts, a value per run."""
+    """Figure 3.5: errors of three heads over those of four, on common prompts, a value per run; and of two heads, which do not suffice."""
     t, c = (arrays["h3/error"] / arrays["h4/error"] for arrays in (text, code))
+    two, two_code = (arrays["h2/error"] / arrays["h4/error"] for arrays in (text, code))
     return {
         "fig3.5/text/error_ratio": t.tolist(),
         "fig3.5/text/error_ratio_sd": run_sd(t),
+        "fig3.5/text/two_over_four": two.tolist(),
         "fig3.5/code/error_ratio": c.tolist(),
         "fig3.5/code/error_ratio_sd": run_sd(c),
+        "fig3.5/code/two_over_four": two_code.tolist(),
     }
 
 

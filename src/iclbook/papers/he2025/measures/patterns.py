@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ....models import Attention
-from ....statistics import ratio_error
+from ....statistics import prediction, ratio_error
 from ....store import Results
 from ....training.study import Study
 from .. import theory
@@ -241,17 +241,26 @@ def eight_heads(eight: Heads, two: Heads, error: np.ndarray, error_of_two: np.nd
 
 
 def scales(text: Heads, code: Heads) -> Records:
-    """Where two heads settle under either reading of the scores, a value per run."""
+    """Where two heads settle under either reading of the scores, a value per run; their mean, and how far from it one printed run is expected."""
+
+    def half(runs: np.ndarray, rounding: float) -> float:
+        """Half of the prediction interval of one more run, and half a unit of the last printed digit."""
+        return (prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0) + rounding
+
     (gamma, mu), (gamma_code, mu_code) = (
         (h.settled(h.gamma), h.settled(h.positive_mu)) for h in (text, code)
     )
     return {
-        "scale/text/gamma": gamma.tolist(),
-        "scale/text/gamma_sd": run_sd(gamma),
-        "scale/text/mu": mu.tolist(),
-        "scale/text/mu_sd": run_sd(mu),
-        "scale/code/gamma": gamma_code.tolist(),
-        "scale/code/gamma_sd": run_sd(gamma_code),
-        "scale/code/mu": mu_code.tolist(),
-        "scale/code/mu_sd": run_sd(mu_code),
+        "scale/text/gammas": gamma.tolist(),
+        "scale/text/gamma": float(gamma.mean()),
+        "scale/text/gamma_half": half(gamma, 0.005),
+        "scale/text/mus": mu.tolist(),
+        "scale/text/mu": float(mu.mean()),
+        "scale/text/mu_half": half(mu, 0.05),
+        "scale/code/gammas": gamma_code.tolist(),
+        "scale/code/gamma": float(gamma_code.mean()),
+        "scale/code/gamma_half": half(gamma_code, 0.005),
+        "scale/code/mus": mu_code.tolist(),
+        "scale/code/mu": float(mu_code.mean()),
+        "scale/code/mu_half": half(mu_code, 0.05),
     }

@@ -8,7 +8,8 @@ from typing import Any
 from ....models import Attention, ReducedAttention
 from ....profiles import check_profile
 from ....tasks import LinearRegression, MultiTaskRegression
-from ....training import Run
+from ....training import Adam, Momentum, Run
+from ....training.optimisers import AdamW
 from ....training.study import Group, Study
 from ..measures.measure import error_by_length, final_multitask_error
 
@@ -138,6 +139,27 @@ def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
     return Study("he2025", f"noise_b{batch_size}", LinearRegression(), groups, steps, batch_size)
 
 
+#: The data of :func:`variations`.
+VARIED = {
+    "optimisers": LinearRegression(),
+    "d10": LinearRegression(d=10),
+    "noisy": LinearRegression(noise_var=0.5),
+}
+
+
+def variations(which: str, steps: int, n_seeds: int, batch_size: int = 256) -> Study:
+    """Does the pattern depend on optimiser or data? Two heads under heavy-ball momentum and AdamW, or under Adam on other :data:`VARIED` data."""
+    task = VARIED[which]
+    ways = {"adam": (Adam(), 1e-3)}
+    if which == "optimisers":
+        ways = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
+    groups = tuple(
+        Group(name, Attention, {"d": task.d, "n_heads": 2}, _seeds(n_seeds, rate), optimiser=optimiser)
+        for name, (optimiser, rate) in ways.items()
+    )
+    return Study("he2025", f"variations_{which}", task, groups, steps, batch_size)
+
+
 #: Studies whose stored results still are those of two seeds and of the old random numbers, and those that have none yet.
 AWAITED = frozenset(
     {
@@ -151,7 +173,7 @@ AWAITED = frozenset(
         "noise_b1024",
     }
 )
-MISSING = frozenset({"activations_small"})
+MISSING = frozenset({"activations_small", *(f"variations_{which}" for which in VARIED)})
 
 
 def _n(name: str) -> int:
@@ -175,6 +197,7 @@ def studies(profile: str) -> dict[str, Study]:
             noise(64, 100_000, 4),
             noise(256, 100_000, 4),
             noise(1024, 100_000, _n("noise_b1024")),
+            *(variations(which, 100_000, 4) for which in VARIED),
         ]
         every = [
             dataclasses.replace(s, old_numbers=s.name in AWAITED) for s in every if s.name not in MISSING
@@ -192,5 +215,6 @@ def studies(profile: str) -> dict[str, Study]:
             noise(64, 100, 2),
             noise(256, 60, 1),
             noise(1024, 30, 1),
+            *(variations(which, 60, 1, batch_size=64) for which in VARIED),
         ]
     return {study.name: study for study in every if study.name not in MISSING}

@@ -1,0 +1,251 @@
+"""Do the tests see a planted fault? ``make mutants``, or ``python tests/mutants.py he2025 --count 25``.
+
+The functions between a run and a record are changed one at a time, in a copy of the tree, and the tests of that paper must turn red. Faults are drawn
+by a fixed rule from all that :mod:`mutations` can make of ``measures``, of ``runs`` and of what computes in ``figures``; :mod:`planted` holds those that a
+review planted by hand. Only tests of the paper that import the changed module are run, the nearest first, until one fails. Stored results are not
+in the copy: their digest hangs on the sources, so that any change would be caught for the wrong reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+from mutations import Fault, draw, faults_in
+from planted import PLANTED
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("measures", "runs", "figures")
+#: A paper passes when its tests catch this share of the faults.
+ENOUGH = 0.95
+#: Seconds that the tests of one fault may take: a fault that hangs counts as caught.
+LIMIT = 240
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache", "results", "proofs"
+)
+QUICK = "not slow and not chapter and not browser and not cuda"
+
+
+def faults_of(paper: str, count: int, root: Path = ROOT) -> list[Fault]:
+    """The faults drawn for a paper, and those planted by hand."""
+    room = root / "src/iclbook/papers" / paper
+    every = [
+        fault
+        for part in ROOMS
+        for path in sorted((room / part).rglob("*.py"))
+        for fault in faults_in(path.read_text(), str(path.relative_to(root)), drawing=part == "figures")
+    ]
+    return draw(every, count) + [fault for fault in PLANTED if fault.paper == paper]
+
+
+# -- which tests ------------------------------------------------------------------------------------------------------
+
+
+def module_file(name: Sequence[str], folders: Iterable[Path]) -> Path | None:
+    """The file of a dotted name, or of the longest part of it that is a module."""
+    for length in range(len(name), 0, -1):
+        for folder in folders:
+            path = folder.joinpath(*name[:length])
+            for found in (path.with_suffix(".py"), path / "__init__.py"):
+                if found.is_file():
+                    return found
+    return None
+
+
+def imports(path: Path, root: Path) -> set[Path]:
+    """Files of this tree that a module imports."""
+    folders, found = (root / "src", root / "tests"), set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module.split(".") if node.module else []
+            if node.level:
+                base = [*path.relative_to(root / "src").parts[: -node.level], *base]
+            names = [[*base, alias.name] for alias in node.names]
+        else:
+            continue
+        found |= {file for name in names if (file := module_file(name, folders)) is not None}
+    return found - {path}
+
+
+@dataclass
+class Suite:
+    """The test files of a tree, by how near they are to a module."""
+
+    root: Path
+    known: dict[Path, set[Path]] = field(default_factory=dict)
+
+    def _imports(self, path: Path) -> set[Path]:
+        if path not in self.known:
+            self.known[path] = imports(path, self.root)
+        return self.known[path]
+
+    def of(self, module: Path, paper: str, most: int = 3) -> list[Path]:
+        """Test files that import a module, the nearest first: those of the paper through at most ``most - 1`` others, common ones directly."""
+        near: dict[Path, int] = {}
+        own = sorted((self.root / "tests" / paper).glob("test_*.py"))
+        for test in (*own, *sorted((self.root / "tests").glob("test_*.py"))):
+            front, seen = {test}, set()
+            for distance in range(1, most + 1 if test in own else 2):
+                seen |= front
+                front = set().union(*(self._imports(path) for path in front)) - seen
+                if module in front:
+                    near[test] = distance
+                    break
+        return sorted(near, key=lambda test: (near[test], test))
+
+
+# -- running them -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a fault: ``caught`` by the test ``by``, or ``survived``; ``gone`` where its line no longer stands so."""
+
+    fault: Fault
+    word: str
+    by: str = ""
+    seconds: float = 0.0
+
+
+def pytest_in(tree: Path, tests: list[Path], deselect: Iterable[str] = (), first: bool = True) -> list[str]:
+    """Tests that fail in a copy of the tree; with ``first`` the first of them only.
+
+    Raises:
+        RuntimeError: pytest did not run.
+    """
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST") and k != "CI"}
+    env |= {"PYTHONPATH": str(tree / "src"), "ICLBOOK_ROOT": str(tree), "OMP_NUM_THREADS": "1"}
+    env |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", QUICK]
+    options += ["-x"] * first + [f"--deselect={name}" for name in deselect]
+    files = [str(path.relative_to(tree)) for path in tests]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *files],
+            cwd=tree,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        return ["time limit"]
+    if done.returncode not in (0, 1, 2):
+        raise RuntimeError(done.stdout[-2000:] + done.stderr[-2000:])
+    return re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, flags=re.M)
+
+
+def try_fault(fault: Fault, tree: Path, tests: list[Path], red: set[str]) -> Outcome:
+    """Plant a fault in a copy, run the tests, and take it out again."""
+    path, start = tree / fault.path, time.monotonic()
+    before = path.read_text()
+    after = fault.planted(before)
+    if after is None:
+        return Outcome(fault, "gone")
+    path.write_text(after)
+    try:
+        failed = pytest_in(tree, tests, red) if tests else []
+    finally:
+        path.write_text(before)
+    return Outcome(fault, "caught" if failed else "survived", "".join(failed[:1]), time.monotonic() - start)
+
+
+def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcome]:
+    """Every fault's outcome, in order; each worker has a copy of the tree. Tests that are red without a fault are left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers):
+            trees.put(Path(shutil.copytree(root, Path(folder) / str(number), ignore=LEFT_OUT)))
+        red: dict[str, set[str]] = {}
+        for paper in sorted({fault.paper for fault in faults}):
+            tree = trees.get()
+            paths = {fault.path for fault in faults if fault.paper == paper}
+            every = sorted({test for path in paths for test in Suite(tree).of(tree / path, paper)})
+            red[paper] = set(pytest_in(tree, every, first=False)) if every else set()
+            trees.put(tree)
+            if red[paper]:
+                say(f"{paper}: red without a fault and left out: {', '.join(sorted(red[paper]))}")
+
+        def one(fault: Fault) -> Outcome:
+            tree = trees.get()
+            try:
+                tests = Suite(tree).of(tree / fault.path, fault.paper)
+                outcome = try_fault(fault, tree, tests, red[fault.paper])
+            finally:
+                trees.put(tree)
+            say(line_of(outcome))
+            return outcome
+
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(one, faults))
+
+
+# -- what is said -----------------------------------------------------------------------------------------------------
+
+
+def say(text: str) -> None:
+    """Print at once: a run takes long."""
+    print(text, flush=True)
+
+
+def line_of(outcome: Outcome) -> str:
+    """One line a fault."""
+    fault = outcome.fault
+    how = f"by {outcome.by.split('::')[-1]}" if outcome.by else ""
+    return f"{outcome.word:9}{outcome.seconds:6.0f} s  {fault.kind:10} {fault.where}: {fault.change}  {how}".rstrip()
+
+
+def summary(outcomes: list[Outcome]) -> tuple[str, bool]:
+    """The survivors and the kill rate of every paper, and whether all of them suffice."""
+    lines, enough = [""], True
+    for paper in dict.fromkeys(outcome.fault.paper for outcome in outcomes):
+        own = [outcome for outcome in outcomes if outcome.fault.paper == paper]
+        caught, gone = (sum(o.word == word for o in own) for word in ("caught", "gone"))
+        rate = caught / max(len(own) - gone, 1)
+        enough &= rate >= ENOUGH and not gone
+        seconds = sum(o.seconds for o in own)
+        lines.append(
+            f"{paper}: {caught} of {len(own) - gone} caught ({rate:.0%}), {seconds / 60:.0f} minutes"
+        )
+        lines += [f"  {line_of(o)}" for o in own if o.word != "caught"]
+    return "\n".join(lines), enough
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 if every paper's tests catch enough."""
+    papers = sorted(path.parent.name for path in (ROOT / "src/iclbook/papers").glob("*/claims.yaml"))
+    parser = argparse.ArgumentParser(description="Plant faults and see whether the tests notice.")
+    parser.add_argument("papers", nargs="*", default=papers, metavar="paper", help=f"of {', '.join(papers)}")
+    parser.add_argument("--count", type=int, default=22, help="faults drawn per paper (22)")
+    parser.add_argument("--workers", type=int, default=2, help="processes at a time (2)")
+    parser.add_argument("--only", default="", help="only faults whose line of output holds this text")
+    parser.add_argument("--list", action="store_true", help="say which faults, and plant none")
+    chosen = parser.parse_args(arguments)
+    if unknown := set(chosen.papers) - set(papers):
+        parser.error(f"no such paper: {', '.join(sorted(unknown))}; choose among {', '.join(papers)}")
+    faults = [fault for paper in chosen.papers for fault in faults_of(paper, chosen.count)]
+    faults = [fault for fault in faults if chosen.only in line_of(Outcome(fault, ""))]
+    if chosen.list:
+        say("\n".join(line_of(Outcome(fault, "")) for fault in faults))
+        return 0
+    text, enough = summary(run(faults, workers=chosen.workers))
+    say(text)
+    return 0 if enough else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,124 @@
+"""The faults that a review planted and no test noticed, as replacements of texts: between a run and its record, in every paper."""
+
+from __future__ import annotations
+
+from mutations import Fault
+
+
+def _planted(paper: str, where: str, name: str, old: str, new: str) -> Fault:
+    path = (
+        f"src/iclbook/{where}"
+        if "/" in where and where.startswith("models")
+        else f"src/iclbook/papers/{paper}/{where}"
+    )
+    return Fault(paper, path, "planted", f"{paper}/{where} ({name})", old, new)
+
+
+def _he() -> tuple[Fault, ...]:
+    def at(*words: str) -> Fault:
+        return _planted("he2025", *words)
+
+    multitask, approximation = "measures/multitask.py", "theory/approximation.py"
+    bound = "np.asarray(gamma, dtype=np.float64) * d"
+    return (
+        at(multitask, "a head serves when it hardly does", "SERVES = 0.1", "SERVES = 0.01"),
+        at(multitask, "a head serves only in full", "SERVES = 0.1", "SERVES = 0.6"),
+        at(multitask, "sums of features that are used", "sums[:, n, UNUSED[n]]", "sums[:, n, USED[n][0]]"),
+        at(multitask, "a sum for a mean", "((omega[..., 1] + own) / 2)", "(omega[..., 1] + own)"),
+        at("measures/measure.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"),
+        at(approximation, "a bound in the square of d", bound, f"{bound} * d"),
+    )
+
+
+def _agarwal() -> tuple[Fault, ...]:
+    def at(*words: str) -> Fault:
+        return _planted("agarwal2025", *words)
+
+    full, chain, toy = "runs/full_batch.py", "measures/chain.py", "measures/toy.py"
+    forward, backward = "(logs.exp() * (logs - reference))", "(reference.exp() * (reference - logs))"
+    return (
+        at(full, "divergence reversed", forward, backward),
+        at(full, "held-out loss on the training targets", "-fresh.gather(1, y_new", "-fresh.gather(1, y"),
+        at(
+            chain,
+            "spread without its degree of freedom",
+            'sgd["nll"][-1].std(ddof=1)',
+            'sgd["nll"][-1].std()',
+        ),
+        at(
+            chain,
+            "best by the training loss",
+            '(curve["held_out"].mean(1).min())',
+            '(curve["nll"].mean(1).min())',
+        ),
+        at(chain, "the smaller of q and k", "v / np.maximum(q, k)", "v / np.minimum(q, k)"),
+        at(chain, "factor of entries inverted", "math.sqrt(10 / 15)", "math.sqrt(15 / 10)"),
+        at(chain, "factor of entries of o inverted", "math.sqrt(8 / 20)", "math.sqrt(20 / 8)"),
+        at(toy, "a bump thrice as high", "<= BUMP * run.loss[0]", "<= 3 * BUMP * run.loss[0]"),
+        at(toy, "exponential of the mean entropy", ".sum(-1)).exp().mean(-1)", ".sum(-1)).mean(-1).exp()"),
+        at("theory/causal.py", "spread of the first token", "spread[0] = torch.nan", "spread[0] = 0"),
+        at("theory/updates.py", "keys do not move", " + g.scores(q, -rate * gram @ dk)", ""),
+    )
+
+
+def _recall() -> tuple[Fault, ...]:
+    def at(*words: str) -> Fault:
+        return _planted("recall2025", *words)
+
+    census, relaxed = "measures/census.py", "measures/relaxed.py"
+    return (
+        at(census, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
+        at(
+            census,
+            "silent heads are in order",
+            "(times[..., i] < times[..., j])",
+            "(times[..., i] <= times[..., j])",
+        ),
+        at("measures/first_jump.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
+        at(relaxed, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
+        at(relaxed, "labels of another query", "ORDER + maps[rows, q]", "ORDER + maps[rows, 0]"),
+    )
+
+
+def _nagy() -> tuple[Fault, ...]:
+    return (_planted("nagy2026", "measures/dynamics.py", "a gradual rise", "rise / 2", "rise / 4"),)
+
+
+def _wang() -> tuple[Fault, ...]:
+    def at(*words: str) -> Fault:
+        return _planted("wang2025", *words)
+
+    erasure, mix = "theory/erasure.py", "step @ self.mix[m]"
+    return (
+        at(
+            "runs/contexts.py",
+            "tested on the training draw",
+            "VALIDATION, TEST = 1, 2",
+            "VALIDATION, TEST = 1, 0",
+        ),
+        at(erasure, "a wider kernel", "** 2 / 2)", "** 2 / 4)"),
+        at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
+        at("models/multi_kernel.py", "mixing matrix transposed", f"{mix}.T", mix),
+        at("measures/matrices.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
+        at(
+            "measures/learned.py",
+            "gap of the wrong sign",
+            '(nll["TF softmax"] - nll["GD softmax"])[-1]',
+            '(nll["GD softmax"] - nll["TF softmax"])[-1]',
+        ),
+        at(
+            "theory/counts.py",
+            "fewer positions",
+            "(VOCABULARY, CONTEXT, WIDTH)",
+            "(VOCABULARY, CONTEXT - 1, WIDTH)",
+        ),
+        at(
+            "models/trained_tf.py",
+            "weights not smaller with depth",
+            "CODE_SCALE * scale / self.layers",
+            "CODE_SCALE * scale",
+        ),
+    )
+
+
+PLANTED = (*_he(), *_agarwal(), *_recall(), *_nagy(), *_wang())

@@ -1,0 +1,164 @@
+"""The runner of planted faults, on a toy paper: a fault that a test sees is caught, one that no test can see is listed as a survivor."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import mutants
+import pytest
+from mutants import Outcome, Suite, run, summary
+from mutations import Fault, draw, faults_in
+from planted import PLANTED
+
+MODULE = """\
+def largest(values: list[int]) -> int:
+    found = values[0]
+    for value in values[1:]:
+        if value > found:
+            found = value
+    return found
+
+
+def untested(x: float) -> float:
+    return 3 * x
+"""
+TEST = """\
+from toy.papers.key.measures import big
+
+
+def test_largest():
+    assert big.largest([1, 3, 2]) == 3
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A paper of one module and one test, and a second test that is red already."""
+    files = {
+        "src/toy/papers/key/measures/big.py": MODULE,
+        "tests/key/test_big.py": TEST,
+        "tests/key/test_red.py": TEST + "\n\ndef test_red():\n    assert False\n",
+        "tests/key/test_far.py": "def test_nothing():\n    pass\n",
+        "pytest.ini": "[pytest]\nmarkers =\n    slow: s\n    chapter: c\n    browser: b\n    cuda: u\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for folder in ("", "papers", "papers/key", "papers/key/measures"):
+        (tmp_path / "src/toy" / folder / "__init__.py").touch()
+    return tmp_path
+
+
+def planted(old: str, new: str) -> Fault:
+    return Fault("key", "src/toy/papers/key/measures/big.py", "planted", old, old, new)
+
+
+def test_a_fault_is_caught_an_equivalent_one_survives_and_a_line_that_is_gone_is_said(
+    tree, capsys, monkeypatch
+):
+    before = {path: path.read_text() for path in tree.rglob("*.py")}
+    faults = [
+        planted("value > found", "value < found"),
+        planted("value > found", "value >= found"),  # equal values: the same largest
+        planted("no such line", ""),
+        planted("found = values[0]", "found = values[0]\n    while found:\n        pass"),
+    ]
+    monkeypatch.setattr(mutants, "LIMIT", 10)
+    found = run(faults, tree, workers=1)
+    assert [outcome.word for outcome in found] == ["caught", "survived", "gone", "caught"]
+    assert found[0].by.endswith("test_largest"), "the red test is left out"
+    assert found[3].by == "time limit"
+    assert "test_red" in capsys.readouterr().out
+    assert before == {path: path.read_text() for path in tree.rglob("*.py")}, "faults are planted in a copy"
+    text, enough = summary(found)
+    assert "key: 2 of 3 caught (67%)" in text
+    assert "value >= found" in text
+    assert "value < found" not in text
+    assert not enough
+
+
+def test_a_paper_passes_by_its_share_and_only_if_every_planted_line_is_there():
+    some = planted("a", "b")
+    caught = [Outcome(some, "caught")] * 19
+    assert summary([*caught, Outcome(some, "survived")])[1]
+    assert not summary([*caught[1:], Outcome(some, "survived")])[1]
+    assert not summary([*caught, Outcome(some, "gone")])[1]
+
+
+def test_only_tests_that_import_the_module_are_run_the_nearest_first(tree):
+    through = tree / "src/toy/papers/key/measures/through.py"
+    through.write_text("from .big import largest\n")
+    near, far = tree / "tests/key/test_big.py", tree / "tests/key/test_a.py"
+    far.write_text("from toy.papers.key.measures.through import largest\n")
+    tests = Suite(tree)
+    found = tests.of(tree / "src/toy/papers/key/measures/big.py", "key")
+    assert found == [near, tree / "tests/key/test_red.py", far]
+    assert tests.of(through, "key") == [far]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "planted"),
+    [
+        ("a < b", "boundary", "(a <= b)"),
+        ("a < b", "comparison", "(a > b)"),
+        ("a + b", "sign", "(a - b)"),
+        ("-a", "sign", "(a)"),
+        ("a - b", "order", "(b - a)"),
+        ("a / b", "quotient", "(b / a)"),
+        ("2.5 * a", "factor", "(5.0) * a"),
+        ("a[..., -1]", "index", "a[..., (-2)]"),
+        ("a[1:]", "index", "a[(2):]"),
+        ("a.mean(0)", "axis", "(a.mean(1))"),
+        ("np.sum(a, axis=-1)", "axis", "(np.sum(a, axis=0))"),
+        ("a.min()", "twin", "(a.max())"),
+        ("np.maximum(a, b)", "twin", "(np.minimum(a, b))"),
+        ("a.std(ddof=1)", "ddof", "(a.std(ddof=0))"),
+        ("draw(seed=7)", "seed", "(draw(seed=0))"),
+        ("{'p': a, 'q': b}", "neighbour", "{'p': (b), 'q': b}"),
+    ],
+)
+def test_each_kind_of_fault(code, kind, planted):
+    found = [fault for fault in faults_in(f"x = {code}\n", "papers/key/m.py") if fault.kind == kind]
+    assert f"x = {planted}\n" in [fault.planted(f"x = {code}\n") for fault in found]
+
+
+def test_the_order_of_a_difference_that_is_squared_is_no_fault():
+    code = "x = (a - b) ** 2 + np.abs(c - d) + (e - f) ** 3\n"
+    assert [f.old for f in faults_in(code, "papers/key/m.py") if f.kind == "order"] == ["e - f"]
+
+
+def test_texts_notes_errors_and_drawings_are_left_alone():
+    code = (
+        'x: "a < b" = f"{1 + 2}"\nraise E(1 - 2)\nassert 1 < 2\n'
+        "def f(ax: Axes) -> None:\n    ax.plot(1 - x)\ndef g(x):\n    return 4 * x\n"
+    )
+    assert {fault.change for fault in faults_in(code, "papers/key/m.py", drawing=True)} == {"4 -> (8)"}
+    assert len(faults_in(code, "papers/key/m.py")) == 4
+
+
+def test_the_draw_takes_every_kind_in_turn_and_hardly_depends_on_edits_elsewhere():
+    first = faults_in("def f(a):\n    return a[0] - 2 * a[1] + (a[2] - 3)\n", "papers/key/m.py")
+    again = faults_in("é = 1\n\n\ndef f(a):\n    return a[0] - 2 * a[1] + (a[2] - 3)\n", "papers/key/m.py")
+    kinds = len({fault.kind for fault in first})
+    assert len({fault.kind for fault in draw(first, kinds)}) == kinds
+    ours = {fault.change for fault in first}
+    for kind in ("index", "order", "sign"):
+        orders = [[f.change for f in draw(some, 100) if f.kind == kind] for some in (first, again)]
+        assert orders[0] == [change for change in orders[1] if change in ours]
+    assert len(draw(first, 100)) == len(first)
+
+
+def test_every_fault_of_a_paper_is_a_program():
+    for paper in ("he2025", "recall2025"):
+        for fault in mutants.faults_of(paper, 60):
+            text = (mutants.ROOT / fault.path).read_text()
+            changed = fault.planted(text)
+            assert changed is not None, f"{fault.where}: no longer there"
+            assert changed != text
+            ast.parse(changed)
+
+
+def test_every_planted_line_still_stands():
+    gone = [f.where for f in PLANTED if f.planted((mutants.ROOT / f.path).read_text()) is None]
+    assert gone == []
