@@ -38,7 +38,6 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.drawing.tables import Table
 from iclbook.papers.nagy2026 import figures as draw
-from iclbook.papers.nagy2026 import ladder as stored_ladder
 from iclbook.papers.nagy2026 import results, studies
 from iclbook.papers.nagy2026.figures import ladder as of_ladder
 from iclbook.papers.nagy2026.measures import ablation, diversity, dynamics, exact, guided, ladder, masks
@@ -503,7 +502,7 @@ verdicts("q-one-jump", "q-causal-heads", "q-forecast-power")
 # lines of in-context regression, beside nine twins that never saw a regression. Gates ask first whether they are language models at all.
 
 # %% tags=["hide-input"]
-get = stored_ladder(profile, device)
+get = ladder.stored(profile, device)
 if get is None:
     train = "iclbook train nagy2026 --only ladder_small --only ladder_large --only ladder_twin"
     display(

@@ -9,7 +9,6 @@ import torch
 from nagy2026.kit import LEDGER
 
 from iclbook.claims import Record, verdict
-from iclbook.papers import nagy2026
 from iclbook.papers.nagy2026.figures import ladder as figures
 from iclbook.papers.nagy2026.measures import ladder as records
 from iclbook.papers.nagy2026.probes import embedding, prompts
@@ -310,7 +309,7 @@ def test_the_chapter_records_what_the_ledger_asks_and_shows_every_model():
 
 
 def test_questions_on_the_ladder_are_open_until_it_is_trained():
-    assert nagy2026.ladder("smoke") is None
+    assert records.stored("smoke") is None
     asked = [claim for claim in LEDGER.claims if "/q-ladder" in claim.id]
     assert len(asked) == 15
     assert {verdict(claim, {}, "paper").word for claim in asked} == {"open"}
@@ -322,3 +321,13 @@ def test_rows_on_published_models_say_what_would_decide_them():
     rows = [claim for claim in LEDGER.claims if claim.out_of_reach is not None]
     assert len(rows) == 15
     assert all("iclbook probe --model DIR" in claim.out_of_reach for claim in rows)
+
+
+def test_the_ladder_is_read_once_all_its_studies_are_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr(records.store, "folder", lambda paper, profile: tmp_path)
+    monkeypatch.setattr(records, "results", lambda name, profile, device: f"{name} at {profile}")
+    names = [study.name for study in ladder_studies("paper")]
+    for name in names:
+        assert records.stored("paper") is None
+        (tmp_path / f"{name}.json").touch()
+    assert records.stored("paper")("ladder_twin") == "ladder_twin at paper"

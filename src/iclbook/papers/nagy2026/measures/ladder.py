@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from .... import store
 from ....statistics import standard_error
 from ....tasks.mixed_corpus import text_entropies
+from .. import results
 from ..probes import embedding
 from ..probes.alignment import noise_around_prior, shuffled_targets
 from ..probes.contraction import causal_heads, contraction, late_over_early
 from ..probes.forecast import forecast, power
+from ..probes.ladder import ladder_studies
 from ..probes.lifecycle import Course, course, expected_decay, trend_after
 from ..probes.models import Get, Model, mixed, twins
 
@@ -20,6 +23,14 @@ from ..probes.models import Get, Model, mixed, twins
 EARLY = 0.028
 #: Draws of null models for each model of the ladder.
 NULL_DRAWS = 40
+
+
+def stored(profile: str, device: str = "auto") -> Get | None:
+    """What gives the results of the ladder's studies by name; None where they are not stored, as before they are trained and at the smoke profile."""
+    names = [study.name for study in ladder_studies(profile)]
+    if not all((store.folder("nagy2026", profile) / f"{name}.json").is_file() for name in names):
+        return None
+    return {name: results(name, profile, device) for name in names}.__getitem__
 
 
 def _mean(values: list[float]) -> tuple[float, float]:
