@@ -158,6 +158,18 @@ def test_rho_and_alpha():
     assert np.round(values["rho/error_of_no_contraction"], 1).tolist() == [19.9, 23.9, 12.1]
 
 
+def test_assignments_of_rates_to_models():
+    assert quantities.better_assignments(0.9, 0.9, 0.8, 0.8, 0.7, 0.7) == 0
+    assert quantities.better_assignments(0.9, 0.8, 0.8, 0.9, 0.7, 0.7) == 1
+    assert (
+        quantities.better_assignments(0.9, 0.7, 0.8, 0.8, 0.7, 0.9) == 4
+    )  # all but 0.7, 0.9, 0.8: 0.522 against 0.508
+    printed_pairs = arithmetic.records()["rho/better_assignments"]
+    # gpt2 and 160M exchanged: 0.874/0.807, 0.891/0.834, 0.911/0.892 against the printed pairs
+    assert sum((0.874 / 0.807 - 1, 0.891 / 0.834 - 1)) < sum((0.874 / 0.834 - 1, 0.891 / 0.807 - 1))
+    assert printed_pairs == 1
+
+
 def test_rates_of_the_spectrum():
     lam = np.array([float(x) for x in rates.SPECTRUM])
     steps = np.linspace(0, 0.25, 100_001)

@@ -250,6 +250,7 @@ def records(results: tuple[Recomputed, ...] | None = None) -> dict[str, object]:
         "rho/error_of_rho": found["8.4/rho-error"],
         "rho/error_of_alpha": list(recompute(alpha).values),
         "rho/error_of_no_contraction": list(recompute(null).values),
+        "rho/better_assignments": q.better_assignments(*map(float, RHO)),
         "spearman/approximate_p": p_of_r(0.89, 7),
         "spearman/exact_p": spearman_exact_p(0.89, 7),
         "spearman/printed_p": [0.16, 0.29],

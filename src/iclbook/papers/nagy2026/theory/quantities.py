@@ -49,6 +49,16 @@ p_of_six_seeds = each(4)(lambda m1, s1, m2, s2: p_of_means(m1, s1, m2, s2, 6))
 compounded_falls = each(4)(lambda rho, layers, first, last: rho ** int(layers) * first / last)
 
 
+def better_assignments(*x: float) -> int:
+    """How many ways to give the observed numbers to other predictions fit as well or better, by the mean relative difference, than those printed as pairs."""
+    predicted, observed = x[::2], x[1::2]
+
+    def off(order: tuple[float, ...]) -> float:
+        return sum(abs(p / o - 1) for p, o in zip(predicted, order, strict=True))
+
+    return sum(off(order) <= off(observed) for order in itertools.permutations(observed) if order != observed)
+
+
 def furthest(*x: Any) -> Any:
     """The number furthest from 0."""
     return max(x, key=abs)
