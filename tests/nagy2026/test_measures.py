@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from nagy2026.kit import (
+    LEDGER,
     PRINTED_CHANGE,
     STUDIES,
     ablation_results,
@@ -13,8 +16,10 @@ from nagy2026.kit import (
     diversity_results,
     error_curve,
     failing,
+    failing_of,
     judge,
     mask_results,
+    standard,
     synthetic,
 )
 from scipy import stats
@@ -119,6 +124,25 @@ def test_wrong_gradients_turn_figure_1_red(monkeypatch):
     assert "fig1/b_gap" in failing("fig1", exact.figure_1(eigenvalues))
 
 
+def test_lists_of_one_digit_factors_against_a_count_one_by_one(monkeypatch):
+    monkeypatch.setattr(probe, "ONE_DIGIT", (0.2, 0.3, 1.0, 2.0, 2.5, 3.0))
+    drawn = {
+        "RandomState": np.random.RandomState(42).randn(105),
+        "default_rng": np.random.default_rng(42).standard_normal(105),
+    }
+    found = 0
+    for numbers in drawn.values():
+        for base in (numbers[:100], numbers[5:]):
+            for left in range(6):
+                factors = np.delete(probe.ONE_DIGIT, left)
+                ends = np.linalg.svd(base.reshape(20, 5) * factors)[1][[0, -1]] ** 2
+                found += 107.5 <= ends[0] <= 108.5 and 0.85 <= ends[1] <= 0.95
+    assert probe.lists(42) == (24, found)
+    monkeypatch.setitem(probe.PRINTED, "largest", float(ends[0]))
+    monkeypatch.setitem(probe.PRINTED, "smallest", float(ends[1]))
+    assert probe.lists(42)[1] >= 1
+
+
 def test_spectra_are_those_of_the_recipes_as_they_read():
     every, eigenvalues = probe.spectra(42)
     assert len(every) == len({str(r) for r in every})
@@ -145,17 +169,15 @@ def test_section_9_1_as_printed_is_reproduced_and_other_outcomes_are_not():
     assert runs.errors["none"].shape == (len(runs.settings), 20)
     assert runs.settings[:2] == ["softmax, Adam 0.0003", "softmax, Adam 0.001"]
     values = masks.mask_records(runs)
-    assert failing("9.1", values) == set()
+    assert failing_of("9.1", values) == set()
     assert values["9.1/spectral_change"] == pytest.approx([100 * (5.99 / 5.77 - 1)] * 10, rel=1e-4)
     assert values["9.1/baseline"] == pytest.approx(5.77, rel=1e-5)
     assert values["q-unstated/one_seed"][1] == pytest.approx(PRINTED_CHANGE["random"] / 0.4, rel=1e-3)
     helped = PRINTED_CHANGE | {"spectral": -PRINTED_CHANGE["spectral"]}
-    assert failing("9.1", masks.mask_records(mask_results(helped))) == {
-        "9.1/spectral_change", "9.1/spectral_worst_share", "9.1/changes_z"
-    }  # fmt: skip
-    assert failing("9.1", masks.mask_records(mask_results(PRINTED_CHANGE | {"redundant": 9.0}))) == {
-        "9.1/spectral_worst_share", "9.1/changes_z"
-    }  # fmt: skip
+    keys = {"9.1/spectral_change", "9.1/spectral_worst_share"}
+    assert failing_of("9.1", masks.mask_records(mask_results(helped))) == keys
+    redundant = masks.mask_records(mask_results(PRINTED_CHANGE | {"redundant": 9.0}))
+    assert failing_of("9.1", redundant) == {"9.1/spectral_worst_share"}
 
 
 def dynamics_values(curve, gain, key) -> dict:
@@ -187,8 +209,7 @@ def test_section_9_2_reads_the_right_steps_and_quantities():
     assert values["9.2/nearest"] == "linear, SGD 5e-05"  # the others are larger by a million
     assert dynamics.shown(course)[-3:] == ["linear, Adam 0.001", "linear, SGD 0.001", "linear, SGD 5e-05"]
     mean = 0.95  # of seeds 0..19, over ten
-    for name, step in (("0", 0), ("5k", 5000), ("10k", 10_000), ("18k", 18_000)):
-        assert values[f"9.2/mse_{name}"] == pytest.approx(1 + step + mean, rel=1e-4)
+    assert values["9.2/mse_18k"] == pytest.approx(18_001 + mean, rel=1e-4)
     assert values["9.2/ends/rho2_18k"] == pytest.approx((18_001.95 / 22.22) ** (1 / 16), rel=1e-3)
     assert values["9.2/slope/rho2_18k"] == pytest.approx(values["9.2/ends/rho2_18k"], rel=1e-6)
 
@@ -197,8 +218,10 @@ def test_section_9_2_reads_the_right_steps_and_quantities():
 
     late, start = correlation(inverse + wobble), correlation([gain])[0]
     assert values["9.2/gain/alignment_rise"] == pytest.approx([np.mean(late) - start] * 10, rel=1e-4)
-    z = (np.mean(late) - 0.5) / np.std(late, ddof=1)
-    assert values["9.2/gain/alignment_z"] == pytest.approx([z] * 10, rel=2e-3)
+    half = stats.t.ppf(0.975, 19) * np.std(late, ddof=1) * np.sqrt(1 + 1 / 20)
+    assert values["9.2/gain/alignment_apart"] == pytest.approx([(np.mean(late) - 0.5) / half] * 10, rel=2e-3)
+    start_apart = (np.mean(late) + 0.18) / half
+    assert values["9.2/gain/alignment_apart_start"] == pytest.approx([start_apart] * 10, rel=2e-3)
     assert values["9.2/gain/gradual"] == [False] * 10  # all at once, at 10,000
     norms = correlation(np.sqrt((key**2).sum(1)))
     ends = [course.at(alignment, 18_000).mean() for alignment in course.alignment["key"].values()]
@@ -230,14 +253,78 @@ def test_section_9_2_as_printed_is_reproduced_but_for_the_column_theory_and_a_fa
     def key(g, i, run, step):
         return np.stack([np.zeros(8)] * 4) + np.arange(8)
 
-    theory = {"9.2/best_alignment", "9.2/best_error"}
-    keys = {f"9.2/key/{k}" for k in ("alignment_rise", "alignment_z", "gradual")}
     values = dynamics_values(curve, gain(1), key)
     assert values["9.2/nearest"] == "softmax, SGD 0.0001"
-    failed = failing("9.2", values)
-    assert theory <= failed <= theory | keys
+    theory = {f"9.2/best_{k}" for k in ("alignment", "error", "rho_slope", "rho_ends")}
+    assert failing("9.2-theory", values) == theory
+    climbs = judge("9.2-alignment", values)
+    assert (climbs.word, climbs.in_one_reading) == ("reproduced", True)  # not in the keys, which stand still
+    assert failing("9.2-rho2", values) == {"9.2/slope/late_fall", "9.2/ends/late_fall"}  # 0.911 to 0.912
+    numbers = judge("q-9.2-numbers", values)
+    assert numbers.word == "it depends"
+    assert [p.key for p in numbers.parts if p.holds] == [
+        "9.2/slope/apart"
+    ]  # of the readings one has the printed rho_2
+    assert values["9.2/slope/apart_exchanged"] > 1
+    assert judge("9.2-gradual", values).word == "reproduced"
     falling = dynamics_values(curve, gain(-1), key)
-    assert {"9.2/gain/alignment_rise", "9.2/gain/gradual"} <= failing("9.2", falling)
+    assert "9.2/gain/alignment_rise" in failing("9.2-alignment", falling)
+    assert "9.2/gain/gradual" in failing("9.2-gradual", falling)
+
+
+def test_rho_2_falls_are_those_of_the_courses():
+    """A rate that falls from 0.99 by 0.01 every 5,000 steps, and by as much again after 18,000."""
+
+    def curve(g, i, run, step):
+        rho = 0.99 - 0.01 * min(step, 18_000) / 5_000 - 0.01 * max(step - 18_000, 0) / 5_000 + 1e-4 * run.seed
+        return 22.22 * rho ** np.arange(1, 17)
+
+    values = dynamics_values(curve, lambda *_: np.arange(8.0), lambda *_: np.ones((4, 8)) + np.arange(8))
+    for reading in ("slope", "ends"):
+        assert values[f"9.2/{reading}/fall"] == pytest.approx([-0.036] * 10, rel=1e-3)
+        assert values[f"9.2/{reading}/late_fall"] == pytest.approx([-0.02] * 10, rel=1e-3)
+        assert values[f"9.2/{reading}/fall_se"] == pytest.approx([0.0] * 10, abs=1e-7)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.49, True), (0.51, False)])
+def test_gradual_means_less_than_half_within_500_steps(share, expected):
+    """From 5,000 to 5,500 steps the alignment rises by this share of its whole rise, evenly before and after."""
+    steps = np.arange(0, 20_001, 500)
+    course = dynamics.Dynamics(steps, {}, {}, {}, {}, {}, (0.0, 0.0))
+    rest = (1 - share) / 35  # of the other stretches up to 18,000
+    jump = np.where(np.arange(1, 41) == 11, share, rest)
+    alignment = np.r_[0.0, np.cumsum(jump)][:, None].repeat(3, 1) * 0.68 - 0.18
+    assert dynamics.gradual(course, alignment) is expected
+    split = np.repeat(alignment, 2, axis=0)[
+        : 2 * len(steps) - 1
+    ]  # twice as many records: half of a stretch each
+    split[1::2] = (alignment[:-1] + alignment[1:]) / 2
+    assert dynamics.gradual(replace(course, steps=np.arange(0, 20_001, 250)), split) is expected
+
+
+def test_the_column_theory_is_that_of_the_closed_form_layer():
+    """Against least squares over many prompts: rho_2 of the error of the best gain by context length."""
+    values = dynamics._best_layer(16)
+    lam, rng = np.array(SPECTRUM), np.random.default_rng(1)
+    gain = 1 / ((1 + 1 / 16) * lam + lam.sum() / 16)
+    n, errors = 40_000, []
+    for length in range(1, 17):
+        x, w = rng.standard_normal((n, length + 1, 8)) * np.sqrt(lam), rng.standard_normal((n, 8))
+        moment = np.einsum("nlk,nl->nk", x[:, :-1], np.einsum("nlk,nk->nl", x[:, :-1], w)) / length
+        errors.append(((((w - gain * moment) * x[:, -1]).sum(-1)) ** 2).mean())
+    assert values["9.2/best_error"] == pytest.approx(errors[-1], rel=0.05)
+    slope = stats.linregress(np.arange(16), np.log(errors)).slope
+    assert values["9.2/best_rho_slope"] == pytest.approx(np.exp(slope), abs=5e-3)
+    assert values["9.2/best_rho_ends"] == pytest.approx((errors[-1] / lam.sum()) ** (1 / 16), abs=5e-3)
+
+
+def test_distances_in_half_widths_of_a_prediction_interval():
+    ours = np.array([0.0, 2.0, 4.0, 6.0])  # mean 3, variance 20/3
+    half = stats.t.ppf(0.975, 3) * np.sqrt(20 / 3 * (1 / 4 + 1))
+    assert shared.apart(3 + half, ours) == pytest.approx(1)
+    assert shared.apart(3 - half, ours) == pytest.approx(1)
+    assert shared.apart(3 + half, ours, of=6) == pytest.approx(np.sqrt((1 + 1 / 4) / (1 / 6 + 1 / 4)))
+    assert shared.apart(3 + half, ours, common=0.5) == pytest.approx(half / np.hypot(half, 1.96 * 1.5))
 
 
 def test_the_best_layer_on_the_probes_agrees_with_its_closed_form():
@@ -260,13 +347,53 @@ def test_section_9_5_as_printed_fails_only_in_its_layer_scales():
     assert values["9.5/set1e-3/improvement"] == pytest.approx(1 - 0.035 / 0.176, rel=1e-4)
     assert failing("9.5", deep_results((0.8, 0.79, 0.74, 0.72))) == set()
     failed = failing("9.5", deep_results((0.8, 0.79, 0.74, 0.72), improvement=-0.5))
-    assert {f"9.5/fresh/{k}" for k in ("improvement", "improvement_t", "errors_z")} <= failed
+    assert {f"9.5/fresh/{k}" for k in ("improvement", "improvement_growth")} <= failed
+
+
+def test_section_9_5s_headline_is_not_its_table_at_12_examples_and_exchanged_models_are_refused():
+    """0.184 and 0.061 are printed beside 0.176 and 0.035; seeds spread by a few per cent here."""
+    readings = ("set1e-3", "set3e-3", "fresh", "v295")
+    values = deep_results(guided.PRINTED_SCALES)
+    failed = {f"9.5/{r}/{k}" for r in readings for k in ("headline_apart", "gain_apart")}
+    assert failing("9.5-numbers", values) == failed
+    worse = failing("9.5-numbers", deep_results(guided.PRINTED_SCALES, losses=(0.041, 0.157)))
+    assert worse == failed | {f"9.5/{r}/training_apart" for r in readings}
+    for name in ("errors", "headline", "training"):
+        assert min(values[f"9.5/fresh/{name}_exchanged"]) > 1
+    # the same numbers as ours hold, and a spread as wide as the gap between the models decides nothing
+    ours = values | dict.fromkeys(failed, 0.5)
+    assert judge("9.5-numbers", ours).word == "reproduced"
+    blind = ours | {f"9.5/{r}/errors_exchanged": [9.0] * 5 + [0.9] for r in readings}
+    assert judge("9.5-numbers", blind).word == "too close to call"
+
+
+def test_distances_of_section_9_5_number_by_number():
+    """Seeds of mean 1 and 2 whose prediction interval has a half-width of exactly 1."""
+    z = standard(0, 20)
+    unit = z / (stats.t.ppf(0.975, 19) * np.sqrt(1 + 1 / 20))
+    errors = {
+        "baseline": np.stack([k + unit for k in (1, 2, 3)]),
+        "guided": np.stack([k + unit for k in (5, 6, 7)]),
+    }
+    losses = {"baseline": 1 + unit, "guided": 2 + unit}
+    layers = np.zeros((4, 20))
+    values = guided.guided_records("fresh", guided.Guided(errors, losses, layers, layers))
+    assert values["9.5/fresh/errors_apart"] == pytest.approx(7 - 0.035)
+    assert values["9.5/fresh/errors_exchanged"][:3] == pytest.approx([5 - 0.512, 6 - 0.232, 7 - 0.176])
+    assert values["9.5/fresh/headline_apart"] == pytest.approx(7 - 0.061)
+    assert values["9.5/fresh/headline_exchanged"] == pytest.approx([7 - 0.184, 3 - 0.061])
+    assert values["9.5/fresh/training_apart"] == pytest.approx(2 - 0.041)
+    assert values["9.5/fresh/training_exchanged"] == pytest.approx([2 - 0.157, 1 - 0.041])
+    assert (
+        values["9.5/fresh/gain_apart"] < values["9.5/fresh/gain_apart_short"] * 1.6
+    )  # 67.1 and 29.8 below -133
 
 
 def test_section_9_5_1_and_q_depth_as_printed_are_reproduced_and_exchanged_variants_are_not():
     values, found, grid = ablation_results()
-    assert failing("9.5.1", values) == set()
+    assert failing_of("9.5.1", values) == set()
     assert failing("q-depth", values) == set()
+    assert len(failing("q-depth-helps", values)) == 3  # as printed, depth hurts
     assert values["q-depth/settings"] == values["q-depth/learning"] == len(grid.pairs) == 15
     for key, worse, better in (
         ("depth", "depth", "baseline"),
@@ -277,14 +404,64 @@ def test_section_9_5_1_and_q_depth_as_printed_are_reproduced_and_exchanged_varia
             [found[d][f"{v}/error_n12"][-1].astype(float) for v in (worse, better)]
             for d in ablation.DIMENSIONS
         ]
-        t = [stats.ttest_rel(*pair).statistic for pair in pairs]
-        assert values[f"9.5.1/s2000/{key}_t"] == pytest.approx(t, rel=1e-3)
+        name = f"9.5.1/s2000/{'depth_penalty' if key == 'depth' else f'{key}_gain'}"
+        unit = (
+            (0.0355, 0.1115, 0.041) if key == "ortho" else (1, 1, 1)
+        )  # half of what layer scale gains as printed
+        gains = [(a - b) / u for (a, b), u in zip(pairs, unit, strict=True)]
+        assert values[name] == pytest.approx([g.mean() for g in gains], rel=1e-3)
+        assert values[f"{name}_se"] == pytest.approx([stats.sem(g) for g in gains], rel=1e-3)
+    assert values["9.5.1/s2000/sink_gain"] == pytest.approx([0.114, 0.094], abs=1e-4)
+    assert values["9.5.1/s2000/sink_gain_16"] == pytest.approx(-0.069, abs=1e-4)
+    assert values["9.5.1/s2000/full_gain"][:3] == pytest.approx([0.172, 0.367, 0.123], abs=1e-4)
+    assert values["9.5.1/s2000/depth_change_4"] == pytest.approx(0.604 / 0.324 - 1, rel=1e-4)
     shallow, _, _ = ablation_results(("baseline", "depth"))
-    assert "9.5.1/s1000/depth_t" in failing("9.5.1", shallow)
+    assert "9.5.1/s1000/depth_penalty" in failing("9.5.1-depth", shallow)
+    assert failing("q-depth-helps", shallow) == set()
     assert failing("q-depth", shallow) == {f"q-depth/{k}" for k in ("final_ratio", "early_ratio", "share")}
-    for swap, keys in ((("scale", "depth"), {"scale_t"}), (("full", "depth"), {"full_t", "means_z"})):
-        failed = failing("9.5.1", ablation_results(swap)[0])
+    for swap, keys in (
+        (("scale", "depth"), {"scale_gain", "ortho_gain"}),
+        (("sink", "depth"), {"sink_gain", "sink_gain_16"}),
+        (("full", "ortho"), {"full_gain", "ortho_gain"}),
+        (("baseline", "depth"), {"depth_penalty", "means_apart"}),
+    ):
+        exchanged = ablation_results(swap)[0]
+        rows = [f"9.5.1-{finding}" for finding in ("depth", "scale", "sink", "ortho", "full", "means")]
+        failed = {p.key for row in rows for p in judge(row, exchanged).parts if not p.holds}
         assert {f"9.5.1/s2000/{k}" for k in keys} <= failed
+
+
+def test_few_seeds_do_not_make_a_null_easier():
+    """Orthogonality that lowers the error as much as layer scale is refused at any number of seeds, by its mean; a small effect needs a small error."""
+    rule = next(p for c in LEDGER.claims if c.id.endswith("9.5.1-ortho") for p in c.parts)
+    assert rule.error == rule.key + "_se"
+    errors = {
+        d: {v: np.full(3, 1.0) + 0.01 * standard(d, 3) for v in ablation.PRINTED_ABLATION}
+        for d in ablation.DIMENSIONS
+    }
+    for d, half in zip(ablation.DIMENSIONS, ablation.half_of_printed_gain("scale"), strict=True):
+        errors[d]["ortho"] = errors[d]["depth"] - 2 * half - np.array([-1, 0, 1]) * 5
+    values = ablation.ablation_records("s500", errors)
+    assert values["9.5.1/s500/ortho_gain"] == pytest.approx([2.0] * 3)  # t is below 1 here
+    assert min(values["9.5.1/s500/ortho_gain_se"]) > 20
+    assert rule.rule.check(values[rule.key], {}) is False
+
+
+def test_18_means_against_prediction_intervals_by_hand():
+    errors = {
+        d: {
+            v: ablation.PRINTED_ABLATION[v][i][0] + ablation.PRINTED_ABLATION[v][i][1] * standard(i, 20)
+            for v in ablation.PRINTED_ABLATION
+        }
+        for i, d in enumerate(ablation.DIMENSIONS)
+    }
+    values = ablation.ablation_records("s500", errors)
+    assert values["9.5.1/s500/means_apart"] == pytest.approx(0, abs=1e-9)
+    width = stats.t.ppf(1 - 0.025 / 18, 19) * np.sqrt(1 / 6 + 1 / 20)
+    assert values["9.5.1/s500/means_exchanged"][0] == pytest.approx(
+        0.280 / (0.087 * width)
+    )  # baseline's 0.324 among depth's seeds
+    assert values["9.5.1/s500/means_exchanged"][5] == pytest.approx(0.497 / (0.216 * width))
 
 
 def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_not():
@@ -292,23 +469,37 @@ def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_no
     assert runs.base["base_strong"].mean() == pytest.approx(0.81 + 0.3, rel=1e-5)  # round 1 at 3,000 steps,
     assert runs.round_2[0].mean() == pytest.approx(0.81 + 0.5, rel=1e-5)  # round 2 at 5,000
     values = diversity.diversity_records(runs) | diversity.balanced_records(rounds)
+    assert failing_of("9.6", values) == set()
     # the document prints 2.70 and 1.13 for one and the same baseline, and 5.36 for a third if the spectrum is section 9.1's
-    assert failing("9.6", values) == {"9.6/base_z", "9.6/same/base_z"}
-    green = values | {"9.6/base_z": [0.0] * 5}
-    assert judge("9.6", green).word == "reproduced"
-    assert judge("9.6", green).reading.startswith("wide_spectrum has a spectrum of its own")
-    assert judge("9.6", green | {"9.6/wide/base_z": 9.0}).word == "partly"
-    paired = [
-        -stats.ttest_rel(d / b, np.ones(20)).statistic
-        for d, b in zip(runs.diverse["tiny_strong"], runs.base["tiny_strong"], strict=True)
+    common = shared.common_error(STUDIES["diversity"])
+    bases = {
+        "tiny": (3.20, 3.50),
+        "strong": (2.70, 3.0),
+        "medium": (1.13, 3.0),
+        "base": (0.81, 1.11),
+        "8": (2.47, 2.77),
+    }
+    off = [abs(a - b) / (b * np.hypot(0.02, common)) for a, b in (*bases.values(), (5.36, 3.0))]
+    wide = 0.3 / (5.66 * np.hypot(0.02, shared.common_error(STUDIES["diversity_wide"])))
+    assert values["9.6/same/base_z"] == pytest.approx(off[-1], rel=1e-3)
+    assert values["9.6/wide/base_z"] == pytest.approx(wide, rel=1e-3)
+    assert values["9.6/bases_off"] == sum(z > 2.8 for z in [*off[:5], min(wide, off[-1])])
+    gains = [
+        100 * (1 - d / b) for d, b in zip(runs.diverse["tiny_strong"], runs.base["tiny_strong"], strict=True)
     ]
-    assert values["9.6/round1_t"][:2] == pytest.approx(paired, abs=1e-3)
+    assert values["9.6/round1_gain"][:2] == pytest.approx([g.mean() for g in gains], abs=1e-4)
+    assert values["9.6/round1_gain_se"][:2] == pytest.approx([stats.sem(g) for g in gains], rel=1e-3)
+    assert len(values["9.6/round1_gain"]) == 10
+    assert values["9.6/oracle_over_diverse"] == pytest.approx([100 * (3.94 - 3.84) / 3.81] * 2, abs=2e-3)
     runs, rounds = diversity_results(5.0)
-    failed = failing("9.6", diversity.diversity_records(runs) | diversity.balanced_records(rounds))
-    assert {f"9.6/{k}" for k in ("round1_t", "round2_t", "round3_t")} <= failed
+    failed = failing_of("9.6", diversity.diversity_records(runs) | diversity.balanced_records(rounds))
+    assert {
+        f"9.6/{k}" for k in ("round1_gain", "round2_gain", "round3_gain", "wide/gain", "same/gain")
+    } <= failed
     runs, rounds = diversity_results(-5.0)  # the oracle gains
-    failed = failing("9.6", diversity.diversity_records(runs) | diversity.balanced_records(rounds))
-    assert {"9.6/oracle_t", "9.6/oracle_worst"} <= failed
+    values = diversity.diversity_records(runs) | diversity.balanced_records(rounds)
+    assert failing_of("9.6", values) == {"9.6/oracle_change", "9.6/oracle_over_diverse", "9.6/round2_gain"}
+    assert values["9.6/oracle_does"] == "lowers"
 
 
 # -- standard errors --------------------------------------------------------------------------------------------------------
@@ -335,12 +526,10 @@ def test_errors_of_section_9_2_add_seeds_and_shared_prompts():
     }
     course = dynamics.dynamics(study, synthetic(study, arrays))
     values = dynamics.dynamics_records(course)
-    seeds, prompts = stats.sem(5 + seed / 10), course.best[1] / course.best[0] * 5.95
-    for name in ("0", "5k", "10k", "18k"):
-        assert values[f"9.2/mse_{name}_se"] == pytest.approx(np.hypot(seeds, prompts), rel=1e-4)
-    rho = ((5 + seed / 10) / 22.22) ** (1 / 16)
-    for name in ("5k", "10k", "18k"):
-        assert values[f"9.2/slope/rho2_{name}_se"] == pytest.approx(stats.sem(rho), rel=1e-3)
+    # of the printed numbers the error of 27.1 is furthest off, its interval of seeds and of the prompts that all seeds share
+    seeds = stats.t.ppf(0.975, 19) * np.std(5 + seed / 10, ddof=1) * np.sqrt(1 + 1 / 20)
+    prompts = 1.96 * course.best[1] / course.best[0] * 5.95
+    assert values["9.2/slope/apart"] == pytest.approx((27.1 - 5.95) / np.hypot(seeds, prompts), rel=1e-4)
     rise = [stats.pearsonr(w + inverse, inverse)[0] - stats.pearsonr(w, inverse)[0] for w in wobble]
     assert values["9.2/gain/alignment_rise_se"] == pytest.approx([stats.sem(rise)] * 10, rel=1e-3)
     assert values["9.2/key/alignment_rise_se"] == pytest.approx([0.0] * 10, abs=1e-7)  # keys stand still
@@ -355,7 +544,10 @@ def test_errors_of_section_9_5_pair_the_seeds():
         "guided": np.array([[0.4], [0.1], [0.02]]) * (1 + 0.1 * shared + own[1]),
     }
     layers = np.array([[0.1], [0.2], [0.4], [0.7]]) + shared  # all layers move together
-    values = guided.guided_records("fresh", guided.Guided(errors, layers, layers * [[1], [1], [1], [2]]))
+    losses = {"baseline": 1 + own[0, 0], "guided": 1 + own[1, 0]}
+    values = guided.guided_records(
+        "fresh", guided.Guided(errors, losses, layers, layers * [[1], [1], [1], [2]])
+    )
     assert values["9.5/fresh/improvement_se"] == pytest.approx(0.2 * 0.01 * np.sqrt(2 / 20), rel=0.4)
     draws = rng.integers(20, size=(3000, 20))
     again = 1 - errors["guided"][:, draws].mean(-1) / errors["baseline"][:, draws].mean(-1)

@@ -1,4 +1,4 @@
-"""Figures of the ladder in the form of figures 2 to 7, the printed values drawn in where there are any; ``get`` as in :mod:`..probes.records`."""
+"""Figures of the ladder in the form of figures 2 to 7, the printed values drawn in where there are any; ``get`` as in :mod:`..probes.models`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ....drawing import style
+from ..measures.ladder import EARLY, NULL_DRAWS
 from ..probes.alignment import errors, noise_around_prior
 from ..probes.contraction import late_over_early
-from ..probes.records import EARLY, NULL_DRAWS, Get, Model, mixed, twins
+from ..probes.models import Get, Model, mixed, twins
 
 #: Where the start is drawn: 0 has no place on a log scale.
 START = 0.5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....statistics import t_of_mean
+from ....statistics import standard_error, t_of_mean
 from ....store import Results
 from ....training.study import Study
 from ..runs.studies import CONFIGURATIONS
@@ -63,8 +63,8 @@ def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Re
 #: Readings of ``wide_spectrum``, whose spectrum is not printed: the runs that stand for it, and the keys that it is recorded by. With section
 #: 9.1's spectrum it is the same model, task and weight of the regulariser as ``small_medium``.
 WIDE_READINGS = {
-    "wide_spectrum": ("9.6/wide/t", "9.6/wide/z", "9.6/wide/base_z"),
-    "small_medium": ("9.6/same/t", "9.6/same/z", "9.6/same/base_z"),
+    "wide_spectrum": ("9.6/wide/gain", "9.6/wide/gain_se", "9.6/wide/base_z"),
+    "small_medium": ("9.6/same/gain", "9.6/same/gain_se", "9.6/same/base_z"),
 }
 
 
@@ -78,23 +78,39 @@ def diversity_records(runs: DiversityRuns) -> dict:
     for stands, keys in WIDE_READINGS.items():
         change, off = runs.improvement(stands), _base_z(runs, "wide_spectrum", stands)
         wide.append(off)
-        z = nearest_z(PRINTED_CHANGE["wide_spectrum"], change)
-        values |= under(keys, {"t": t_of_mean(change).tolist(), "z": z, "base_z": off})
+        values |= under(keys, _mean_and_error("gain", change) | {"base_z": off})
     bases = [_base_z(runs, name, name) for name in CONFIGURATIONS]
+    first = _mean_and_error("gain", np.concatenate(list(improvements.values())))
+    again = _mean_and_error("gain", second)
     return values | {
-        "9.6/round1_t": [float(t) for i in improvements.values() for t in t_of_mean(i)],
-        "9.6/round1_z": [nearest_z(PRINTED_CHANGE[name], i) for name, i in improvements.items()],
-        "9.6/base_z": bases,
+        "9.6/round1_gain": first["gain"],
+        "9.6/round1_gain_se": first["gain_se"],
         "9.6/bases_off": sum(z > 2.8 for z in (*bases, min(wide))),
-        "9.6/round2_t": t_of_mean(second).tolist(),
+        "9.6/round2_gain": again["gain"],
+        "9.6/round2_gain_se": again["gain_se"],
         "9.6/seeds": second.shape[1],
         "q-unstated/same_baseline": float(gap / (same.std(1, ddof=1) / same.mean(1)).max()),
     }
 
 
+def _mean_and_error(name: str, values: np.ndarray) -> dict[str, list[float]]:
+    """Mean over seeds of ``(settings, seeds)`` and its standard error."""
+    return {name: values.mean(-1).tolist(), f"{name}_se": standard_error(values).tolist()}
+
+
 def _base_z(runs: DiversityRuns, printed: str, stands: str) -> float:
     """Distance of a printed baseline from ours at the nearest rate, in standard deviations."""
     return nearest_z(ROUND_1[printed][0], runs.base[stands], runs.common[stands])
+
+
+#: Heads of the columns of :func:`diversity_rows`.
+COLUMNS = {
+    "configuration": "configuration",
+    "printed": "baseline, printed",
+    "ours": "ours, each rate (± standard deviation)",
+    "printed change": "improvement (%), printed",
+    "our change": "ours, each rate",
+}
 
 
 def diversity_rows(runs: DiversityRuns) -> list[dict[str, str]]:
@@ -118,29 +134,28 @@ def diversity_rows(runs: DiversityRuns) -> list[dict[str, str]]:
 
 
 def balanced_runs(study: Study, results: Results) -> dict[str, dict[str, np.ndarray]]:
-    """Round 3: condition -> ``all`` and ``low`` errors ``(rates, seeds)``; ``common``: their shared relative standard errors."""
+    """Round 3: condition -> ``all`` and ``low`` errors ``(rates, seeds)``."""
     probes: Sequence[tuple[str, str]] = (("all", "n16"), ("low", "low"))
     return {
         condition: {name: final_errors(study, results, condition, probe) for name, probe in probes}
         for condition in ROUND_3
-    } | {"common": {name: np.array(common_error(study, probe)) for name, probe in probes}}
+    }
 
 
 def balanced_records(runs: dict[str, dict[str, np.ndarray]]) -> dict:
     """What decides round 3 of claim 9.6."""
     base, diverse, oracle = (runs[name]["all"] for name in ROUND_3)
-    errors = np.stack([base.mean(1), diverse.mean(1), oracle.mean(1)])
-    low = runs["baseline"]["low"]
+    gain = _mean_and_error("gain", 100 * (1 - diverse / base))
+    lost = _mean_and_error("lost", 100 * (oracle / base - 1))
+    more = _mean_and_error("more", 100 * (oracle - diverse) / base)
     return {
-        "9.6/round3_t": t_of_mean(100 * (1 - diverse / base)).tolist(),
-        "9.6/oracle_t": t_of_mean(100 * (oracle / base - 1)).tolist(),
-        "9.6/oracle_change": (100 * (oracle / base - 1)).mean(1).tolist(),
-        "9.6/oracle_worst": [bool(w == 2) for w in errors.argmax(0)],
+        "9.6/round3_gain": gain["gain"],
+        "9.6/round3_gain_se": gain["gain_se"],
+        "9.6/oracle_change": lost["lost"],
+        "9.6/oracle_change_se": lost["lost_se"],
+        "9.6/oracle_over_diverse": more["more"],
+        "9.6/oracle_over_diverse_se": more["more_se"],
         "9.6/oracle_does": _word((oracle / base - 1).mean(1)),
-        "9.6/round3_z": [
-            nearest_z(p, e, float(c))
-            for p, e, c in zip(ROUND_3["baseline"], (base, low), runs["common"].values(), strict=True)
-        ],
         "q-unstated/balanced_inside": inside(ROUND_3["baseline"][0], base),
     }
 

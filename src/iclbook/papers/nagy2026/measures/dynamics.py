@@ -12,7 +12,7 @@ from ....store import Results
 from ....training.study import Study
 from ..runs.studies import SPECTRUM
 from ..theory import one_layer as theory
-from .shared import by_rate, inside, label, on_probes, printed, rates_of, under, z_of
+from .shared import apart, by_rate, inside, label, on_probes, printed, rates_of, under
 
 #: Steps that the document's table shows, and what it prints there.
 STEPS = (0, 5_000, 10_000, 18_000)
@@ -95,21 +95,22 @@ def shown(d: Dynamics) -> list[str]:
 
 
 def dynamics_records(d: Dynamics, length: int = 16) -> dict:
-    """What decides claim 9.2 and its share of q-unstated."""
-    best = theory.best_gain(SPECTRUM, length)
+    """What decides the claims on section 9.2, its printed numbers, and its share of q-unstated."""
     near = nearest(d)
     rho = np.concatenate([d.at(r, 18_000) for r in d.rho.values()])
     gain = np.concatenate([d.at(a, 18_000) for a in d.alignment["gain"].values()])
     return {
-        "9.2/best_alignment": float(theory.alignment(best, SPECTRUM)),
-        "9.2/best_error": theory.expected_error(SPECTRUM, length, best),
+        **_best_layer(length),
         "9.2/best_on_probes": d.best[0],
         "9.2/best_on_probes_se": d.best[1],
         "9.2/seeds": next(iter(d.error.values())).shape[1],
         "9.2/settings": len(d.error),
         "9.2/nearest": near,
+        "9.2/mse_18k": float(d.at(d.error[near], 18_000).mean()),
+        "9.2/slope/rho2_18k": float(d.at(d.rho[near], 18_000).mean()),
         "9.2/ends/rho2_18k": float(d.at(d.rho_ends[near], 18_000).mean()),
-        **_errors_and_rates(d, near),
+        **under(RHO_KEYS["slope"], _rates(d, d.rho)),
+        **under(RHO_KEYS["ends"], _rates(d, d.rho_ends)),
         **under(ALIGNMENT_KEYS["gain"], _alignment(d, d.alignment["gain"])),
         **under(ALIGNMENT_KEYS["key"], _alignment(d, d.alignment["key"])),
         "q-unstated/rho2_inside": inside(PRINTED["rho2"][-1], rho),
@@ -117,55 +118,88 @@ def dynamics_records(d: Dynamics, length: int = 16) -> dict:
     }
 
 
-def _errors_and_rates(d: Dynamics, near: str) -> dict[str, float]:
-    """Error and rho_2 at the setting ``near``, each with its standard error.
-
-    That of an error has two parts, over seeds and over the prompts that all seeds share. rho_2 is a slope over lengths of the same prompts and
-    the alignment is read off the weights: there it is over seeds alone.
-    """
-    common = d.best[1] / d.best[0]
-    errors = [d.at(d.error[near], step) for step in STEPS]
-    rates = [d.at(d.rho[near], step) for step in STEPS]
-    error = [float(e.mean()) for e in errors]
-    error_se = [float(np.hypot(standard_error(e), common * e.mean())) for e in errors]
-    rate, rate_se = ([float(of(r)) for r in rates] for of in (np.mean, standard_error))
+def _best_layer(length: int) -> dict[str, float]:
+    """The table's column "Theory" for the best single layer of linear attention: alignment, error, and rho_2 in both readings."""
+    best = theory.best_gain(SPECTRUM, length)
+    curve = np.array([theory.expected_error(SPECTRUM, n, best) for n in range(1, length + 1)])
     return {
-        "9.2/mse_0": error[0],
-        "9.2/mse_0_se": error_se[0],
-        "9.2/mse_5k": error[1],
-        "9.2/mse_5k_se": error_se[1],
-        "9.2/mse_10k": error[2],
-        "9.2/mse_10k_se": error_se[2],
-        "9.2/mse_18k": error[3],
-        "9.2/mse_18k_se": error_se[3],
-        "9.2/slope/rho2_5k": rate[1],
-        "9.2/slope/rho2_5k_se": rate_se[1],
-        "9.2/slope/rho2_10k": rate[2],
-        "9.2/slope/rho2_10k_se": rate_se[2],
-        "9.2/slope/rho2_18k": rate[3],
-        "9.2/slope/rho2_18k_se": rate_se[3],
+        "9.2/best_alignment": float(theory.alignment(best, SPECTRUM)),
+        "9.2/best_error": float(curve[-1]),
+        "9.2/best_rho_slope": float(theory.rho_by_slope(curve)),
+        "9.2/best_rho_ends": float(theory.rho_by_ends(curve, sum(SPECTRUM))),
     }
 
 
+#: Keys of rho_2 by how it is read: the slope over the context, or the mean factor from no example to 16.
+RHO_KEYS = {
+    "slope": (
+        "9.2/slope/fall", "9.2/slope/fall_se", "9.2/slope/late_fall", "9.2/slope/late_fall_se", "9.2/slope/apart",
+        "9.2/slope/apart_exchanged",
+    ),
+    "ends": (
+        "9.2/ends/fall", "9.2/ends/fall_se", "9.2/ends/late_fall", "9.2/ends/late_fall_se", "9.2/ends/apart",
+        "9.2/ends/apart_exchanged",
+    ),
+}  # fmt: skip
 #: Keys of the alignment by what is read as importance: the gain of a covariate, or the norm of its keys.
 ALIGNMENT_KEYS = {
     "gain": (
-        "9.2/gain/alignment_rise", "9.2/gain/alignment_rise_se", "9.2/gain/alignment_z", "9.2/gain/gradual", "9.2/gain/rising",
+        "9.2/gain/alignment_rise", "9.2/gain/alignment_rise_se", "9.2/gain/alignment_apart", "9.2/gain/alignment_apart_start",
+        "9.2/gain/gradual", "9.2/gain/rising",
     ),
     "key": (
-        "9.2/key/alignment_rise", "9.2/key/alignment_rise_se", "9.2/key/alignment_z", "9.2/key/gradual", "9.2/key/rising",
+        "9.2/key/alignment_rise", "9.2/key/alignment_rise_se", "9.2/key/alignment_apart", "9.2/key/alignment_apart_start",
+        "9.2/key/gradual", "9.2/key/rising",
     ),
 }  # fmt: skip
 
 
+def _rates(d: Dynamics, rho: dict[str, np.ndarray]) -> dict:
+    """Change of rho_2 from start to 18,000 steps and from 10,000 to the end, each setting; and how far the printed errors and rho_2 are from the
+    setting that comes nearest to all of them, beside the same columns with 5,000 and 10,000 steps exchanged."""
+    falls = [d.at(r, 18_000) - r[0] for r in rho.values()]
+    late = [r[-1] - d.at(r, 10_000) for r in rho.values()]
+    return {
+        "fall": [float(f.mean()) for f in falls],
+        "fall_se": [float(standard_error(f)) for f in falls],
+        "late_fall": [float(f.mean()) for f in late],
+        "late_fall_se": [float(standard_error(f)) for f in late],
+        "apart": nearest_course(d, rho, (0, 1, 2, 3)),
+        "apart_exchanged": nearest_course(d, rho, (0, 2, 1, 3)),
+    }
+
+
+def nearest_course(d: Dynamics, rho: dict[str, np.ndarray], order: tuple[int, ...]) -> float:
+    """Distance of the printed errors and rho_2, its columns taken in this order, from what one seed more would give, in half-widths of its prediction
+    interval: the largest of all, in the setting where that is least. rho_2 at the start is left out, as any untrained model has it.
+
+    Errors are measured on prompts that all seeds share; rho_2 is a slope over lengths of the same prompts.
+    """
+    common = d.best[1] / d.best[0]
+
+    def distance(name: str) -> float:
+        errors = [
+            apart(PRINTED["error"][k], d.at(d.error[name], step), common=common)
+            for k, step in zip(order, STEPS, strict=True)
+        ]
+        rates = [
+            apart(PRINTED["rho2"][k], d.at(rho[name], step))
+            for k, step in zip(order[1:], STEPS[1:], strict=True)
+        ]
+        return max(*errors, *rates)
+
+    return min(distance(name) for name in d.error)
+
+
 def _alignment(d: Dynamics, by_setting: dict[str, np.ndarray]) -> dict:
-    """How the alignment rises from start to 18,000 steps, each setting, and how far the printed end is from ours."""
+    """How the alignment rises from start to 18,000 steps, each setting, and how far the printed end, and the printed start, are from ours there."""
     late = [d.at(a, 18_000) for a in by_setting.values()]
     rises = [end - a[0] for a, end in zip(by_setting.values(), late, strict=True)]
     return {
         "alignment_rise": [float(r.mean()) for r in rises],
         "alignment_rise_se": [float(standard_error(r)) for r in rises],
-        "alignment_z": [float(z_of(PRINTED["alignment"][-1], end)) for end in late],
+        "alignment_apart": [apart(PRINTED["alignment"][-1], end) for end in late],
+        "alignment_apart_start": [apart(PRINTED["alignment"][0], end) for end in late],
         "gradual": [gradual(d, a) for a in by_setting.values()],
         "rising": sum(bool(r.mean() > 0) for r in rises),
     }
@@ -193,6 +227,17 @@ def gradual(d: Dynamics, alignment: np.ndarray) -> bool:
         if j == i + 1 or d.steps[j] - d.steps[i] <= window
     ]
     return bool(max(jumps) < rise / 2)
+
+
+#: Heads of the columns of :func:`dynamics_rows`.
+COLUMNS = {
+    "setting": "setting",
+    "error": "error at 0, 5k, 10k, 18k steps",
+    "slope": "ρ₂ (slope) there",
+    "ends": "ρ₂ (ends), 18k",
+    "gain": "alignment of gains, 0 to 18k",
+    "key": "of keys",
+}
 
 
 def dynamics_rows(d: Dynamics) -> list[dict[str, str]]:

@@ -81,9 +81,12 @@ def generator_records() -> dict:
     """What decides q-spectrum."""
     found = probe.search()
     recipe, eigenvalues = found["nearest"]
+    tried, matching = probe.lists(42)
     return {
         "q-spectrum/tried": found["tried"],
         "q-spectrum/found": len(found["found"]),
+        "q-spectrum/lists_tried": tried,
+        "q-spectrum/lists_found": matching,
         "q-spectrum/chance": found["chance"],
         "q-spectrum/chance_se": found["chance_se"],
         "q-spectrum/recipe": str(recipe),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ....statistics import prediction
 from ....store import Results
 from ....training import Adam
 from ....training.study import Study
@@ -87,6 +88,16 @@ def z_of(printed: float, values: np.ndarray, common: float = 0.0) -> np.ndarray:
 def nearest_z(printed: float, values: np.ndarray, common: float = 0.0) -> float:
     """:func:`z_of` the nearest row."""
     return float(z_of(printed, values, common).min())
+
+
+def apart(printed: float, values: np.ndarray, of: int = 1, common: float = 0.0, level: float = 0.95) -> float:
+    """Distance of a printed mean of ``of`` seeds from the mean of ours ``(seeds,)``, in half-widths of the prediction interval: above 1 it is outside.
+
+    ``common`` is the relative standard error that all our seeds share because they are measured on the same prompts.
+    """
+    expected = prediction(values, of, level)
+    half = np.hypot((expected.high - expected.low) / 2, 1.96 * common * expected.mean)
+    return float(abs(printed - expected.mean) / half)
 
 
 def inside(printed: float, values: np.ndarray) -> bool:

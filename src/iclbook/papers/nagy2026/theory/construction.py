@@ -15,14 +15,14 @@ STATEMENTS = read("""
     with kappa = v_o*q_k
     0 < v_o; 0 < q_k => 0 < kappa
 
-"theory/V2/window" reading
-    A positive gain yields a stability-window-eligible step, read as: 0 < κ a ≤ 2
+"theory/V2/window" sentence
+    A positive gain yields a stability-window-eligible step: 0 < κ a ≤ 2
     with kappa = v_o*q_k
     0 < v_o; 0 < q_k; 0 < a => 0 < kappa*a and kappa*a <= 2
     mend kappa*a <= 2
 
-"theory/V2/eligible" reading
-    … read as: positive, so that small enough gains of that sign are in the window (κ a ≤ 2 given)
+V2/eligible ours
+    A positive gain that is also small enough, κ a ≤ 2, does not raise the loss
     with kappa = v_o*q_k
     0 < v_o; 0 < q_k; kappa*a <= 2 => a*(w - kappa*(a*w - b))^2 - 2*b*(w - kappa*(a*w - b)) <= a*w^2 - 2*b*w
 
@@ -78,8 +78,8 @@ STATEMENTS = read("""
     No single scalar gain can zero the contraction in both channels simultaneously
     lam_1 < lam_2 => not ((1 - kappa*lam_1)^2 = 0 and (1 - kappa*lam_2)^2 = 0)
 
-"theory/M3/residual" reading
-    … leaves channel 2 with residual contraction, read as (1 − κλ₂)² ≤ 1, for 0 < λ₁
+"theory/M3/residual" sentence
+    … leaves channel 2 with residual contraction: (1 − κλ₂)² ≤ 1, for 0 < λ₁
     0 < lam_1; lam_1 < lam_2; kappa*lam_1 = 1 => (1 - kappa*lam_2)^2 <= 1
     mend lam_2 <= 2*lam_1
     draw kappa = 1/lam_1

@@ -93,13 +93,20 @@ D2/middle elsewhere
     Equivalently, 4 a₁ a₂ ≥ 0
     => (a_2 - a_1)^2 <= (a_2 + a_1)^2 iff 0 <= 4*a_1*a_2
 
-"theory/D3/spread" reading
+"theory/D3/rate" sentence
+    The condition-number rate ((a₂ − a₁)/(a₂ + a₁))² is at most 1
+    with s = a_1 + a_2
+    0 <= a_1; 0 <= a_2; r*s^2 = (a_2 - a_1)^2 => r <= 1
+    mend 0 < s
+    draw r = (a_2 - a_1)^2/(a_1 + a_2)^2
+
+"theory/D3/spread" sentence
     Strict convergence requires a positive lower eigenvalue and a non-degenerate spread (a₁ ≠ a₂)
     with s = a_1 + a_2
     0 <= a_1; a_1 <= a_2 => (a_2 - a_1)^2 < s^2 implies 0 < a_1 and a_1 != a_2
     mend a_1 != a_2 or a_1 = 0
 
-"theory/D3/strict" reading
+D3/strict ours
     Strict convergence exactly when the lower eigenvalue is positive
     with s = a_1 + a_2
     0 <= a_1; a_1 <= a_2 => (a_2 - a_1)^2 < s^2 iff 0 < a_1

@@ -58,6 +58,16 @@ def mutations() -> list[Mutation]:
     return found
 
 
+#: Heads of the columns of :func:`rows`.
+COLUMNS = {
+    "statement": "statement",
+    "mutation": "mutation",
+    "broken": "what was broken",
+    "result": "result",
+    "counterexample": "counterexample",
+}
+
+
 def rows(found: list[Mutation]) -> list[dict[str, str]]:
     """A table of the mutations."""
     return [

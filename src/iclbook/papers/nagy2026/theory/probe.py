@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 
@@ -117,17 +118,26 @@ def scalings() -> np.ndarray:
     return np.stack([SCALINGS[r.scaling](r.low, r.high) for r in recipes()])
 
 
-def spectra(seed: int) -> tuple[list[Recipe], np.ndarray]:
-    """Every recipe and the eigenvalues ``(recipes, 5)`` of ``X^T X`` that it gives at this seed, rising."""
+#: One-digit numbers: what a factor may be where the five are chosen freely.
+ONE_DIGIT = tuple(k / 10 for k in range(1, 10)) + tuple(float(k) for k in range(1, 10))
+
+
+def grams(seed: int) -> dict[tuple[str, str], np.ndarray]:
+    """Generator and what it draws first -> ``X^T X`` ``(d, d)`` of the design before its columns are scaled."""
     n, d = PRINTED["n"], PRINTED["d"]
-    grams: dict[tuple[str, str], np.ndarray] = {}
+    found = {}
     for generator, make in GENERATORS.items():
         drawn = make(seed)((n + 1) * d)
         for first, numbers in (("X", drawn[: n * d]), ("w*", drawn[d:])):
             base = numbers.reshape(n, d)
-            grams[generator, first] = base.T @ base
-    every, by_column = recipes(), scalings()
-    unscaled = np.stack([grams[r.generator, r.first] for r in every])
+            found[generator, first] = base.T @ base
+    return found
+
+
+def spectra(seed: int) -> tuple[list[Recipe], np.ndarray]:
+    """Every recipe and the eigenvalues ``(recipes, 5)`` of ``X^T X`` that it gives at this seed, rising."""
+    unscaled_by, every, by_column = grams(seed), recipes(), scalings()
+    unscaled = np.stack([unscaled_by[r.generator, r.first] for r in every])
     return every, np.linalg.eigvalsh(by_column[:, :, None] * unscaled * by_column[:, None])
 
 
@@ -136,6 +146,15 @@ def matches(eigenvalues: np.ndarray) -> np.ndarray:
     return (np.abs(eigenvalues[:, -1] - PRINTED["largest"]) <= 0.5) & (
         np.abs(eigenvalues[:, 0] - PRINTED["smallest"]) <= 0.05
     )
+
+
+def lists(seed: int) -> tuple[int, int]:
+    """How many rising lists of five one-digit factors, with every generator and order, there are, and how many of them give the printed ends."""
+    columns = np.array(list(combinations(ONE_DIGIT, PRINTED["d"])))
+    eigenvalues = [
+        np.linalg.eigvalsh(columns[:, :, None] * gram * columns[:, None]) for gram in grams(seed).values()
+    ]
+    return sum(map(len, eigenvalues)), int(sum(matches(e).sum() for e in eigenvalues))
 
 
 def search(other_seeds: int = 200) -> dict:

@@ -45,6 +45,30 @@ margin_of_last = each(5)(lambda *x: min(x[:-1]) - x[-1])
 p_of_six_seeds = each(4)(lambda m1, s1, m2, s2: p_of_means(m1, s1, m2, s2, 6))
 
 
+#: What a rate of each layer compounds to over the printed fall of the error: rate, layers, first and last error.
+compounded_falls = each(4)(lambda rho, layers, first, last: rho ** int(layers) * first / last)
+
+
+def better_assignments(*x: float) -> int:
+    """How many ways to give the observed numbers to other predictions fit as well or better, by the mean relative difference, than those printed as pairs."""
+    predicted, observed = x[::2], x[1::2]
+
+    def off(order: tuple[float, ...]) -> float:
+        return sum(abs(p / o - 1) for p, o in zip(predicted, order, strict=True))
+
+    return sum(off(order) <= off(observed) for order in itertools.permutations(observed) if order != observed)
+
+
+def furthest(*x: Any) -> Any:
+    """The number furthest from 0."""
+    return max(x, key=abs)
+
+
+def cost_ratio(one: Any, four: Any) -> Any:
+    """Seconds a step of one model of 20,000 steps over those of four of 3,000 (sections 9.2 and 9.1)."""
+    return (one / 20_000) / (four / 12_000)
+
+
 def same(*x: Any) -> tuple:
     """The numbers themselves."""
     return x
@@ -98,6 +122,11 @@ def p_of_seven(*r: Any) -> tuple:
 def p_of_six(r: Any) -> float:
     """Two-sided p of a correlation over six models, by t."""
     return p_of_r(r, 6)
+
+
+def p_of_eight(r: Any) -> float:
+    """Two-sided p of a correlation over eight covariates, by t."""
+    return p_of_r(r, 8)
 
 
 def p_of_five_seeds(t: Any) -> float:

@@ -36,8 +36,8 @@ STATEMENTS = read("""
     If 0 < u ≤ v ≤ 1, then (1 − v)² ≤ (1 − u)²
     0 < u; u <= v; v <= 1 => (1 - v)^2 <= (1 - u)^2
 
-"theory/B3/strict" reading
-    The softmax contraction factor is smaller, yielding faster convergence (read strictly)
+"theory/B3/strict" sentence
+    The softmax contraction factor is smaller, yielding faster convergence
     0 < u; u <= v; v <= 1 => (1 - v)^2 < (1 - u)^2
     mend u < v
 
@@ -45,8 +45,8 @@ STATEMENTS = read("""
     If 1 ≤ v ≤ u ≤ 2, then (1 − v)² ≤ (1 − u)²
     1 <= v; v <= u; u <= 2 => (1 - v)^2 <= (1 - u)^2
 
-"theory/B4/strict" reading
-    This also accelerates convergence (read strictly)
+"theory/B4/strict" sentence
+    This also accelerates convergence
     1 <= v; v <= u; u <= 2 => (1 - v)^2 < (1 - u)^2
     mend v < u
 
