@@ -123,7 +123,13 @@ def fresh(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
 
 
 #: Extensions whose results are stored and which the book therefore shows.
-INCLUDED: tuple[str, ...] = ("fair_more", "chain_code", "chain_code_last", "chain_text_more", "chain_text_last")
+INCLUDED: tuple[str, ...] = (
+    "fair_more",
+    "chain_code",
+    "chain_code_last",
+    "chain_text_more",
+    "chain_text_last",
+)
 
 
 def extensions() -> dict[str, Study]:

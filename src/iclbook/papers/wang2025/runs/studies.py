@@ -103,7 +103,7 @@ SIZES = {
         quad=30,
         wide=4,
         astray=4,
-        depths=(1, 2),
+        depths=(1, 2, 3),
         wide_depths=(1, 2),
         held_out=256,
         wide_held_out=64,
@@ -119,9 +119,14 @@ def _runs(seeds: int, rate: float) -> tuple[Run, ...]:
     return tuple(Run(seed, rate=rate, stream=0) for seed in range(seeds))
 
 
-def _record(steps: int) -> tuple[int, ...]:
+def recorded(steps: int) -> tuple[int, ...]:
     """12 log-spaced records, from about step 20 on (24 is what a replay repeats)."""
     return tuple(int(s) for s in np.unique(np.geomspace(min(24, steps), steps, 12).round()))
+
+
+def gamma_of(kernel: str) -> float:
+    """Precision that GD starts from."""
+    return 0.5 if kernel == "rbf" else 1.0
 
 
 def _gd(
@@ -142,7 +147,7 @@ def _gd(
         "n_blocks": blocks,
         "kernel": kernel,
         "vector_rate": vector,
-        "gamma": 0.5 if kernel == "rbf" else 1.0,
+        "gamma": gamma_of(kernel),
     }
     return classifiers(name, model, kwargs, _runs(seeds, GD_RATE), contexts, held_out, keep)
 
@@ -176,7 +181,7 @@ def _study(name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps
         tuple(groups),
         steps,
         batch,
-        _record(steps),
+        recorded(steps),
         compile_from=None,
     )
 
