@@ -6,7 +6,6 @@ import dataclasses
 
 from ...training.catalogue import Catalogue
 from ...training.study import Study
-from .runs.draws import draw_studies
 from .runs.image_kernels import linear_studies
 from .runs.images import image_studies
 from .runs.language import language_studies
@@ -23,8 +22,7 @@ def studies(profile: str) -> dict[str, Study]:
     its division. Its first steps are then partly noise, and after a few dozen of them no two processors agree on an accuracy. Long trainings forget it;
     those of the small profile end before.
     """
-    every = {**synthetic_studies(profile), **draw_studies(profile)}
-    every |= image_studies(profile) | linear_studies(profile)
+    every = {**synthetic_studies(profile), **image_studies(profile), **linear_studies(profile)}
     every |= language_studies(profile)
     if profile == "paper":
         return every

@@ -12,8 +12,8 @@ from scipy import stats
 from ....claims import printed
 from ....statistics import standard_error, t_of_mean
 from ....store import Results
+from ..runs.sizes import SIZES
 from ..runs.specs import Scores, scores
-from ..runs.studies import SIZES
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]

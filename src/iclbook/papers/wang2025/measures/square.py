@@ -18,8 +18,8 @@ from ....models.trained_tf import TrainedStep
 from ....tasks.batch import Batch
 from ....tasks.categorical import Quadrants
 from ..runs.contexts import TEST, draw, numbers
+from ..runs.sizes import SIZES
 from ..runs.specs import Scores, scores, stopped_parameters
-from ..runs.studies import SIZES
 from .learned import Get, error_of_runs, t_of_runs
 
 #: Points along each side of the maps.

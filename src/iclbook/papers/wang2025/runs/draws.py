@@ -22,8 +22,8 @@ from ....training import FixedSet, Group, Run
 from ....training.study import Study
 from .contexts import TEST, VALIDATION, Contexts
 from .published import PublishedAnchors
+from .sizes import GD_BATCH, GD_RATE, SIZES, TF_BATCH, TF_RATE, gamma_of, recorded
 from .specs import classifiers
-from .studies import GD_BATCH, GD_RATE, SIZES, TF_BATCH, TF_RATE, gamma_of, recorded
 
 #: Beginnings of the names of studies whose results are not stored yet; take them out, train, and their questions are judged.
 AWAITED = ("new", "published")
