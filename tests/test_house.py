@@ -16,7 +16,18 @@ LIBRARY = Path(iclbook.__file__).parent
 ROOT = LIBRARY.parents[1]
 #: A room imports from its own floor and from those above it in this list.
 FLOORS = (
-    {"errors", "files", "machines", "profiles", "project", "random", "rounding", "sources", "statistics"},
+    {
+        "errors",
+        "files",
+        "machines",
+        "profiles",
+        "project",
+        "random",
+        "rounding",
+        "sources",
+        "statistics",
+        "threefry",
+    },
     {"claims", "models", "references", "store", "tasks"},
     {"drawing", "sliders", "training"},
     {"papers"},

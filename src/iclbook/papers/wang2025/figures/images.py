@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from ....drawing import style
+from ....statistics import interval
 from ....store import Results
-from ..measures.image_records import ATTENTIONS, interval, models, per_episode, unseen
+from ..measures.image_records import ATTENTIONS, models, per_episode, unseen
 from ..runs.images import BLOCKS
 
 #: Colour and marker of a number of blocks; colour of a label within an episode.

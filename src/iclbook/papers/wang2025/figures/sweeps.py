@@ -91,18 +91,20 @@ def fits(found: Mapping[tuple[str, int], tuple]) -> Figure:
 
 
 def courses(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
-    """Figure 4: left, NLL along training (N = 10); right, scores at the best validation record against the number of blocks, both N."""
-    fig, axes = style.figure(3, height=3.0, width_ratios=(1.25, 1, 1))
+    """Figure 4: top, accuracy and NLL along training (N = 10); bottom, scores at the best validation record against the number of blocks, both N."""
+    fig, grid = style.figure(2, 2, height=5.2)
+    along, axes = grid[0], grid[1]
     colours = [style.PALETTE[i] for i in (6, 0, 2, 1, 3, 5)]
-    for (k, s), colour in zip(found["narrow"].items(), colours, strict=False):
-        axes[0].plot(s.steps[1:], s.nll[1:].mean(1), color=colour, label=f"{k}")
-    style.log_ticks(axes[0], "x", (30, 100, 300))
-    axes[0].set(xlabel="minibatches", ylabel="test NLL (nats)", title="N = 10")
-    axes[0].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
+    for ax, what, label in zip(along, ("accuracy", "nll"), ("test accuracy", "test NLL (nats)"), strict=True):
+        for (k, s), colour in zip(found["narrow"].items(), colours, strict=False):
+            ax.plot(s.steps[1:], getattr(s, what)[1:].mean(1), color=colour, label=f"{k}")
+        style.log_ticks(ax, "x", (30, 100, 300))
+        ax.set(xlabel="minibatches", ylabel=label, title="N = 10")
+    along[1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("wide", "N = 125", style.PALETTE[2], "s"))
     says = printed("wang2025")
     for ax, what, authors, label in zip(
-        axes[1:],
+        axes,
         ("accuracy", "nll"),
         (says["authors/accuracy"], says["authors/nll"]),
         ("test accuracy", "test NLL (nats)"),
@@ -124,7 +126,7 @@ def courses(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
             )
         ax.plot(range(1, 7), authors, "x", color=style.COLOURS["paper"], label="authors' code")
         ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
-    axes[1].legend(fontsize=8, loc="center right")
+    axes[0].legend(fontsize=8, loc="center right")
     return fig
 
 

@@ -10,6 +10,7 @@ import torch
 
 from ....models.functional_gd import FunctionalGD
 from ....models.inexact_gd import HardErasureGD
+from ....models.literal_blocks import LiteralBlocks
 from ....statistics import standard_error
 from ....store import Results
 from ....tasks.categorical import Anchors, Categorical, Quadrants
@@ -63,6 +64,41 @@ def curve_records(c: Curves) -> dict[str, Any]:
         "erasure/softmax_own_d2_N100": own[2, 100],
         "erasure/rbf_left_code": max(float(curve[-1]) for curve in c.left["rbf"].values()),
     }
+
+
+def on_the_sphere(contexts: int = 200) -> dict[str, Any]:
+    """The softmax head where all covariates have length 1, lambda of the published code: share of positions that attend to themselves, all settings."""
+    shares = []
+    for d, n in SETTINGS:
+        source = torch.Generator().manual_seed(17)
+        x = torch.randn(contexts, n, d, generator=source, dtype=torch.float64)
+        weights = erasure.softmax_weights(x / x.norm(dim=-1, keepdim=True), CODE_LAMBDA, d + 15)
+        shares.append(erasure.quality(weights).own)
+    return {"erasure/unit_own": shares}
+
+
+@torch.no_grad()
+def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
+    """Blocks of appendix D on covariates of length 1 of which two are equal: f of the query against exact steps, relative, for both erasure heads.
+
+    Two equal positions have one expectation. Softmax shares its weight between them and erases it; an RBF head gives each the whole weight and
+    erases it twice.
+    """
+    task = Anchors()
+    batch = draw(task, contexts, 3)
+    context, query = batch.context.double(), batch.query.double()
+    x = context[:, :-1] / context[:, :-1].norm(dim=1, keepdim=True)
+    context[:, :-1] = torch.cat([x[:1], x[:-1]])
+    exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", rate=2.0).double()
+    exact.initialise(torch.Generator().manual_seed(0))
+
+    def off(kind: str) -> float:
+        literal = LiteralBlocks(task.n_classes, task.width, blocks, "softmax", erasure=kind).double()
+        literal.load_state_dict(exact.state_dict())
+        truth = exact(context, query)
+        return float((literal(context, query) - truth).abs().max() / truth.abs().max())
+
+    return {"erasure/duplicates_softmax": off("softmax"), "erasure/duplicates_rbf": off("rbf")}
 
 
 @torch.no_grad()

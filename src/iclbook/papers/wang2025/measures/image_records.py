@@ -1,4 +1,4 @@
-"""What the chapter says about images, computed from stored results: paired differences with their confidence intervals."""
+"""What the chapter says about images, computed from stored results: paired differences and their standard errors over episodes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ....statistics import Interval, interval, ratio_error, standard_error
+from ....statistics import ratio_error, standard_error
 from ....store import Results
 from ....training.study import Study
 from ..runs.contexts import TEST
 from ..runs.images import BLOCKS, WIDTH, ImageContexts, blocks
 from ..runs.networks import STUDIES, features
 
-#: Half width of a 95% confidence interval in standard errors: about a thousand episodes are what varies.
-Z = 1.96
 PROBE_SCORES = ("tuned_hits", "tuned_nll", "coded_hits", "coded_nll")
 
 
@@ -69,7 +67,7 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
         "images/coded/nll": float(probe["coded_nll"].mean()),
         "images/softmax/accuracy1": float(softmax[1].hits.mean()),
         "images/softmax/accuracy2": float(softmax[2].hits.mean()),
-        "images/softmax/accuracy3": float(softmax[3].hits.mean()),
+        **gain(softmax[3].hits, mean="images/softmax/accuracy3", se="images/softmax/accuracy3_se"),
         "images/softmax/nll1": float(softmax[1].nll.mean()),
         "images/softmax/nll2": float(softmax[2].nll.mean()),
         "images/softmax/nll3": float(softmax[3].nll.mean()),
@@ -82,8 +80,7 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
         **gain(
             flat[3].hits - probe["tuned_hits"],
             mean="images/linear/tuned/accuracy3",
-            low="images/linear/tuned/accuracy3_low",
-            high="images/linear/tuned/accuracy3_high",
+            se="images/linear/tuned/accuracy3_se",
         ),
         **against_tuned(softmax, probe["tuned_hits"], probe["tuned_nll"]),
         **against_coded(softmax, probe["coded_hits"], probe["coded_nll"]),
@@ -96,8 +93,6 @@ def against_tuned(softmax: Mapping[int, Scored], hits: np.ndarray, nll: np.ndarr
         **gain(
             softmax[1].hits - hits,
             mean="images/softmax/tuned/accuracy1",
-            low="images/softmax/tuned/accuracy1_low",
-            high="images/softmax/tuned/accuracy1_high",
             se="images/softmax/tuned/accuracy1_se",
         ),
         **gain(
@@ -108,11 +103,9 @@ def against_tuned(softmax: Mapping[int, Scored], hits: np.ndarray, nll: np.ndarr
         **gain(
             softmax[3].hits - hits,
             mean="images/softmax/tuned/accuracy3",
-            low="images/softmax/tuned/accuracy3_low",
-            high="images/softmax/tuned/accuracy3_high",
             se="images/softmax/tuned/accuracy3_se",
         ),
-        **gain(softmax[1].nll - nll, low="images/softmax/tuned/nll1_low"),
+        **gain(softmax[1].nll - nll, mean="images/softmax/tuned/nll1", se="images/softmax/tuned/nll1_se"),
         "images/softmax/tuned/nll2_ratio": float(softmax[2].nll.mean() / nll.mean()),
         "images/softmax/tuned/nll2_ratio_se": ratio_error(softmax[2].nll, nll),
         "images/softmax/tuned/nll3_ratio": float(softmax[3].nll.mean() / nll.mean()),
@@ -126,7 +119,6 @@ def against_coded(softmax: Mapping[int, Scored], hits: np.ndarray, nll: np.ndarr
         **gain(
             softmax[1].hits - hits,
             mean="images/softmax/coded/accuracy1",
-            high="images/softmax/coded/accuracy1_high",
             se="images/softmax/coded/accuracy1_se",
         ),
         **gain(
@@ -139,7 +131,7 @@ def against_coded(softmax: Mapping[int, Scored], hits: np.ndarray, nll: np.ndarr
             mean="images/softmax/coded/accuracy3",
             se="images/softmax/coded/accuracy3_se",
         ),
-        **gain(softmax[1].nll - nll, low="images/softmax/coded/nll1_low"),
+        **gain(softmax[1].nll - nll, mean="images/softmax/coded/nll1", se="images/softmax/coded/nll1_se"),
         "images/softmax/coded/nll2_ratio": float(softmax[2].nll.mean() / nll.mean()),
         "images/softmax/coded/nll2_ratio_se": ratio_error(softmax[2].nll, nll),
         "images/softmax/coded/nll3_ratio": float(softmax[3].nll.mean() / nll.mean()),
@@ -148,10 +140,8 @@ def against_coded(softmax: Mapping[int, Scored], hits: np.ndarray, nll: np.ndarr
 
 
 def gain(differences: np.ndarray, **keys: str) -> dict[str, float]:
-    """Statistics of paired differences over episodes ``(E,)`` under the keys given for them: ``mean``; ``low`` and ``high``, ends of its 95% interval;
-    ``se``, standard error."""
-    mean, low, high = interval(differences, half_width=Z)
-    every = {"mean": mean, "low": low, "high": high, "se": float(standard_error(differences))}
+    """``mean`` of paired differences over episodes ``(E,)`` and its standard error ``se``, under the keys given for them."""
+    every = {"mean": float(differences.mean()), "se": float(standard_error(differences))}
     return {key: every[name] for name, key in keys.items()}
 
 
@@ -175,13 +165,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
     )
     return {
         "images/setting": bool(as_stated),
-        **gain(per_episode(on, "blocks3/hits"), low="images/unseen_low"),
-        **gain(
-            per_episode(on, "blocks3/shuffled"),
-            mean="images/shuffled",
-            low="images/shuffled_low",
-            high="images/shuffled_high",
-        ),
+        **gain(per_episode(on, "blocks3/shuffled"), mean="images/shuffled", se="images/shuffled_se"),
         "images/episodes": len(on[0]["probe/tuned_hits"]),
         "images/contexts": chosen[0].data.n,
         "images/seeds": on[0]["blocks1/hits"].shape[0],
@@ -195,22 +179,19 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
 def seen_records(results: Mapping[str, Results]) -> dict:
     """What features gain that learned to name the test classes too; one number for each pair of networks of one seed."""
 
-    def gains(what: str) -> list[Interval]:
+    def gains(what: str) -> list[np.ndarray]:
         return [
-            interval(
-                per_episode([results[n.replace("unseen", "seen")]], what) - per_episode([r], what),
-                half_width=Z,
-            )
+            per_episode([results[n.replace("unseen", "seen")]], what) - per_episode([r], what)
             for n, r in results.items()
             if n.startswith("images_unseen")
         ]
 
     probe, deep = gains("probe/tuned_hits"), gains("blocks3/hits")
     return {
-        "images/seen/probe": [one.mean for one in probe],
-        "images/seen/probe_low": [one.low for one in probe],
-        "images/seen/blocks3": [one.mean for one in deep],
-        "images/seen/blocks3_low": [one.low for one in deep],
+        "images/seen/probe": [float(one.mean()) for one in probe],
+        "images/seen/probe_se": [float(standard_error(one)) for one in probe],
+        "images/seen/blocks3": [float(one.mean()) for one in deep],
+        "images/seen/blocks3_se": [float(standard_error(one)) for one in deep],
     }
 
 
@@ -227,7 +208,7 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
         "images/last/blocks3": float(hits.mean()),
         "images/last/blind": float(per_episode([last], "blocks3/shuffled").mean()),
         **gain(
-            hits - per_episode([plain], "blocks3/hits"), mean="images/last/gain", low="images/last/gain_low"
+            hits - per_episode([plain], "blocks3/hits"), mean="images/last/gain", se="images/last/gain_se"
         ),
     }
 

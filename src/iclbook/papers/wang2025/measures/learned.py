@@ -10,10 +10,10 @@ import numpy as np
 from scipy import stats
 
 from ....claims import printed
-from ....statistics import Interval, interval, standard_error, t_of_mean
+from ....statistics import standard_error, t_of_mean
 from ....store import Results
+from ..runs.sizes import SIZES
 from ..runs.specs import Scores, scores
-from ..runs.studies import SIZES
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]
@@ -21,24 +21,11 @@ Get = Callable[[str], Results]
 REACHED = 0.05
 #: Number of contexts that stands for "at none of the numbers tried".
 NEVER = 10**9
-#: Half width of an interval that cannot be computed.
-OPEN = 1e6
 
 
 def t_of_runs(differences: np.ndarray) -> float:
     """Mean of paired differences ``(R,)`` over its standard error; 0 for a single run or runs without spread."""
     return float(t_of_mean(differences)) if np.ptp(differences) > 0 else 0.0
-
-
-def interval_of_runs(differences: np.ndarray) -> Interval:
-    """95% confidence interval of the mean of paired differences ``(R,)``, by Student's t over runs.
-
-    One run has no interval: its ends are :data:`OPEN` away, so that no rule about an end can hold.
-    """
-    if len(differences) > 1:
-        return interval(differences)
-    mean = float(np.mean(differences))
-    return Interval(mean, mean - OPEN, mean + OPEN)
 
 
 def error_of_runs(differences: np.ndarray) -> float:
@@ -47,13 +34,9 @@ def error_of_runs(differences: np.ndarray) -> float:
 
 
 def paired(differences: np.ndarray, **keys: str) -> dict[str, float]:
-    """Statistics of paired differences over runs ``(R,)`` under the keys given for them: ``mean``; ``low`` and ``high``, ends of its 95% interval; ``t``,
-    mean over standard error; ``se``, standard error."""
-    mean, low, high = interval_of_runs(differences)
+    """Statistics of paired differences over runs ``(R,)`` under the keys given for them: ``mean``; ``t``, mean over standard error; ``se``, standard error."""
     every = {
-        "mean": mean,
-        "low": low,
-        "high": high,
+        "mean": float(np.mean(differences)),
         "t": t_of_runs(differences),
         "se": error_of_runs(differences),
     }
@@ -197,15 +180,15 @@ def gap(sweep: Sweep, deep: Sweep) -> dict[str, Any]:
     one, two = sweep.nll["TF softmax"] - sweep.train["TF softmax"], deep.nll["TF"] - deep.train["TF"]
     return {
         "q-gap/one_unfitted_large": unfitted(sweep, "TF softmax", "GD softmax"),
-        **paired(one[0], mean="q-gap/one_overfit_small", low="q-gap/one_overfit_small_low"),
-        **paired(one[-1], mean="q-gap/one_overfit_large", high="q-gap/one_overfit_large_high"),
+        **paired(one[0], mean="q-gap/one_overfit_small", se="q-gap/one_overfit_small_se"),
+        **paired(one[-1], mean="q-gap/one_overfit_large", se="q-gap/one_overfit_large_se"),
         **paired(
             behind(sweep.nll["TF softmax"], sweep.nll["GD softmax"])[-1],
             mean="q-gap/one_test_large",
             t="q-gap/one_test_large_t",
         ),
         "q-gap/two_unfitted_large": unfitted(deep, "TF", "GD"),
-        **paired(two[0], mean="q-gap/two_overfit_small", low="q-gap/two_overfit_small_low"),
+        **paired(two[0], mean="q-gap/two_overfit_small"),
         **paired(two[-1], mean="q-gap/two_overfit_large"),
         **paired(
             behind(deep.nll["TF"], deep.nll["GD"])[-1],
@@ -230,9 +213,9 @@ def figure5(sweep: Sweep) -> dict[str, Any]:
         "fig5/seeds": [gd.shape[1], tf.shape[1]],
         "fig5/gd_nll": gd.mean(1).tolist(),
         "fig5/tf_nll": tf.mean(1).tolist(),
-        **paired(between[0], low="fig5/first_gap_low"),
+        **paired(between[0], mean="fig5/first_gap", se="fig5/first_gap_se"),
         **paired(between[-1], mean="fig5/last_gap", t="fig5/last_gap_t"),
-        **paired(gd[0] - gd[-1], mean="fig5/gd_cost", high="fig5/gd_cost_high"),
+        **paired(gd[0] - gd[-1], mean="fig5/gd_cost", se="fig5/gd_cost_se"),
     }
 
 
@@ -260,16 +243,17 @@ def figure4(found: dict[str, dict[int, Scores]]) -> dict[str, Any]:
             by[2].stopped("nll").mean() - min(s.stopped("nll").mean() for k, s in by.items() if k >= 2)
         )
 
-    def gain(by: dict[int, Scores], what: str) -> np.ndarray:
-        return behind(by[2].stopped(what), by[1].stopped(what))
+    def gain(by: dict[int, Scores], what: str, block: int = 2) -> np.ndarray:
+        return behind(by[block].stopped(what), by[block - 1].stopped(what))
 
     return {
         "fig4/narrow_accuracy": means(narrow, "accuracy"),
         "fig4/narrow_nll": means(narrow, "nll"),
         "fig4/narrow_late_gain": late_gain(narrow),
         "fig4/narrow_seeds": [len(s.best) for s in narrow.values()],
-        **paired(gain(narrow, "accuracy"), mean="fig4/narrow_gain", low="fig4/narrow_gain_low"),
-        **paired(-gain(narrow, "nll"), mean="fig4/narrow_nll_gain", low="fig4/narrow_nll_gain_low"),
+        **paired(gain(narrow, "accuracy"), mean="fig4/narrow_gain", se="fig4/narrow_gain_se"),
+        **paired(-gain(narrow, "nll"), mean="fig4/narrow_nll_gain", se="fig4/narrow_nll_gain_se"),
+        **paired(-gain(narrow, "nll", 3), mean="fig4/narrow_third_gain", se="fig4/narrow_third_gain_se"),
         "fig4/wide_accuracy": means(wide, "accuracy"),
         "fig4/wide_nll": means(wide, "nll"),
         "fig4/wide_late_gain": late_gain(wide),

@@ -12,8 +12,8 @@ from ....models.trained_tf import TrainedStep
 from ....statistics import bootstrap_error
 from ....tasks.categorical import Quadrants
 from ..runs.contexts import draw
+from ..runs.sizes import SIZES
 from ..runs.specs import stopped_parameters
-from ..runs.studies import SIZES
 from .learned import Get
 from .square import model_of_run
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import combinations, permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,13 +17,15 @@ from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.trained_tf import TrainedStep
 from ....tasks.batch import Batch
 from ....tasks.categorical import Quadrants
-from ..runs.contexts import draw, numbers
+from ..runs.contexts import TEST, draw, numbers
+from ..runs.sizes import SIZES
 from ..runs.specs import Scores, scores, stopped_parameters
-from ..runs.studies import SIZES
 from .learned import Get, error_of_runs, t_of_runs
 
 #: Points along each side of the maps.
 GRID = 41
+#: Scores of runs ``(R,)`` by kernel and model ("GD", "TF").
+Scored = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def compare(get: Get) -> dict[str, dict[str, Scores]]:
@@ -32,26 +36,81 @@ def compare(get: Get) -> dict[str, dict[str, Scores]]:
 
 
 def figure8(found: dict[str, dict[str, Scores]], bound: float) -> dict[str, Any]:
-    """What decides figure 8; ``bound`` is the mean maximum probability of this draw of W_e."""
-    runs = {k: {m: s.stopped("accuracy") for m, s in by.items()} for k, by in found.items()}
-    accuracy = {k: {m: a.mean() for m, a in by.items()} for k, by in runs.items()}
+    """What decides figure 8; ``bound`` is the mean maximum probability of this draw of W_e.
+
+    Agreement is judged kernel by kernel, in units of what sets two kernels apart, and a Trained TF with one kernel beside GD with another is the control.
+    """
+    accuracy = {k: {m: s.stopped("accuracy") for m, s in by.items()} for k, by in found.items()}
+    nll = {k: {m: s.stopped("nll") for m, s in by.items()} for k, by in found.items()}
     curved = [k for k in KERNELS if k != "linear"]
-    gaps = [runs[k]["GD"] - runs[k]["TF"] for k in curved]
-    least = min(("rbf", "softmax", "laplacian"), key=lambda k: accuracy[k]["GD"])
-    exponential, linear = (runs[k]["GD"] for k in ("exponential", "linear"))
+    least = min(("rbf", "softmax", "laplacian"), key=lambda k: accuracy[k]["GD"].mean())
+    exponential, linear = (accuracy[k]["GD"] for k in ("exponential", "linear"))
+    off, loss = agreement(accuracy, curved), agreement(nll, curved)
     return {
-        "fig8/gd": [float(accuracy[k]["GD"]) for k in curved],
-        "fig8/tf": [float(accuracy[k]["TF"]) for k in curved],
-        "fig8/gaps": [float(abs(accuracy[k]["GD"] - accuracy[k]["TF"])) for k in curved],
-        "fig8/gaps_t": [t_of_runs(gap) for gap in gaps],
-        "fig8/gaps_se": [error_of_runs(gap) for gap in gaps],
-        "fig8/exponential_behind": float(accuracy[least]["GD"] - exponential.mean()),
-        "fig8/exponential_behind_se": error_of_runs(runs[least]["GD"] - exponential),
+        "fig8/gd": [float(accuracy[k]["GD"].mean()) for k in curved],
+        "fig8/tf": [float(accuracy[k]["TF"].mean()) for k in curved],
+        "fig8/gaps": off.gaps,
+        "fig8/gaps_t": [t_of_runs(accuracy[k]["GD"] - accuracy[k]["TF"]) for k in curved],
+        "fig8/gaps_se": off.errors,
+        "fig8/half_distance": off.half,
+        "fig8/crossed_gap": off.crossed,
+        "fig8/nll_gaps": loss.gaps,
+        "fig8/nll_gaps_se": loss.errors,
+        "fig8/nll_half_distance": loss.half,
+        "fig8/nll_crossed_gap": loss.crossed,
+        **linear_agreement(accuracy),
+        "fig8/exponential_behind": float(accuracy[least]["GD"].mean() - exponential.mean()),
+        "fig8/exponential_behind_se": error_of_runs(accuracy[least]["GD"] - exponential),
         "fig8/linear_behind": float(exponential.mean() - linear.mean()),
         "fig8/linear_behind_se": error_of_runs(exponential - linear),
         "fig8/linear": float(linear.mean()),
         "fig8/bound": float(bound),
-        "fig8/seeds": found["rbf"]["GD"].accuracy.shape[1],
+        "fig8/seeds": len(linear),
+    }
+
+
+class Agreement(NamedTuple):
+    """GD against Trained TF over kernels.
+
+    Attributes:
+        gaps: distance of the two with one kernel, for each kernel; ``errors`` over runs of its difference to ``half``.
+        half: half of the smallest distance between GD with two kernels: nearer than that, the two kinds of model are nearer than any two kernels.
+        crossed: smallest distance of a Trained TF from GD with another kernel.
+    """
+
+    gaps: list[float]
+    errors: list[float]
+    half: float
+    crossed: float
+
+
+def agreement(scores_of: Scored, kernels: list[str]) -> Agreement:
+    """How far GD and Trained TF are apart with each kernel, and how far kernels are, from scores ``[kernel][model] (R,)``."""
+    gd, tf = ({k: scores_of[k][m] for k in kernels} for m in ("GD", "TF"))
+
+    def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """``|mean(a) - mean(b)|`` run by run, with the sign of the means."""
+        return (a - b) * (1 if a.mean() >= b.mean() else -1)
+
+    nearest = min((apart(gd[k], gd[j]) for k, j in combinations(kernels, 2)), key=np.mean) / 2
+    gaps = [apart(gd[k], tf[k]) for k in kernels]
+    return Agreement(
+        [float(gap.mean()) for gap in gaps],
+        [error_of_runs(gap - nearest) for gap in gaps],
+        float(nearest.mean()),
+        min(float(apart(tf[k], gd[j]).mean()) for k, j in permutations(kernels, 2)),
+    )
+
+
+def linear_agreement(accuracy: Scored) -> dict[str, float]:
+    """The same for linear attention; its nearest kernel is the exponential one, the worst of the others."""
+    gd, tf, next_best = accuracy["linear"]["GD"], accuracy["linear"]["TF"], accuracy["exponential"]["GD"]
+    sign = 1 if gd.mean() >= tf.mean() else -1
+    return {
+        "fig8/linear_gap": float(abs(gd.mean() - tf.mean())),
+        "fig8/linear_gap_se": error_of_runs(sign * (gd - tf) - (next_best - gd) / 2),
+        "fig8/linear_half_distance": float((next_best - gd).mean() / 2),
+        "fig8/linear_crossed_gap": float(abs(tf.mean() - next_best.mean())),
     }
 
 
@@ -141,32 +200,73 @@ def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
     )
 
 
-def figure9(found: list[Maps]) -> dict[str, Any]:
+def figure9(found: list[Maps], others: Mapping[str, list[Maps]]) -> dict[str, Any]:
     """What decides figure 9, one number for each context: distance and correlation of GD's and Trained TF's maps, run by run and then averaged.
 
-    Values as well: the share of the square where the most probable category is the right one.
+    Controls: the same Trained TF beside GD with each other kernel, of which the one that comes nearest over all contexts counts, and GD beside GD from
+    the next initialisation. Values as well: the share of the square where the most probable category is the right one.
+
+    Args:
+        found: maps of the kernel shown, context by context.
+        others: the same contexts with other kernels.
     """
-    values: dict[str, list[float]] = {
-        "fig9/difference": [],
-        "fig9/difference_se": [],
-        "fig9/correlation": [],
-        "fig9/correlation_se": [],
-        "fig9/right_gd": [],
-        "fig9/right_tf": [],
+    own = [compared(m.gd_runs, m.tf_runs, m.shown) for m in found]
+    seeds = [compared(m.gd_runs, np.roll(m.gd_runs, 1, axis=0), m.shown) for m in found]
+    crossed = [
+        [compared(o.gd_runs, m.tf_runs, m.shown) for m, o in zip(found, maps, strict=True)]
+        for maps in others.values()
+    ]
+    right = [np.array(m.top)[_quadrants()] for m in found]
+    return {
+        "fig9/difference": [float(a.mean()) for a, _ in own],
+        "fig9/difference_se": [error_of_runs(a) for a, _ in own],
+        "fig9/correlation": [float(c.mean()) for _, c in own],
+        "fig9/correlation_se": [error_of_runs(c) for _, c in own],
+        "fig9/crossed_difference": min(([float(a.mean()) for a, _ in one] for one in crossed), key=max),
+        "fig9/crossed_correlation": max(([float(c.mean()) for _, c in one] for one in crossed), key=min),
+        "fig9/seeds_difference": [float(a.mean()) for a, _ in seeds],
+        "fig9/right_gd": [
+            float((m.gd_runs.argmax(1) == r).mean()) for m, r in zip(found, right, strict=True)
+        ],
+        "fig9/right_tf": [
+            float((m.tf_runs.argmax(1) == r).mean()) for m, r in zip(found, right, strict=True)
+        ],
     }
-    for m in found:
-        shown = list(m.shown)
-        pairs = [(g[shown], t[shown]) for g, t in zip(m.gd_runs, m.tf_runs, strict=True)]
-        difference = np.array([np.abs(g - t).mean() for g, t in pairs])
-        correlation = np.array([np.corrcoef(g.ravel(), t.ravel())[0, 1] for g, t in pairs])
-        values["fig9/difference"].append(float(difference.mean()))
-        values["fig9/difference_se"].append(error_of_runs(difference))
-        values["fig9/correlation"].append(float(correlation.mean()))
-        values["fig9/correlation_se"].append(error_of_runs(correlation))
-        right = np.array(m.top)[_quadrants()]
-        values["fig9/right_gd"].append(float((m.gd_runs.argmax(1) == right).mean()))
-        values["fig9/right_tf"].append(float((m.tf_runs.argmax(1) == right).mean()))
-    return values
+
+
+def compared(a: np.ndarray, b: np.ndarray, shown: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean absolute difference and correlation of two maps of the categories shown, run by run: ``(R,)`` each, from ``(R, C, GRID, GRID)``."""
+    pairs = [(x[list(shown)], y[list(shown)]) for x, y in zip(a, b, strict=True)]
+    difference = np.array([np.abs(x - y).mean() for x, y in pairs])
+    return difference, np.array([np.corrcoef(x.ravel(), y.ravel())[0, 1] for x, y in pairs])
+
+
+@torch.no_grad()
+def own_kernel(get: Get, profile: str, contexts: int = 512) -> dict[str, Any]:
+    """Predictions for the queries of test contexts, all probabilities: distance of Trained TF with each kernel from GD with the same kernel and from the
+    nearest GD with another, run by run."""
+    task = Quadrants(N=SIZES[profile].quad_N)
+    context, query, _ = (part.double() for part in draw(task, contexts, TEST))
+    predicted: dict[str, dict[str, np.ndarray]] = {"GD": {}, "TF": {}}
+    for kernel in KERNELS:
+        for kind, study in (("GD", f"quad_gd_{KERNELS[kernel]}"), ("TF", "quad_tf")):
+            stored = stopped_parameters(get(study), kernel)
+            models = (
+                model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
+                for r in range(len(next(iter(stored.values()))))
+            )
+            predicted[kind][kernel] = np.stack([torch.softmax(m(context, query), 0).numpy() for m in models])
+    distance = {
+        (k, j): np.abs(predicted["TF"][k] - predicted["GD"][j]).sum(1).mean(-1) / 2  # (R,), total variation
+        for k in KERNELS
+        for j in KERNELS
+    }
+    nearest = {k: min((distance[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
+    return {
+        "q-own-kernel/own": [float(distance[k, k].mean()) for k in KERNELS],
+        "q-own-kernel/own_se": [error_of_runs(distance[k, k] - nearest[k]) for k in KERNELS],
+        "q-own-kernel/nearest": [float(nearest[k].mean()) for k in KERNELS],
+    }
 
 
 def _quadrants() -> np.ndarray:

@@ -102,4 +102,5 @@ def parameters() -> dict[str, Any]:
         "params/gd_ff_millions": counts.inner(gd_ff) / 1e6,
         "params/standard_millions": counts.inner(split) / 1e6,
         "params/standard_ratio": counts.inner(gd_ff) / counts.inner(split),
+        "params/attention_ratio": (diagonals + gd.n_heads + mixing) / counts.part(split, *qkv, *merging),
     }

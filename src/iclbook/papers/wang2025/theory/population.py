@@ -7,10 +7,11 @@ each prompt ``(P, d', C)``.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
+from torch.func import grad, jvp, vmap
 
 
 def functions(
@@ -59,6 +60,47 @@ def mean_loss(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Tensor:
     return vmap(lambda *a: loss(*a[:2], None, *a[2:]), in_dims=(None, None, 0, 0, per_prompt))(
         b, t, x, hot, w
     ).mean()
+
+
+class ExactFlow(NamedTuple):
+    """The exact gradient at scaled identities and the flow of the scalars there.
+
+    Attributes:
+        off_identity: what of the gradient in B is no multiple of I, relative to its norm.
+        shortfall: ``1 - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where equation 58 holds with equality, positive where the
+            loss falls more slowly than it says.
+    """
+
+    off_identity: float
+    shortfall: float
+
+
+def exact_flow(
+    x: Tensor, w: Tensor, b: tuple[float, ...] = (1.5, 0.7), t: tuple[float, ...] = (2.0, 1.0)
+) -> ExactFlow:
+    """At ``B_l = b_l I``, ``T_l = t_l I``, for covariates uniform on the prompts ``x (P, N + 1, d)`` and labels of assumption 4 (as in :func:`prompts`,
+    with categories 0 and 1 at the two anchors); nothing is sampled: all ``C^(N + 1)`` labels count with their probabilities."""
+    d, categories = x.shape[-1], w.shape[-1]
+    scaled = torch.tensor(b, dtype=x.dtype)[:, None, None] * torch.eye(d, dtype=x.dtype)
+    step = torch.tensor(t, dtype=x.dtype)[:, None, None] * torch.eye(len(w), dtype=x.dtype)
+    labels = torch.cartesian_prod(*[torch.arange(categories)] * x.shape[1])  # (C^(N + 1), N + 1)
+    latent = (
+        torch.exp(0.3 * (x @ x[:, :2].mT - 1)) @ w[:, :2].T
+    )  # (P, N + 1, d'): a function of inner products
+    each = torch.log_softmax(latent @ w, dim=-1)  # (P, N + 1, C)
+    chance = each[:, torch.arange(x.shape[1]), labels].sum(-1).exp()  # (P, C^(N + 1))
+    hot = torch.nn.functional.one_hot(labels, categories).to(x)
+    over_labels = vmap(loss, in_dims=(None, None, None, None, 0, None))
+    every = vmap(over_labels, in_dims=(None, None, None, 0, None, None))
+
+    def mean(b: Tensor) -> Tensor:
+        return (every(b, step, None, x, hot, w) * chance).sum(1).mean()
+
+    gradient = grad(mean)(scaled)
+    scale = gradient.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None] * torch.eye(d, dtype=x.dtype)
+    _, falls = jvp(mean, (scaled,), (-scale,))  # dL/dt along equation 57
+    size = (gradient**2).sum()
+    return ExactFlow(float((gradient - scale).norm() / gradient.norm()), float(1 + falls / size))
 
 
 def _covariates(normals: Tensor, law: str, source: torch.Generator) -> Tensor:

@@ -1,0 +1,193 @@
+"""Studies whose unit is a draw of everything: W_e, training contexts, held-out contexts, initialisation and minibatches; and those on the authors' own W_e.
+
+Other studies share one W_e, one training set and one test set among their seeds, so their intervals say nothing about those. Names: ``new<u>_...`` for unit
+u, ``published<u>_...`` for the authors' W_e with contexts of unit u. About 50 core-minutes for the first kind (fig3 12, fig4 4, fig5 17, figures 8 and 9 15),
+32 for the second (narrow 1, wide 15, printed 16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....models.functional_gd import FunctionalGD
+from ....models.kernels import KERNELS
+from ....models.trained_tf import TrainedBlocks, TrainedStep
+from ....profiles import check_profile
+from ....tasks import Batch
+from ....tasks.categorical import Anchors, Categorical, Quadrants
+from ....training import FixedSet, Group, Run
+from ....training.study import Study
+from .contexts import TEST, VALIDATION, Contexts
+from .published import PublishedAnchors
+from .sizes import GD_BATCH, GD_RATE, SIZES, TF_BATCH, TF_RATE, gamma_of, recorded
+from .specs import classifiers
+
+#: Beginnings of the names of studies whose results are not stored yet; take them out, train, and their questions are judged.
+AWAITED = ("new", "published")
+#: Seed of a unit's W_e and of its contexts: far from those of the other studies.
+FIRST = 100
+#: Blocks of figure 4 that are trained on new draws.
+DEPTHS = (1, 2, 3)
+#: The published code: minibatches, learning rate, passes through the training contexts.
+CODE_BATCH, CODE_RATE, EPOCHS = 512, 0.001, 5000
+
+
+@dataclass(frozen=True)
+class Units:
+    """How much is drawn at a profile.
+
+    Attributes:
+        units: draws; ``inits`` initialisations of each (one of the quadrants' models and on the authors' W_e).
+        epochs: of the studies on the authors' W_e.
+    """
+
+    units: int
+    inits: int
+    epochs: int
+
+
+UNITS = {"paper": Units(5, 2, EPOCHS), "smoke": Units(2, 1, 4)}
+
+
+@dataclass(frozen=True)
+class UnitContexts(Contexts):
+    """Contexts of one unit, whose held-out contexts are its own too."""
+
+    unit: int = 0
+
+    def probes(self, n: int) -> dict[str, Batch]:
+        """Validation and test contexts of the unit."""
+        first = contexts_seed(self.unit)
+        return {
+            "validation": self.draw(n, first + VALIDATION),
+            "test": self.draw(n, first + TEST),
+        }
+
+
+def contexts_seed(unit: int) -> int:
+    """Seed of a unit's training contexts; validation and test follow."""
+    return 10 * (FIRST + unit)
+
+
+def _study(
+    name: str, prompts: UnitContexts, L: int, groups: Sequence[Group], steps: int, batch: int, **options
+) -> Study:
+    data = FixedSet(prompts, L, seed=contexts_seed(prompts.unit), epochs=options.get("epochs", False))
+    record = options.get("record", recorded(steps))
+    return Study("wang2025", name, data, tuple(groups), steps, batch, record, compile_from=None)
+
+
+def _runs(unit: int, inits: int, rate: float) -> tuple[Run, ...]:
+    """Initialisations of a unit, no two units with the same, each with minibatches of its own."""
+    return tuple(Run(unit * inits + i, rate=rate) for i in range(inits))
+
+
+def _gd(
+    name: str, kernel: str, prompts: UnitContexts, runs: Sequence[Run], held_out: int, blocks: int = 1
+) -> Group:
+    kwargs = {
+        "n_classes": prompts.task.n_classes,
+        "width": prompts.task.width,
+        "n_blocks": blocks,
+        "kernel": kernel,
+        "vector_rate": True,
+        "gamma": gamma_of(kernel),
+    }
+    return classifiers(name, FunctionalGD, kwargs, runs, prompts, held_out)
+
+
+def _tf(name: str, kernel: str, prompts: UnitContexts, runs: Sequence[Run], held_out: int) -> Group:
+    task = prompts.task
+    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "kernel": kernel}
+    return classifiers(name, TrainedStep, kwargs, runs, prompts, held_out)
+
+
+def new_unit(profile: str, unit: int) -> list[Study]:
+    """Figures 3, 4, 5 (left) and 8 on a draw of their own."""
+    s, n = SIZES[profile], UNITS[profile]
+    task, square = Anchors(embed_seed=FIRST + unit), Quadrants(N=s.quad_N, embed_seed=FIRST + unit)
+    tokens, cached = UnitContexts(task, unit=unit), UnitContexts(task, "inner", True, unit)
+    quadrants = UnitContexts(square, unit=unit)
+    gd, tf = (_runs(unit, n.inits, rate) for rate in (GD_RATE, TF_RATE))
+    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "n_blocks": 2}
+    return [
+        _study(
+            f"new{unit}_gd",
+            tokens,
+            s.L[-1],
+            [_gd(k, k, tokens, gd, s.held_out) for k in ("softmax", "rbf", "linear")],
+            s.gd,
+            GD_BATCH,
+        ),
+        _study(
+            f"new{unit}_tf",
+            tokens,
+            s.L[-1],
+            [_tf(k, k, tokens, tf, s.held_out) for k in ("softmax", "rbf")],
+            s.tf,
+            TF_BATCH,
+        ),
+        _study(
+            f"new{unit}_deep",
+            cached,
+            s.L[1],
+            [_gd(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS],
+            s.deep,
+            GD_BATCH,
+        ),
+        _study(
+            f"new{unit}_two_tf",
+            tokens,
+            s.L[1],
+            [classifiers("tf", TrainedBlocks, kwargs, tf, tokens, s.held_out)],
+            s.tf_deep,
+            TF_BATCH,
+        ),
+        _study(
+            f"new{unit}_quad_gd",
+            quadrants,
+            s.quad_L,
+            [_gd(k, k, quadrants, gd[:1], s.held_out) for k in KERNELS],
+            s.quad // 2,
+            GD_BATCH,
+        ),
+        _study(
+            f"new{unit}_quad_tf",
+            quadrants,
+            s.quad_L,
+            [_tf(k, k, quadrants, tf[:1], s.held_out) for k in KERNELS],
+            s.quad,
+            TF_BATCH,
+        ),
+    ]
+
+
+def published_unit(profile: str, unit: int) -> list[Study]:
+    """One block on the authors' W_e with contexts of a unit, at the published code's length: N = 10, N = 125, and N = 125 with the distance as printed."""
+    s = SIZES[profile]
+    L, batch = s.L[1], min(CODE_BATCH, s.L[1] // 4)
+    steps = UNITS[profile].epochs * (L // batch)
+    readings: dict[str, Categorical] = {
+        "narrow": PublishedAnchors(),
+        "wide": PublishedAnchors(N=s.wide_N),
+        "printed": PublishedAnchors(N=s.wide_N, squared=False),
+    }
+    every = np.unique(np.linspace(min(24, steps), steps, 50).round().astype(int))
+    found = []
+    for reading, task in readings.items():
+        prompts = UnitContexts(task, "inner", unit=unit)
+        group = _gd("softmax", "softmax", prompts, (Run(unit, rate=CODE_RATE),), s.held_out)
+        options = {"epochs": True, "record": tuple(int(step) for step in every)}
+        found.append(_study(f"published{unit}_{reading}", prompts, L, [group], steps, batch, **options))
+    return found
+
+
+def draw_studies(profile: str) -> dict[str, Study]:
+    """All of them whose results are there or are made now."""
+    units = range(UNITS[check_profile(profile)].units)
+    every = [study for u in units for study in (*new_unit(profile, u), *published_unit(profile, u))]
+    awaited = AWAITED if profile == "paper" else ()
+    return {study.name: study for study in every if not study.name.startswith(awaited)}

@@ -1,0 +1,86 @@
+"""Random numbers as JAX made them before version 0.5: Threefry-2x32 (Salmon, Moraes, Dror and Shaw 2011), keys that are split, normals by the inverse error
+function in single precision. For numbers that somebody else drew with ``jax.random`` and a seed that is known; our own are those of :mod:`iclbook.random`.
+
+(From version 0.5 on JAX counts its numbers otherwise, ``jax_threefry_partitionable``, and gives others for the same seed.)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .errors import UserError
+
+Words = np.ndarray  # uint32
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+#: Coefficients of the inverse error function (Giles 2010), highest power first: of ``w - 2.5`` for ``w < 5``, of ``sqrt(w) - 3`` above, ``w = -log(1 - x^2)``.
+_CENTRAL = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+_TAILS = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+def threefry(key: Words, first: Words, second: Words, rounds: int = 20) -> tuple[Words, Words]:
+    """Threefry-2x32: two random words for every counter ``(first, second)``, of one shape; ``key (2,)``. 20 rounds, as published."""
+    schedule = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
+    with np.errstate(over="ignore"):  # sums are modulo 2^32
+        a, b = first + schedule[0], second + schedule[1]
+        for done in range(rounds):
+            turn = _ROTATIONS[done // 4 % 2][done % 4]
+            a = a + b
+            b = ((b << np.uint32(turn)) | (b >> np.uint32(32 - turn))) ^ a
+            if done % 4 == 3:
+                group = done // 4 + 1
+                a, b = a + schedule[group % 3], b + schedule[(group + 1) % 3] + np.uint32(group)
+    return a, b
+
+
+def key_of(seed: int) -> Words:
+    """``jax.random.PRNGKey(seed)``: the high and the low word of the seed.
+
+    Raises:
+        UserError: a seed that is no 64-bit whole number.
+    """
+    if not 0 <= seed < 1 << 64:
+        raise UserError(f"seed {seed}", "Take a whole number from 0 to 2**64 - 1.")
+    return np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.uint32)
+
+
+def bits(key: Words, n: int) -> Words:
+    """``n`` random words: the numbers ``0 .. n - 1`` as counters, the first half beside the second, a 0 behind an odd number of them."""
+    counters = np.append(np.arange(n, dtype=np.uint32), np.zeros(n % 2, dtype=np.uint32))
+    return np.concatenate(threefry(key, *np.split(counters, 2)))[:n]
+
+
+def split(key: Words, n: int = 2) -> Words:
+    """``jax.random.split``: ``n`` keys ``(n, 2)``."""
+    return bits(key, 2 * n).reshape(n, 2)
+
+
+def inverse_erf(x: np.ndarray) -> np.ndarray:
+    """The inverse error function of single-precision numbers in (-1, 1), by the polynomials that JAX's compiler uses, in single precision throughout."""
+    x = np.asarray(x, dtype=np.float32)
+    w = -np.log1p(-x * x)
+    central = w < np.float32(5)
+    at = np.where(central, w - np.float32(2.5), np.sqrt(w) - np.float32(3))
+    found = np.zeros_like(x)
+    for near, far in zip(_CENTRAL, _TAILS, strict=True):
+        found = found * at + np.where(central, np.float32(near), np.float32(far))
+    return found * x
+
+
+def normals(key: Words, shape: tuple[int, ...]) -> np.ndarray:
+    """``jax.random.normal(key, shape)``, float32: 23 bits of each word as a number in (-1, 1), then the inverse of the normal law.
+
+    The last digit depends on how a processor rounds the logarithm.
+    """
+    one, low = np.float32(1), np.nextafter(np.float32(-1), np.float32(0))
+    mantissa = (bits(key, math.prod(shape)) >> np.uint32(9)) | np.uint32(0x3F800000)
+    uniform = np.maximum(low, (mantissa.view(np.float32) - one) * (one - low) + low)
+    return (np.float32(math.sqrt(2)) * inverse_erf(uniform)).reshape(shape)
