@@ -76,7 +76,7 @@ def signs(n: int = 200) -> dict[str, float]:
         _outputs(tally, case, f, u)
         printed = b - closed.baseline(f.alpha, b)[:, None]  # A^adv of section 8.1
         if int(see.sum()) > 3:
-            correlations.append(abs(rank_correlation(printed[see], ds[see])))
+            correlations.append(rank_correlation(printed[see], -ds[see]))  # with the step of free scores
     return tally.shares() | {
         "prose/predicts": float(np.median(correlations)),
         "prose/predicts_se": bootstrap_error(np.median, np.array(correlations)),
@@ -110,8 +110,6 @@ def _routing(
     tally.add("signs/mass_total", together < 0, _clear(together))
     e_step = (f.alpha.log() - SMALL * b / b.abs().max()).softmax(-1) - f.alpha
     tally.add("estep/mass", moved.sign() == e_step.sign(), clear & _clear(e_step))
-    e_together = (e_step * worse).sum(-1)
-    tally.add("estep/mass_total", together.sign() == e_together.sign(), _clear(together) & _clear(e_together))
 
 
 def _value_slope(case: Case, v: Tensor, s: Tensor) -> Tensor:
@@ -129,7 +127,6 @@ def _values(
     along = (dv * u_bar).sum(-1)
     tally.add("signs/values", along < 0, _clear(along))
     tally.add("prose/toward", along > 0, _clear(along))
-    tally.add("prose/toward_needs", (dv * -u_bar).sum(-1) > 0, _clear(along))
     usage = f.alpha.sum(0)
     middle = f.alpha.mT @ f.g / usage[:, None]
     toward = (dv * (middle - f.v)).sum(-1)
