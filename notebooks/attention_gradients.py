@@ -606,7 +606,7 @@ plt.show()
 # fails ({glue:text}`tunnel/bijection/prior`), and it has no choice.
 #
 # The rules compare with answers that carry nothing along: over the filter without memory, the errors on the HMM are {glue:text}`tunnel/hmm/transformer_ratio` (transformer), {glue:text}`tunnel/hmm/ssm_ratio` (SSM) and
-# {glue:text}`tunnel/hmm/lstm_ratio` (LSTM); over the prior, those on bijections {glue:text}`tunnel/bijection/lstm_ratio` (LSTM) and {glue:text}`tunnel/bijection/prefix_mlp_ratio` (MLP). Earlier the bounds were twice the printed errors,
+# {glue:text}`tunnel/hmm/lstm_ratio` (LSTM), that of a filter with its transition matrix turned the wrong way {glue:text}`tunnel/hmm/turned_ratio`; over the prior, those on bijections {glue:text}`tunnel/bijection/lstm_ratio` (LSTM) and {glue:text}`tunnel/bijection/prefix_mlp_ratio` (MLP). Earlier the bounds were twice the printed errors,
 # written after a trial and barely met. Training was short: the last quarter still took {glue:text}`tunnel/falling` off the final errors (in the order above), so this says nothing about the limits of any model. But an
 # LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
 

@@ -21,6 +21,8 @@ from .exact import autograd
 
 #: Size of the small changes; quantities below ``CLEAR`` times the largest of their kind are too close to zero for a sign.
 SMALL, CLEAR = 1e-5, 1e-3
+#: Where even the largest is below this, all are rounding of numbers of order one: a toy run whose loss has reached 0 has no gradient left to judge.
+ROUNDING = 1e-12
 
 
 def cases(n: int = 200, trained: int = 60) -> Iterator[Case]:
@@ -36,7 +38,7 @@ def cases(n: int = 200, trained: int = 60) -> Iterator[Case]:
 def _clear(a: Tensor, among: Tensor | None = None) -> Tensor:
     """Where ``a`` is clearly not zero (among the entries ``among``)."""
     sizes = a.abs() if among is None else a.abs() * among
-    return sizes > CLEAR * sizes.max().clamp(min=1e-300)
+    return (sizes > CLEAR * sizes.max()) & (sizes.max() > ROUNDING)
 
 
 class Tally:

@@ -28,11 +28,12 @@ def error(results: Results, model: str, probe: str = "train") -> np.ndarray:
 
 
 def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of three answers that need no training.
+    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of four answers that need no training.
 
     Returns:
         ``uniform`` ignores everything, ``constant`` has the entropy that does best over all places, ``memoryless`` is ``p(s_t | o_t)``, the exact
-        answer of a model that reads the matrices and never looks back at observations.
+        answer of a model that reads the matrices and never looks back at observations, and ``turned`` the filter that takes the transition matrix the wrong
+        way round: memory that does not track.
     """
     transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
@@ -40,6 +41,7 @@ def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
         "uniform": math.log2(task.states) - exact,
         "constant": exact - exact.median(),
         "memoryless": entropy_bits(memoryless(emission, seen)) - exact,
+        "turned": entropy_bits(posteriors(transition.transpose(0, 1), emission, seen)) - exact,
     }
     return {name: part.abs().numpy() for name, part in found.items()}
 
@@ -106,14 +108,14 @@ def memory_ratios(
     hmm: Results, bijection: Results, answers: dict[str, float], task: BijectionElimination
 ) -> Values:
     """Errors over that of the best answer which uses one token only: the filter without memory, and the prior. 1 is what a model has that carries nothing
-    along. For the control, the best constant; for the wording, what the last quarter of the recorded training still gained, as a share of the end."""
+    along. For the control, the filter with the transition matrix turned; for the wording, what the last quarter of the recorded training still gained, as a share of the end."""
     below, prior = answers["memoryless"], float(prior_error(task).mean())
     transformer, ssm, lstm = (error(hmm, model) / below for model in ("transformer", "ssm", "lstm"))
     counted, prefix, attended = (
         error(bijection, model) / prior for model in ("lstm", "prefix_mlp", "transformer")
     )
     return {
-        "tunnel/hmm/constant_ratio": answers["constant"] / below,
+        "tunnel/hmm/turned_ratio": answers["turned"] / below,
         "tunnel/hmm/transformer_ratio": float(transformer.mean()),
         "tunnel/hmm/transformer_ratio_se": widened_error(transformer),
         "tunnel/hmm/ssm_ratio": float(ssm.mean()),
