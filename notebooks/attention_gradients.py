@@ -46,10 +46,13 @@ from iclbook.papers.agarwal2025.measures import (
     chain,
     exact,
     follow,
+    one_step,
     regularisation,
     routing,
+    solutions,
     statements,
     table1,
+    timescales,
     toy,
     tunnel_records,
 )
@@ -126,9 +129,7 @@ SENTENCES = {
     "signs/advantage": "3.4: A > 0: a larger score helps",
     "signs/values": "3.2: values are pushed away from errors",
     "signs/mass_total": "4.1: attention leaves what is below average",
-    "estep/mass_total": "5.1: ... and so it does in an E-step",
     "signs/feedback3_own": "4.4: $v_j$ alone moves away: its advantage grows",
-    "prose/toward_needs": "1.1: values move to what users need, $-u_i$",
     "signs/feedback2": "4.4: larger score, a harder push",
     "prose/u_loss": "3.1: $-u_i$ lowers the loss",
     "prose/joint_sum": "4.2: a value's step lowers the total loss",
@@ -152,80 +153,91 @@ for claim in ("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
 # - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases:
-#   the step on the scores is itself weighted by $\alpha$, so a key with little weight may gain when a heavy one loses. An E-step is alike together, not one by one.
+#   the step on the scores is itself weighted by $\alpha$, so a key with little weight may gain when a heavy one loses. An E-step moves the single position as a score step does in {glue:text}`estep/mass` of the cases.
 # - **All users.** A value's step lowers the *summed* first-order loss by $\eta |\bar u_j|^2$; single users may be harmed, as section 4.3 says ("must compromise").
 # - **The loop.** As section 4.4 puts it, *if* $v_j$ moves away from $u_i$, and alone, a positive advantage grows. Without the "if" that is {glue:text}`signs/own` of helped pairs. When
 #   all values move and the errors follow, it is {glue:text}`signs/feedback3`, as the average that the advantage is measured against improves too. And a larger score pushes the value harder in
 #   {glue:text}`signs/feedback2` of the cases, since the error changes with it.
-# - **Towards users.** Values move along $-\bar u_j$: towards what users need, away from their errors, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases.
+# - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users
+#   need" would be true, but it is equation 38 said again: an earlier edition counted it as a reading, and the answer was milder for it.
 # - **The E-step.** It gives its answer at once; score steps at frozen values go on sharpening ({glue:text}`estep/positions` of the E-step's effective number of positions remain). The
 #   document claims an analogy only, so this decides nothing.
-# - **Two advantages.** Section 8.1's $A^{adv}$ is minus the $A$ of section 3.4: a matter of notation. Up to that sign it predicts (rank correlation {glue:text}`prose/predicts`).
+# - **Two advantages.** Section 8.1's $A^{adv}$ is minus the $A$ of section 3.4, and its *sign* is said to predict where attention strengthens. It predicts the opposite (rank correlation with the step
+#   {glue:text}`prose/predicts`). An earlier edition judged the size alone; the sentence speaks of the sign.
 #
 # ## The toy
 #
-# Five positions, two-dimensional values, random labels, one head, one hundred steps. The document states neither the size of the "small Gaussian
-# entries" nor the fixed rate. Here is the whole grid, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
+# Five positions, two-dimensional values, random labels, one head, one hundred steps. The document states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it
+# say whether the bias $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient, so a reader may well leave it at 0. Both readings are run.
+#
+# Here is the whole grid with $b$ frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
 # weights; attention counts as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
 SEEDS = range(800 if paper else 30)
-grid = toy.grid(SEEDS)
-draw.settings(grid)
+grids = [toy.grid(SEEDS, bias) for bias in (False, True)]
+draw.settings(grids[0])
 plt.show()
-record.all(toy.grid_values(grid, len(SEEDS)))
+chosen = toy.grid_values(*grids)
+record.all(chosen)
 record.verdict("agarwal2025/q-initial-scale")
 
 # %% [markdown]
 # Small entries start attention near uniform and keep it there for a long time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within
-# a hundred steps often makes the loss jump. From a near-uniform start {glue:text}`fig2-3/best` of the seeds sharpen at the best setting ({glue:text}`fig2-3/halved` if the loss must halve,
-# {glue:text}`fig2-3/any` if it may do what it likes), and {glue:text}`fig2-3/both` along a smooth loss. For each initial scale of the grid the best rate sharpens
-# {glue:text}`scale/shares`. Section 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1.
+# a hundred steps often makes the loss jump. Section 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
 #
-# For figures 1 to 5 the setting is chosen by rule: near-uniform start, most runs that sharpen along a smooth loss. It is initial scale
-# {glue:text}`toy/scale`, rate {glue:text}`toy/rate`. The run is the one nearest to the medians among those.
+# The document shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. It is
+# initial scale {glue:text}`toy/scale`, rate {glue:text}`toy/rate`. At that rate the initial scales of the grid sharpen {glue:text}`scale/shares_frozen`, and with $b$ trained
+# {glue:text}`scale/shares_trained`. Earlier each figure could take the setting that suited it best.
+#
+# The shares that decide are counted on other seeds than those that chose: {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained` sharpen, {glue:text}`fig2-3/frozen_both` and
+# {glue:text}`fig2-3/trained_both` along a smooth loss. The run drawn is the one nearest to the medians among those, with $b$ frozen.
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
-scale, rate = toy.chosen_setting(grid)
-record("toy/scale", scale)
-record("toy/rate", rate)
-run = toy.train(SEEDS, scale, rate)
+JUDGED = range(1000, 1000 + len(SEEDS))  # none of the seeds that chose
+run, run_trained = (
+    toy.train(JUDGED, scale, rate, bias=bias)
+    for bias, scale, rate in zip((False, True), chosen["toy/scale"], chosen["toy/rate"], strict=True)
+)
 r = toy.typical(run)
 draw.attention(run, r)
 plt.show()
+record.all(toy.figure_values(run, run_trained))
 record.verdict("agarwal2025/fig2-3")
 
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
 draw.loss(run, r)
 plt.show()
-record.all(toy.loss_values(run, toy.train(SEEDS, scale, toy.SLOW)))
 record.verdict("agarwal2025/fig4")
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 draw.values(run, r)
 plt.show()
-record.all(toy.motion_values(run))
 record.verdict("agarwal2025/fig5")
 
 # %% [markdown]
-# The loss is smooth in {glue:text}`fig4/smooth` of the runs at this setting. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/gain` of the fall happens,
-# in {glue:text}`fig4/window` of the steps. At a rate of 0.03 the loss is smooth in {glue:text}`fig4/smooth_slow`, but few runs sharpen.
+# The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and
+# {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen: the figures are of one run.
 #
 # Values have two dimensions, so a projection to two components shows all there is. The first holds {glue:text}`fig5/pc1` of the displacements in the
-# median run; five independent directions of these lengths exceed {glue:text}`fig5/null` one time in twenty.
+# median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five
+# displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and {glue:text}`fig5/trained_shuffled`. The earlier rule asked the median run to beat nineteen of twenty random motions,
+# which motions that are coherent on the whole need not do.
 #
 # Figure 1 is schematic in the document. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
-step = toy.steepest(run, r)
-draw.geometry(toy.one_step(run, r, step, rate))
+step = one_step.steepest(run, r)
+rate, rate_trained = chosen["toy/rate"]
+draw.geometry(one_step.one_step(run, r, step, rate))
 plt.show()
-record.all(toy.one_step_values(run, rate))
+record.all(one_step.one_step_values(run, rate, run_trained, rate_trained))
 record.verdict("agarwal2025/fig1")
 
 # %% [markdown]
 # The geometry is as drawn, exactly. If the value alone moves, the query's loss falls in {glue:text}`fig1/loss_own` of runs (each at its own steepest step) and the pair's advantage grows in
-# {glue:text}`fig1/reinforced_own`; in the real step, which moves everything, it is {glue:text}`fig1/loss_all` and {glue:text}`fig1/reinforced_all`: others use the value too, and the errors shrink.
+# {glue:text}`fig1/reinforced_own`; in the real step, which moves everything, it is {glue:text}`fig1/loss_all` and {glue:text}`fig1/reinforced_all`
+# ({glue:text}`fig1/loss_bias` and {glue:text}`fig1/reinforced_bias` with the bias): others use the value too, and the errors shrink.
 
 # %% tags=["hide-input"]
 # the small profile draws the ends of each slider only
@@ -298,40 +310,41 @@ record("chain/seeds_text", len(em_text.seeds))
 small = chain.arms(study["small_start"], stored["small_start"])
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
-floor = chain.training_floor(code, em.seeds)
-record("chain/floor", floor)
-draw_chain.curves(em, sgd, floor)
+draw_chain.curves(em, sgd, chain.training_floor(code, em.seeds))
 plt.show()
-tables = {
-    "published chain": table1.table(em, sgd, PAPER_SEEDS),
-    "text's chain": table1.table(em_text, sgd_text, PAPER_SEEDS),
-    "published, half start": table1.table(small["em"], small["sgd"], PAPER_SEEDS),
-}
-record.all(table1.table_values(*tables.values(), text))
-record.all(table1.unit_values(tables["published chain"]))
+tables = [table1.table(*pair) for pair in ((em, sgd), (em_text, sgd_text), (small["em"], small["sgd"]))]
+record.all(table1.table_values(*tables, text))
+record.all(table1.unit_values(tables[0]))
 record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 40))
-record.all(chain.kl_values(em, code))
-record.all(chain.learned(em, sgd, code, floor))
-record("chain/spread_small", tables["published, half start"]["loss_sgd_sd"])
-for claim in ("table1", "units", "fig6-8", "kl"):
+record.all(chain.learned_values(em, sgd, code))
+record("chain/spread_small", tables[2]["loss_sgd_sd"])
+for claim in ("table1", "units", "fig6-8", "approach"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
 # *Mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.*
 
-# %% mystnb={"image": {"alt": "Points with error bars for loss, entropy and accuracy: printed, published chain, text's chain; the text's chain, and the published chain from smaller initial weights."}} tags=["hide-input"]
-draw_chain.table(tables)
-plt.show()
+# %% tags=["hide-input"]
+draw_chain.table("published chain", tables[0])
+
+# %% tags=["hide-input"]
+draw_chain.table("text's chain", tables[1])
 
 # %% [markdown]
-# *Table 1 as points with standard deviations over seeds.* On the published chain the schedule reaches SGD's final loss after
+# *Mean and standard deviation over seeds. A mean of five seeds like the document's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number as
+# well; where it is not, agreement decides nothing.* An earlier edition took two standard errors for the interval: the chain with three seeds agreed with nearly everything, the one with fifty-five did not. Now
+# seeds narrow the interval and never widen a verdict. What the table does not show is how far the printed seeds differ from one another: the printed standard deviations are {glue:text}`table1/code/spreads` of ours
+# on the published chain (loss, entropy, accuracy; EM-like, then SGD), where all six should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`.
+#
+# On the published chain the schedule reaches SGD's final loss after
 # {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. "Bits" are nats: SGD's predictive entropy
 # would be {glue:text}`units/sgd_bits` in bits. Note where both stand. Knowing nothing costs $\ln 8 = 2.079$ nats, the floor is
 # {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
 # {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. The initial weights decide that: drawn half
 # as large, they give {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em`
-# (printed: 1.970), against {glue:text}`table1/code/loss_em` from the published size. The KL between the two predictions, for which the document has no number, is {glue:text}`kl/mean` nats
-# ({glue:text}`kl/share` of what the schedule's predictions know).
+# (printed: 1.970), against {glue:text}`table1/code/loss_em` from the published size.
+#
+# Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have gone {glue:text}`chain/learned_printed` of the way from ignorance.
 #
 # Can equation 9 be meant as printed, a sum? At the stated rate the sum is a mean with a rate of twenty. After {glue:text}`sum/steps` of 60 steps its loss is {glue:text}`sum/loss`, more than ten times that of the start.
 
@@ -360,6 +373,24 @@ record.verdict("agarwal2025/fig9")
 # straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention" has not come yet either:
 # at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 #
+# ### Do both find the same?
+#
+# Twice the document says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
+
+# %%
+record.all(solutions.kl_values(em, code, kept["em"]))
+record.all(solutions.cluster_values(study["shown"], stored["shown"]))
+for claim in ("kl", "clusters"):
+    record.verdict(f"agarwal2025/{claim}")
+
+# %% [markdown]
+# After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/share` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know. For comparison: the predictions of another seed's
+# run, which has other symbols, are at {glue:text}`kl/other_seed` times that. So SGD is on its way, but not there.
+#
+# Nor do values gather in clusters, as section 9.4 expects. The *silhouette* is 1 for tight groups far apart and 0 for none. By the symbol that an input shows it is {glue:text}`clusters/start` before training and
+# {glue:text}`clusters/end` after (SGD, EM-like, rate 1 for everything; with shuffled symbols {glue:text}`clusters/shuffled`). The changes are {glue:text}`clusters/growth`: where training has gone furthest, values of one
+# symbol lie *less* together, for they follow what the next symbol needs.
+#
 # ### Are value gradients small?
 #
 # The schedule is motivated by value gradients that are "typically smaller in magnitude than routing gradients early in training".
@@ -373,9 +404,9 @@ record.all(follow.size_exponents(code, PAPER_SEEDS[:3]))
 record.verdict("agarwal2025/q-gradient-sizes")
 
 # %% [markdown]
-# *Median and range over seeds; the dotted line marks step 100.* The answer depends on what is compared. Norms of the matrices: the gradient of $W_V$ is {glue:text}`sizes/v_over_qk` times the larger
+# *Median and range over seeds; the dotted line marks step 100.* The sentence names matrices: the gradient of $W_V$ is {glue:text}`sizes/v_over_qk` times the larger
 # of those of $W_Q$ and $W_K$ and {glue:text}`sizes/v_over_o` times that of $W_O$. Entry by entry, as the matrices differ in size: {glue:text}`sizes/entry_v_over_qk` and
-# {glue:text}`sizes/entry_v_over_o`. Of $v$ itself against $q$ and $k$: {glue:text}`sizes/activation_v_over_qk`.
+# {glue:text}`sizes/entry_v_over_o`. Of $v$ itself against $q$ and $k$, where it is smaller: {glue:text}`sizes/activation_v_over_qk`. That comparison no longer decides: it had been picked among several.
 #
 # The gradient of $W_V$ is of first order in the weights, those of $W_Q$ and $W_K$ of third
 # (measured exponents for $W_V, W_O, W_Q, W_K$: {glue:text}`sizes/exponents`). The smaller the initial weights, the more the value gradient dominates.
@@ -392,12 +423,12 @@ record.all(chain.fair_values(em, sgd, every))
 record.all(chain.gap_values(code, every, stored["fresh"]))
 draw_chain.fair(every, chain.training_floor(code, tried), float(np.mean(chain.held_out_floor(code, tried))))
 plt.show()
-for claim in ("fair-baseline", "q-schedule", "q-uniform-rate", "manual-em", "q-gap"):
+for claim in ("q-schedule", "q-uniform-rate", "manual-em", "q-gap"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# Final loss of the schedule minus that of rate 0.1 for everything: {glue:text}`fair/vs_uniform0.1` nats (paired 95 % interval {glue:text}`fair/interval_uniform0.1`); of ten times on $W_O$ alone:
-# {glue:text}`fair/vs_o10` ({glue:text}`fair/interval_o10`); of ten times on $W_Q$ and $W_K$ alone: {glue:text}`fair/vs_qk10` ({glue:text}`fair/interval_qk10`); positive where the schedule is
+# Final loss of the schedule minus that of rate 0.1 for everything: {glue:text}`fair/vs_uniform0.1` nats (standard error {glue:text}`fair/vs_uniform0.1_se`); of ten times on $W_O$ alone:
+# {glue:text}`fair/vs_o10` ({glue:text}`fair/vs_o10_se`); of ten times on $W_Q$ and $W_K$ alone: {glue:text}`fair/vs_qk10` ({glue:text}`fair/vs_qk10_se`); positive where the schedule is
 # worse. The last comparison bears on the document's reason for the schedule, that it is values which need the larger rate. By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the
 # schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1). The alternation of section 5.3 ends within
 # {glue:text}`manual/difference` nats of the simultaneous steps and costs two gradients a step.
@@ -437,17 +468,23 @@ show(
 
 # %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
 NAMES = {"sgd": "SGD 0.01", "em": "EM-like", "uniform1": "1 for everything"}
-scales = {NAMES[arm]: [follow.time_scales(run) for run in runs] for arm, runs in kept.items()}
+scales = {NAMES[arm]: [timescales.time_scales(run) for run in runs] for arm, runs in kept.items()}
 draw_chain.time_scales(scales, kept["em"][0].steps)
 plt.show()
-record.all(follow.frame_values(study["shown"], stored["shown"]))
-record.verdict("agarwal2025/frame-precision")
+record.all(timescales.frame_values(study["shown"], stored["shown"]))
+record.all(timescales.speed_values(study["shown"], stored["shown"]))
+for claim in ("frame-precision", "two-speeds"):
+    record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
 # *Within a tenth at step (attention, values): SGD {glue:text}`frame/sgd_attention`, {glue:text}`frame/sgd_values`; EM-like {glue:text}`frame/em_attention`, {glue:text}`frame/em_values`;
-# rate 1 {glue:text}`frame/far_attention`, {glue:text}`frame/far_values`.* These numbers do not decide: something that moves evenly to the end of a run is within a tenth of it at nine tenths of the
-# steps. At the end of the longest run, rate 1, attention and values still move at {glue:text}`frame/far_speed` of their largest and
-# {glue:text}`frame/far_mean_speed` of their mean speeds. They have not come to rest, so the claim about late training stays open. From small weights attention has reason to be late at first: its gradient is of third order.
+# rate 1 {glue:text}`frame/far_attention`, {glue:text}`frame/far_values`.* Something that moves evenly to the end of a run is within a tenth of it at nine tenths of the
+# steps, whatever it is. So a run can decide only if attention has come to rest. At rate 1, trained furthest, attention still moves at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention
+# and values move at {glue:text}`frame/far_mean_speed`. By then values settle {glue:text}`frame/far` steps *later* than attention (a negative number: earlier). A longer run would decide. This stood as "out of reach"
+# before, with a rule that asked values to rest too, the opposite of the claim.
+#
+# And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to its own size. From small
+# weights attention has reason to be late: its gradient is of third order.
 #
 # ## Diagnostics and regularisation
 #
@@ -462,8 +499,9 @@ record.verdict("agarwal2025/diagnostics")
 
 # %% [markdown]
 # Under a causal mask early keys are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A
-# value is "dead" only relative to that curve. And $A^{adv}$ predicts the next change of the scores with rank correlation {glue:text}`diag/predicts` over {glue:text}`diag/seeds` seeds
-# ({glue:text}`diag/weighted` if it is weighted by $\alpha$), since a step moves $W_Q$ and $W_K$, which all positions share.
+# value is "dead" only relative to that curve. And $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with
+# the next change of the scores over {glue:text}`diag/seeds` seeds ({glue:text}`diag/weighted` if it is weighted by $\alpha$): the sign is the opposite one, and the size says little, since a step moves $W_Q$ and $W_K$, which all
+# positions share.
 
 # %%
 seeds = (*PAPER_SEEDS, *range(20)) if paper else PAPER_SEEDS[:2]
@@ -529,7 +567,7 @@ for claim in ("conj9.2", "q-conj9.2", "conj9.3"):
 # The evidence for all this is quoted from Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049 bits (transformer),
 # 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? In the published program the task has five states and symbols. An answer that ignores the input altogether, the uniform one, has an error
 # of {glue:text}`lstm_baseline/uniform` bits (first 15, all 20 observations); a filter that never looks back has {glue:text}`lstm_baseline/memoryless`. The printed LSTM is no
-# better than the first. It is nine layers deep without residual connections, which the other two have.
+# better than the first; over the second, the printed errors are {glue:text}`lstm_baseline/printed_ratios` (transformer, Mamba, LSTM). It is nine layers deep without residual connections, which the other two have.
 #
 # And the printed key cosines: 0.05 to 0.06 after training is what *random* vectors have in 256 and 192 dimensions, the widths in that program
 # ({glue:text}`key_cosine/widths`); 0.08, printed for random vectors, belongs to {glue:text}`key_cosine/dimension` dimensions.
@@ -565,7 +603,11 @@ plt.show()
 # LSTM is the *best* of the four. It carries beliefs through the dynamics, also at three times the training length (transformer {glue:text}`tunnel/hmm_long/transformer`, SSM {glue:text}`tunnel/hmm_long/ssm`, LSTM {glue:text}`tunnel/hmm_long/lstm`).
 #
 # On bijections the errors are {glue:text}`tunnel/bijection/transformer`, {glue:text}`tunnel/bijection/ssm`, {glue:text}`tunnel/bijection/lstm` and, for the MLP, {glue:text}`tunnel/bijection/prefix_mlp`. Only an MLP that reads a single token
-# fails ({glue:text}`tunnel/bijection/prior`), and it has no choice. Training was short and the errors still fall, so this says nothing about the limits of any model. But an
+# fails ({glue:text}`tunnel/bijection/prior`), and it has no choice.
+#
+# The rules compare with answers that carry nothing along: over the filter without memory, the errors on the HMM are {glue:text}`tunnel/hmm/transformer_ratio` (transformer), {glue:text}`tunnel/hmm/ssm_ratio` (SSM) and
+# {glue:text}`tunnel/hmm/lstm_ratio` (LSTM), that of a filter with its transition matrix turned the wrong way {glue:text}`tunnel/hmm/turned_ratio`; over the prior, those on bijections {glue:text}`tunnel/bijection/lstm_ratio` (LSTM) and {glue:text}`tunnel/bijection/prefix_mlp_ratio` (MLP). Earlier the bounds were twice the printed errors,
+# written after a trial and barely met. Training was short: the last quarter still took {glue:text}`tunnel/falling` off the final errors (in the order above), so this says nothing about the limits of any model. But an
 # LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
 
 # %% mystnb={"image": {"alt": "Left: mean absolute cosine of keys before and after training against random vectors and the printed band. Middle and right: attention-weighted values on their first two components, coloured by the entropy of the posterior."}} tags=["hide-input"]
@@ -575,7 +617,7 @@ record.verdict("agarwal2025/wind-tunnel")
 
 # %% [markdown]
 # *Transformer; values of the first seed.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before, and
-# {glue:text}`tunnel/keys/random` for random vectors as wide as a head. A likely reason: elimination treats all symbols alike, which asks for a common direction, not for separate ones. Nor do values line up: on the HMM and the bijection, the first
+# {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the same model before training. A likely reason: elimination treats all symbols alike, which asks for a common direction, not for separate ones. Nor do values line up: on the HMM and the bijection, the first
 # component holds {glue:text}`tunnel/value/pc1` of the variance of the values $v_j$ and {glue:text}`tunnel/output/pc1` of that of the weighted values $g_i$, and correlates with the posterior's
 # entropy by {glue:text}`tunnel/value/r` and {glue:text}`tunnel/output/r` (printed: 0.84 to 0.90, and above 0.9).
 

@@ -149,6 +149,17 @@ def prediction(values: Array, of: int, level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
+def widened_error(differences: Array) -> float:
+    """Standard error of the mean of replicates ``(n,)``, widened to Student's t: half the half-width of its 95 % interval, so that two of them are the interval
+    however few replicates there are.
+
+    Raises:
+        UserError: fewer than two replicates.
+    """
+    mean, _, high = interval(differences)
+    return (high - mean) / 2
+
+
 def nested_interval(values: Array, level: float = 0.95) -> Interval:
     """Mean and confidence interval of replicates ``(outer, inner)``, where the inner ones share what an outer one drew: embeddings, a chain, a network.
 

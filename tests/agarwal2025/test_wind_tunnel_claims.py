@@ -36,15 +36,14 @@ def numbers(task, n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 #: Values with which every part of the claim holds.
 HOLDS = {
-    "tunnel/hmm/transformer": 0.0,
-    "tunnel/hmm/ssm": 0.0,
-    "tunnel/hmm/lstm_over_transformer": 8.5,
-    "tunnel/hmm/lstm_over_ssm": 13.0,
-    "tunnel/bijection/lstm": 0.0,
-    "tunnel/bijection/prior_over_transformer": 10.0,
-    "tunnel/bijection/prefix_mlp_over_transformer": 10.0,
+    "tunnel/hmm/turned_ratio": 0.9,
+    "tunnel/hmm/transformer_ratio": 0.3,
+    "tunnel/hmm/ssm_ratio": 0.2,
+    "tunnel/hmm/lstm_ratio": 2.5,
+    "tunnel/bijection/lstm_ratio": 0.1,
+    "tunnel/bijection/prefix_mlp_ratio": 1.0,
+    "tunnel/bijection/transformer_ratio": 0.1,
     "tunnel/keys/ratio": [0.7, 0.7],
-    "tunnel/keys/p": [1e-4, 1e-4],
     **{f"tunnel/{part}/pc1": [0.87, 0.87] for part in ("value", "output")},
     **{f"tunnel/{part}/r": [0.95, 0.95] for part in ("value", "output")},
     **{p.error: 0.0 for p in LEDGER.claim("agarwal2025/wind-tunnel").parts if p.error},
@@ -95,9 +94,12 @@ def test_wrong_transition_turns_red(monkeypatch, wrong):
         )
 
     task = HmmFiltering(3, 3, 10)
-    z = numbers(task, 400, 8)
+    z = probe_numbers(task, 1000)
     error = oracle_error(task, posteriors(*task.draw(*z)), broken(*task.draw(*z)))
-    assert failing("wind-tunnel", HOLDS | {"tunnel/hmm/transformer": error}) == {"tunnel/hmm/transformer"}
+    answers = {name: part.mean() for name, part in records.hmm_baselines(task, 1000).items()}
+    own = {"ssm": error / answers["memoryless"], "turned": answers["turned"] / answers["memoryless"]}
+    values = HOLDS | {f"tunnel/hmm/{name}_ratio": round(float(ratio), 9) for name, ratio in own.items()}
+    assert failing("wind-tunnel", values) == {"tunnel/hmm/ssm_ratio"}
     found = records.hmm_baselines(HmmFiltering(5, 5, 20), 2000)["memoryless"]
     monkeypatch.setattr(records, "posteriors", broken)
     assert abs(records.hmm_baselines(HmmFiltering(5, 5, 20), 2000)["memoryless"] - found).mean() > 0.01
@@ -108,7 +110,11 @@ def test_missing_elimination_turns_red():
     exact = task.exact(*numbers(task, 100, 9))
     error = oracle_error(task, exact, torch.full_like(exact, 1 / 8))
     assert error == pytest.approx(records.prior_error(task).mean(), abs=1e-9)
-    assert failing("wind-tunnel", HOLDS | {"tunnel/bijection/lstm": error}) == {"tunnel/bijection/lstm"}
+    ratio = error / records.prior_error(task).mean()
+    assert ratio == pytest.approx(1, abs=1e-7)
+    assert failing("wind-tunnel", HOLDS | {"tunnel/bijection/lstm_ratio": 1.0}) == {
+        "tunnel/bijection/lstm_ratio"
+    }
 
 
 def test_constant_answer_is_the_best_constant():
@@ -138,13 +144,12 @@ def test_smoke_runs_give_every_record(smoke):
         LEDGER.require_key(key)
     assert values["tunnel/seeds"] == 2
     own = records.error(results["tunnel_hmm"], "ssm")
-    assert values["tunnel/hmm/ssm_se"] == pytest.approx(abs(own[0] - own[1]) / 2)  # sd / sqrt(2) of two
-    ratio = (
-        values["tunnel/bijection/prior_over_transformer_se"]
-        / values["tunnel/bijection/prior_over_transformer"]
-    )
-    below = records.error(results["tunnel_bijection"], "transformer")
-    assert ratio == pytest.approx(abs(below[0] - below[1]) / 2 / below.mean(), rel=1e-5)
+    below = values["tunnel/hmm/memoryless"]
+    assert values["tunnel/hmm/ssm_ratio"] == pytest.approx(own.mean() / below)
+    sd = abs(own[0] - own[1]) / 2**0.5
+    assert values["tunnel/hmm/ssm_ratio_se"] == pytest.approx(12.7062 * sd / 2**0.5 / 2 / below, rel=1e-4)
+    keys = records.key_cosines(results["tunnel_bijection"], "y")
+    assert values["tunnel/keys/ratio"][1] == pytest.approx(keys[-1].mean() / keys[0].mean())
     for model in records.MODELS:  # sixty steps are enough to beat an answer that ignores the input
         assert values[f"tunnel/bijection/{model}"] < values["tunnel/bijection/prior"]
     width = studies["tunnel_hmm"].groups[0].model(**dict(studies["tunnel_hmm"].groups[0].kwargs)).width

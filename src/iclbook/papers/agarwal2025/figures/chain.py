@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from ....drawing import style
+from ....drawing.tables import Table
 from ..measures.chain import Curves
 from ..measures.follow import Diagnostics
 from ..measures.table1 import METRICS, printed_table
@@ -41,37 +42,45 @@ def curves(em: Curves, sgd: Curves, floor: float) -> Figure:
     return fig
 
 
-def table(found: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Table 1 as points: printed, and ours for each chain, EM-like and SGD."""
-    fig, axes = style.figure(3, height=2.8)
-    for ax, metric in zip(axes, METRICS, strict=True):
-        for arm, shift in (("em", 0.16), ("sgd", -0.16)):
-            rows = [("printed", *printed_table()[f"{metric}_{arm}"])]
-            rows += [(label, t[f"{metric}_{arm}"], t[f"{metric}_{arm}_sd"]) for label, t in found.items()]
-            for y, (label, mean, sd) in enumerate(rows):
-                colour = style.COLOURS["paper"] if label == "printed" else COLOUR[arm]
-                ax.errorbar(
-                    mean,
-                    -y + shift,
-                    xerr=sd,
-                    fmt="os"[arm == "sgd"],
-                    color=colour,
-                    mfc=colour if arm == "em" else style.GROUND,
-                    capsize=2,
-                    ms=5,
-                )
-        ax.set_yticks(
-            [-y for y in range(len(found) + 1)],
-            ["printed", *found] if ax is axes[0] else [""] * (len(found) + 1),
+#: Rows of Table 1: metric and arm, and the other arm, which an interval must be narrow enough to refuse.
+ROWS = {
+    "loss_em": ("loss, EM-like (nats)", "loss_sgd"),
+    "loss_sgd": ("loss, SGD (nats)", "loss_em"),
+    "entropy_em": ("entropy, EM-like (nats)", "entropy_sgd"),
+    "entropy_sgd": ("entropy, SGD (nats)", "entropy_em"),
+    "accuracy_em": ("accuracy, EM-like", "accuracy_sgd"),
+    "accuracy_sgd": ("accuracy, SGD", "accuracy_em"),
+    "steps": ("steps to SGD's loss", "steps_sgd"),
+}
+
+
+def table(name: str, found: Mapping[str, Any]) -> Table:
+    """Table 1 beside ours: both means and standard deviations, the interval in which a mean of the document's five seeds is expected, whether the printed one
+    lies in it, and whether the interval is narrow enough to refuse the other arm's printed number."""
+    printed, rows = printed_table(), []
+    for key, (label, other) in ROWS.items():
+        mean, sd = printed[key]
+        digits = ".0f" if key == "steps" else ".3f"
+        own, width = found[key], found[f"{key}_width"]
+        rows.append(
+            {
+                "what": label,
+                "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
+                "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
+                "interval": f"{own - width:{digits}} to {own + width:{digits}}",
+                "inside": "inside" if abs(own - mean) <= width else "outside",
+                "power": "yes" if abs(printed[other][0] - mean) > width else "no",
+            }
         )
-        ax.set(title=LABELS[metric], ylim=(-len(found) - 0.5, 0.5))
-        ax.locator_params(axis="x", nbins=4)
-    handles = [
-        Line2D([], [], marker="o", ls="", color=style.INK, label="EM-like"),
-        Line2D([], [], marker="s", ls="", color=style.INK, mfc=style.GROUND, label="SGD"),
-    ]
-    fig.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
-    return fig
+    columns = {
+        "what": f"{name}, {found['seeds']} seeds",
+        "printed": "printed",
+        "ours": "ours",
+        "interval": "a mean of 5 seeds",
+        "inside": "printed is",
+        "power": "tells the arms apart",
+    }
+    return Table(rows, columns, f"Table 1 beside ours: {name}")
 
 
 ARM_NAMES = {

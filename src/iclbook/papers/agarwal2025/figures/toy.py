@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ....drawing import style
-from ..measures.toy import RATES, SCALES, TASK, Ensemble, OneStep, first_shares, value_paths
+from ..measures.one_step import OneStep
+from ..measures.toy import RATES, SCALES, TASK, Ensemble, first_shares, value_paths
 from ..theory import forward
 from ..theory.gradients import Weights
 

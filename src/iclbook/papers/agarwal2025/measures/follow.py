@@ -1,4 +1,4 @@
-"""Values, attention and the diagnostics of section 8.1 followed through training, from the runs whose weights are kept."""
+"""Figure 9, the diagnostics of section 8.1 and the sizes of gradients, from the runs whose weights are kept."""
 
 from __future__ import annotations
 
@@ -21,10 +21,6 @@ from ..theory import gradients as closed
 from ..theory.causal import step
 from .cases import random_weights, rank_correlation
 
-#: Attention or values have settled when they are within this share of the way from start to end.
-SETTLED = 0.1
-#: Queries whose attention rows are compared between records.
-QUERIES = 100
 #: A run has diverged when its loss is above this many times that of its start.
 LOST = 10.0
 
@@ -111,87 +107,6 @@ def projected(runs: list[Followed]) -> tuple[list[np.ndarray], float]:
     return [(p - centre) @ axes[:2].T for p in paths], float((size[:2] ** 2).sum() / (size**2).sum())
 
 
-# -- two time scales ------------------------------------------------------------------------------------------------------
-
-
-def attention_rows(run: Followed) -> np.ndarray:
-    """Attention of 100 queries from the second half of the sequence, ``(records, 100, T)``."""
-    x, _ = run.inputs()
-    T = len(x)
-    queries = np.sort(
-        np.random.default_rng(0).choice(np.arange(T // 2, T), min(QUERIES, T // 2), replace=False)
-    )
-    seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
-    rows = []
-    for record in range(len(run.steps)):
-        w = run.weights(record)
-        s = closed.scores(x[queries] @ w.W_Q.mT, x @ w.W_K.mT)
-        rows.append(s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy())
-    return np.array(rows)
-
-
-def way_left(states: np.ndarray) -> np.ndarray:
-    """Distance to the last state over that of the first, ``(records,)``; states ``(records, ..., d)`` are compared by the mean 1-norm of the rows."""
-    gap = np.abs(states - states[-1]).sum(-1)
-    gap = gap.reshape(len(gap), -1).mean(1)
-    return gap / gap[0]
-
-
-def speed_left(states: np.ndarray, steps: np.ndarray) -> tuple[float, float]:
-    """Speed over the last tenth of the records against the largest over any such stretch, and against the mean; near zero where something has settled."""
-    stretch = max(1, len(steps) // 10)
-    moved = np.abs(states[stretch:] - states[:-stretch]).sum(-1)
-    speed = moved.reshape(len(moved), -1).mean(1) / (steps[stretch:] - steps[:-stretch])
-    return float(speed[-1] / speed.max()), float(speed[-1] / speed.mean())
-
-
-def settles(left: np.ndarray, steps: np.ndarray) -> float:
-    """First step from which the way left stays at or below :data:`SETTLED`, interpolated."""
-    above = np.flatnonzero(left > SETTLED)[-1]
-    part = (left[above] - SETTLED) / (left[above] - left[above + 1])
-    return float(steps[above] + part * (steps[above + 1] - steps[above]))
-
-
-def time_scales(run: Followed) -> dict[str, np.ndarray | float | tuple[float, float]]:
-    """Way left of attention and of values along a run, when each has settled, and the speeds left at the end."""
-    rows, paths = attention_rows(run), value_paths(run.chain, run.seed, run.flat, run.sizes)
-    attention, values = way_left(rows), way_left(paths)
-    return {
-        "attention": attention,
-        "values": values,
-        "attention_at": settles(attention, run.steps),
-        "values_at": settles(values, run.steps),
-        "attention_speed": speed_left(rows, run.steps),
-        "values_speed": speed_left(paths, run.steps),
-    }
-
-
-def frame_values(study: Study, results: Results) -> dict[str, object]:
-    """Section 6.3's claims. A run that moves evenly to its end "settles" a tenth before it, whatever moves; so the speeds left say which runs can decide."""
-    em, sgd, far = (
-        [time_scales(run) for run in followed(study, results, arm)] for arm in ("em", "sgd", "uniform1")
-    )
-    first = [bool(s["attention_at"] < s["values_at"]) for s in far]
-    last, mean = np.array([[s["attention_speed"], s["values_speed"]] for s in far]).transpose(2, 0, 1)
-
-    def at(scales: list[dict], what: str) -> float:
-        return float(np.mean([s[f"{what}_at"] for s in scales]))
-
-    return {
-        "frame/em_attention": at(em, "attention"),
-        "frame/em_values": at(em, "values"),
-        "frame/sgd_attention": at(sgd, "attention"),
-        "frame/sgd_values": at(sgd, "values"),
-        "frame/far_attention": at(far, "attention"),
-        "frame/far_values": at(far, "values"),
-        "frame/far": float(np.mean(first)),
-        "frame/far_se": share_error(sum(first), len(first)),
-        "frame/far_speed": last.mean(0).tolist(),
-        "frame/far_speed_se": standard_error(last.T).tolist(),
-        "frame/far_mean_speed": mean.mean(0).tolist(),
-    }
-
-
 # -- diagnostics ----------------------------------------------------------------------------------------------------------
 
 
@@ -241,7 +156,7 @@ def diagnostics_of_runs(runs: list[Followed]) -> dict[str, float | int]:
 
 
 def diagnostic_values(run: Followed, record: int, pairs: int = 20_000) -> dict[str, float]:
-    """Section 8.1's claims on one run: whether the size of A^adv, as printed, predicts that of the scores' next step, and what column usage tells."""
+    """Section 8.1's claims on one run: whether A^adv, sign and size as printed, predicts the scores' next step, and what column usage tells."""
     x, _ = run.inputs()
     w = run.weights(record)
     found = diagnose(run, record)
@@ -256,8 +171,8 @@ def diagnostic_values(run: Followed, record: int, pairs: int = 20_000) -> dict[s
     at = rows[pick], columns[pick]
     position = torch.corrcoef(torch.stack([found.usage, found.by_position]))[0, 1] ** 2
     return {
-        "diag/predicts": abs(rank_correlation(found.a_adv[at], moved[at])),
-        "diag/weighted": abs(rank_correlation(ds[at], moved[at])),
+        "diag/predicts": rank_correlation(found.a_adv[at], moved[at]),
+        "diag/weighted": rank_correlation(ds[at], moved[at]),
         "diag/usage": rank_correlation(found.usage, found.pull),
         "diag/position": float(position),
     }
@@ -268,29 +183,19 @@ def diagnostic_values(run: Followed, record: int, pairs: int = 20_000) -> dict[s
 
 def activation_ratio(runs: list[Followed], until: int = 100) -> dict[str, float]:
     """Root mean square of dL/dv over the larger of those of dL/dq and dL/dk, at the first and the last record up to ``until``: median over runs."""
-    ratios: list[list[float]] = []
+    ratios: list[float] = []
     for run in runs:
         x, y = run.inputs()
         mask = causal_mask(len(x))
-        ratios.append([])
         for record in (0, int(np.flatnonzero(run.steps <= until)[-1])):
             w = run.weights(record)
             f = closed.forward(x, w, mask)
             u = closed.upstream(f.p, y, w.W_O)
             ds = closed.score_gradient(f.alpha, closed.compatibility(u, f.v))
-            q, k, v = (
-                float(d.square().mean().sqrt())
-                for d in (
-                    closed.query_gradient(ds, f.k),
-                    closed.key_gradient(ds, f.q),
-                    closed.value_gradient(f.alpha, u),
-                )
-            )
-            ratios[-1].append(v / max(q, k))
-    return {
-        "sizes/activation_v_over_qk": float(np.median(ratios)),
-        "sizes/activation_v_over_qk_se": bootstrap_error(np.median, np.array(ratios)),
-    }
+            routing = (closed.query_gradient(ds, f.k), closed.key_gradient(ds, f.q))
+            q, k, v = (float(d.square().mean().sqrt()) for d in (*routing, closed.value_gradient(f.alpha, u)))
+            ratios.append(v / max(q, k))
+    return {"sizes/activation_v_over_qk": float(np.median(ratios))}
 
 
 def size_exponents(chain: StickyChain, seeds: tuple[int, ...]) -> dict[str, list[float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -82,8 +82,10 @@ def groups(seeds: Sequence[int]) -> tuple[Group, ...]:
     )
 
 
-def trained(chain: StickyChain, seeds: Sequence[int], steps: int) -> dict[str, History]:
-    """All groups on one short sequence for each seed; circuits are the weights.
+def trained(
+    chain: StickyChain, seeds: Sequence[int], steps: int, records: Iterable[int] = ()
+) -> dict[str, History]:
+    """All groups on one short sequence for each seed, recorded at the end and after these steps; circuits are the weights.
 
     Raises:
         UserError: a loss is no longer finite.
@@ -93,7 +95,7 @@ def trained(chain: StickyChain, seeds: Sequence[int], steps: int) -> dict[str, H
         groups(seeds),
         steps,
         1,
-        (),
+        records,
         "cpu",
         compile=False,
         label="regularisation: ",

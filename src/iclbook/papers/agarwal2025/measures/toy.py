@@ -11,9 +11,9 @@ from torch import Tensor
 
 from .... import random
 from ....random import INIT, generator
-from ....statistics import bootstrap_error, share_error
+from ....statistics import bootstrap_error, share_error, standard_error
 from ....tasks.random_targets import RandomTargets
-from ..theory import Weights, advantage, compatibility, every_gradient, forward, updates, upstream
+from ..theory import Weights, every_gradient, forward
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
 TASK, D_K, D_V, STEPS = RandomTargets(), 2, 2, 100
@@ -24,8 +24,6 @@ RATES = (0.01, 0.03, 0.1, 0.15, 0.2, 0.25, 0.3, 1.0)
 SHARP, UNIFORM = 0.5, 0.9
 #: The largest rise of one step, over the loss at the start, that a plot of the loss would not show.
 BUMP = 0.01
-#: A rate at which the loss is smooth from most starts.
-SLOW = 0.03
 
 
 @dataclass(frozen=True)
@@ -69,28 +67,34 @@ def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
     )
 
 
-def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor) -> Weights:
-    """One step on the four matrices, at one rate or at each run's ``(R, 1, 1)``; the bias stays."""
-    return Weights(*[p - rate * d[n] for n, p in zip(w._fields[:4], w[:4], strict=True)], w.b)
+def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool = False) -> Weights:
+    """One step on the four matrices, and with ``bias`` on the bias of equation 7; at one rate or at each run's ``(R, 1, 1)``."""
+    moved = [p - rate * d[n] for n, p in zip(w._fields[:4], w[:4], strict=True)]
+    own = rate[..., 0] if isinstance(rate, Tensor) else rate
+    return Weights(*moved, w.b - own * d["b"] if bias else w.b)
 
 
-def train(seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS) -> Ensemble:
-    """Run the toy from these seeds."""
-    return _trained(*start(seeds, scale), rate, steps)
+def train(
+    seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS, bias: bool = False
+) -> Ensemble:
+    """Run the toy from these seeds, its bias frozen at 0 or trained."""
+    return _trained(*start(seeds, scale), rate, steps, bias)
 
 
-def at_rates(seeds: Sequence[int], scale: float, rates: Sequence[float]) -> list[Ensemble]:
+def at_rates(
+    seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False
+) -> list[Ensemble]:
     """Runs from the same starts at every rate, trained together; one ensemble for each rate, without weights."""
     x, y, w = start(seeds, scale)
     many, n = len(rates), len(seeds)
     every = Weights(*[p.repeat(many, *[1] * (p.dim() - 1)) for p in w])
     rate = torch.tensor(rates, dtype=torch.float64).repeat_interleave(n)[:, None, None]
-    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS)
+    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS, bias)
     parts = [slice(k * n, (k + 1) * n) for k in range(many)]
     return [Ensemble(x, y, [], run.loss[:, part], run.positions[:, part]) for part in parts]
 
 
-def _trained(x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int) -> Ensemble:
+def _trained(x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int, bias: bool) -> Ensemble:
     weights, loss, positions = [w], [], []
     for step in range(steps + 1):
         f = forward(x, w)
@@ -98,17 +102,15 @@ def _trained(x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int)
         loss.append(per_position.sum(-1).numpy())
         positions.append(effective_positions(f.alpha).numpy())
         if step < steps:
-            w = descend(w, d, rate)
+            w = descend(w, d, rate, bias)
             weights.append(w)
     return Ensemble(x, y, weights, np.array(loss), np.array(positions))
 
 
-def sharpened(run: Ensemble, below: float = 1.0) -> np.ndarray:
-    """Which runs attend to at most half of the positions at the end, with a loss below ``below`` times the first, ``(R,)``; one that blew up has not learned.
-    An infinite ``below`` asks nothing of the loss."""
+def sharpened(run: Ensemble) -> np.ndarray:
+    """Which runs attend to at most half of the positions at the end, with a loss below the first, ``(R,)``; one that blew up has not learned."""
     with np.errstate(invalid="ignore"):
-        sharp = run.positions[-1] <= SHARP * TASK.T
-        return sharp if np.isinf(below) else sharp & (run.loss[-1] < below * run.loss[0])
+        return (run.positions[-1] <= SHARP * TASK.T) & (run.loss[-1] < run.loss[0])
 
 
 def smooth(run: Ensemble) -> np.ndarray:
@@ -117,20 +119,17 @@ def smooth(run: Ensemble) -> np.ndarray:
         return (np.diff(run.loss, axis=0) <= BUMP * run.loss[0]).all(0)
 
 
-def grid(seeds: Sequence[int]) -> dict[str, np.ndarray]:
-    """Over initial scales and rates ``(scales, rates)``: shares of runs that sharpen (``share``; ``halved`` with half the loss, ``any`` whatever the loss does),
-    whose loss decays smoothly (``smooth``), and of both in one run (``both``); ``start``, mean effective positions before training. ``sharp``: which seeds
-    sharpen, ``(seeds, scales, rates)``."""
+def grid(seeds: Sequence[int], bias: bool = False) -> dict[str, np.ndarray]:
+    """Over initial scales and rates ``(scales, rates)``: shares of runs that sharpen (``share``), whose loss decays smoothly (``smooth``), and of both in one
+    run (``both``); ``start``, mean effective positions before training. ``sharp``: which seeds sharpen, ``(seeds, scales, rates)``."""
     shape = (len(SCALES), len(RATES))
-    found = {name: np.empty(shape) for name in ("share", "halved", "any", "smooth", "both", "start")}
+    found = {name: np.empty(shape) for name in ("share", "smooth", "both", "start")}
     found["sharp"] = np.empty((len(seeds), *shape), bool)
     for a, scale in enumerate(SCALES):
-        for b, run in enumerate(at_rates(seeds, scale, RATES)):
+        for b, run in enumerate(at_rates(seeds, scale, RATES, bias)):
             sharp, calm = sharpened(run), smooth(run)
             found["sharp"][:, a, b] = sharp
             found["share"][a, b], found["smooth"][a, b] = sharp.mean(), calm.mean()
-            found["halved"][a, b] = sharpened(run, 0.5).mean()
-            found["any"][a, b] = sharpened(run, np.inf).mean()
             found["both"][a, b], found["start"][a, b] = (sharp & calm).mean(), run.positions[0].mean()
     return found
 
@@ -152,45 +151,84 @@ def typical(run: Ensemble) -> int:
 
 
 def smallest_scale(share: np.ndarray) -> float:
-    """Smallest initial scale at which half of the runs sharpen at some rate, of shares ``(scales, rates)``; infinite if none."""
-    half = (share.max(-1) >= 0.5).nonzero()[0]
-    return SCALES[half[0]] if len(half) else float("inf")
+    """Smallest initial scale at which half of the runs sharpen, of shares ``(scales,)``; the largest of the grid where none is enough."""
+    half = (share >= 0.5).nonzero()[0]
+    return SCALES[half[0]] if len(half) else SCALES[-1]
 
 
-def scale_error(sharp: np.ndarray) -> float:
-    """Bootstrap error of :func:`smallest_scale` over seeds; samples in which no scale of the grid is enough count as its largest."""
-    return bootstrap_error(lambda kept: min(smallest_scale(kept.mean(0)), SCALES[-1]), sharp)
-
-
-def grid_values(found: dict[str, np.ndarray], seeds: int) -> dict[str, object]:
-    """What the claims about figures 2 and 3 and the initial scale record."""
-    uniform = found["start"] >= UNIFORM * TASK.T
-    best, both = (float(found[name][uniform].max()) for name in ("share", "both"))
+def grid_values(frozen: dict[str, np.ndarray], trained: dict[str, np.ndarray]) -> dict[str, object]:
+    """The settings that are chosen, and what the question about the initial scale records: at the chosen rate, over the seeds of the grid."""
+    settings = chosen_setting(frozen), chosen_setting(trained)
+    (sharp, sharp_trained), below = (
+        [
+            found["sharp"][..., RATES.index(rate)]
+            for found, (_, rate) in zip((frozen, trained), settings, strict=True)
+        ],
+        SCALES.index(1.0),
+    )
     return {
-        "toy/seeds": seeds,
-        "fig2-3/best": best,
-        "fig2-3/best_se": share_error(round(best * seeds), seeds),
-        "fig2-3/both": both,
-        "fig2-3/both_se": share_error(round(both * seeds), seeds),
-        "scale/smallest": smallest_scale(found["share"]),
-        "scale/smallest_se": scale_error(found["sharp"]),
-        "scale/shares": found["share"].max(1).tolist(),
-        "toy/stated_rate": float(found["any"][: SCALES.index(1.0), 0].max()),
-        "fig2-3/halved": float(found["halved"][uniform].max()),
-        "fig2-3/any": float(found["any"][uniform].max()),
+        "toy/seeds": len(sharp),
+        "toy/scale": [scale for scale, _ in settings],
+        "toy/rate": [rate for _, rate in settings],
+        "scale/frozen": smallest_scale(sharp.mean(0)),
+        "scale/frozen_se": bootstrap_error(lambda kept: smallest_scale(kept.mean(0)), sharp),
+        "scale/trained": smallest_scale(sharp_trained.mean(0)),
+        "scale/trained_se": bootstrap_error(lambda kept: smallest_scale(kept.mean(0)), sharp_trained),
+        "scale/shares_frozen": sharp.mean(0).tolist(),
+        "scale/shares_trained": sharp_trained.mean(0).tolist(),
+        "toy/stated_rate": [float(found["share"][:below, 0].max()) for found in (frozen, trained)],
     }
 
 
-def loss_values(run: Ensemble, slow: Ensemble) -> dict[str, float]:
-    """Figure 4 at the chosen rate, and at a small one from the same starts: share of runs whose loss decays smoothly, and medians of :func:`gains`."""
-    (gain, window), (slow_gain, _) = gains(run), gains(slow)
-    return {
-        **_share(smooth(run), "fig4/smooth", "fig4/smooth_se"),
-        **_middle(gain, "fig4/gain", "fig4/gain_se"),
-        "fig4/window": float(np.median(window)) if len(window) else float("nan"),
-        **_share(smooth(slow), "fig4/smooth_slow", "fig4/smooth_se_slow"),
-        **_middle(slow_gain, "fig4/gain_slow", "fig4/gain_se_slow"),
+#: Keys of each number of :func:`at_setting` for the two readings of equation 7: its bias frozen at 0, and trained.
+KEYS = {
+    "sharp": ("fig2-3/frozen", "fig2-3/trained"),
+    "sharp_se": ("fig2-3/frozen_se", "fig2-3/trained_se"),
+    "both": ("fig2-3/frozen_both", "fig2-3/trained_both"),
+    "both_se": ("fig2-3/frozen_both_se", "fig2-3/trained_both_se"),
+    "smooth": ("fig4/frozen", "fig4/trained"),
+    "smooth_se": ("fig4/frozen_se", "fig4/trained_se"),
+    "gain": ("fig4/frozen_gain", "fig4/trained_gain"),
+    "gain_se": ("fig4/frozen_gain_se", "fig4/trained_gain_se"),
+    "rank": ("fig5/frozen", "fig5/trained"),
+    "rank_se": ("fig5/frozen_se", "fig5/trained_se"),
+    "shuffled": ("fig5/frozen_shuffled", "fig5/trained_shuffled"),
+}
+
+
+def figure_values(frozen: Ensemble, trained: Ensemble) -> dict[str, object]:
+    """Figures 2 to 5 at the ONE setting that was chosen for each reading, over seeds that had no part in the choice."""
+    every = [at_setting(run) for run in (frozen, trained)]
+    found: dict[str, object] = {
+        key: own[name] for name, keys in KEYS.items() for key, own in zip(keys, every, strict=True)
     }
+    return found | {
+        "fig4/window": [own["window"] for own in every],
+        "fig5/pc1": [own["pc1"] for own in every],
+    }
+
+
+def at_setting(run: Ensemble) -> dict[str, float]:
+    """Shares of the runs that sharpen, do so along a smooth loss, and have a smooth loss; medians of :func:`gains`; and :func:`ranks`."""
+    sharp, calm = sharpened(run), smooth(run)
+    gain, window = gains(run)
+    own, shuffled = ranks(run)
+    return {
+        **share_of(sharp, "sharp", "sharp_se"),
+        **share_of(sharp & calm, "both", "both_se"),
+        **share_of(calm, "smooth", "smooth_se"),
+        **_middle(gain, "gain", "gain_se"),
+        "window": float(np.median(window)) if len(window) else float("nan"),
+        "rank": float(own.mean()),
+        "shuffled": float(shuffled.mean()),
+        "rank_se": float(np.hypot(standard_error(own), standard_error(shuffled))),  # of the difference
+        "pc1": float(np.median(first_shares(run))),
+    }
+
+
+def share_of(happens: Sequence[bool] | np.ndarray, key: str, error: str) -> dict[str, float]:
+    """Share of the runs in which something happens, and its standard error."""
+    return {key: float(np.mean(happens)), error: share_error(int(np.sum(happens)), len(happens))}
 
 
 def _middle(values: np.ndarray, key: str, error: str) -> dict[str, float]:
@@ -218,110 +256,38 @@ def value_paths(run: Ensemble, r: int) -> np.ndarray:
     return np.array([(run.x[r] @ w.W_V[r].mT).numpy() for w in run.weights])
 
 
-def motion_values(run: Ensemble, draws: int = 2000) -> dict[str, float]:
-    """Figure 5: share of the first principal component in the displacements of the five values (median over runs), and the 95th percentile of the same for
-    displacements of those lengths in independent directions."""
-    moves = (run.x @ (run.weights[-1].W_V - run.weights[0].W_V).mT).numpy()  # (R, T, 2)
-    rng = np.random.default_rng(0)
-    lengths = np.linalg.norm(moves, axis=-1)
-    angles = rng.uniform(0, 2 * np.pi, (draws, TASK.T))
-    picked = lengths[rng.integers(len(lengths), size=draws)]
-    random = picked[..., None] * np.stack([np.cos(angles), np.sin(angles)], -1)
-    own, null = _first(moves), _first(random)
-    errors = bootstrap_error(np.median, own), bootstrap_error(lambda shares: np.quantile(shares, 0.95), null)
-    return {
-        "fig5/pc1": float(np.median(own)),
-        "fig5/null": float(np.quantile(null, 0.95)),
-        "fig5/pc1_se": float(np.hypot(*errors)),  # of the difference
-    }
+def displacements(run: Ensemble) -> np.ndarray:
+    """From where to where each value has moved, ``(R, T, 2)``."""
+    return (run.x @ (run.weights[-1].W_V - run.weights[0].W_V).mT).numpy()
 
 
 def first_shares(run: Ensemble) -> np.ndarray:
     """Share of the first principal component in the values' displacements of every run ``(R,)``."""
-    return _first((run.x @ (run.weights[-1].W_V - run.weights[0].W_V).mT).numpy())
+    return _first(displacements(run))
 
 
 def _first(moves: np.ndarray) -> np.ndarray:
-    spread = np.linalg.svd(moves, compute_uv=False) ** 2
-    return spread[..., 0] / spread.sum(-1)
+    """Of displacements ``(..., T, 2)``: with them as complex numbers ``z_j``, the two eigenvalues of their Gram matrix differ by ``|sum z_j^2|``."""
+    z = moves[..., 0] + 1j * moves[..., 1]
+    return (1 + np.abs((z**2).sum(-1)) / (np.abs(z) ** 2).sum(-1)) / 2
 
 
-# -- Figure 1: one real step ----------------------------------------------------------------------------------------------
+def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Figure 5 as a distribution: share of ``draws`` motions of a run's own lengths in independent directions that are less aligned than its own, ``(R,)``.
 
-
-@dataclass(frozen=True)
-class OneStep:
-    """One step of one run, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; vectors are ``(2,)``. ``dloss`` and ``dadvantage`` are
-    pairs: when ``v_j`` alone moves, and when all weights take the step."""
-
-    i: int
-    j: int
-    v: np.ndarray
-    dv: np.ndarray
-    u_bar: np.ndarray
-    u_i: np.ndarray
-    g: np.ndarray
-    dg: np.ndarray
-    alpha: float
-    dloss: tuple[float, float]
-    dadvantage: tuple[float, float]
-
-
-def one_step(run: Ensemble, r: int, step: int, rate: float) -> OneStep:
-    """The step at this rate from these weights."""
-    w = Weights(*[p[r] for p in run.weights[step]])
-    x, y = run.x[r], run.y[r]
-    f = forward(x, w)
-    u = upstream(f.p, y, w.W_O)
-    a = advantage(f.alpha, compatibility(u, f.v))
-    i, j = np.unravel_index(int((f.alpha * u.norm(dim=-1)[:, None] * (a > 0)).argmax()), f.alpha.shape)
-    dv = updates.value_step(f.alpha, u, rate)
-    v = f.v.clone()
-    v[j] += dv[j]
-    g = f.alpha @ v
-    logits = g @ w.W_O.mT + w.b
-    own_u = upstream(logits.softmax(-1), y, w.W_O)
-    _, d = every_gradient(x, y, w)
-    later = descend(w, d, rate)
-    h = forward(x, later)
-    later_u = upstream(h.p, y, later.W_O)
-    grown = [
-        float(advantage(alpha, compatibility(t, values))[i, j] - a[i, j])
-        for alpha, t, values in ((f.alpha, own_u, v), (h.alpha, later_u, h.v))
-    ]
-    before = f.logits.log_softmax(-1)[i, y[i]]
-    changed = [float(before - o.log_softmax(-1)[i, y[i]]) for o in (logits, h.logits)]
-    return OneStep(
-        int(i),
-        int(j),
-        f.v[j].numpy(),
-        dv[j].numpy(),
-        (f.alpha.mT @ u)[j].numpy(),
-        u[i].numpy(),
-        f.g[i].numpy(),
-        (g - f.g)[i].numpy(),
-        float(f.alpha[i, j]),
-        (changed[0], changed[1]),
-        (grown[0], grown[1]),
-    )
-
-
-def one_step_values(run: Ensemble, rate: float) -> dict[str, float]:
-    """Figure 1's claims: shares over all runs, each at its own steepest step."""
-    every = [one_step(run, k, steepest(run, k), rate) for k in range(run.loss.shape[1])]
-    return {
-        **_share([s.dloss[0] < 0 for s in every], "fig1/loss_own", "fig1/loss_own_se"),
-        **_share([s.dadvantage[0] > 0 for s in every], "fig1/reinforced_own", "fig1/reinforced_own_se"),
-        **_share([s.dloss[1] < 0 for s in every], "fig1/loss_all", "fig1/loss_all_se"),
-        **_share([s.dadvantage[1] > 0 for s in every], "fig1/reinforced_all", "fig1/reinforced_all_se"),
-    }
-
-
-def _share(happens: Sequence[bool], key: str, error: str) -> dict[str, float]:
-    """Share of the runs in which something happens, and its standard error."""
-    return {key: float(np.mean(happens)), error: share_error(int(sum(happens)), len(happens))}
-
-
-def steepest(run: Ensemble, r: int) -> int:
-    """The step before the largest fall of the loss."""
-    return int(np.argmax(-np.diff(run.loss[:, r])))
+    Uniform on [0, 1] where values do not move together. The second array is the control: motions put together from ``T`` different runs.
+    """
+    moves = displacements(run)
+    rng = np.random.default_rng(0)
+    R, T, _ = moves.shape
+    # value j comes from the run j places further on, so that no two values of a motion share a run
+    shuffled = np.stack([moves[(np.arange(R) + j) % R, j] for j in range(T)], 1)
+    found = []
+    for own in (moves, shuffled):
+        squares = (own**2).sum(-1)  # (R, T)
+        drawn = [
+            np.abs((l2 * np.exp(2j * rng.uniform(0, 2 * np.pi, (draws, T)))).sum(-1)) / l2.sum()
+            for l2 in squares
+        ]
+        found.append((np.array(drawn) < (2 * _first(own) - 1)[:, None]).mean(1))
+    return found[0], found[1]

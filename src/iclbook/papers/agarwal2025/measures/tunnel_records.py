@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ....statistics import ratio_error, standard_error
+from ....claims import printed
+from ....statistics import ratio_error, standard_error, widened_error
 from ....store import Results
 from ....tasks.bijection_elimination import BijectionElimination
 from ....tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
@@ -27,11 +28,12 @@ def error(results: Results, model: str, probe: str = "train") -> np.ndarray:
 
 
 def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of three answers that need no training.
+    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of four answers that need no training.
 
     Returns:
         ``uniform`` ignores everything, ``constant`` has the entropy that does best over all places, ``memoryless`` is ``p(s_t | o_t)``, the exact
-        answer of a model that reads the matrices and never looks back at observations.
+        answer of a model that reads the matrices and never looks back at observations, and ``turned`` the filter that takes the transition matrix the wrong
+        way round: memory that does not track.
     """
     transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
@@ -39,6 +41,7 @@ def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
         "uniform": math.log2(task.states) - exact,
         "constant": exact - exact.median(),
         "memoryless": entropy_bits(memoryless(emission, seen)) - exact,
+        "turned": entropy_bits(posteriors(transition.transpose(0, 1), emission, seen)) - exact,
     }
     return {name: part.abs().numpy() for name, part in found.items()}
 
@@ -57,19 +60,23 @@ def lstm_baseline_records(n: int = SCORED) -> Values:
         places = torch.from_numpy(answers[name]).mean(-1).numpy()
         return [float(places[:15].mean()), float(places.mean())]
 
+    says = printed("agarwal2025")
     return {
         "lstm_baseline/uniform": means("uniform"),
         "lstm_baseline/uniform_se": [float(standard_error(part.mean(0))) for part in (uniform[:15], uniform)],
         "lstm_baseline/memoryless": means("memoryless"),
+        "lstm_baseline/printed_ratios": [
+            says[f"tunnel/{model}"] / means("memoryless")[1] for model in ("transformer", "ssm", "lstm")
+        ],
     }
 
 
 def tunnel_records(hmm: Results, bijection: Results, studies: dict[str, Study]) -> Values:
-    """Errors, ratios and geometry of the last step, as the ledger names them."""
-    answers = {k: float(part.mean()) for k, part in hmm_baselines(studies["tunnel_hmm"].data, 4000).items()}
+    """Errors, their ratios to answers without memory, and geometry of the last step, as the ledger names them."""
+    task = studies["tunnel_hmm"].data
+    answers = {k: float(part.mean()) for k, part in hmm_baselines(task, 4000).items()}
     filtering = {model: float(error(hmm, model).mean()) for model in MODELS}
     eliminating = {model: float(error(bijection, model).mean()) for model in MODELS}
-    prior = float(prior_error(studies["tunnel_bijection"].data).mean())
     return {
         "tunnel/hmm/uniform": answers["uniform"],
         "tunnel/hmm/constant": answers["constant"],
@@ -82,39 +89,53 @@ def tunnel_records(hmm: Results, bijection: Results, studies: dict[str, Study]) 
         "tunnel/hmm_long/ssm": float(error(hmm, "ssm", "long").mean()),
         "tunnel/hmm_long/lstm": float(error(hmm, "lstm", "long").mean()),
         "tunnel/hmm/lstm_over_transformer": filtering["lstm"] / filtering["transformer"],
-        "tunnel/hmm/lstm_over_ssm": filtering["lstm"] / filtering["ssm"],
         "tunnel/hmm/p_lstm": float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue),
-        "tunnel/bijection/prior": prior,
+        "tunnel/bijection/prior": float(prior_error(studies["tunnel_bijection"].data).mean()),
         "tunnel/bijection/transformer": eliminating["transformer"],
         "tunnel/bijection/ssm": eliminating["ssm"],
         "tunnel/bijection/lstm": eliminating["lstm"],
         "tunnel/bijection/prefix_mlp": eliminating["prefix_mlp"],
-        "tunnel/bijection/prior_over_transformer": prior / eliminating["transformer"],
-        "tunnel/bijection/prefix_mlp_over_transformer": eliminating["prefix_mlp"]
-        / eliminating["transformer"],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
         "tunnel/parameters": parameter_counts(studies["tunnel_hmm"]),
         "tunnel/minutes": sum(r.provenance["seconds"] for r in (hmm, bijection)) / 60,
-        **tunnel_errors(hmm, bijection, studies),
+        **memory_ratios(hmm, bijection, answers, studies["tunnel_bijection"].data),
         **key_records(bijection),
         **manifold_records(hmm, bijection),
     }
 
 
-def tunnel_errors(hmm: Results, bijection: Results, studies: dict[str, Study]) -> Values:
-    """Standard errors over seeds of the errors and ratios that decide."""
-    transformer, ssm, lstm = (error(hmm, model) for model in ("transformer", "ssm", "lstm"))
-    below = error(bijection, "transformer")
-    prior = np.full(len(below), prior_error(studies["tunnel_bijection"].data).mean())
+def memory_ratios(
+    hmm: Results, bijection: Results, answers: dict[str, float], task: BijectionElimination
+) -> Values:
+    """Errors over that of the best answer which uses one token only: the filter without memory, and the prior. 1 is what a model has that carries nothing
+    along. For the control, the filter with the transition matrix turned; for the wording, what the last quarter of the recorded training still gained, as a share of the end."""
+    below, prior = answers["memoryless"], float(prior_error(task).mean())
+    transformer, ssm, lstm = (error(hmm, model) / below for model in ("transformer", "ssm", "lstm"))
+    counted, prefix, attended = (
+        error(bijection, model) / prior for model in ("lstm", "prefix_mlp", "transformer")
+    )
     return {
-        "tunnel/hmm/transformer_se": float(standard_error(transformer)),
-        "tunnel/hmm/ssm_se": float(standard_error(ssm)),
-        "tunnel/hmm/lstm_over_transformer_se": ratio_error(lstm, transformer),
-        "tunnel/hmm/lstm_over_ssm_se": ratio_error(lstm, ssm),
-        "tunnel/bijection/lstm_se": float(standard_error(error(bijection, "lstm"))),
-        "tunnel/bijection/prior_over_transformer_se": ratio_error(prior, below),
-        "tunnel/bijection/prefix_mlp_over_transformer_se": ratio_error(error(bijection, "prefix_mlp"), below),
+        "tunnel/hmm/turned_ratio": answers["turned"] / below,
+        "tunnel/hmm/transformer_ratio": float(transformer.mean()),
+        "tunnel/hmm/transformer_ratio_se": widened_error(transformer),
+        "tunnel/hmm/ssm_ratio": float(ssm.mean()),
+        "tunnel/hmm/ssm_ratio_se": widened_error(ssm),
+        "tunnel/hmm/lstm_ratio": float(lstm.mean()),
+        "tunnel/hmm/lstm_ratio_se": widened_error(lstm),
+        "tunnel/bijection/lstm_ratio": float(counted.mean()),
+        "tunnel/bijection/lstm_ratio_se": widened_error(counted),
+        "tunnel/bijection/prefix_mlp_ratio": float(prefix.mean()),
+        "tunnel/bijection/prefix_mlp_ratio_se": widened_error(prefix),
+        "tunnel/bijection/transformer_ratio": float(attended.mean()),
+        "tunnel/falling": [late_gain(hmm, model) for model in MODELS],
     }
+
+
+def late_gain(results: Results, model: str) -> float:
+    """How much of its final error a model has lost over the last quarter of its steps, from the record nearest to where that begins: near 0 if it has settled."""
+    steps, curve = results[f"{model}/steps"], results[f"{model}/mae_train"].mean((1, 2))
+    start = int(np.abs(steps - 0.75 * steps[-1]).argmin())
+    return float(curve[start] / curve[-1] - 1)
 
 
 def prior_error(task: BijectionElimination) -> np.ndarray:
@@ -134,16 +155,14 @@ def random_key_cosine(bijection: Results) -> float:
 
 
 def key_records(bijection: Results) -> Values:
-    """Keys of x and of y against random vectors; p is one-sided, for keys more orthogonal than random ones."""
-    random = random_key_cosine(bijection)
+    """Keys of x and of y against those of the same model before training, paired by seed: random vectors of the same dimension and the same inputs."""
     every = [key_cosines(bijection, which) for which in "xy"]
     return {
         "tunnel/keys/trained": [float(c[-1].mean()) for c in every],
         "tunnel/keys/initial": [float(c[0].mean()) for c in every],
-        "tunnel/keys/random": random,
-        "tunnel/keys/ratio": [float(c[-1].mean() / random) for c in every],
-        "tunnel/keys/ratio_se": [float(standard_error(c[-1]) / random) for c in every],
-        "tunnel/keys/p": [float(stats.ttest_1samp(c[-1], random, alternative="less").pvalue) for c in every],
+        "tunnel/keys/random": random_key_cosine(bijection),
+        "tunnel/keys/ratio": [float(c[-1].mean() / c[0].mean()) for c in every],
+        "tunnel/keys/ratio_se": [ratio_error(c[-1], c[0]) for c in every],
     }
 
 
