@@ -256,7 +256,7 @@ record.verdict("recall2025/q-window-log")
 #
 # The squares are another case. The document speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts
-# $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes only {glue:text}`window/gain` times as long. That is within $O(1/\varepsilon)$ as an upper bound, which anything faster satisfies; as a rate it is not.
+# $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes only {glue:text}`window/gain` times as long. That is within $O(1/\varepsilon)$ as an upper bound, which anything faster satisfies; as a rate it is not. (The bound was once counted as a reading.)
 
 
 # %% tags=["hide-input"]
@@ -506,7 +506,7 @@ record.verdict("recall2025/q-scaling")
 # *Each point: {glue:text}`census/runs` initialisations, window of four.* The curves are almost flat: making the whole initialisation smaller does not restore the order of $\beta$ ({glue:text}`census/joint` along the curve on which both
 # scales are equal, from the smallest to the largest). There is a reason: near the origin $\dot w \propto \beta^2$ and $\dot\beta \propto \beta\,w$ with constant coefficients, so
 # $(w, \beta, t) \to (\lambda w, \lambda\beta, t/\lambda)$ leaves the equations as they are, and the common scale sets the clock only. What decides is the ratio of $w$ to $\beta$. The sentence on the
-# order of learning holds for $w = 0$, where the document's theorems start, and not where $w$ is drawn at the scale of $\beta$. Heads whose random $w$ leans away from their offset can stay silent for very long: at the largest ratio, at
+# order of learning holds for $w = 0$, where the document's theorems start, and not where $w$ is drawn at the scale of $\beta$. (Earlier this chapter judged the second case only.) Heads whose random $w$ leans away from their offset can stay silent for very long: at the largest ratio, at
 # one scale only {glue:text}`census/finished` of the runs have all heads active when the flow is ended.
 #
 # ## Do the simplifications matter?
