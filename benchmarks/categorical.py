@@ -14,7 +14,7 @@ from .work import missing
 
 #: Published sizes: minibatch and categories; both context sizes (text and published code).
 BATCH, CLASSES, WIDTH, CONTEXTS = 512, 25, 5, (10, 125)
-#: Runs of the ensemble, as many as the document has initialisations.
+#: Runs of the ensemble, as many as the paper has initialisations.
 RUNS = 5
 LABELS = {
     "literal": "every matrix of appendix D, one run",

@@ -16,12 +16,12 @@
 # *A reproduction of "Incremental Learning in Transformers for In-Context Associative Recall" {cite}`recall2025`.*
 #
 # Training losses of transformers fall in steps: long plateaus, then a sudden drop, then another plateau. What is learned at each drop, why
-# does it take so long, and who decides which comes first? The document studies a task so regular that the questions have exact
+# does it take so long, and who decides which comes first? The paper studies a task so regular that the questions have exact
 # answers. A sequence lists every ordering of a few symbols, each followed by a random response, and then asks for one of them again. To
 # answer, a model must match several tokens at once, and it learns to match them **one at a time**.
 #
 # The expected loss over all sequences can be computed **exactly**, and so can the path that
-# gradient flow takes on it; every theorem of the document is followed along that path in double precision. Where print and proof disagree, both are tried. Numbers in
+# gradient flow takes on it; every theorem of the paper is followed along that path in double precision. Where print and proof disagree, both are tried. Numbers in
 # this chapter's text are injected from the cells that measured them, and verdicts are computed by rules that stand in the chapter's ledger; a rule that was written after a first
 # trial of the code says so in its reason.
 
@@ -132,7 +132,7 @@ record.verdict("recall2025/q-construction-rate")
 # the context's block $h$: the super-diagonal. The loss falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back,
 # spreads over what there is, and gives a wrong key a share $1/k$ of a match.
 #
-# The document then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at
+# The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at
 # its solution, (A3) the last softmax runs over responses only. What these cost is measured near the end of the chapter.
 #
 # ## The lemmas, as printed
@@ -173,7 +173,7 @@ record.verdict("recall2025/q-table")
 #
 # $$ \dot\alpha = \frac{\beta^2 e^{\alpha}}{(e^{\alpha} + k - 1)^2} \frac{k^2}{k-1}\, \Xi, \qquad \dot\beta = 2 \beta\, \frac{e^{\alpha} - 1}{e^{\alpha} + k - 1}\, \Xi . $$
 #
-# The document defines $\Xi = -2(1+\gamma)\, \mathbb{E}\Delta_{1,1}$. But $\dot\beta = -\partial L/\partial\beta$ with its equation 5,
+# The paper defines $\Xi = -2(1+\gamma)\, \mathbb{E}\Delta_{1,1}$. But $\dot\beta = -\partial L/\partial\beta$ with its equation 5,
 # $\partial L/\partial\beta_h = 2\beta_h \frac{e^{\alpha_h} - 1}{e^{\alpha_h} + k - 1} (1+\gamma)\, \mathbb{E}\Delta_{h,h}$, gives
 # $2\beta \frac{e^\alpha - 1}{e^\alpha + k - 1} \cdot \bigl(-(1+\gamma)\, \mathbb{E}\Delta_{1,1}\bigr)$: the 2 is counted twice, and the clock of the printed ODE runs fast by that factor.
 
@@ -220,7 +220,7 @@ record.verdict("recall2025/q-noA0-timescale")
 #
 # ## How long the plateau lasts
 #
-# For small $\alpha$ the conserved quantity says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$; the document prints the coefficient 4 for every $k$. Then $\dot s \propto s^2 + \varepsilon^2$, a tangent, which blows
+# For small $\alpha$ the conserved quantity says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$; the paper prints the coefficient 4 for every $k$. Then $\dot s \propto s^2 + \varepsilon^2$, a tangent, which blows
 # up at a time that can be written down:
 #
 # $$ \varepsilon T \;\to\; \frac{\pi}{2 E_0} \sqrt{\frac{k(k-1)}{2}}, \qquad E_0 = -(1+\gamma)\, \mathbb{E}\Delta_{1,1}\big|_{t=0} = \frac{(1+\gamma)(|R|-1)}{|R|\,k^2\,(k-2)!} . $$
@@ -254,7 +254,7 @@ record.verdict("recall2025/q-window-log")
 # *Left: first time at which $s = 1$ (for the short window, at which the head is active); numbers are orders. Right: the corrected ODE carried on in log time.* The coefficient of $s^2$ measured at $s = 10\varepsilon$ for orders 2 to 5 is {glue:text}`local/coefficient`.
 # $\varepsilon T$ and the late slope were also compared with their closed forms at three other pairs of $|R|$ and $\gamma$.
 #
-# The squares are another case. The document speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
+# The squares are another case. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes only {glue:text}`window/gain` times as long. That is within $O(1/\varepsilon)$ as an upper bound, which anything faster satisfies; as a rate it is not. (The bound was once counted as a reading.)
 
@@ -308,7 +308,7 @@ show(
 # %% [markdown]
 # ## Stage by stage
 #
-# Now three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the document's experiments. Both readings of the window are followed exactly, and the loss and
+# Now three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the paper's experiments. Both readings of the window are followed exactly, and the loss and
 # the second layer's attention are read in the middle of every plateau (in log time).
 #
 # First by hand: the flow below is integrated in this page, from wherever you put the three $\beta$.
@@ -356,7 +356,7 @@ record.verdict("recall2025/q-chain")
 # $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
 #
 # and on every plateau each head that still waits follows a tangent of its own, from where the jump before has left it. Chained, the tangents give {glue:text}`ce/ratio_closed`, and the time of every jump
-# in the limit of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The document's stitching begins every jump afresh, at the head's first $\beta$; then the later times come out
+# in the limit of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The paper's stitching begins every jump afresh, at the head's first $\beta$; then the later times come out
 # too long ({glue:text}`stitch/afresh`).
 #
 # Each jump comes later than the one before by the factors {glue:text}`losses/durations_dp` (dot product) and {glue:text}`losses/durations_ce` (cross-entropy): alike in kind,
@@ -368,7 +368,7 @@ record.verdict("recall2025/q-chain")
 #
 # ### Figures 1 and 4
 #
-# The document shows attention at steps 800, 1750 and 4500, after one, two and three jumps, and says neither the learning rate $\eta$ nor the momentum $\mu$ nor the initial $\beta$. A
+# The paper shows attention at steps 800, 1750 and 4500, after one, two and three jumps, and says neither the learning rate $\eta$ nor the momentum $\mu$ nor the initial $\beta$. A
 # head that jumps at flow time $t$ does so at step $t(1-\mu)/\eta$, so the exact flows tell which settings can have printed these
 # steps; $\eta$ and $\mu$ enter only as $\eta/(1-\mu)$ and cannot be told apart. {glue:text}`fig1/tried` initial $\beta$ of the form (scale, scale/ratio, scale/ratio²) were tried for each window, ratios from 1.5 to $10^4$; the one with the
 # widest range of rates is trained below by real SGD.
@@ -479,7 +479,7 @@ record.verdict("recall2025/q-jumps")
 # *Left: learned heads at $\beta^2 = 60$, $\varepsilon = 10^{-3}$. Right: order 4, two heads learned.* How still do learned heads stand? The proof takes $c$ for the score that a match adds; the gradient is then of order
 # $\sqrt c\, e^{-c}$, a little more than the $O(e^{-c})$ that is claimed. The initialisation takes $c$ for $\beta$ itself, and then it is far less.
 #
-# Orders 2, 3, 4 have {glue:text}`jumps/count` jumps, one fewer than tokens: the document's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one
+# Orders 2, 3, 4 have {glue:text}`jumps/count` jumps, one fewer than tokens: the paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one
 # has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
 #
 # ## Who comes first
@@ -506,12 +506,12 @@ record.verdict("recall2025/q-scaling")
 # *Each point: {glue:text}`census/runs` initialisations, window of four.* The curves are almost flat: making the whole initialisation smaller does not restore the order of $\beta$ ({glue:text}`census/joint` along the curve on which both
 # scales are equal, from the smallest to the largest). There is a reason: near the origin $\dot w \propto \beta^2$ and $\dot\beta \propto \beta\,w$ with constant coefficients, so
 # $(w, \beta, t) \to (\lambda w, \lambda\beta, t/\lambda)$ leaves the equations as they are, and the common scale sets the clock only. What decides is the ratio of $w$ to $\beta$. The sentence on the
-# order of learning holds for $w = 0$, where the document's theorems start, and not where $w$ is drawn at the scale of $\beta$. (Earlier this chapter judged the second case only.) Heads whose random $w$ leans away from their offset can stay silent for very long: at the largest ratio, at
+# order of learning holds for $w = 0$, where the paper's theorems start, and not where $w$ is drawn at the scale of $\beta$. (Earlier this chapter judged the second case only.) Heads whose random $w$ leans away from their offset can stay silent for very long: at the largest ratio, at
 # one scale only {glue:text}`census/finished` of the runs have all heads active when the flow is ended.
 #
 # ## Do the simplifications matter?
 #
-# The document calls A0, A2 and A3 mild. Here each is lifted alone and together with the others, order three, and the flow starts from $\beta = (0.3, 0.1, 0.03)$, $w = 0$. Stages are judged twice: by the activation of the
+# The paper calls A0, A2 and A3 mild. Here each is lifted alone and together with the others, order three, and the flow starts from $\beta = (0.3, 0.1, 0.03)$, $w = 0$. Stages are judged twice: by the activation of the
 # heads, and by the loss of the output divided by its sum over responses, whose plateaus are the same in every variant.
 
 # %% mystnb={"image": {"alt": "Loss of eight models against time. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
@@ -536,7 +536,7 @@ record.verdict("recall2025/q-simplifications")
 #
 # A2 puts the last token's embeddings at their solution. Without it head $h$ meets the context with what head $h-1$ has found, so a head whose predecessor knows nothing has no good question.
 # Appendix A.6 says that the argument still holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. All six orders
-# are followed below at the document's size.
+# are followed below at the paper's size.
 
 # %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Left, beta falling: two stages, then the last drop follows at once and the third head stays silent. Right, beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(queries.a2_values())
@@ -568,7 +568,7 @@ record.verdict("recall2025/q-a3")
 #
 # ### Trained end to end
 #
-# Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights. Order four and four responses are the document's own; there the window is kept.
+# Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights. Order four and four responses are the paper's own; there the window is kept.
 
 # %% mystnb={"image": {"alt": "Three columns. Top: loss of several seeds. From initial scale 0.1 it passes the first plateau value and rests at the second; from 0.01 and with everything lifted it only slows down there. Bottom: attention of the heads by offset at the end; most heads attend to one offset."}} tags=["hide-input"]
 seeds = 4 if paper else 1

@@ -17,14 +17,14 @@
 # {cite}`agarwal2025`.*
 #
 # What does one step of gradient descent do to an attention head? A query attends to keys with weights that sum to one and reads a weighted sum of their values; under a
-# *causal* mask it sees no later position. This document writes the gradient of cross-entropy with respect to
+# *causal* mask it sees no later position. This paper writes the gradient of cross-entropy with respect to
 # every part of a single head in closed form, and reads two laws in it. *Routing*: a query moves attention towards the keys whose values
 # would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It
 # likens the two to the E- and the M-step of EM, proposes a larger learning rate for values, and reports that this trains a head on a
 # Markov chain 2.3 times as fast.
 #
 # The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the
-# document's own sizes, and then asks what the document does not: is the schedule better than a larger learning rate? Numbers in the text
+# paper's own sizes, and then asks what the paper does not: is the schedule better than a larger learning rate? Numbers in the text
 # are injected from the cells that measured them; verdicts follow from rules that were written before the runs, or say that they were not.
 
 # %% tags=["parameters"]
@@ -77,7 +77,7 @@ record = Recorder("agarwal2025", profile)
 #
 # and everything else follows by the chain rule. Equations 13 to 32 are compared with automatic differentiation in double precision on
 # {glue:text}`eq/sizes` heads of random sizes, half of them causal: the largest relative error is {glue:text}`eq/gradients`. Equation 32
-# needs $A$ with queries as rows, as the document defines it.
+# needs $A$ with queries as rows, as the paper defines it.
 #
 # One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached
 # query $i$. So the gradients of a causal head need one pass over blocks of queries and never hold a $T \times T$ array. That is how the
@@ -116,10 +116,10 @@ record.verdict("agarwal2025/q-dominant-query")
 #
 # ## Every sentence about a direction
 #
-# The document says in words, many times, which way things move. Each sentence was tried on random heads and on toy heads in the middle of
+# The paper says in words, many times, which way things move. Each sentence was tried on random heads and on toy heads in the middle of
 # training: the quantity it speaks of is changed a little, and the network says what happens.
 
-# %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the document's sentences holds, from always to never."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the paper's sentences holds, from always to never."}} tags=["hide-input"]
 said = statements.signs(200 if paper else 60)
 record.all(said)
 record.all(statements.repeated_e_step())
@@ -161,13 +161,13 @@ for claim in ("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly
 # - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users
 #   need" would be true, but it is equation 38 said again: an earlier edition counted it as a reading, and the answer was milder for it.
 # - **The E-step.** It gives its answer at once; score steps at frozen values go on sharpening ({glue:text}`estep/positions` of the E-step's effective number of positions remain). The
-#   document claims an analogy only, so this decides nothing.
+#   paper claims an analogy only, so this decides nothing.
 # - **Two advantages.** Section 8.1's $A^{adv}$ is minus the $A$ of section 3.4, and its *sign* is said to predict where attention strengthens. It predicts the opposite (rank correlation with the step
 #   {glue:text}`prose/predicts`). An earlier edition judged the size alone; the sentence speaks of the sign.
 #
 # ## The toy
 #
-# Five positions, two-dimensional values, random labels, one head, one hundred steps. The document states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it
+# Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it
 # say whether the bias $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient, so a reader may well leave it at 0. Both readings are run.
 #
 # Here is the whole grid with $b$ frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
@@ -186,7 +186,7 @@ record.verdict("agarwal2025/q-initial-scale")
 # Small entries start attention near uniform and keep it there for a long time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within
 # a hundred steps often makes the loss jump. Section 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
 #
-# The document shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. It is
+# The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. It is
 # initial scale {glue:text}`toy/scale`, rate {glue:text}`toy/rate`. At that rate the initial scales of the grid sharpen {glue:text}`scale/shares_frozen`, and with $b$ trained
 # {glue:text}`scale/shares_trained`. Earlier each figure could take the setting that suited it best.
 #
@@ -224,7 +224,7 @@ record.verdict("agarwal2025/fig5")
 # displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and {glue:text}`fig5/trained_shuffled`. The earlier rule asked the median run to beat nineteen of twenty random motions,
 # which motions that are coherent on the whole need not do.
 #
-# Figure 1 is schematic in the document. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
+# Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
 step = one_step.steepest(run, r)
@@ -293,7 +293,7 @@ record.verdict("agarwal2025/q-bayes-floor")
 # %% [markdown]
 # ### Table 1 and figures 6 to 8
 #
-# The document states sizes, steps and rates. From the published program we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the
+# The paper states sizes, steps and rates. From the published program we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the
 # **mean** of the cross-entropy where equation 9 has the sum, full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols,
 # {glue:text}`chain/steps` steps; {glue:text}`chain/seeds_code` seeds on the published chain and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the
 # schedule from the same weights on the same sequence. A third set halves the initial weights ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a busy processor.
@@ -331,7 +331,7 @@ draw_chain.table("published chain", tables[0])
 draw_chain.table("text's chain", tables[1])
 
 # %% [markdown]
-# *Mean and standard deviation over seeds. A mean of five seeds like the document's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number as
+# *Mean and standard deviation over seeds. A mean of five seeds like the paper's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number as
 # well; where it is not, agreement decides nothing.* An earlier edition took two standard errors for the interval: the chain with three seeds agreed with nearly everything, the one with fifty-five did not. Now
 # seeds narrow the interval and never widen a verdict. What the table does not show is how far the printed seeds differ from one another: the printed standard deviations are {glue:text}`table1/code/spreads` of ours
 # on the published chain (loss, entropy, accuracy; EM-like, then SGD), where all six should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`.
@@ -375,7 +375,7 @@ record.verdict("agarwal2025/fig9")
 #
 # ### Do both find the same?
 #
-# Twice the document says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
+# Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
 # %%
 record.all(solutions.kl_values(em, code, kept["em"]))
@@ -429,7 +429,7 @@ for claim in ("q-schedule", "q-uniform-rate", "manual-em", "q-gap"):
 # %% [markdown]
 # Final loss of the schedule minus that of rate 0.1 for everything: {glue:text}`fair/vs_uniform0.1` nats (standard error {glue:text}`fair/vs_uniform0.1_se`); of ten times on $W_O$ alone:
 # {glue:text}`fair/vs_o10` ({glue:text}`fair/vs_o10_se`); of ten times on $W_Q$ and $W_K$ alone: {glue:text}`fair/vs_qk10` ({glue:text}`fair/vs_qk10_se`); positive where the schedule is
-# worse. The last comparison bears on the document's reason for the schedule, that it is values which need the larger rate. By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the
+# worse. The last comparison bears on the paper's reason for the schedule, that it is values which need the larger rate. By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the
 # schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1). The alternation of section 5.3 ends within
 # {glue:text}`manual/difference` nats of the simultaneous steps and costs two gradients a step.
 #

@@ -17,11 +17,11 @@
 #
 # Linear regression in context is one attention layer: a gradient step on real numbers is a weighted sum of the examples. Categories are harder.
 # The gradient of a cross-entropy contains the *expected* embedding under the current prediction, a nonlinear function that must be computed anew
-# after every step. This document builds a transformer that does it exactly: self-attention makes the step, cross-attention to the embeddings
+# after every step. This paper builds a transformer that does it exactly: self-attention makes the step, cross-attention to the embeddings
 # makes the expectation, and a second self-attention head wipes the old expectation away. It then asks whether a transformer with free weights
 # finds the same algorithm.
 #
-# This chapter writes out every matrix, checks the construction to rounding, trains both kinds of model on the document's synthetic data, and
+# This chapter writes out every matrix, checks the construction to rounding, trains both kinds of model on the paper's synthetic data, and
 # tests Theorem 2 by Monte Carlo. Numbers in the text are injected from the cells that measured them; verdicts are computed by rules in the
 # chapter's ledger, and a rule that was written after a first trial of the code says so. The language models of section 6.3 tell stories of a
 # grammar whose likelihood is known exactly.
@@ -206,7 +206,7 @@ record.verdict("wang2025/q-kernel")
 # *Each dot is one draw of $W_e$ ({glue:text}`we-draw/draws` of them). Dashes: the printed bound of figure 8, and the best accuracy that the
 # authors' code prints for appendix E.* With normal $x$ no model can reach the printed accuracy; uniform $x$ with the printed kernel is not
 # excluded. Appendix F says that performance "was found to be consistent across many different draws of $W_e$"; the bound itself runs from
-# {glue:text}`we-draw/quadrants_range`. This chapter fixes one $W_e$ for the trainings of the figures, as the document does, and uses
+# {glue:text}`we-draw/quadrants_range`. This chapter fixes one $W_e$ for the trainings of the figures, as the paper does, and uses
 # $x \sim U(-1,1)^{10}$ with the squared distance. Two questions below ask what one block does on the authors' own $W_e$, drawn again from their seed,
 # with either distance.
 #
@@ -215,7 +215,7 @@ record.verdict("wang2025/q-kernel")
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\,
 # x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$, all free. Both are trained on $L$ fixed contexts and scored on 2,048 new ones at
 # the best validation record. Settings that the text leaves open stand in `papers/wang2025/runs/studies.py`; trainings are shorter than the
-# document's, at larger learning rates.
+# paper's, at larger learning rates.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}}
 sweep = learned.one_block(get, profile)
@@ -263,7 +263,7 @@ record.verdict("wang2025/q-alpha")
 # 10$, {glue:text}`fig4/wide_seeds` at $N = 125$; crosses: printed by the authors' code.* Accuracies: {glue:text}`fig4/narrow_accuracy` at $N =
 # 10$, {glue:text}`fig4/wide_accuracy` at $N = 125$. NLL: {glue:text}`fig4/narrow_nll` and {glue:text}`fig4/wide_nll`. At $N = 10$ the second
 # block gains {glue:text}`fig4/narrow_gain` of accuracy and {glue:text}`fig4/narrow_nll_gain` nats; the best deeper model gains
-# {glue:text}`fig4/narrow_late_gain` more, after 50 epochs where the document trains for up to 5,000. "The improvement in the NLL is more substantial
+# {glue:text}`fig4/narrow_late_gain` more, after 50 epochs where the paper trains for up to 5,000. "The improvement in the NLL is more substantial
 # with increasing attention-block layers" had no rule at first; the third block is now asked for a gain, and adds {glue:text}`fig4/narrow_third_gain`.
 # At $N = 125$ the second block gains {glue:text}`fig4/wide_gain` and {glue:text}`fig4/wide_nll_gain`, deeper ones
 # {glue:text}`fig4/wide_late_gain` nats; but one block and several had different budgets, and {glue:text}`fig4/wide_at_end` of those runs were best at
@@ -401,10 +401,10 @@ show(
 # %% [markdown]
 # ## What Trained TF learns
 #
-# Figure 10 of the document shows the learned matrices. Some names first. *A* and *B* are the columns of $W_K$ and $W_Q$ that read the covariate
+# Figure 10 of the paper shows the learned matrices. Some names first. *A* and *B* are the columns of $W_K$ and $W_Q$ that read the covariate
 # $x$, and $Q = A^\top B$ is what attention compares covariates with. *D* is the columns of $W_V$ that read the label's embedding $w$ (less the
 # mean embedding), and $E$ the rows of $P$ that write to $f$ (not the expectation's scratch space $E_i$ of the blocks): the step on $f$ is $ED$
-# times what GD has. GD would have $Q$ and $ED$ multiples of the identity. The document adds that $W_K$ leaves $w$ alone, that $W_V$ leaves $x$
+# times what GD has. GD would have $Q$ and $ED$ multiples of the identity. The paper adds that $W_K$ leaves $w$ alone, that $W_V$ leaves $x$
 # alone, and that $E \approx D^\top$.
 #
 # Of the blocks near zero, which entries *can* move? The query's label and function slots are zero, so no gradient ever reaches the columns of
@@ -476,7 +476,7 @@ record.verdict("wang2025/eq58")
 # group has at least $d(d+1)$ elements (d divides its order, which exceeds $d^2$), and the affine group of a field of $d+1$ elements, moving the
 # corners of a simplex, has just as many: {glue:text}`thm2-group/order_d2` in the plane, {glue:text}`thm2-group/order_d4` at $d = 4$,
 # {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do not suffice (distance {glue:text}`thm2-group/rotations_defect`); the
-# symmetries of the square and of $U(-1,1)^d$ do. That does not make the document's two data sets cases of the theorem: their functions have
+# symmetries of the square and of $U(-1,1)^d$ do. That does not make the paper's two data sets cases of the theorem: their functions have
 # anchors and quadrants of their own and are not of the form (53) in the covariates of the context. What they share with it is that the joint law
 # of covariates and labels stays the same under these symmetries, which is what the proof's averaging needs.
 #
@@ -503,8 +503,8 @@ record.verdict("wang2025/q-thm2-all")
 # prompts that the search did not see.* The point is stationary in $B$. It is stationary in $T$ only as far as assumption 2 forces $T$ to be a
 # multiple of $I$: with a fixed $W_e$ nothing makes the categories' directions alike, and the p value of "the gradient of $T$ is a multiple of
 # $I$" is {glue:text}`thm2/fixed_T_p`. The block of $W_V$ from $F$ to $F$, which assumption 2 sets to zero, has a gradient too (p value
-# {glue:text}`thm2/fixed_S_p`). So, with $W_e$ fixed as in the document, the point is not stationary in all parameters. If $W_e$ is rotated at
-# random in each prompt, which is our change and not the document's, the p values are {glue:text}`thm2/rotated_T_p` and
+# {glue:text}`thm2/fixed_S_p`). So, with $W_e$ fixed as in the paper, the point is not stationary in all parameters. If $W_e$ is rotated at
+# random in each prompt, which is our change and not the paper's, the p values are {glue:text}`thm2/rotated_T_p` and
 # {glue:text}`thm2/rotated_S_p`.
 #
 # ## Special cases
@@ -538,7 +538,7 @@ show(
 # %% [markdown]
 # ## Images
 #
-# Can a model that was trained once name images of classes that it never saw, from a context of labelled examples alone? The document takes
+# Can a model that was trained once name images of classes that it never saw, from a context of labelled examples alone? The paper takes
 # ImageNet: 900 classes for training and 100 for testing, five classes and ten images of each in a context, VGG features with $d = 512$,
 # embeddings with $d' = 4$. Labels 1 to 5 are dealt anew in each context, so what is learned is how to read a context, not what a class looks
 # like. It compares with *linear probing*: a linear classifier learned anew on each context.
@@ -552,7 +552,7 @@ show(
 # VGG features once torchvision is installed; the same studies run on those.
 #
 # Not stated and taken here: features scaled by one number to mean square length 1; Adam with rate 0.03, minibatches of 128 episodes out of
-# {glue:text}`images/contexts` (the document's number), the record with the lowest loss on held-out episodes of *training* classes.
+# {glue:text}`images/contexts` (the paper's number), the record with the lowest loss on held-out episodes of *training* classes.
 # {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds of each model, {glue:text}`images/episodes` test episodes that are the
 # same for every model. Training everything took {glue:text}`images/minutes` minutes of a core that was shared with other work.
 
@@ -571,12 +571,12 @@ record.verdict("wang2025/fig6")
 
 # %% [markdown]
 # Two test episodes; the second is the stored one on which one block is least sure. No parameter changes when the classes do. If the context's
-# labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). The setting is the document's (5 classes, 10 images of each, $d = 512$, $d' = 4$,
+# labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). The setting is the paper's (5 classes, 10 images of each, $d = 512$, $d' = 4$,
 # no class in both parts), checked on the episodes and models themselves: {glue:text}`images/setting`.
 #
 # Figure 5, right, next. Two things are open. *Which attention?* The text does not say. The claim is read with softmax, which the other deep
 # figures use. Linear attention is shown beside it: with it $K$ blocks are $K$ steps of gradient descent on a linear classifier, with learned
-# steps: linear probing itself, cut short. *Which probe?* The document trains it for 500 epochs, without a word on regularisation. We show that
+# steps: linear probing itself, cut short. *Which probe?* The paper trains it for 500 epochs, without a word on regularisation. We show that
 # recipe, and a probe run to convergence whose penalty was chosen on training classes. All of this is a stand-in, seen for 19 of 500 epochs. It was
 # called out of reach here while figure 6 was called reproduced on the same stand-in; now both are called *reduced*.
 
@@ -607,7 +607,7 @@ draw_images.training(pictures)
 plt.show()
 
 # %% [markdown]
-# What does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the document did: VGG was trained to
+# What does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the paper did: VGG was trained to
 # name all 1,000 ImageNet classes, the 100 included. So we train networks of both kinds, on 900 characters and on all 1,000, and repeat
 # everything.
 

@@ -16,13 +16,13 @@
 # *A reproduction of Nagy, "When In-Context Learning Implements Gradient Descent" {cite}`nagy2026`.*
 #
 # A layer of linear attention can be written down whose answer is exactly one step of gradient descent on the examples in its prompt.
-# The document starts from that identity, proves thirty small statements about it, and then asks what of it can be seen in models that
+# The paper starts from that identity, proves thirty small statements about it, and then asks what of it can be seen in models that
 # were *trained*: in small ones trained for the purpose, and in language models that others trained.
 #
 # This chapter runs again what needs no published language model. It checks the statements, builds the attention layer, draws Figure 1 from a
 # probe of our own, and trains the small models of section 9 again. Section 9 leaves much unsaid: optimiser, learning rate, kind of
-# attention, length of training, how a metric is defined. So where the document gives one number from one seed, we give a distribution
-# over seeds *and* over the settings that it leaves open, and ask whether the printed number lies in it, and whether what the document
+# attention, length of training, how a metric is defined. So where the paper gives one number from one seed, we give a distribution
+# over seeds *and* over the settings that it leaves open, and ask whether the printed number lies in it, and whether what the paper
 # concludes from it holds throughout. Rules on the trained models were written before the runs that decide them, those on theorems and on
 # arithmetic after first runs of their checks; a rule that was added or changed later says so beside it.
 
@@ -67,7 +67,7 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 #
 # One weight $w$, the loss $L(w) = a w^2 - 2 b w + c$ with $a = \sum x_i^2$, $b = \sum x_i y_i$ and $c = \sum y_i^2$ over the examples of the
 # prompt, $g = aw - b$ (a factor 2 goes into the step size), one step $w - \eta g$: that is the setting of the theorems A1 to M3; MN1 to MN3
-# sum over $d$ such channels. The document reports that a proof kernel of its own verified them and that Lean 4 accepts the export; neither
+# sum over $d$ such channels. The paper reports that a proof kernel of its own verified them and that Lean 4 accepts the export; neither
 # is part of it. Here each is a *formal statement*, written once and evaluated in four ways:
 #
 # - the solver z3 decides it over the exact real numbers (polynomial statements are decidable: it finds a proof or a counterexample);
@@ -98,7 +98,7 @@ Table(
 )
 
 # %% [markdown]
-# Most are one line of school algebra (A4 says that a square is not negative); the document calls them "deliberately atomic". A few
+# Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". A few
 # carry a name that their content does not bear out. V1, "a constructed identity", never uses its construction: with *any* number in
 # place of $\kappa = v_o q_k$ the solver proves it just the same (uses it: {glue:text}`theory/V1/uses_gains`), and A7 does not use that
 # $\rho^2$ is $(1 - \eta a)^2$ ({glue:text}`theory/A7/uses_rate`). The last column lists printed hypotheses each of which can be dropped.
@@ -164,7 +164,7 @@ Table(mutations.rows(broken), mutations.COLUMNS, "All mutations", folded=True)
 #
 # Von Oswald's construction gives an attention layer these weights: queries and keys read $x$, values read the error $W_0 x - y$, and
 # the output is scaled by the step size $\eta$. The query's response slot starts at $-W_0 x_q$. After one layer it holds $-W x_q$, with
-# $W$ one gradient step away from $W_0$; the context's slots hold the new errors, so the next layer makes the next step. The document
+# $W$ one gradient step away from $W_0$; the context's slots hold the new errors, so the next layer makes the next step. The paper
 # proves the scalar case and sums over channels (Theorems V1 to MN3) but never builds the matrices. Here they are, for several
 # dimensions, compared with gradient descent in double precision: one layer from a random $W_0$, four layers from zero, and this
 # book's own trainable attention layer with the construction's weights put in.
@@ -176,7 +176,7 @@ record.verdict("nagy2026/linear-attention")
 # %% [markdown]
 # ## Figure 1: the synthetic probe
 #
-# The probe is a regression with 20 examples in five dimensions. The document gives two of its five eigenvalues and says that it is
+# The probe is a regression with 20 examples in five dimensions. The paper gives two of its five eigenvalues and says that it is
 # "specifically engineered", with seed 42, but not how. Can it be found? We searched {glue:text}`q-spectrum/tried` ways to draw it:
 # NumPy's two generators, with or without a draw before it, and columns scaled along a line or a geometric sequence between round
 # numbers. {glue:text}`q-spectrum/found` of them gives both printed eigenvalues to the printed digits: {glue:text}`q-spectrum/recipe`,
@@ -199,7 +199,7 @@ record.verdict("nagy2026/q-fig1b")
 # %% [markdown]
 # Markers are runs, dotted lines the closed forms; they agree to rounding. Panel (b) does not show what its caption says. At
 # $\eta^* = 2/(\lambda_1 + \lambda_5)$ the largest eigenvalue's error shrinks by the *same* factor as the smallest's: that is Theorem D2 of the same
-# document, and both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one
+# paper, and both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one
 # nearest to the middle of the spectrum. The caption would be right for $\eta = 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`).
 #
 # Move the sliders: how wide the spectrum is, and the step in units of $\eta^*$. Beyond $\eta^*$ the large eigenvalues become the
@@ -245,7 +245,7 @@ show(
 # ## Softmax as a preconditioner (section 5)
 #
 # With softmax the weights are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The
-# document then treats the softmax *update* as $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights.
+# paper then treats the softmax *update* as $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights.
 # Can a softmax head compute that? With tokens that carry the products $x^2$ and $xy$, yes, exactly, and everything that section 5 says
 # follows: weight on examples of high curvature speeds descent up while $\eta a_p \le 1$, slows it down beyond, and moves the point that
 # it descends to unless all examples lie on one line. But plain tokens $(x, y)$ carry no products. On those, softmax attention is a
@@ -294,7 +294,7 @@ show(
 )
 
 # %% [markdown]
-# Does it help a trained model to be masked like that? The document trains four versions once each and prints errors 5.77 (no mask),
+# Does it help a trained model to be masked like that? The paper trains four versions once each and prints errors 5.77 (no mask),
 # 5.99 (each head's keys see one band), 5.83 (two covariates drawn at random) and 5.87 (all see the first band), and concludes that
 # restricting the keys *hurts*. We train each with {glue:text}`9.1/seeds` seeds under {glue:text}`9.1/settings` settings: softmax or
 # linear attention, Adam or plain gradient descent, several rates. Stated and kept: width 32, four heads of width 8, 3,000 steps,
@@ -322,7 +322,7 @@ Table(masks.mask_rows(by_mask), masks.COLUMNS, "Section 9.1 by setting: mean ± 
 # ## What training finds (section 9.2)
 #
 # The unmasked model, trained for 20,000 steps under {glue:text}`9.2/settings` settings. Three numbers are followed: the error with 16
-# examples; $\rho_2$, a "geometric contraction rate" that the document does not define; and the "spectral alignment", the correlation of
+# examples; $\rho_2$, a "geometric contraction rate" that the paper does not define; and the "spectral alignment", the correlation of
 # "learned dimension importance", which it does not define either, with the inverse spectrum.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for six settings; crosses show the printed values."}}
@@ -338,7 +338,7 @@ verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory", "q-9.2-number
 # then the printed errors give the printed $\rho_2$; so that it fits is no evidence. In the setting nearest to all printed errors and $\rho_2$,
 # *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912; taken from no example to 16 it would be
 # {glue:text}`9.2/ends/rho2_18k`), and the error {glue:text}`9.2/mse_18k` (printed: 5.8). Whether any setting gives all printed numbers is a
-# question of ours: a document's one run should lie where one seed more would, 19 times in 20 (a *prediction interval*). Importance is read as the gain $G_{ii}$ of a covariate
+# question of ours: a paper's one run should lie where one seed more would, 19 times in 20 (a *prediction interval*). Importance is read as the gain $G_{ii}$ of a covariate
 # in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$, or as the norm of its keys: their alignment rises in
 # {glue:text}`9.2/gain/rising` and {glue:text}`9.2/key/rising` of the {glue:text}`9.2/settings` settings. The figure after the table says why.
 
@@ -353,14 +353,14 @@ plt.show()
 # %% [markdown]
 # Where the target's variance is, the trained gains come near those of the closed form for the best single layer, except in the slowest
 # settings, whose second pair is still on its way. The four weak covariates carry a hundredth of that variance, so their gains hardly feel a gradient and stay near zero. The column "Theory" of the
-# document's table is out of reach for one layer of *linear* attention: even the best has error {glue:text}`9.2/best_error` with 16 examples
+# paper's table is out of reach for one layer of *linear* attention: even the best has error {glue:text}`9.2/best_error` with 16 examples
 # (printed: 0.01), and its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment` (printed: 1), because with
 # finitely many examples the best gain of a weak covariate levels off. (On the very prompts that section 9.2's models are measured on, that
 # layer's error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`; compare trained errors with that.)
 #
 # ## Which models are these? (section 9.5)
 #
-# The document compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989
+# The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989
 # parameters. The counts tell what the text does not. Of {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer
 # norms, positions, MLPs, kinds of sink and scale), {glue:text}`q-parameters/baselines` baselines fit the first count and
 # {glue:text}`q-parameters/both` combination fits both: attention with biases, one layer norm per layer, no MLP, no positions, one
@@ -377,7 +377,7 @@ record.verdict("nagy2026/q-parameters")
 # is 1/4, which suits section 9.5.1: with 1 its printed 2.187 at $d = 16$ would lie below what 12 examples of 16 unknowns leave (4), with
 # $1/d$ above the error of the answer 0 (1). But 9.5's "6.4 ×" and "19.5 × below the mean baseline" imply 0.295 at $d = 4$, if that baseline
 # is the answer 0; that is a fourth reading. What is printed is judged by prediction intervals for one seed, which must tell the two models
-# apart. The headline errors 0.184 and 0.061 have no stated length; they are read as at 12 examples, where the document also prints others.
+# apart. The headline errors 0.184 and 0.061 have no stated length; they are read as at 12 examples, where the paper also prints others.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of both models at 5, 8 and 12 examples under each reading, every seed; crosses show the printed values."}}
 readings = guided.guided_readings(study, runs)
@@ -394,7 +394,7 @@ verdicts("9.5", "9.5-numbers")
 # %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
 #
-# Without layer norm, says the document, the deep model is worse than the shallow one at every dimension, and its three components
+# Without layer norm, says the paper, the deep model is worse than the shallow one at every dimension, and its three components
 # help in different measure. It prints means over six seeds, but not how long it trained, with what, or on which context length. Ours: Adam
 # at 0.001, batch 32, 12 examples, 2,000 steps, and since depth learns later, we keep the whole course.
 
@@ -420,7 +420,7 @@ verdicts(
 # %% [markdown]
 # Each finding has a row of its own now. That orthogonality does nothing, or the sink nothing at $d = 16$, was first called reproduced because
 # $t$ was small, which few seeds suffice for; now the effect must be shown to be small, below half of the printed effect it is set against.
-# At $d = 4$, where the document prints its largest penalty, depth changes the error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
+# At $d = 4$, where the paper prints its largest penalty, depth changes the error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
 # {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps: where negative, it *helps*.
 #
 # The next figure repeats the comparison of baseline and depth over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which
@@ -444,7 +444,7 @@ record.verdict("nagy2026/q-depth")
 # ## Asking heads to differ (section 9.6)
 #
 # A regulariser that penalises heads for reading the same covariates: ours is the mean cosine between the squared column norms of
-# their keys, which the document does not define. Round 1 compares configurations, round 2 one of them over seeds (5 printed,
+# their keys, which the paper does not define. Round 1 compares configurations, round 2 one of them over seeds (5 printed,
 # {glue:text}`9.6/seeds` here), round 3 uses a task in which every covariate counts alike, and an "oracle" whose heads are masked to bands.
 # Stated and kept: widths, heads, weights of the regulariser, and the steps of rounds 2 (5,000) and 3 (3,000). Ours: softmax attention, Adam
 # at 0.001 and 0.003, 3,000 steps in round 1, batch 64, 16 examples, section 9.1's spectrum, $w \sim N(0, I)$. For *wide_spectrum* we took
@@ -469,16 +469,16 @@ Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 hard masking {glue:text}`9.6/oracle_does` the error: it changes it by {glue:text}`9.6/oracle_change` % at the two rates (the
-# document: 3.2 % worse than its baseline, the worst of the three). The regulariser improves it by {glue:text}`9.6/round3_gain` % there. "No
-# benefit" is held to the same measure as above: smaller than half of the effect that the document reports beside it.
+# paper: 3.2 % worse than its baseline, the worst of the three). The regulariser improves it by {glue:text}`9.6/round3_gain` % there. "No
+# benefit" is held to the same measure as above: smaller than half of the effect that the paper reports beside it.
 #
-# Two rows of the document's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13: that is
+# Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13: that is
 # {glue:text}`q-unstated/same_baseline` standard deviations of what seeds do, so something unsaid differs between them.
 
 # %% [markdown]
 # ## Language models, and a ladder of our own (sections 8, 9.3 and 9.4)
 #
-# Half of the document reads published models, whose weights are not part of this book. Where they are at hand, two commands give the
+# Half of the paper reads published models, whose weights are not part of this book. Where they are at hand, two commands give the
 # numbers of one model at one checkpoint, with null models beside them:
 #
 #     hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000
@@ -531,7 +531,7 @@ if get is not None:
 # %% [markdown]
 # ## The printed numbers against each other
 #
-# A document that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items`
+# A paper that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items`
 # such numbers and sentences, those on pretrained models included, were recomputed with the interval that rounding of the
 # printed inputs allows; {glue:text}`arithmetic/failing` do not follow.
 
@@ -564,7 +564,7 @@ Table(recomputed, COLUMNS | {"result": "result"}, "All recomputed numbers", fold
 # 0.450, "the theoretical optimum" of section 9.2: of {glue:text}`theory0450/rates` rates tried, {glue:text}`theory0450/matching_rates` round
 # to it; of {glue:text}`theory0450/others` quantities that are no rates: {glue:text}`theory0450/matching_others`.
 #
-# And some tests that the document could have made but did not print: the "substantial" alignment 0.50 over eight covariates has $p =$
+# And some tests that the paper could have made but did not print: the "substantial" alignment 0.50 over eight covariates has $p =$
 # {glue:text}`arithmetic/9.2/alignment-p`; a step of section 9.2 took {glue:text}`arithmetic/9.2/seconds` of the time of one of section 9.1,
 # though it was measured more often; $r = 0.58$ over six models has $p =$ {glue:text}`arithmetic/9.4/p`,
 # and without the smallest model the sign turns ({glue:text}`arithmetic/9.4/five`); layer scale "helps most consistently" with Welch's

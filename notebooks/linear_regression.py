@@ -20,9 +20,9 @@
 # sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of
 # gradient descent** on the pairs it is shown; with one head it does something else, and worse.
 #
-# This chapter trains those models again at the document's size, draws each of its figures from our runs, and puts a verdict
+# This chapter trains those models again at the paper's size, draws each of its figures from our runs, and puts a verdict
 # beside every claim. The rules behind the verdicts were written before the runs, or say that they were not (the chapter ends with their
-# share); the numbers in the text are injected from the cells that measured them. Where the document leaves something open (what stands in front of the scores? is the
+# share); the numbers in the text are injected from the cells that measured them. Where the paper leaves something open (what stands in front of the scores? is the
 # learned scale a minimum at all?), we try each reading and say which one holds.
 
 # %% tags=["parameters"]
@@ -49,7 +49,7 @@ paper = profile == "paper"
 record = Recorder("he2025", profile)
 study = studies(profile)
 task = study["isotropic"].data
-d, L, s2 = task.d, task.L, task.noise_var  # the document's dimension, context length and noise variance
+d, L, s2 = task.d, task.L, task.noise_var  # the paper's dimension, context length and noise variance
 dice = torch.Generator().manual_seed(0)
 
 # %% [markdown]
@@ -67,7 +67,7 @@ dice = torch.Generator().manual_seed(0)
 #
 # Only the two products matter to the output. The **key-query circuit** $KQ$ decides where a head looks, the **output-value
 # circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the
-# last output is read, much of them cannot matter at all. Figure 1 of the document marks those entries with a star. A claim of
+# last output is read, much of them cannot matter at all. Figure 1 of the paper marks those entries with a star. A claim of
 # this kind can be tested exactly: change them at random and see whether any prediction moves.
 
 # %%
@@ -81,8 +81,8 @@ record.verdict("he2025/fig1")
 #
 # ## The runs
 #
-# The document trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's
-# default initialisation of separate $Q, K, V, O$; the paper profile does the same. One setting the document does not say. The
+# The paper trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's
+# default initialisation of separate $Q, K, V, O$; the paper profile does the same. One setting the paper does not say. The
 # definition above has no factor in front of the scores; the code that the authors published divides them by $\sqrt{d+1}$. Both are
 # trained here and called *as printed* and *as coded*.
 
@@ -97,7 +97,7 @@ record.all(patterns.run_records(iso, study["isotropic"]))
 
 # %% [markdown]
 # What you see here took {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of {glue:text}`runs/batch`, and
-# {glue:text}`runs/seeds` seeds per model (eight heads, an extra that the document does not show, have one). The
+# {glue:text}`runs/seeds` seeds per model (eight heads, an extra that the paper does not show, have one). The
 # {glue:text}`runs/models` models on the isotropic task shared their batches and took {glue:text}`runs/minutes` minutes on one
 # {glue:text}`runs/device`.
 #
@@ -144,7 +144,7 @@ record.verdict("he2025/fig2.3")
 # %% [markdown]
 # With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the
 # other looks at those *most unlike* it and subtracts theirs. Each head of each seed is a line; the dashed lines are the values
-# that the document reports.
+# that the paper reports.
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
 #
@@ -190,7 +190,7 @@ record.verdict("he2025/kf1")
 #
 # ### Dynamics for H = 2, 3, 4 (Figure 2.8)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the document's 0.13 and 3.5."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
 draw.limits({f"H = {h}": of for h, of in several.items()}, coded[2], paper={"gamma": 0.13, "mu": 3.5})
 plt.show()
 record.all(patterns.limits(several, coded[2]))
@@ -209,7 +209,7 @@ record.verdict("he2025/kf2")
 #
 # Eight heads, trained with one seed at the paper profile only, show a third kind of head, neither dummy nor homogeneous: one with a very
 # large $\omega$ and a very small $\mu$. They were among the head counts of the two badges above at first, and are judged on their own since
-# that run, because the document does not show them.
+# that run, because the paper does not show them.
 
 # %% tags=["hide-input"]
 if 8 in multi:
@@ -230,7 +230,7 @@ record.verdict("he2025/q-score-scale")
 
 # %% [markdown]
 # As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$ {glue:text}`scale/text/mus` (one
-# number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. The rule for the document's numbers once was a
+# number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. The rule for the paper's numbers once was a
 # fixed 5 %. It now asks where one more run may be expected, given how our seeds differ, and must refuse the other reading's mean.
 #
 # ### A minimiser, or a noise level?
@@ -266,7 +266,7 @@ for claim in ("robust", "robust-gamma", "robust-others"):
 
 # %% [markdown]
 # Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. Runs whose heads have one sign, as in the census above, have no pair and count in
-# no $\gamma$ here. That $\gamma$ depends on the setting; since the valley is flat, the predictor hardly notices. The document says both: that nothing
+# no $\gamma$ here. That $\gamma$ depends on the setting; since the valley is flat, the predictor hardly notices. The paper says both: that nothing
 # depends on the setting, and that $\gamma$ does. These were one claim here, and are two now.
 #
 # ## Key finding 3: the learned predictor is a gradient step
@@ -332,7 +332,7 @@ record.verdict("he2025/kf4")
 # ## Why: the loss of two numbers per head
 #
 # Put the pattern in by hand, $\hat y_q = \sum_h \mu_h \langle y, \mathrm{smax}(\omega_h X x_q) \rangle$, and the risk is a function of
-# $(\omega, \mu)$ alone. The document replaces it by
+# $(\omega, \mu)$ alone. The paper replaces it by
 #
 # $$
 # \tilde{\mathcal L}(\omega, \mu) = 1 + \sigma^2 - 2 \mu^\top \omega
@@ -434,7 +434,7 @@ record.verdict("he2025/gd-coincide")
 
 # %% [markdown]
 # The bound is one for the total risk, noise included. The excess risk, which a better predictor could lower, may exceed the Bayes
-# estimator's by more, and at the document's own size the factor is {glue:text}`bayesfinite/ratio` against {glue:text}`fig2.5/ridge_bound_40`:
+# estimator's by more, and at the paper's own size the factor is {glue:text}`bayesfinite/ratio` against {glue:text}`fig2.5/ridge_bound_40`:
 # the theorem speaks of a limit.
 #
 # A rate fitted to the training length leaves a bias that no context removes: the floor is {glue:text}`floor/value` against the noise
@@ -481,7 +481,7 @@ show_model(draw.reduced_flow(d, L, s2))
 #
 # ### Covariates that are not isotropic (Figure 3.1)
 #
-# The document does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal, so it is easy to see whether
+# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal, so it is easy to see whether
 # it is there.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
@@ -541,7 +541,7 @@ record.verdict("he2025/fig4.1")
 record.verdict("he2025/q-length")
 
 # %% [markdown]
-# The rise in the document's figure belongs to the second reading. With $1/L$ of the context at hand, linear attention generalises in length
+# The rise in the paper's figure belongs to the second reading. With $1/L$ of the context at hand, linear attention generalises in length
 # as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
 # ### Linear attention from softmax heads
@@ -557,7 +557,7 @@ record.verdict("he2025/linear-by-softmax")
 #
 # ### Other activations (Figure 4.2)
 #
-# The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The document does not
+# The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not
 # state $C$. We take $C = 1$, and the scale of the published code, $C = 1/\sqrt{d+1}$, which the figures show.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
@@ -595,9 +595,9 @@ record.verdict("he2025/q-activation-gd")
 # {glue:text}`activation/tanh/rate`; that of softmax is the theorem's, {glue:text}`activation/softmax/rate`.
 
 # %% [markdown]
-# ## Where the document contradicts itself
+# ## Where the paper contradicts itself
 #
-# Small slips. The first, second and fourth are computed; symbols, captions and file names are transcribed by hand from the document.
+# Small slips. The first, second and fourth are computed; symbols, captions and file names are transcribed by hand from the paper.
 
 # %% tags=["hide-input"]
 record.all(slips.formula_records(example, prompts))
@@ -606,7 +606,7 @@ for slip in ("mask", "heads", "sstar", "sum", "figures"):
     record.verdict(f"he2025/q-typo-{slip}")
 
 # %% [markdown]
-# ## All claims of this document
+# ## All claims of this paper
 
 # %% tags=["hide-input"]
 record.table()

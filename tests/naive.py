@@ -1,4 +1,4 @@
-"""An independent, deliberately plain version of the document's model: one run, batch first, every matrix written out."""
+"""An independent, deliberately plain version of the paper's model: one run, batch first, every matrix written out."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The committed results of every document that trains at length: made by today's code, and their first steps replay.
+"""The committed results of every paper that trains at length: made by today's code, and their first steps replay.
 
-Documents are found by their catalogues of studies, so a new one needs no line here. A study without results fails: the book shows the paper profile.
+Papers are found by their catalogues of studies, so a new one needs no line here. A study without results fails: the book shows the paper profile.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Executable reproductions of five documents on how attention learns in context."""
+"""Executable reproductions of five papers on how attention learns in context."""

@@ -275,7 +275,7 @@ def _print_claims(rows: Sequence[Row], one: bool) -> None:
         return
     claim, found = rows[0]
     print(render.verdict_text(claim, found))
-    print(f"    says: {claim.says}" + (f"\n    document: {claim.paper}" if claim.paper else ""))
+    print(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else ""))
 
 
 def _print_counts(boards: Sequence[Board], profile: str) -> None:

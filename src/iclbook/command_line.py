@@ -30,7 +30,7 @@ Each command has its own help: iclbook COMMAND --help
 exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and the mend), 130 interrupted
 An error that nobody foresaw is one line too; with ICLBOOK_TRACEBACK=1 in the environment Python's traceback comes before it.
 """
-_PROFILE = "smoke: small, trains within minutes; paper: the document's own sizes, from stored results (default: %(default)s)"
+_PROFILE = "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results (default: %(default)s)"
 _JOBS = "chapters to run at once (default: one for each core)"
 _DEVICE = "where to compute; auto takes a GPU when there is one (default: %(default)s)"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .errors import UserError
 
-#: From small to large. ``smoke`` trains for real in seconds; ``paper`` is the document's own size, steps and seeds.
+#: From small to large. ``smoke`` trains for real in seconds; ``paper`` is the paper's own size, steps and seeds.
 PROFILES = ("smoke", "paper")
 
 

@@ -328,7 +328,7 @@ def test_a_pair_of_small_gamma_is_a_debiased_step_in_rate_and_error():
 
 
 def test_the_slope_of_each_activation_is_its_effective_rate():
-    """C_f of the document: two heads of small gamma step by 2 C_f |omega| |mu|."""
+    """C_f of the paper: two heads of small gamma step by 2 C_f |omega| |mu|."""
     prompts, gamma = theory.draw_prompts(64, D, L, S2, seed=4), 1e-4
     step = theory.debiased_gd(1.0, prompts.x, prompts.y, prompts.x_q)
     for name, slope in activations.SLOPES.items():

@@ -61,7 +61,7 @@ def synthetic(study: Study, arrays: dict[str, Callable[[str, int, Run, int], np.
     return Results(found, {})
 
 
-# -- the document's tables, exactly as printed or with one thing changed ---------------------------------------------------------
+# -- the paper's tables, exactly as printed or with one thing changed ---------------------------------------------------------
 
 
 def error_curve(error: float, start: float = 22.22) -> np.ndarray:

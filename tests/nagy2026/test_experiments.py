@@ -274,7 +274,7 @@ def test_wrong_tokens_and_steps_turn_softmax_precond_red(monkeypatch):
 
     def plain_tokens(data):
         wrong = right_tokens(data).copy()
-        wrong[..., reweighting.PRODUCT] = data.y  # no products: the tokens (x, y) of the document
+        wrong[..., reweighting.PRODUCT] = data.y  # no products: the tokens (x, y) of the paper
         return wrong
 
     mutations = {

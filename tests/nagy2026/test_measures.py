@@ -470,7 +470,7 @@ def test_section_9_6_as_printed_is_reproduced_and_a_regulariser_that_helps_is_no
     assert runs.round_2[0].mean() == pytest.approx(0.81 + 0.5, rel=1e-5)  # round 2 at 5,000
     values = diversity.diversity_records(runs) | diversity.balanced_records(rounds)
     assert failing_of("9.6", values) == set()
-    # the document prints 2.70 and 1.13 for one and the same baseline, and 5.36 for a third if the spectrum is section 9.1's
+    # the paper prints 2.70 and 1.13 for one and the same baseline, and 5.36 for a third if the spectrum is section 9.1's
     common = shared.common_error(STUDIES["diversity"])
     bases = {
         "tiny": (3.20, 3.50),
@@ -597,7 +597,7 @@ def test_values_and_the_keys_that_they_are_recorded_by_are_the_same():
 
 
 def test_printed_numbers_of_figures_and_rules_are_those_of_the_tables():
-    """As they stand in the document's tables, typed here a second time."""
+    """As they stand in the paper's tables, typed here a second time."""
     assert masks.MASK_ERRORS == {"none": 5.77, "spectral": 5.99, "random": 5.83, "redundant": 5.87}
     assert guided.PRINTED_ERRORS == {"baseline": (0.512, 0.232, 0.176), "guided": (0.360, 0.096, 0.035)}
     assert guided.PRINTED_SINKS == (0.165, 0.255, 0.301, 0.335)

@@ -269,7 +269,7 @@ def test_spectral_attention_equals_a_loop_and_its_curve_equals_forwards(mask, ac
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_what_a_masked_head_can_see(mask):
-    """Changing one entry of a token moves the scores of exactly the heads that see it; bands as the document words them."""
+    """Changing one entry of a token moves the scores of exactly the heads that see it; bands as the paper words them."""
     model = randomised(SpectralAttention(8, 16, 4, mask))
     context, query = prompts(8, 3, 5)
     scores = model._scores(model.heads()[0], context, query)

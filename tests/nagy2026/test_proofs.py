@@ -45,7 +45,7 @@ def test_all_thirty_and_every_flagged_sentence_have_a_theorem():
     assert {"MN1_homogeneous_false", "MN1_triangle_false", "optimum_false", "gradient_false"} <= NAMES
 
 
-#: What the document states, in Coq, written beside the sources so that a theorem cannot quietly become weaker or say nothing.
+#: What the paper states, in Coq, written beside the sources so that a theorem cannot quietly become weaker or say nothing.
 STATEMENTS = {
     "A1": "forall eta a b w, 0 < eta -> eta * (b - a * w) = - (eta * grad a b w)",
     "A2": "forall a b w w_star, 0 < a -> a * w_star = b -> grad a b w = a * (w - w_star)",

@@ -116,7 +116,7 @@ def test_matched_offsets_removed_from_the_softmax_turn_red(monkeypatch):
     monkeypatch.setattr(Population, "attention", masked)
     broken = later_ratio()
     assert not holds("q-later-jump", "later/ratio", broken)
-    assert broken["later/ratio"][0] == pytest.approx(1, abs=0.01)  # what the document says
+    assert broken["later/ratio"][0] == pytest.approx(1, abs=0.01)  # what the paper says
 
 
 def test_a_softmax_over_everything_turns_the_normalised_model_red(monkeypatch):

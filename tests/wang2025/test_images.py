@@ -576,7 +576,7 @@ def test_records_answer_every_rule_of_the_ledger(measured):
         for part in ledger("wang2025").claim(f"wang2025/{claim}").parts:
             assert set(part.keys) <= set(found), part.key
     assert found["images/last/constant"] == 1
-    assert found["images/setting"] is False, "this is not the document's setting, and the check can tell"
+    assert found["images/setting"] is False, "this is not the paper's setting, and the check can tell"
 
 
 def test_errors_are_those_of_the_episodes(measured):

@@ -1,4 +1,4 @@
-"""Claims: what a document says, the rule that decides it, what was measured, and the verdict that follows."""
+"""Claims: what a paper says, the rule that decides it, what was measured, and the verdict that follows."""
 
 from .ledger import Claim, Ledger, Part, all_ledgers, ledger_keys, load_ledger, printed, read_ledger
 from .recording import Recorder

@@ -1,4 +1,4 @@
-"""The claim ledger: what a document says, and the rule that decides each of its claims.
+"""The claim ledger: what a paper says, and the rule that decides each of its claims.
 
 ``papers/<key>/claims.yaml`` is read strictly: an unknown field, a missing reason or a malformed rule is an error that names the file,
 the line and the mend, so that a typing slip cannot turn into a verdict.
@@ -46,7 +46,7 @@ class Part:
         because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
             or a list like the value; None for a value that another sample would not change, or whose rule already judges it in standard errors.
-        refuses: what the rule must not pass either, or it decides nothing: a number that the document itself sets apart from this one, or what the same
+        refuses: what the rule must not pass either, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
             measurement gives for a pair that does not belong together.
         late: the rule was written or changed after a first run.
     """
@@ -69,7 +69,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that the document says, or a question of our own (``key/q-...``), with the parts that decide it."""
+    """One thing that the paper says, or a question of our own (``key/q-...``), with the parts that decide it."""
 
     id: str
     where: str
@@ -84,7 +84,7 @@ class Claim:
 
     @property
     def is_question(self) -> bool:
-        """Whether this is our own question, which is answered, and no sentence of the document."""
+        """Whether this is our own question, which is answered, and no sentence of the paper."""
         return self.id.partition("/")[2].startswith("q-")
 
     @property
@@ -95,10 +95,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All claims of one document.
+    """All claims of one paper.
 
     Attributes:
-        printed: numbers that the document prints, by name, one or a list; rules name them ``printed:NAME``, measures and figures take them from here.
+        printed: numbers that the paper prints, by name, one or a list; rules name them ``printed:NAME``, measures and figures take them from here.
         formats: how prose shows the numbers of some keys, such as ``.0%``; three significant digits otherwise.
         uncompared: keys whose values differ from run to run by their nature, such as minutes; the regression check asks only that they are there.
     """
@@ -125,7 +125,7 @@ class Ledger:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key that a notebook of this document may record."""
+        """Every key that a notebook of this paper may record."""
         return self.decisive | set(self.values)
 
     def claim(self, claim_id: str) -> Claim:
@@ -183,7 +183,7 @@ def load_ledger(key: str, root: Path | None = None) -> Ledger:
 
 @cache
 def printed(paper: str) -> Mapping[str, float | list[float]]:
-    """The numbers that a document prints, from its ledger.
+    """The numbers that a paper prints, from its ledger.
 
     Raises:
         UserError: as ``load_ledger``.
@@ -356,7 +356,7 @@ def _formats(top: Located) -> dict[str, str]:
 
 
 def _printed(top: Located) -> dict[str, float | list[float]]:
-    """The numbers that the document prints."""
+    """The numbers that the paper prints."""
     found = {}
     for name, entry in top["printed"].items() if "printed" in top else ():
         numbers = entry.value if isinstance(entry.value, list) else [entry.value]

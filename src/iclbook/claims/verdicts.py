@@ -92,7 +92,7 @@ class Verdict:
         word: one of ``WORDS``, or of ``ANSWER_WORDS`` for a question.
         remark: what the parts do not show: the profile, the reading, the missing key, the command to run.
         parts: every measured part, whether it holds or not.
-        reading: the reading of the document under which the claim holds, where the ledger lists several.
+        reading: the reading of the paper under which the claim holds, where the ledger lists several.
         sides: which parts hold and which fail, with the measured values of the failing ones; empty unless one fails.
     """
 
@@ -218,7 +218,7 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
         word = INCONSISTENT
     elif any(part.holds for part in considered):
         word = PARTLY
-    elif claim.reduced is not None:  # a failure at a smaller scale says nothing about the document's
+    elif claim.reduced is not None:  # a failure at a smaller scale says nothing about the paper's
         remarks.append("the rule fails at this scale, which does not decide")
         word = NOT_YET_TESTED
     else:

@@ -38,7 +38,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4
 
 #: What a colour means, the same in every chapter. Integers are head counts.
 COLOURS: dict[str | int, str] = {
-    "paper": "#A03070",  # the document's own number, always dashed
+    "paper": "#A03070",  # the paper's own number, always dashed
     "theory": "#1F2328",  # a closed form
     "measured": "#0072B2",
     "positive": "#D55E00",  # heads by the sign of omega; the same hues as DIVERGING
@@ -155,7 +155,7 @@ def figure(
 
 
 def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str = "y") -> Line2D:
-    """Draw the document's own number as a dashed line across ``ax`` (at y, or at x with ``axis="x"``).
+    """Draw the paper's own number as a dashed line across ``ax`` (at y, or at x with ``axis="x"``).
 
     Raises:
         ValueError: ``axis`` is neither "x" nor "y".

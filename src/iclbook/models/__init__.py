@@ -1,4 +1,4 @@
-"""Plain modules, each written for ONE run in the document's notation; the trainer stacks them."""
+"""Plain modules, each written for ONE run in the paper's notation; the trainer stacks them."""
 
 from .attention import ACTIVATIONS, Attention, attend
 from .recall_transformer import RecallTransformer

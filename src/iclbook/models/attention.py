@@ -16,7 +16,7 @@ def _normalise(f: Tensor) -> Tensor:
 
 
 #: Activation of scores ``(..., L, B)`` along the keys. All but ``linear`` are normalised, ``f(s_i) / sum_j f(s_j)`` (he2025, "Ablation
-#: Study"; the document leaves the constant C open, here C = 1). ``linear`` is ``s_i / L`` (he2025, "Linear vs Softmax Attention").
+#: Study"; the paper leaves the constant C open, here C = 1). ``linear`` is ``s_i / L`` (he2025, "Linear vs Softmax Attention").
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda s: torch.softmax(s, dim=-2),
     "affine": lambda s: _normalise(1 + s),
@@ -35,7 +35,7 @@ def attend(kq: Tensor, ov: Tensor, context: Tensor, query: Tensor, activation: s
     """Prediction from circuits: ``yhat = sum_h OV^(h) Z act(Z^T KQ^(h) z_q)`` (he2025, the closed form of ``yhat_q``).
 
     K^T Q is folded into the query first and the values are read after folding O V, so keys and values of all tokens are never formed:
-    same parameters, same gradients, a fraction of the work. The query is not among the keys, as in the document's closed form.
+    same parameters, same gradients, a fraction of the work. The query is not among the keys, as in the paper's closed form.
 
     Args:
         kq: ``(H, D, D)`` key-query circuits, the score scale included.

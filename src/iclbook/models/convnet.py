@@ -14,7 +14,7 @@ Statistics = list[tuple[Tensor, Tensor]]
 
 
 class ConvFeatures(nn.Module):
-    """3 x 3 convolutions, ReLU and 2 x 2 pooling; the features are the last map averaged over the image, as the document's code does with VGG16.
+    """3 x 3 convolutions, ReLU and 2 x 2 pooling; the features are the last map averaged over the image, as the paper's code does with VGG16.
 
     Batch normalisation follows each convolution (VGG16 has none; here it makes a few epochs enough). It uses the statistics of the batch: nothing runs
     along beside the parameters. Those of a fixed set of images, taken once at the end, make the features of an image independent of the others.

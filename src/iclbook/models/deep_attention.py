@@ -177,7 +177,7 @@ class DeepAttention(nn.Module):
     def penalty(self) -> Tensor:
         """Orthogonality regulariser (SM4/SM5): mean over layers, pairs of heads and {Q, K, V} of ``|W_h W_h'^T|_F^2``, weighted.
 
-        The document does not define it; this is the usual form.
+        The paper does not define it; this is the usual form.
         """
         if not self.orthogonality or self.n_heads == 1:
             return self.embed.new_zeros(())

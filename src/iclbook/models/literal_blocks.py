@@ -78,7 +78,7 @@ def block_matrix_rect(d: int, embed: Tensor) -> Tensor:
 class LiteralBlocks(FunctionalGD):
     """Appendix D: blocks of self-attention (two heads) and cross-attention, encoding ``e_i = (x_i, w_{y_i}, E_i, f_i)``.
 
-    Takes tokens only. All positions of all blocks are computed, as the document and its code do. The erasure head has ``W_K = W_Q = lam (I 0 0 0)``.
+    Takes tokens only. All positions of all blocks are computed, as the paper and its code do. The erasure head has ``W_K = W_Q = lam (I 0 0 0)``.
 
     Args:
         erasure: attention of the erasure head: ``softmax`` (published code), ``rbf``, ``exact`` (the identity it stands for), or ``none``: no

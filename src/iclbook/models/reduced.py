@@ -29,7 +29,7 @@ class ReducedAttention(nn.Module):
         self.mu = nn.Parameter(torch.zeros(n_heads))
 
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """``omega, mu ~ N(0, scale^2)``, small by the document's assumption ("Starting from small random initialization")."""
+        """``omega, mu ~ N(0, scale^2)``, small by the paper's assumption ("Starting from small random initialization")."""
         with torch.no_grad():
             self.omega.normal_(0.0, scale, generator=generator)
             self.mu.normal_(0.0, scale, generator=generator)

@@ -140,7 +140,7 @@ class SpectralAttention(nn.Module):
     def penalty(self) -> Tensor:
         """Diversity regulariser (section 9.6): mean over pairs of heads of the cosine between the squared norms of their keys' columns.
 
-        It is 1 when all heads attend to the same input dimensions and 0 when no two share one. The document does not define it.
+        It is 1 when all heads attend to the same input dimensions and 0 when no two share one. The paper does not define it.
         """
         if not self.diversity or self.n_heads == 1:
             return self.embed.new_zeros(())

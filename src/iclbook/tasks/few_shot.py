@@ -24,7 +24,7 @@ class FewShot:
     Labels say nothing about the class: they are dealt anew in each episode, so they carry over to classes that training never saw.
 
     Attributes:
-        ways, shots: the document's 5 and 10, N = 50.
+        ways, shots: the paper's 5 and 10, N = 50.
         query_label: one of :data:`QUERY_LABELS`.
 
     Raises:

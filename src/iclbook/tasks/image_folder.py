@@ -26,7 +26,7 @@ def folder_features(
     """Features of the first ``per_class`` images of each class, in the order of their names.
 
     Args:
-        root: holds one folder for each class; the document uses ImageNet's training part.
+        root: holds one folder for each class; the paper uses ImageNet's training part.
         extractor: images ``(B, side, side, 3)`` uint8, RGB, to features ``(B, d)``; :func:`iclbook.models.vgg.vgg16_features` makes one.
         per_class: images of each class.
         side: images are stretched to this size, as the published code does.

@@ -20,7 +20,7 @@ class MultiTaskRegression:
     Args:
         d: covariate dimension.
         L: context length, at least 2.
-        supports: features of each task, counted from 0 (the document counts from 1).
+        supports: features of each task, counted from 0 (the paper counts from 1).
         noise_var: variance of the noise on the context.
         target_noise_var: variance of the noise on the target.
         shared_beta: one ``beta`` for all tasks, as the text says; the published code draws one per task.

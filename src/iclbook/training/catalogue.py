@@ -1,4 +1,4 @@
-"""The studies of one document: load them, train them, verify them."""
+"""The studies of one paper: load them, train them, verify them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _says(verified: Mapping[str, Any], made: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What ``iclbook train`` and the notebooks ask of a document.
+    """What ``iclbook train`` and the notebooks ask of a paper.
 
     Attributes:
         paper: its key.
@@ -72,7 +72,7 @@ class Catalogue:
         executor: Executor | None = None,
         parts: int | None = None,
     ) -> None:
-        """Train (or with ``verify`` replay) the studies of this document and keep their results.
+        """Train (or with ``verify`` replay) the studies of this paper and keep their results.
 
         Args:
             only: names of studies; all of them when ``None``.

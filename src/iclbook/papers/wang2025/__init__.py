@@ -15,7 +15,7 @@ __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """All studies of the document at a profile, by name: synthetic data, images, stories.
+    """All studies of the paper at a profile, by name: synthetic data, images, stories.
 
     Those of the small profile are trained in double precision, whose numbers no processor's way of rounding can move. Trained TF starts from entries of
     0.002, where gradients are products of three of them: about as large as single precision's rounding errors and as the constant by which Adam guards

@@ -55,7 +55,7 @@ ROWS = {
 
 
 def table(name: str, found: Mapping[str, Any]) -> Table:
-    """Table 1 beside ours: both means and standard deviations, the interval in which a mean of the document's five seeds is expected, whether the printed one
+    """Table 1 beside ours: both means and standard deviations, the interval in which a mean of the paper's five seeds is expected, whether the printed one
     lies in it, and whether the interval is narrow enough to refuse the other arm's printed number."""
     printed, rows = printed_table(), []
     for key, (label, other) in ROWS.items():

@@ -78,7 +78,7 @@ def printed_table() -> dict[str, tuple[float, float]]:
 
 
 def table(em: Curves, sgd: Curves) -> dict[str, Any]:
-    """Table 1's numbers over all seeds, each with the half-width ``_width`` of the interval in which a mean of the document's five seeds is expected; the paired
+    """Table 1's numbers over all seeds, each with the half-width ``_width`` of the interval in which a mean of the paper's five seeds is expected; the paired
     difference of final loss; and the printed standard deviations over ours with the bounds of their ratio (:func:`spreads`)."""
     steps, five = steps_to(em, sgd["nll"][-1]), int(claims.printed("agarwal2025")["table1/seeds"])
     ends = {f"{m}_{arm}": c[name][-1] for m, name in METRICS.items() for arm, c in (("em", em), ("sgd", sgd))}

@@ -1,4 +1,4 @@
-"""Which trainings section 7.2 of agarwal2025 needs at each profile; what the document leaves open is listed here."""
+"""Which trainings section 7.2 of agarwal2025 needs at each profile; what the paper leaves open is listed here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .full_batch import (
 from .shown import trajectories
 from .wind_tunnel import wind_tunnel_studies
 
-#: The published program's seeds (the document says "5 random seeds"). Its random numbers come from another generator, so they name our runs only.
+#: The published program's seeds (the paper says "5 random seeds"). Its random numbers come from another generator, so they name our runs only.
 PAPER_SEEDS = (42, 2024, 1337, 7777, 9999)
 #: Section 7.2: steps and sizes as stated. Unstated and taken from the published program: initial weights 0.1 N(0, 1), no output bias, the MEAN of the
 #: cross-entropy over positions, full batch, means N(0, I), metrics on the training sequence.
@@ -147,7 +147,7 @@ def extensions() -> dict[str, Study]:
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """All studies of the document at a profile, by name."""
+    """All studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
         code, text = StickyChain("code"), StickyChain("nearer")
         every = [

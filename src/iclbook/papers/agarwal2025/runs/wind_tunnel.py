@@ -63,7 +63,7 @@ def tunnel(
 
 
 def wind_tunnel_studies(profile: str) -> list[Study]:
-    """The two tasks at a profile. Steps, batch and rate are not the document's: they are what one busy core allowed."""
+    """The two tasks at a profile. Steps, batch and rate are not the paper's: they are what one busy core allowed."""
     if check_profile(profile) == "paper":
         hmm, long_hmm = HmmFiltering(3, 3, 10), HmmFiltering(3, 3, 30)
         bijection, long_bijection = BijectionElimination(8, 6), BijectionElimination(8, 8)

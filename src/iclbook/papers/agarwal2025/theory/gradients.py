@@ -1,7 +1,7 @@
 """First-order gradients of a single attention head, equations 1 to 32 of agarwal2025.
 
 Vectors are rows here: ``x`` is ``(..., T, d_x)``, ``q`` and ``k`` are ``(..., T, d_k)``, ``v``, ``g`` and ``u`` are ``(..., T, d_v)``, logits are
-``(..., T, C)`` and ``alpha`` is ``(..., T, T)`` with the query first, as in the document. Any leading axes make an ensemble.
+``(..., T, C)`` and ``alpha`` is ``(..., T, T)`` with the query first, as in the paper. Any leading axes make an ensemble.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def projection_gradient(d: Tensor, x: Tensor) -> Tensor:
 
 
 def value_projection_gradient(u: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
-    """Equation 32, ``U A X^T`` with the document's columns; ours are rows."""
+    """Equation 32, ``U A X^T`` with the paper's columns; ours are rows."""
     return u.mT @ alpha @ x
 
 
@@ -133,7 +133,7 @@ def every_gradient(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Per-position losses ``(..., T)`` and every gradient of their SUM (equation 9), by the closed forms alone.
 
-    Keys of the gradients: ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and ``W_O, b``, which the document leaves out. ``alpha`` is the
+    Keys of the gradients: ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and ``W_O, b``, which the paper leaves out. ``alpha`` is the
     derivative with the weights ``alpha_ij`` taken as free; where the mask hides a key it means nothing. ``known``: :func:`forward` of these, where a
     caller has it already.
     """

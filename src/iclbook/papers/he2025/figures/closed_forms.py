@@ -31,7 +31,7 @@ def approximation(found: Approximation, trained: int) -> Figure:
     )
     right.axhline(1, color=style.COLOURS["dummy"], lw=0.9, ls=":", label="1 %")
     right.axvline(
-        trained, color=style.COLOURS["paper"], lw=1.2, ls=(0, (5, 3)), label=f"the document's L = {trained}"
+        trained, color=style.COLOURS["paper"], lw=1.2, ls=(0, (5, 3)), label=f"the paper's L = {trained}"
     )
     right.set(xlabel="context length L", ylabel="relative error (%)")
     right.legend(fontsize=8)
@@ -50,7 +50,7 @@ def single_head(found: SingleHead, L: int) -> Figure:
         label="minimum of the true loss",
     )
     ax.axhline(found.limit, color=style.COLOURS["measured"], ls=":", lw=1.2, label="its limit for L → ∞")
-    style.paper_line(ax, 1.0, "document: 1 (minimum of the approximate loss)")
+    style.paper_line(ax, 1.0, "paper: 1 (minimum of the approximate loss)")
     for marker, colour, (name, values) in zip(
         "s^", (style.PALETTE[3], style.PALETTE[2]), trained.items(), strict=False
     ):
@@ -114,7 +114,7 @@ def theorem_one(gammas: np.ndarray, gaps: np.ndarray, bound: np.ndarray, noise_v
         bound,
         color=style.COLOURS["paper"],
         ls=(0, (5, 3)),
-        label=r"document: $\sqrt{1+\sigma^2}\,\gamma d$",
+        label=r"paper: $\sqrt{1+\sigma^2}\,\gamma d$",
     )
     for values, name, marker in ((gaps[1], "99 % of prompts", "^"), (gaps[0], "median prompt", "o")):
         ax.loglog(gammas, values, marker=marker, color=style.COLOURS["measured"], label=name, alpha=0.9)
@@ -136,7 +136,7 @@ def bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
             theory.theorem_bound(xi, s2),
             color=style.COLOURS["paper"],
             ls=(0, (5, 3)),
-            label="document's bound",
+            label="paper's bound",
         )
         ax.loglog(xi, gd / bayes, color=style.COLOURS["gd"], label="ratio of total risks")
         ax.loglog(
@@ -196,7 +196,7 @@ def flow(times: np.ndarray, gamma: np.ndarray, closed_times: np.ndarray, closed:
     fig, ax = style.figure(aspect=0.45)
     ax.loglog(times, gamma, color=style.COLOURS["measured"], label="gradient flow")
     style.theory_line(ax, closed_times, closed, "closed form of the valley")
-    style.paper_line(ax, 0.13, "document: 0.13")
+    style.paper_line(ax, 0.13, "paper: 0.13")
     style.log_ticks(ax, "y", (0.03, 0.05, 0.1, 0.13, 0.2, 0.3))
     ax.set(xlabel="time (rate × steps)", ylabel="γ")
     ax.legend(fontsize=8)

@@ -32,7 +32,7 @@ def _below(fig: Figure, *axes: Axes, ncols: int = 4) -> None:
 
 
 def dynamics(readings: Mapping[str, Heads], paper: Mapping[str, float]) -> Figure:
-    """omega and mu of all heads against the step (log scale), a line per head and seed, a row per reading; the document's values are dashed."""
+    """omega and mu of all heads against the step (log scale), a line per head and seed, a row per reading; the paper's values are dashed."""
     fig, axes = style.figure(2, len(readings), height=2.35 * len(readings) + 0.3, squeeze=False, sharex="col")
     for row, (name, h) in zip(axes, readings.items(), strict=True):
         for ax, values, symbol, key in zip(row, (h.omega, h.mu), ("ω", "μ"), ("omega", "mu"), strict=True):
@@ -44,7 +44,7 @@ def dynamics(readings: Mapping[str, Heads], paper: Mapping[str, float]) -> Figur
             ax.set_title(f"{symbol} of each head, {name}")
     for kind in _SIGNS:
         axes[0, 0].plot([], [], color=style.COLOURS[kind], label=f"{kind} head")
-    name = f"document: {paper['omega']:g} and {paper['mu']:g}"
+    name = f"paper: {paper['omega']:g} and {paper['mu']:g}"
     axes[0, 1].plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=name)
     _below(fig, *axes[0])
     for ax in axes[-1]:
@@ -61,7 +61,7 @@ def limits(groups: Mapping[str, Heads], code: Heads, paper: Mapping[str, float])
         for ax, values in ((left, h.gamma), (right, h.positive_mu)):
             ax.plot(h.steps[1:], values[1:], color=colour, lw=0.6, alpha=0.5, ls=line)
             ax.plot(h.steps[1:], values[1:].mean(1), color=colour, label=name, ls=line)
-    style.paper_line(left, paper["gamma"], f"document: {paper['gamma']:g} and {paper['mu']:g}")
+    style.paper_line(left, paper["gamma"], f"paper: {paper['gamma']:g} and {paper['mu']:g}")
     style.paper_line(right, paper["mu"], None)
     for ax, label in ((left, "γ (weighted mean of |ω|)"), (right, "sum of positive μ")):
         ax.set_xscale("log")
@@ -102,7 +102,7 @@ def noise_level(valley: Valley, approx: np.ndarray, settings: Settings, paper: f
     left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
     left.plot(grid, approx, color=style.COLOURS["theory"], ls=":", label="approximate loss")
     left.plot(best.omega, best.loss, "o", color=style.COLOURS["measured"], label="minimum of the true loss")
-    style.paper_line(left, paper, f"document: {paper:g}", axis="x")
+    style.paper_line(left, paper, f"paper: {paper:g}", axis="x")
     style.log_ticks(left, "x", (0.02, 0.05, 0.1, 0.2, 0.5))
     low = min(min(true), approx.min())
     left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))

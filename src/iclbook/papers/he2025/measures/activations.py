@@ -18,7 +18,7 @@ from .predictor import unexplained
 from .sampling import run_sd
 
 Records = dict[str, Any]
-#: ``C_f`` of the activations that the document tests at C = 1: the slope of f at 0, over f(0).
+#: ``C_f`` of the activations that the paper tests at C = 1: the slope of f at 0, over f(0).
 SLOPES = {"softmax": 1.0, "square": 2.0, "tanh": 1.0}
 #: Their groups in the isotropic study.
 GROUPS = {"softmax": "h2", "square": "square", "tanh": "tanh"}
@@ -64,7 +64,7 @@ def compare_all(results: Results, prompts: theory.Prompts, best: float) -> dict[
 
 
 def rates(heads: Heads, slope: float) -> np.ndarray:
-    """``C_f <omega, mu>`` of every run ``(R,)``: the document's effective rate ``2 C_f |omega| |mu|`` of a pair."""
+    """``C_f <omega, mu>`` of every run ``(R,)``: the paper's effective rate ``2 C_f |omega| |mu|`` of a pair."""
     return slope * heads.settled(theory.effective_rate(heads.omega, heads.mu))
 
 

@@ -92,7 +92,7 @@ class SingleHead:
 
 
 def single_head(text: Heads, code: Heads, d: int, s2: float) -> SingleHead:
-    """One head's scale against the document's 1 / sqrt(d)."""
+    """One head's scale against the paper's 1 / sqrt(d)."""
     lengths = (10, 20, 40, 80, 160, 400, 1000)
     curve = [theory.single_head_exact(d, n, s2).omega * np.sqrt(d) for n in lengths]
     trained = (h.settled(np.abs(h.omega))[:, 0] * np.sqrt(d) for h in (text, code))
@@ -217,7 +217,7 @@ def lowest_approx_loss(d: int, L: int, s2: float, starts: int = 20) -> float:
 
 
 def optimality_records(d: int, L: int, s2: float) -> Records:
-    """Theorem 1.2, and eta* against the best rates of debiased and vanilla gradient descent; the document's L is 40."""
+    """Theorem 1.2, and eta* against the best rates of debiased and vanilla gradient descent; the paper's L is 40."""
     star = theory.eta_star(d, L, s2)
     lowest = 1 + s2 - star  # the limit gamma -> 0 of the manifold's loss
     gammas = np.geomspace(0.01, 0.5, 30)

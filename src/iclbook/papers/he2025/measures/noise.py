@@ -68,7 +68,7 @@ def minimiser_records(two: Heads, settings: Settings, best: theory.Optimum, loss
     """The pair's minimum, and how the trained gamma depends on rate and batch size.
 
     Args:
-        two: two heads at the document's size.
+        two: two heads at the paper's size.
         loss_of_013: the pair's true loss at gamma = 0.13.
     """
     gamma = settings.gamma

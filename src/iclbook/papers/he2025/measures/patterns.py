@@ -56,7 +56,7 @@ class Example:
         return torch.cat([self.query, torch.zeros_like(self.query[:1])])
 
     def predict(self, kq: Tensor, ov: Tensor) -> Tensor:
-        """The document's matrix form with all of KQ and OV ``(B,)``: every output of the query's column, of which the last is read."""
+        """The paper's matrix form with all of KQ and OV ``(B,)``: every output of the query's column, of which the last is read."""
         weights = torch.softmax(torch.einsum("ldb,hde,eb->hlb", self.context, kq, self.query_token), 1)
         return torch.einsum("hde,leb,hlb->db", ov, self.context, weights)[-1]
 

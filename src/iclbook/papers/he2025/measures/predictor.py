@@ -138,7 +138,7 @@ def estimators(lengths: np.ndarray, d: int, L: int, noise_var: float) -> Estimat
 
 
 def estimator_records(curves: Curves, by: Estimators, d: int, L: int, noise_var: float) -> Records:
-    """Figure 2.5 and Theorem 1.3 at the document's own size; the errors of gradient descent are exact."""
+    """Figure 2.5 and Theorem 1.3 at the paper's own size; the errors of gradient descent are exact."""
     two, near = curves.heads[2], curves.at(L)
     ridge = two.mean / by.bayes
     ridge_error = ridge * np.hypot(two.error / two.mean, by.bayes_error / by.bayes)

@@ -1,4 +1,4 @@
-"""Where he2025 contradicts itself; symbols, captions and file names are transcribed by hand from the document."""
+"""Where he2025 contradicts itself; symbols, captions and file names are transcribed by hand from the paper."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ....training.optimisers import AdamW
 from ....training.study import Group, Study
 from ..measures.measure import error_by_length, final_multitask_error
 
-#: Covariance of the non-isotropic experiment: the document states none, so a first-order autoregressive one, whose inverse is tridiagonal.
+#: Covariance of the non-isotropic experiment: the paper states none, so a first-order autoregressive one, whose inverse is tridiagonal.
 AR_COEFFICIENT = 0.5
 COVARIANCE = tuple(tuple(AR_COEFFICIENT ** abs(i - j) for j in range(5)) for i in range(5))
 
@@ -46,7 +46,7 @@ def isotropic(
 
     ``h<H>`` are the models as printed, ``code_h<H>`` divide scores by sqrt(d+1) as the published code does, ``linear`` is one-head linear
     attention, ``affine``, ``square``, ``tanh`` the other activations with two heads.
-    Eight heads, which the document does not show, are an extra with one seed.
+    Eight heads, which the paper does not show, are an extra with one seed.
     ``affine_rate`` is the affine activation's own rate: the sum that normalises its weights passes through zero where scores are large, and near
     that pole rounding decides a step. A short run stays clear of it at a low rate.
     """
@@ -69,7 +69,7 @@ def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -
 
 
 def activations_coded(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
-    """Figure 4.2 with the published code's score scale, which multiplies the document's unstated C by 1/sqrt(d+1)."""
+    """Figure 4.2 with the published code's score scale, which multiplies the paper's unstated C by 1/sqrt(d+1)."""
     runs = _seeds(seeds, rate)
     groups = tuple(
         _attention(name, 5, 2, runs, activation=name, score_scale="code")
@@ -118,7 +118,7 @@ def seeds(steps: int, n_seeds: int, batch_size: int) -> Study:
     """How often a run ends without a negative head or with a dummy head: the full model from many initialisations.
 
     Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Fewer steps and smaller batches than
-    the document's, because there are hundreds of runs.
+    the paper's, because there are hundreds of runs.
     """
     runs = tuple(Run(seed, stream=seed % 4) for seed in range(n_seeds))
     groups = tuple(_attention(f"h{h}", 5, h, runs) for h in (2, 3, 4))
@@ -182,7 +182,7 @@ def _n(name: str) -> int:
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """All studies of the document at a profile, by name."""
+    """All studies of the paper at a profile, by name."""
     coded = CODED[:2] if "isotropic" in AWAITED else CODED
     if check_profile(profile) == "paper":
         every = [

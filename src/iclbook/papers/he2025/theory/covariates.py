@@ -82,6 +82,6 @@ def shape_distance(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def toeplitz_covariance(d: int, rho: float) -> Array:
-    """Sigma_ij = rho^|i - j| (d, d), a stand-in where the document does not print its Sigma."""
+    """Sigma_ij = rho^|i - j| (d, d), a stand-in where the paper does not print its Sigma."""
     index = np.arange(d)
     return rho ** np.abs(index[:, None] - index[None, :]).astype(np.float64)

@@ -27,7 +27,7 @@ class Prompts:
 def draw_prompts(
     n: int, d: int, L: int, noise_var: float, seed: int, cov: ArrayLike | None = None
 ) -> Prompts:
-    """n independent prompts of the document's task: x ~ N(0, cov or I), beta ~ N(0, I/d), noise of variance ``noise_var``."""
+    """n independent prompts of the paper's task: x ~ N(0, cov or I), beta ~ N(0, I/d), noise of variance ``noise_var``."""
     coupling(d, L, noise_var)  # checks the ranges
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, L + 1, d))

@@ -129,7 +129,7 @@ def exact_quadratic(
     """The true loss as a quadratic form in mu at fixed ``omega`` (H,).
 
     Args:
-        query_key: the query token (x_q, 0) is one more key, as in the document's masked attention over Z_ebd.
+        query_key: the query token (x_q, 0) is one more key, as in the paper's masked attention over Z_ebd.
         nodes: Gauss-Legendre nodes in r.
     """
     omega, _ = heads(omega, omega)

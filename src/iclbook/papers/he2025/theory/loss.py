@@ -108,7 +108,7 @@ def holder_bound(omega: ArrayLike, mu: ArrayLike, d: int, order: int = 60) -> Ar
     """The lower bound of Stage II: sum over odd k of d^k/k! |mu|_1^(2(1-k)) <|mu|, |omega|>^(2k), shape (...).
 
     It bounds the odd part of the Taylor series when the signs of omega and mu match. Over all odd k the sum is
-    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2); ``order`` only cuts the series to compare with the document's.
+    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2); ``order`` only cuts the series to compare with the paper's.
     """
     omega, mu = heads(omega, mu)
     norm = np.abs(mu).sum(axis=-1)

@@ -13,13 +13,13 @@ from ..theory import arithmetic
 from .shared import apart, by_rate, label, rates_of, under
 
 DIMENSIONS = (4, 8, 16)
-#: Variant -> the document's (mean, standard deviation) for each dimension, over so many seeds.
+#: Variant -> the paper's (mean, standard deviation) for each dimension, over so many seeds.
 PRINTED_ABLATION = {
     variant: tuple((float(mean), float(sd)) for mean, sd in row)
     for variant, row in arithmetic.ABLATION.items()
 }
 PRINTED_SEEDS = 6
-#: Readings of the length of training, which the document does not say: the share of 2,000 steps, and the keys that each is recorded by.
+#: Readings of the length of training, which the paper does not say: the share of 2,000 steps, and the keys that each is recorded by.
 LENGTHS = {"s500": 0.25, "s1000": 0.5, "s2000": 1.0}
 KEYS = {
     "s500": (

@@ -13,7 +13,7 @@ from ....training.study import Study
 from ..runs.studies import CONFIGURATIONS
 from .shared import common_error, final_errors, inside, nearest_z, printed, rates_of, under
 
-#: What the document prints in round 1, configuration -> error of baseline and regularised model, and its change in per cent.
+#: What the paper prints in round 1, configuration -> error of baseline and regularised model, and its change in per cent.
 _NAMES = ("tiny_strong", "small_strong", "small_medium", "base_strong", "wide_spectrum", "8heads_tiny")
 ROUND_1 = dict(
     zip(_NAMES, zip(printed("9.6/deltas")[::2], printed("9.6/deltas")[1::2], strict=True), strict=True)

@@ -14,7 +14,7 @@ from ..runs.studies import SPECTRUM
 from ..theory import one_layer as theory
 from .shared import apart, by_rate, inside, label, on_probes, printed, rates_of, under
 
-#: Steps that the document's table shows, and what it prints there.
+#: Steps that the paper's table shows, and what it prints there.
 STEPS = (0, 5_000, 10_000, 18_000)
 PRINTED = {
     "rho2": (0.999, 0.924, 0.911, 0.912),
@@ -250,7 +250,7 @@ def dynamics_rows(d: Dynamics) -> list[dict[str, str]]:
         return f"{values[0].mean():+.2f} to {d.at(values, 18_000).mean():+.2f}"
 
     first = {
-        "setting": "the document (one seed)",
+        "setting": "the paper (one seed)",
         "error": " ".join(f"{e:.1f}" for e in PRINTED["error"]),
         "slope": " ".join(f"{r:.3f}" for r in PRINTED["rho2"]),
         "gain": f"{PRINTED['alignment'][0]:+.2f} to {PRINTED['alignment'][-1]:+.2f}",

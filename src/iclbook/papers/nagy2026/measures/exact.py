@@ -27,7 +27,7 @@ def spectrum() -> np.ndarray:
 
 
 def figure_1(eigenvalues: np.ndarray) -> dict:
-    """What decides fig1 and q-fig1b, at ``eta* = 2 / (lambda_1 + lambda_5)`` and over as many steps as the document."""
+    """What decides fig1 and q-fig1b, at ``eta* = 2 / (lambda_1 + lambda_5)`` and over as many steps as the paper."""
     steps, powers = probe.PRINTED["steps"], np.arange(probe.PRINTED["steps"] + 1)
     scalar = max(
         np.abs(probe.scalar_descent(a, 1.0, steps) - (1 - a) ** (2 * powers)).max()

@@ -14,7 +14,7 @@ from .shared import apart, printed, under
 
 CONTEXTS = (5, 8, 12)
 OTHER = {"baseline": "guided", "guided": "baseline"}
-#: What the document prints: errors by context length, sink attention and layer scales by layer.
+#: What the paper prints: errors by context length, sink attention and layer scales by layer.
 PRINTED_ERRORS = {"baseline": printed("9.5/contexts")[::2], "guided": printed("9.5/contexts")[1::2]}
 PRINTED_SINKS = tuple(share / 100 for share in printed("9.5/sink"))
 PRINTED_SCALES = printed("9.5/scales")

@@ -234,7 +234,7 @@ def forecasts(get: Get) -> dict[str, object]:
 
 
 def power_values() -> dict[str, object]:
-    """What the document's own numbers of models and layers can show, without any model: ladders of seven and nine models, a percentile of 144 heads, and
+    """What the paper's own numbers of models and layers can show, without any model: ladders of seven and nine models, a percentile of 144 heads, and
     a course that falls in one layer of twelve only."""
     seven, nine, none = power(7, 0.59), power(9, 0.59), power(7, 0.0)
     middle, last = (np.where(np.arange(13) < at, 5.0, 5e-3) for at in (6, 12))

@@ -11,7 +11,7 @@ from ....store import Results
 from ....training.study import Study
 from .shared import common_error, final_errors, inside, label, printed, rates_of, z_of
 
-#: The document's error for each mask.
+#: The paper's error for each mask.
 MASK_ERRORS = dict(zip(("none", "spectral", "random", "redundant"), printed("9.1/changes"), strict=True))
 MASKED = tuple(mask for mask in MASK_ERRORS if mask != "none")
 #: Its changes against no mask in per cent.
@@ -23,7 +23,7 @@ class MaskRuns:
     """Final errors of section 9.1.
 
     Attributes:
-        settings: names of the settings that the document leaves open.
+        settings: names of the settings that the paper leaves open.
         errors: mask -> ``(settings, seeds)``.
         common: relative standard error that all share, being measured on the same prompts.
     """
@@ -95,7 +95,7 @@ COLUMNS = {
 
 def mask_rows(runs: MaskRuns) -> list[dict[str, str]]:
     """A table: setting, baseline error, mean change by each mask with its standard deviation over seeds."""
-    rows = [{"setting": "the document (one seed)", "none": f"{MASK_ERRORS['none']:.2f}"}]
+    rows = [{"setting": "the paper (one seed)", "none": f"{MASK_ERRORS['none']:.2f}"}]
     rows[0] |= {mask: f"{change:+.1f}" for mask, change in PRINTED_CHANGE.items()}
     for i, setting in enumerate(runs.settings):
         base = runs.errors["none"][i]

@@ -18,7 +18,7 @@ DRAWS = 200
 
 
 class Alignment(NamedTuple):
-    """Statistics of one model, as the document takes them: pooled over prompts and layers.
+    """Statistics of one model, as the paper takes them: pooled over prompts and layers.
 
     Attributes:
         slope: alpha of the affine fit ``dy = alpha r + c``.

@@ -1,4 +1,4 @@
-"""``iclbook probe``: one probe of a model in a local folder, at the document's number of prompts, and its result with where it comes from."""
+"""``iclbook probe``: one probe of a model in a local folder, at the paper's number of prompts, and its result with where it comes from."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .... import random
 SHARES = (0.004, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Purpose of the random basis of a control.
 BASIS = 26
-#: Thresholds tau of the rank, relative to the largest singular value; the document leaves tau to its companion.
+#: Thresholds tau of the rank, relative to the largest singular value; the paper leaves tau to its companion.
 THRESHOLDS = (0.01, 0.05, 0.1)
 
 
@@ -26,7 +26,7 @@ def truncations(embed: Tensor, drop: str = "last") -> Tensor:
 
     Args:
         embed: ``(V, w)``.
-        drop: the ``last`` singular directions (the document's), the ``first``, or directions of a ``random`` basis (controls).
+        drop: the ``last`` singular directions (the paper's), the ``first``, or directions of a ``random`` basis (controls).
     """
     w = embed.shape[1]
     if drop == "random":

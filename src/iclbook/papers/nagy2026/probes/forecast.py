@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 Array = np.ndarray
-#: Features of the early checkpoint among which the document reports the best.
+#: Features of the early checkpoint among which the paper reports the best.
 FEATURES = 4
 #: Ladders that are simulated.
 DRAWS = 4000

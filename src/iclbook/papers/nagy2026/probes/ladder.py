@@ -1,6 +1,6 @@
 """The ladder: small language models of the Pythia shape, trained on the mixed corpus and on its twin without a law, probed at steps on a log scale.
 
-The document's evidence on development (sections 8.4 and 8.5) is about checkpoints of published models, which are not at hand; the ladder stands in.
+The paper's evidence on development (sections 8.4 and 8.5) is about checkpoints of published models, which are not at hand; the ladder stands in.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Probing:
 
 
 def _truncations(model: LanguageModel, tokens: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """Margins with the embedding cut off, the document's way and both controls, ``(K, n)`` each, and its singular values ``(w,)``."""
+    """Margins with the embedding cut off, the paper's way and both controls, ``(K, n)`` each, and its singular values ``(w,)``."""
     found = {"singular": embedding.singular_values(model.embed)}
     for drop in ("last", "first", "random"):
         embeds = embedding.truncations(model.embed, drop)

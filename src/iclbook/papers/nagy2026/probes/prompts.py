@@ -1,4 +1,4 @@
-"""The prompts of all probes, as tokens of any vocabulary. What the document leaves open is a number here.
+"""The prompts of all probes, as tokens of any vocabulary. What the paper leaves open is a number here.
 
 All choices are whole numbers from counted random words, so that any machine draws the same prompts.
 """
@@ -24,7 +24,7 @@ from ....tasks.mixed_corpus import (
     regression_lines,
 )
 
-#: Purpose of the words of prompts; the seed is the document's, 42.
+#: Purpose of the words of prompts; the seed is the paper's, 42.
 PROMPTS, SEED = 24, 42
 #: Pairs of a prompt for associative recall, unstated.
 PAIRS = 8

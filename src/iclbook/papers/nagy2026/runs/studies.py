@@ -1,4 +1,4 @@
-"""Which runs each table of nagy2026, section 9, needs at each profile; every setting that the document leaves open is listed here."""
+"""Which runs each table of nagy2026, section 9, needs at each profile; every setting that the paper leaves open is listed here."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ GUIDED_STEPS = (24, 250, 500, 1000, 1500, 2000, 3000, 4000)
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """All studies of the document at a profile, by name."""
+    """All studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
         every = [
             masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 8192, (24, 3000)),

@@ -14,7 +14,7 @@ STATED = {"baseline": {"n_layers": 2, "width": 32}, "guided": {"n_layers": 4, "w
 
 @dataclass(frozen=True)
 class Choices:
-    """What the document leaves open, shared by both models; then what the guided model adds.
+    """What the paper leaves open, shared by both models; then what the guided model adds.
 
     Attributes:
         tokens: ``pair`` (one token ``(x, y)``) or ``split`` (x and y are tokens of their own, each with its own embedding).

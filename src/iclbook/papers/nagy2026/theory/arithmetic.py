@@ -214,7 +214,7 @@ def rows(results: tuple[Recomputed, ...]) -> list[dict[str, str]]:
 
 
 def counted(results: tuple[Recomputed, ...] | None = None) -> tuple[Recomputed, ...]:
-    """What the document prints or says, without this book's own tests."""
+    """What the paper prints or says, without this book's own tests."""
     return tuple(r for r in (recompute_all() if results is None else results) if r.item.kind != TEST)
 
 

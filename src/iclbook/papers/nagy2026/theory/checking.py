@@ -21,15 +21,15 @@ from .proposition import ELSEWHERE, READING, SENTENCE, STATEMENT, Induction, Pro
 from .smt import PROVED, REFUTED, UNDECIDED, Answer, decide
 
 NEEDS, VACUOUS = "needs hypothesis", "vacuous"
-#: What a statement is to the document, in words for a table; what only this book says (``ours``) has none.
+#: What a statement is to the paper, in words for a table; what only this book says (``ours``) has none.
 KINDS = {SENTENCE: "printed", ELSEWHERE: "printed", READING: "stricter reading"}
-#: The document's thirty numbered statements, in its order.
+#: The paper's thirty numbered statements, in its order.
 THIRTY = tuple(
     f"{group}{i}"
     for group, count in (("A", 7), ("B", 7), ("C", 4), ("D", 3), ("V", 3), ("M", 3), ("MN", 3))
     for i in range(1, count + 1)
 )
-#: Every statement, in the document's order; those about any number of channels are decided by induction.
+#: Every statement, in the paper's order; those about any number of channels are decided by induction.
 STATEMENTS = (*descent.STATEMENTS, *softmax.STATEMENTS, *depth.STATEMENTS, *construction.STATEMENTS)
 PROPOSITIONS = tuple(s for s in STATEMENTS if isinstance(s, Proposition))
 
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def role(self) -> str:
-        """What the statement is to the document."""
+        """What the statement is to the paper."""
         return self.statement.role
 
     @property
@@ -139,7 +139,7 @@ def check_induction(item: Induction) -> Result:
 
 @lru_cache(maxsize=1)
 def check_all() -> tuple[Result, ...]:
-    """Every statement of the chapter, in the document's order; a few seconds.
+    """Every statement of the chapter, in the paper's order; a few seconds.
 
     Raises:
         UserError: the solver is not installed.
@@ -154,7 +154,7 @@ def thirty(results: Sequence[Result] | None = None) -> list[Result]:
 
 
 def failing(results: Sequence[Result] | None = None) -> list[Result]:
-    """What the document says around its theorems, or a stricter reading of it, that is not proved as printed; nothing that only this book says."""
+    """What the paper says around its theorems, or a stricter reading of it, that is not proved as printed; nothing that only this book says."""
     results = check_all() if results is None else results
     return [r for r in results if r.role in KINDS and r.word not in (PROVED, UNDECIDED)]
 

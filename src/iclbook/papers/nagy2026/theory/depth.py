@@ -6,7 +6,7 @@ from .notation import read
 
 STATEMENTS = read("""
 "theory/C/k-layers" elsewhere
-    The usual k-step formula e_k² = (ρ²)^k e₀² (informal in the document)
+    The usual k-step formula e_k² = (ρ²)^k e₀² (informal in the paper)
     assumes e_{k+1} = e_k − η a e_k
     says e_k² = ((1 − ηa)²)^k e₀² for every k
     base P = 1; E_0 = e^2 => e^2 = P*E_0

@@ -3,7 +3,7 @@
 A block is one statement; lines that begin with # are comments::
 
     "theory/T1/strict" reading       its id, in quotes and after theory/ if what comes out is recorded; its role, if it is not the theorem itself
-        the loss falls where g ≠ 0   the document's words, shortened
+        the loss falls where g ≠ 0   the paper's words, shortened
         with g = a*w - b             abbreviations, in order
         0 < a; g != 0 => L < K       hypotheses, then the conclusion
         some p exactly when a <= 1   the conclusion is that such numbers exist; the exact answer without a solver

@@ -39,7 +39,7 @@ def alignment(importance: np.ndarray, eigenvalues: Sequence[float]) -> np.ndarra
 def rho_by_slope(curve: np.ndarray) -> np.ndarray:
     """ "Geometric contraction rate" of an error curve ``(..., L)`` over 1 to L examples: exp of the least-squares slope of its logarithm.
 
-    The document does not say what rho_2 contracts. This reading was chosen because, with the errors that it prints, it gives the rho_2 that it
+    The paper does not say what rho_2 contracts. This reading was chosen because, with the errors that it prints, it gives the rho_2 that it
     prints; so that it does is no evidence.
     """
     steps = np.arange(curve.shape[-1]) - (curve.shape[-1] - 1) / 2

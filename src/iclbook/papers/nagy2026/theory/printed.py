@@ -36,7 +36,7 @@ def value(printed: str | int) -> Fraction:
 
 @dataclass(frozen=True)
 class Rounded:
-    """The document prints these numbers; each stands for all values that round to it."""
+    """The paper prints these numbers; each stands for all values that round to it."""
 
     printed: tuple[str, ...]
     strict = False
@@ -48,7 +48,7 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Within:
-    """The document says that every number lies in [low, high]; None is no bound, and ``strict`` excludes the ends."""
+    """The paper says that every number lies in [low, high]; None is no bound, and ``strict`` excludes the ends."""
 
     low: str | None
     high: str | None
@@ -84,7 +84,7 @@ class Item:
 
     @property
     def section(self) -> str:
-        """Of the document, such as ``8.4``."""
+        """Of the paper, such as ``8.4``."""
         return self.id.removeprefix("arithmetic/").partition("/")[0]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ....statistics import share_error
 
-#: What the document prints of the probe.
+#: What the paper prints of the probe.
 PRINTED = {
     "largest": 108.0,
     "smallest": 0.9,

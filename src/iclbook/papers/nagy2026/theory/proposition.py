@@ -16,11 +16,11 @@ STATEMENT, SENTENCE, READING, ELSEWHERE, OURS = "statement", "sentence", "readin
 
 @dataclass(frozen=True)
 class Proposition:
-    """One sentence of the document in formal terms.
+    """One sentence of the paper in formal terms.
 
     Attributes:
         id: ``A7``, or ``A7/equivalence`` for a further sentence of its paragraph.
-        words: the document's words, shortened.
+        words: the paper's words, shortened.
         variables: the free variables, each ranging over the reals.
         conclusion: builder of what is said to follow.
         hypotheses: builders of what is printed as assumed.

@@ -1,7 +1,7 @@
 """Von Oswald's construction as the weights of an attention layer, for any number of covariates and responses (nagy2026, appendix A).
 
 Tokens are ``e_j = (x_j, y_j)``; the query's response slot starts at ``-W_0 x_q`` and the layer's answer is minus what stands there afterwards.
-The loss is ``L(W) = 1/2 sum_j |W x_j - y_j|^2`` (the document absorbs the factor 2 into the step), its gradient ``sum_j (W x_j - y_j) x_j^T``.
+The loss is ``L(W) = 1/2 sum_j |W x_j - y_j|^2`` (the paper absorbs the factor 2 into the step), its gradient ``sum_j (W x_j - y_j) x_j^T``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LinearAttention:
 def construct(d: int, n_outputs: int, eta: float, w0: np.ndarray | None = None) -> LinearAttention:
     """Weights whose layer is one gradient step of size ``eta`` from ``w0`` ``(N, d)`` (zero if None).
 
-    In the document's scalar terms the gains are ``q_k = 1`` and ``v_o = eta`` (Theorem V1).
+    In the paper's scalar terms the gains are ``q_k = 1`` and ``v_o = eta`` (Theorem V1).
     """
     size = d + n_outputs
     select, value = np.zeros((size, size)), np.zeros((size, size))

@@ -11,7 +11,7 @@ from .. import theory
 from ..theory import Population
 
 ORDERS = (2, 3, 4, 5)
-R = 4  # the document's experiments: "response vocabulary of also size 4"
+R = 4  # the paper's experiments: "response vocabulary of also size 4"
 
 
 def start(pop: Population, eps: float) -> np.ndarray:

@@ -70,7 +70,7 @@ def rest_share(setting: FreeModel, run: FreeRun) -> tuple[np.ndarray, float]:
 
 
 def free_values(window: Trained, small_scale: Trained, lifted: Trained) -> Values:
-    """What the claims about training end to end record: with the window kept at the document's size, from two initial scales, and with everything lifted
+    """What the claims about training end to end record: with the window kept at the paper's size, from two initial scales, and with everything lifted
     at order three."""
     runs = (window, small_scale, lifted)
     calm, errors = zip(*(rest_share(*trained) for trained in runs), strict=True)

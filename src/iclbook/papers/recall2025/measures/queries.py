@@ -1,4 +1,4 @@
-"""Simplification A2 lifted at the document's size: order four, four responses, three heads, all six orders of the initial beta (recall2025, A.2, A.6)."""
+"""Simplification A2 lifted at the paper's size: order four, four responses, three heads, all six orders of the initial beta (recall2025, A.2, A.6)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Values = dict[str, float | list[float] | bool]
 
 #: A head counts as active from the time when a match at its own offset adds this much to a score.
 ACTIVE = 1.0
-#: The document's experiments: order k + 1 = 4 with k = 3 heads, and its snapshots.
+#: The paper's experiments: order k + 1 = 4 with k = 3 heads, and its snapshots.
 ORDER, HEADS = 4, 3
 SNAPSHOTS = (800, 1750, 4500)
 

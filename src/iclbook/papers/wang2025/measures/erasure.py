@@ -20,7 +20,7 @@ from ..theory import erasure
 from .learned import error_of_runs
 
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
-#: Settings of the document's data: (d, N).
+#: Settings of the paper's data: (d, N).
 SETTINGS = ((10, 10), (10, 125), (2, 10), (2, 100))
 #: Lambda of the published code.
 CODE_LAMBDA = 1e5

@@ -79,7 +79,7 @@ def _fit(gram: Tensor, to_query: Tensor, labels: Tensor, ways: int, penalty: flo
 def coded_probe(
     context: Tensor, query: Tensor, labels: Tensor, ways: int, steps: int = 500, rate: float = 1e-3
 ) -> Tensor:
-    """The probe as the document trains it: 500 full-batch Adam steps from zero weights, no penalty and no bias.
+    """The probe as the paper trains it: 500 full-batch Adam steps from zero weights, no penalty and no bias.
 
     As in the published code the last label's logit is fixed at 0. Its initial weights are tiny and random; here they are zero.
 

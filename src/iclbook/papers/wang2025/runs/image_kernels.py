@@ -1,4 +1,4 @@
-"""The image models with linear attention: the document names no kernel for figure 5 (right).
+"""The image models with linear attention: the paper names no kernel for figure 5 (right).
 
 With ``kappa(x, x') = x . x'`` functional gradient descent is gradient descent on a linear classifier: K blocks are K steps of linear probing, with
 learned steps, from learned embeddings.

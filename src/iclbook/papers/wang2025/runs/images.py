@@ -29,7 +29,7 @@ PENALTIES = (1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6)
 CHOOSING = 0.5
 #: Blocks compared in Figure 5, right.
 BLOCKS = (1, 2, 3)
-#: d' of the document; with 5 labels 4 dimensions let all embeddings be equally far apart.
+#: d' of the paper; with 5 labels 4 dimensions let all embeddings be equally far apart.
 WIDTH = 4
 #: Where the kernel's parameter and the steps start: features have mean square length 1 and none is negative, so inner products differ by
 #: a few tenths, and softmax with gamma = 1 would weigh all images alike.
@@ -231,7 +231,7 @@ def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.
 
 
 def _probe(cached: dict[str, Batch], tokens: Iterable[Batch] | None, ways: int) -> dict[str, np.ndarray]:
-    """Linear probing on the test episodes: the penalty chosen on training classes, and the document's recipe if ``tokens`` are given."""
+    """Linear probing on the test episodes: the penalty chosen on training classes, and the paper's recipe if ``tokens`` are given."""
 
     def parts(batch: Batch, n: int) -> tuple[Tensor, Tensor, Tensor]:
         seen = batch.context[..., :n].movedim(-1, 0)  # (E, N, 2 + N)

@@ -1,4 +1,4 @@
-"""Which runs make which figure of wang2025 at each profile; every setting that the document leaves open is listed here.
+"""Which runs make which figure of wang2025 at each profile; every setting that the paper leaves open is listed here.
 
 Open in the text and taken here: minibatches of 256 (GD) and 128 (Trained TF) contexts drawn with replacement (the published code: epochs of
 minibatches of 512); Adam with rates 0.03 and 0.01 (published code: 0.001), which needs fewer steps; scores at the best validation record out of
@@ -217,7 +217,7 @@ def heads(s: Sizes) -> Study:
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """All studies of the document at a profile, by name."""
+    """All studies of the paper at a profile, by name."""
     s = SIZES[check_profile(profile)]
     every = [
         *(study for L in s.L for study in one_block(Anchors(), L, s)),
