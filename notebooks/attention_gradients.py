@@ -13,15 +13,12 @@
 # %% [markdown]
 # # Gradient Dynamics of Attention
 #
-# *A reproduction of Agarwal, Dalal and Misra, "Gradient Dynamics of Attention: How Cross-Entropy Sculpts Bayesian Manifolds"
-# {cite}`agarwal2025`.*
+# *A reproduction of Agarwal, Dalal and Misra, "Gradient Dynamics of Attention: How Cross-Entropy Sculpts Bayesian Manifolds" {cite}`agarwal2025`.*
 #
-# What does one step of gradient descent do to an attention head? A query attends to keys with weights that sum to one and reads a weighted sum of their values; under a
-# *causal* mask it sees no later position. This paper writes the gradient of cross-entropy with respect to
-# every part of a single head in closed form, and reads two laws in it. *Routing*: a query moves attention towards the keys whose values
-# would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It
-# likens the two to the E- and the M-step of EM, proposes a larger learning rate for values, and reports that this trains a head on a
-# Markov chain 2.3 times as fast.
+# What does one step of gradient descent do to an attention head? A query attends to keys with weights that sum to one and reads a weighted sum of their values; under a *causal* mask it sees no later
+# position. This paper writes the gradient of cross-entropy with respect to every part of a single head in closed form, and reads two laws in it. *Routing*: a query moves attention towards the
+# keys whose values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It likens the two to the E- and the M-step of
+# EM, proposes a larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
 #
 # The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the
 # paper's own sizes, and then asks what the paper does not: is the schedule better than a larger learning rate? Numbers in the text
@@ -75,19 +72,16 @@ record = Recorder("agarwal2025", profile)
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
 #
-# and everything else follows by the chain rule. Equations 13 to 32 are compared with automatic differentiation in double precision on
-# {glue:text}`eq/sizes` heads of random sizes, half of them causal: the largest relative error is {glue:text}`eq/gradients`. Equation 32
-# needs $A$ with queries as rows, as the paper defines it.
+# and everything else follows by the chain rule. Equations 13 to 32 are compared with automatic differentiation in double precision on {glue:text}`eq/sizes` heads of random sizes, half of them
+# causal: the largest relative error is {glue:text}`eq/gradients`. Equation 32 needs $A$ with queries as rows, as the paper defines it.
 #
-# One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached
-# query $i$. So the gradients of a causal head need one pass over blocks of queries and never hold a $T \times T$ array. That is how the
-# long chains below are trained, and it is checked against autograd as well.
+# One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached query $i$. So the gradients of a causal head need one pass over
+# blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd as well.
 
 # %%
-record.all(exact.closed_forms())
-record.all(exact.orientation())
-record.verdict("agarwal2025/eq13-32")
-record.verdict("agarwal2025/q-eq32-orientation")
+record.all(exact.closed_forms() | exact.orientation())
+for claim in ("eq13-32", "q-eq32-orientation"):
+    record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
 # ### What a step does
@@ -101,15 +95,13 @@ record.verdict("agarwal2025/q-eq32-orientation")
 # error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
-record.all(exact.first_order())
-record.all(exact.readings_of_updates())
+record.all(exact.first_order() | exact.readings_of_updates())
 pairs = exact.dominant_query()
 record.all({key: pairs[key] for key in pairs if key.startswith("dominant/")})
 draw.dominant(pairs)
 plt.show()
-record.verdict("agarwal2025/eq33-43")
-record.verdict("agarwal2025/q-eq33-36")
-record.verdict("agarwal2025/q-dominant-query")
+for claim in ("eq33-43", "q-eq33-36", "q-dominant-query"):
+    record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
 # *Every pair (query, key) of 400 random heads with up to 40 positions; 4,000 drawn.*
@@ -121,8 +113,7 @@ record.verdict("agarwal2025/q-dominant-query")
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the paper's sentences holds, from always to never."}} tags=["hide-input"]
 said = statements.signs(200 if paper else 60)
-record.all(said)
-record.all(statements.repeated_e_step())
+record.all(said | statements.repeated_e_step())
 SENTENCES = {
     "signs/scores": "3.4: scores fall where b is above its mean",
     "signs/alpha": "3.3: more weight raises the loss where b > 0",
@@ -161,7 +152,7 @@ for claim in ("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly
 # - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users
 #   need" would be true, but it is equation 38 said again: an earlier edition counted it as a reading, and the answer was milder for it.
 # - **The E-step.** It gives its answer at once; score steps at frozen values go on sharpening ({glue:text}`estep/positions` of the E-step's effective number of positions remain). The
-#   paper claims an analogy only, so this decides nothing.
+#   document claims an analogy only, so this decides nothing.
 # - **Two advantages.** Section 8.1's $A^{adv}$ is minus the $A$ of section 3.4, and its *sign* is said to predict where attention strengthens. It predicts the opposite (rank correlation with the step
 #   {glue:text}`prose/predicts`). An earlier edition judged the size alone; the sentence speaks of the sign.
 #
@@ -195,10 +186,8 @@ record.verdict("agarwal2025/q-initial-scale")
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 JUDGED = range(1000, 1000 + len(SEEDS))  # none of the seeds that chose
-run, run_trained = (
-    toy.train(JUDGED, scale, rate, bias=bias)
-    for bias, scale, rate in zip((False, True), chosen["toy/scale"], chosen["toy/rate"], strict=True)
-)
+settings = zip(chosen["toy/scale"], chosen["toy/rate"], (False, True), strict=True)
+run, run_trained = (toy.train(JUDGED, scale, rate, bias=bias) for scale, rate, bias in settings)
 r = toy.typical(run)
 draw.attention(run, r)
 plt.show()
@@ -266,9 +255,8 @@ show(
 # %% [markdown]
 # ## The sticky chain
 #
-# Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability
-# "proportional to the distance" and says in the next sentence that near symbols are likelier; it also speaks of a "modulo distance of 7".
-# Which chain has the printed entropy of 1.829?
+# Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability "proportional to the distance" and says in the next sentence
+# that near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
 
 # %%
 record.all(chain.rate_values())
@@ -276,14 +264,12 @@ record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdict("agarwal2025/q-entropy-rate")
 
 # %% [markdown]
-# The verdict above names it. The program that the authors published weighs other symbols by one over the circular distance,
-# normalises with the self weight in the sum, and adds the self chance again, so its chain stays with probability {glue:text}`rate/code_stay`. That one has
-# {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, and its chain is not the one described. Both chains
-# are run below.
+# The verdict above names it. The program that the authors published weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance
+# again, so its chain stays with probability {glue:text}`rate/code_stay`. That one has {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, and its chain is
+# not the one described. Both chains are run below.
 #
-# Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss
-# that any predictor can have; it is checked against the sum over all paths. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far
-# apart.
+# Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have; it is checked against the sum over
+# all paths. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
 
 # %%
 code, text = (StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer"))
@@ -303,18 +289,15 @@ study = studies(profile)
 stored = {name: results(name, profile, device) for name in study if not name.startswith("tunnel")}
 on_code, on_text = (chain.gather(study, stored, kind) for kind in ("code", "nearer"))
 (em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))
-record("chain/T", code.T)
-record("chain/steps", int(em.steps[-1]))
-record("chain/seeds_code", len(em.seeds))
-record("chain/seeds_text", len(em_text.seeds))
+record.all({"chain/T": code.T, "chain/steps": int(em.steps[-1])})
+record.all({"chain/seeds_code": len(em.seeds), "chain/seeds_text": len(em_text.seeds)})
 small = chain.arms(study["small_start"], stored["small_start"])
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
 draw_chain.curves(em, sgd, chain.training_floor(code, em.seeds))
 plt.show()
 tables = [table1.table(*pair) for pair in ((em, sgd), (em_text, sgd_text), (small["em"], small["sgd"]))]
-record.all(table1.table_values(*tables, text))
-record.all(table1.unit_values(tables[0]))
+record.all(table1.table_values(*tables, text) | table1.unit_values(tables[0]))
 record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 40))
 record.all(chain.learned_values(em, sgd, code))
 record("chain/spread_small", tables[2]["loss_sgd_sd"])
@@ -325,10 +308,7 @@ for claim in ("table1", "units", "fig6-8", "approach"):
 # *Mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.*
 
 # %% tags=["hide-input"]
-draw_chain.table("published chain", tables[0])
-
-# %% tags=["hide-input"]
-draw_chain.table("text's chain", tables[1])
+draw_chain.table({"published": tables[0], "text's": tables[1]})
 
 # %% [markdown]
 # *Mean and standard deviation over seeds. A mean of five seeds like the paper's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number as
@@ -336,13 +316,11 @@ draw_chain.table("text's chain", tables[1])
 # seeds narrow the interval and never widen a verdict. What the table does not show is how far the printed seeds differ from one another: the printed standard deviations are {glue:text}`table1/code/spreads` of ours
 # on the published chain (loss, entropy, accuracy; EM-like, then SGD), where all six should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`.
 #
-# On the published chain the schedule reaches SGD's final loss after
-# {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. "Bits" are nats: SGD's predictive entropy
-# would be {glue:text}`units/sgd_bits` in bits. Note where both stand. Knowing nothing costs $\ln 8 = 2.079$ nats, the floor is
-# {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
-# {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. The initial weights decide that: drawn half
-# as large, they give {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em`
-# (printed: 1.970), against {glue:text}`table1/code/loss_em` from the published size.
+# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. "Bits" are nats: SGD's
+# predictive entropy would be {glue:text}`units/sgd_bits` in bits. Note where both stand. Knowing nothing costs $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD
+# has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the
+# printed ones by 0.007. The initial weights decide that: drawn half as large, they give {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the
+# schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against {glue:text}`table1/code/loss_em` from the published size.
 #
 # Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have gone {glue:text}`chain/learned_printed` of the way from ignorance.
 #
@@ -350,8 +328,7 @@ draw_chain.table("text's chain", tables[1])
 
 # %%
 blown = follow.summed_loss(code, PAPER_SEEDS[0], 60)
-record("sum/loss", float(blown[-1]))
-record("sum/steps", len(blown))
+record.all({"sum/loss": float(blown[-1]), "sum/steps": len(blown)})
 record.verdict("agarwal2025/q-eq9-sum")
 
 # %% [markdown]
@@ -378,8 +355,8 @@ record.verdict("agarwal2025/fig9")
 # Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
 # %%
-record.all(solutions.kl_values(em, code, kept["em"]))
-record.all(solutions.cluster_values(study["shown"], stored["shown"]))
+weights = study["shown"], stored["shown"]
+record.all(solutions.kl_values(em, code, kept["em"]) | solutions.cluster_values(*weights))
 for claim in ("kl", "clusters"):
     record.verdict(f"agarwal2025/{claim}")
 
@@ -398,8 +375,7 @@ for claim in ("kl", "clusters"):
 # %% mystnb={"image": {"alt": "Norms of the four gradients along SGD: those of W_V and W_O lie above those of W_Q and W_K at the start."}} tags=["hide-input"]
 draw_chain.gradient_sizes(sgd)
 plt.show()
-record.all(chain.early_ratios(sgd))
-record.all(follow.activation_ratio(kept["sgd"]))
+record.all(chain.early_ratios(sgd) | follow.activation_ratio(kept["sgd"]))
 record.all(follow.size_exponents(code, PAPER_SEEDS[:3]))
 record.verdict("agarwal2025/q-gradient-sizes")
 
@@ -437,7 +413,6 @@ for claim in ("q-schedule", "q-uniform-rate", "manual-em", "q-gap"):
 # transition matrix), come within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss (on a second sequence, never trained on) of any arm
 # is {glue:text}`gap/trained` above the floor; the same head on a fresh sequence at every step, with Adam, gets to {glue:text}`gap/fresh`. Steps, data and optimiser are not told apart by this.
 
-
 # %% tags=["hide-input"]
 RATIOS, STAYS = ((1.0, 3.0, 10.0, 30.0), (0.0, 0.3, 0.6, 0.9)) if paper else ((1.0, 10.0), (0.0, 0.3))
 
@@ -468,11 +443,10 @@ show(
 
 # %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
 NAMES = {"sgd": "SGD 0.01", "em": "EM-like", "uniform1": "1 for everything"}
-scales = {NAMES[arm]: [timescales.time_scales(run) for run in runs] for arm, runs in kept.items()}
-draw_chain.time_scales(scales, kept["em"][0].steps)
+followed = {NAMES[arm]: [timescales.time_scales(run) for run in runs] for arm, runs in kept.items()}
+draw_chain.time_scales(followed, kept["em"][0].steps)
 plt.show()
-record.all(timescales.frame_values(study["shown"], stored["shown"]))
-record.all(timescales.speed_values(study["shown"], stored["shown"]))
+record.all(timescales.frame_values(*weights) | timescales.speed_values(*weights))
 for claim in ("frame-precision", "two-speeds"):
     record.verdict(f"agarwal2025/{claim}")
 
@@ -513,9 +487,8 @@ record.verdict("agarwal2025/regularisation")
 #
 # ## Content-based routing beyond attention
 #
-# Section 9 asks why other architectures should behave in the same way. Its definition 9.1: a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with
-# weights in $[0, 1]$ that sum to 1 and depend on what stands at $i$ and $j$. It names the selective state-space model as an instance and the LSTM as a
-# counterexample.
+# Section 9 asks why other architectures should behave in the same way. Its definition 9.1: a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1
+# and depend on what stands at $i$ and $j$. It names the selective state-space model as an instance and the LSTM as a counterexample.
 #
 # A recurrence that is linear in its state can be unrolled. For the selective SSM the printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
 # {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by {glue:text}`routing/ssm_identity` at most. But the LSTM's cell unrolls just so, $c_i =
@@ -526,8 +499,8 @@ draw_routing.weight_maps(routing.draw(1))
 plt.show()
 record.all(routing.identity_records(routing.DRAWS if paper else 60))
 record.all(routing.definition_records(60 if paper else 20))
-record.verdict("agarwal2025/routing-def")
-record.verdict("agarwal2025/q-ssm-routing")
+for claim in ("routing-def", "q-ssm-routing"):
+    record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
 # *One channel each, the same random sequence; colours end at ±1.* Attention satisfies the definition. The selective SSM does not: {glue:text}`routing/ssm/outside` of its weights lie
@@ -548,8 +521,7 @@ record.verdict("agarwal2025/q-ssm-routing")
 draws = routing.DRAWS if paper else 60
 draw_routing.conjecture(routing.cosines(draws))
 plt.show()
-record.all(routing.conjecture_9_2_records(draws))
-record.all(routing.conjecture_9_3_records(draws))
+record.all(routing.conjecture_9_2_records(draws) | routing.conjecture_9_3_records(draws))
 for claim in ("conj9.2", "q-conj9.2", "conj9.3"):
     record.verdict(f"agarwal2025/{claim}")
 
@@ -573,8 +545,7 @@ for claim in ("conj9.2", "q-conj9.2", "conj9.3"):
 # ({glue:text}`key_cosine/widths`); 0.08, printed for random vectors, belongs to {glue:text}`key_cosine/dimension` dimensions.
 
 # %%
-record.all(tunnel_records.lstm_baseline_records())
-record.all(routing.key_cosine_records())
+record.all(tunnel_records.lstm_baseline_records() | routing.key_cosine_records())
 record.verdict("agarwal2025/q-lstm-baseline")
 record.verdict("agarwal2025/q-key-cosine")
 

@@ -155,7 +155,7 @@ def test_the_table_says_what_lies_inside_and_what_has_power():
     }.items():
         for arm, mean, width in (("em", em, 0.5), ("sgd", sgd, 0.01)):
             found |= {f"{metric}_{arm}": mean, f"{metric}_{arm}_sd": 0.1, f"{metric}_{arm}_width": width}
-    rows = {row["what"]: (row["inside"], row["power"]) for row in draw_chain.table("a chain", found).rows}
+    rows = {row["what"]: (row["inside"], row["power"]) for row in draw_chain.table({"a": found}).rows}
     assert rows["loss, EM-like (nats)"] == ("inside", "no")
     assert rows["loss, SGD (nats)"] == ("outside", "yes")
     assert rows["entropy, SGD (nats)"] == ("inside", "yes")

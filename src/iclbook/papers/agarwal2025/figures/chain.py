@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,17 @@ ROWS = {
 }
 
 
-def table(name: str, found: Mapping[str, Any]) -> Table:
-    """Table 1 beside ours: both means and standard deviations, the interval in which a mean of the paper's five seeds is expected, whether the printed one
-    lies in it, and whether the interval is narrow enough to refuse the other arm's printed number."""
+def table(chains: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Table 1 beside ours on each chain: means and standard deviations, the interval in which a mean of the paper's five seeds is expected, whether the printed
+    one lies in it, and whether the interval is narrow enough to refuse the other arm's printed number."""
     printed, rows = printed_table(), []
-    for key, (label, other) in ROWS.items():
+    for (chain, found), (key, (label, other)) in product(chains.items(), ROWS.items()):
         mean, sd = printed[key]
         digits = ".0f" if key == "steps" else ".3f"
         own, width = found[key], found[f"{key}_width"]
         rows.append(
             {
+                "chain": f"{chain}, {found['seeds']} seeds",
                 "what": label,
                 "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
                 "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
@@ -73,14 +75,15 @@ def table(name: str, found: Mapping[str, Any]) -> Table:
             }
         )
     columns = {
-        "what": f"{name}, {found['seeds']} seeds",
+        "chain": "chain",
+        "what": "at the end",
         "printed": "printed",
         "ours": "ours",
         "interval": "a mean of 5 seeds",
         "inside": "printed is",
         "power": "tells the arms apart",
     }
-    return Table(rows, columns, f"Table 1 beside ours: {name}")
+    return Table(rows, columns, "Table 1 beside ours")
 
 
 ARM_NAMES = {
