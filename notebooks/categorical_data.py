@@ -346,9 +346,11 @@ record.verdict("wang2025/q-own-kernel")
 # *RBF attention, the first of four contexts, mean over initialisations. Numbers: examples of the three categories; circles: others.* The
 # distances judged are taken run by run on each context: {glue:text}`fig9/difference`, where GD from another initialisation is
 # {glue:text}`fig9/seeds_difference` away. They are small, but the wrong pair, Trained TF with RBF and GD with the kernel that comes nearest, is only
-# {glue:text}`fig9/crossed_difference` away: maps of one size of colour scale do not tell these kernels apart. The most probable category is the right
-# one on {glue:text}`fig9/right_gd` of the square with GD and on {glue:text}`fig9/right_tf` with Trained TF: a hundred noisy labels do not fix every
-# quadrant.
+# {glue:text}`fig9/crossed_difference` away: by such maps these two kernels are one. Over the queries of 512 new contexts (all probabilities, total
+# variation) Trained TF is {glue:text}`q-own-kernel/own` from GD with its own kernel and {glue:text}`q-own-kernel/nearest` from the nearest other, for
+# linear, RBF, Laplacian, exponential and softmax attention: most kernels are told apart, RBF from Laplacian hardly. The most probable category is the
+# right one on {glue:text}`fig9/right_gd` of the square with GD and on {glue:text}`fig9/right_tf` with Trained TF: a hundred noisy labels do not fix
+# every quadrant.
 #
 # Ask a trained model yourself. Below stands one block of GD with softmax attention as it was trained on the quadrants; the labels are yours. Further
 # blocks repeat its step, for which it was not trained.
