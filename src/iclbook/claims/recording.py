@@ -15,6 +15,8 @@ from .records import Record
 from .render import closing_html, table_text, verdict_html, verdict_text
 from .verdicts import Verdict, judge, verdict
 
+_GLUE = re.compile(r"\{glue:text\}`([^`]+)`")
+
 
 class Recorder:
     """Records what a chapter measures and shows the verdicts that follow from it.
@@ -91,6 +93,22 @@ class Recorder:
         self._shown.add(claim_id)
         self._show(html, verdict_text(claim, result))
         return result
+
+    def prose(self, text: str) -> None:
+        """Display Markdown with the recorded values that it names as a text cell does: for text on what may not be measured yet.
+
+        Raises:
+            UserError: a key that was not recorded.
+        """
+
+        def shown(match: re.Match) -> str:
+            if match[1] not in self.records:
+                raise UserError(f"the text names {match[1]!r}, which was not recorded", "Record it before.")
+            return self.records[match[1]].text
+
+        text = _GLUE.sub(shown, text)
+        if _shell() is not None:
+            _display({"text/markdown": text, "text/plain": text}, {})
 
     def table(self) -> None:
         """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table."""

@@ -10,7 +10,7 @@ import torch
 
 from ....statistics import ratio_error, standard_error
 from ....tasks.stories import Kind, Stories
-from ..runs.language import SIZES, beginnings, scored_stories
+from ..runs.language import SIZES, beginnings, language_studies, scored_stories
 from . import language_exam as exam
 from .learned import Get
 
@@ -234,3 +234,13 @@ def overview(models: Languages) -> dict[str, Any]:
         "language/overall_coded": [float(models.overall(name, "coded").mean()) for name in HEADLINE],
         "language/overall_sampled": [float(models.overall(name, "sampled").mean()) for name in HEADLINE],
     }
+
+
+def trained(get: Get, profile: str) -> Languages | None:
+    """The models at a profile, or None where they are not trained yet."""
+    return Languages(get, profile) if language_studies(profile) else None
+
+
+def every_record(models: Languages) -> dict[str, Any]:
+    """All values that the chapter records of the trained models."""
+    return overview(models) | tables(models) | kernels(models) | depth(models) | mixing(models)
