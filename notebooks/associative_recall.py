@@ -23,7 +23,7 @@
 # The expected loss over all sequences can be computed **exactly**, and so can the path that
 # gradient flow takes on it; every theorem of the paper is followed along that path in double precision. Where print and proof disagree, both are tried. Numbers in
 # this chapter's text are injected from the cells that measured them, and verdicts are computed by rules that stand in the chapter's ledger; a rule that was written after a first
-# trial of the code says so in its reason.
+# trial of the code says so in its reason. The letters are listed [below](#the-model), and beside those of the other chapters in [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"

@@ -22,7 +22,8 @@
 #
 # The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the
 # paper's own sizes, and then asks what the paper does not: is the schedule better than a larger learning rate? Numbers in the text
-# are injected from the cells that measured them; verdicts follow from rules that were written before the runs, or say that they were not.
+# are injected from the cells that measured them; verdicts follow from rules that were written before the runs, or say that they were not. All letters,
+# beside those of the other chapters: [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"

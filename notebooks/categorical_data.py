@@ -24,7 +24,7 @@
 # This chapter writes out every matrix, checks the construction to rounding, trains both kinds of model on the paper's synthetic data, and
 # tests Theorem 2 by Monte Carlo. Numbers in the text are injected from the cells that measured them; verdicts are computed by rules in the
 # chapter's ledger, and a rule that was written after a first trial of the code says so. The language models of section 6.3 tell stories of a
-# grammar whose likelihood is known exactly.
+# grammar whose likelihood is known exactly. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"

@@ -24,7 +24,8 @@
 # attention, length of training, how a metric is defined. So where the paper gives one number from one seed, we give a distribution
 # over seeds *and* over the settings that it leaves open, and ask whether the printed number lies in it, and whether what the paper
 # concludes from it holds throughout. Rules on the trained models were written before the runs that decide them, those on theorems and on
-# arithmetic after first runs of their checks; a rule that was added or changed later says so beside it.
+# arithmetic after first runs of their checks; a rule that was added or changed later says so beside it. All letters, beside those of the
+# other chapters: [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"

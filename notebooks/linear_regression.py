@@ -23,7 +23,7 @@
 # This chapter trains those models again at the paper's size, draws each of its figures from our runs, and puts a verdict
 # beside every claim. The rules behind the verdicts were written before the runs, or say that they were not (the chapter ends with their
 # share); the numbers in the text are injected from the cells that measured them. Where the paper leaves something open (what stands in front of the scores? is the
-# learned scale a minimum at all?), we try each reading and say which one holds.
+# learned scale a minimum at all?), we try each reading and say which one holds. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"
