@@ -248,6 +248,13 @@ def test_a_head_without_omega_is_not_positive():
     np.testing.assert_allclose(still([[0.0, 0.2, -0.2]], [[5.0, 1.0, -1.0]]).positive_mu, 1.0)
 
 
+def test_a_deviation_at_the_bound_is_no_pattern():
+    h = still([[0.5, -0.5]], [[1.0, -1.0]], ov_noise=0.25)
+    worst = float(h.ov_deviation.max())
+    assert not h.patterned(worst).any()
+    assert h.patterned(np.nextafter(worst, 1)).all()
+
+
 def test_starts_of_the_census_differ_between_head_counts(monkeypatch):
     monkeypatch.setattr(census, "STEPS", 4)
     monkeypatch.setattr(census, "RUNS", 3)
@@ -325,6 +332,13 @@ def test_a_pair_of_small_gamma_is_a_debiased_step_in_rate_and_error():
     np.testing.assert_allclose(values["activation/tanh/rate"], [0.2, 0.8])
     assert values["activation/square/rate_sd"] == pytest.approx(1.2 / np.sqrt(2))
     assert values["activation/eta_star"] == best
+    shares = [
+        activations.Steps(*np.array([[0.0, 0.0], [0.1, 0.1], [s, 2 * s], [3 * s, s]]))
+        for s in (0.1, 0.2, 0.3)
+    ]
+    values = activations.step_records(dict(zip(activations.SLOPES, shares, strict=True)), runs, best)
+    np.testing.assert_allclose(values["activation/debiased"], [0.2, 0.4, 0.6])
+    np.testing.assert_allclose(values["activation/vanilla"], [0.3, 0.6, 0.9])
 
 
 def test_the_slope_of_each_activation_is_its_effective_rate():

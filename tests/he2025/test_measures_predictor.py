@@ -52,7 +52,7 @@ def test_errors_by_length_known_by_hand():
 def test_gaps_to_estimators():
     two = curve([2.0, 1.1, 0.5], 0.1)
     by = predictor.Estimators(
-        np.array([2, 1, 0.5]), np.array([2, 1.1, 0.4]), np.array([1, 1, 0.5]), np.full(3, 0.2)
+        np.array([2, 1, 0.5]), np.array([2, 1.1, 0.4]), np.array([1, 0.8, 0.5]), np.full(3, 0.2)
     )
     curves = predictor.Curves(LENGTHS, {1: curve([2, 4, 0.5]), 2: two}, two)
     found = predictor.estimator_records(curves, by, 5, 40, 0.1)
@@ -60,10 +60,11 @@ def test_gaps_to_estimators():
     assert found["fig2.5/debiased_gap_se"] == pytest.approx(0.1)
     assert found["fig2.5/vanilla_gap"] == pytest.approx(0.25)
     assert found["fig2.5/vanilla_gap_se"] == pytest.approx(0.1 / 0.4)
-    np.testing.assert_allclose(found["fig2.5/ridge_ratio"], [2.0, 1.1, 1.0])
+    np.testing.assert_allclose(found["fig2.5/ridge_ratio"], [2.0, 1.375, 1.0])
     assert found["fig2.5/ridge_ratio_se"][0] == pytest.approx(2 * np.hypot(0.05, 0.2))
     assert found["fig2.5/single_gap"] == 3.0, "4 instead of 1"
-    assert (found["bayesfinite/ratio"], found["bayesfinite/ratio_se"]) == (1.0, pytest.approx(0.2))
+    assert found["bayesfinite/ratio"] == pytest.approx(1.25)
+    assert found["bayesfinite/ratio_se"] == pytest.approx(1.25 * 0.2 / 0.8)
 
 
 def test_a_prediction_is_explained_by_a_multiple_of_itself():
