@@ -393,7 +393,7 @@ if ("fig1", "k") in runs:
     plt.show()
 
 # %% [markdown]
-# *The same with the window of three, as (A0) says literally: learning rate {glue:text}`fig1/k/rate` ({glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`), largest
+# *Training with the window of three, as (A0) says literally: learning rate {glue:text}`fig1/k/rate` ({glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`), largest
 # $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by {glue:text}`fig1/k/ratio`.* So Figure 1 does not tell the readings apart: they differ in the $\beta$ that they need.
 
 # %% mystnb={"image": {"alt": "The same with the order of beta reversed: head three becomes active first, then head two, then head one."}} tags=["hide-input"]
@@ -402,7 +402,7 @@ plt.show()
 record.verdict("recall2025/fig4")
 
 # %% [markdown]
-# *The same with the order of $\beta$ reversed, window of four: head three becomes active first, then head two, then head one.*
+# *Training with the order of $\beta$ reversed, window of four: head three becomes active first, then head two, then head one.*
 
 # %% tags=["hide-input"]
 ORDERS = {
