@@ -15,10 +15,9 @@
 #
 # *A reproduction of "Incremental Learning in Transformers for In-Context Associative Recall" {cite}`recall2025`.*
 #
-# Training losses of transformers fall in steps: long plateaus, then a sudden drop, then another plateau. What is learned at each drop, why
-# does it take so long, and who decides which comes first? The paper studies a task so regular that the questions have exact
-# answers. A sequence lists every ordering of a few symbols, each followed by a random response, and then asks for one of them again. To
-# answer, a model must match several tokens at once, and it learns to match them **one at a time**.
+# Training losses of transformers fall in steps: long plateaus, then a sudden drop, then another plateau. What is learned at each drop, why does it take so long, and who decides
+# which comes first? The paper studies a task so regular that the questions have exact answers. A sequence lists every ordering of a few symbols, each followed by a random
+# response, and then asks for one of them again. To answer, a model must match several tokens at once, and it learns to match them **one at a time**.
 #
 # The expected loss over all sequences can be computed **exactly**, and so can the path that
 # gradient flow takes on it; every theorem of the paper is followed along that path in double precision. Where print and proof disagree, both are tried. Numbers in
@@ -65,9 +64,8 @@ READINGS = {"order": stages.experiment(), "k": stages.experiment(window=stages.H
 # %% [markdown]
 # ## The task
 #
-# Take the orderings $\pi$ of $k$ symbols and a random map $f$ from orderings to responses. The sequence is $\pi_1, f(\pi_1), \pi_2,
-# f(\pi_2), \dots$ through all $k!$ of them, then a query $q$: one of the orderings, chosen at random. The right answer, $f(q)$, stands somewhere in the
-# context. Figure 2 draws the smallest case.
+# Take the orderings $\pi$ of $k$ symbols and a random map $f$ from orderings to responses. The sequence is $\pi_1, f(\pi_1), \pi_2, f(\pi_2), \dots$ through all $k!$ of them,
+# then a query $q$: one of the orderings, chosen at random. The right answer, $f(q)$, stands somewhere in the context. Figure 2 draws the smallest case.
 
 # %% mystnb={"image": {"alt": "One sequence: symbols 0 1 then a response, symbols 1 0 then a response, and the query; an arrow leads from the question mark to the response that follows the same symbols."}} tags=["hide-input"]
 small = AssociativeRecall(2, 2)
@@ -80,10 +78,9 @@ record("fig2/shown", bool(shown[small.response_positions[1]] == small.order + an
 record.verdict("recall2025/fig2")
 
 # %% [markdown]
-# *Symbols in boxes, responses in discs. The dashed frame marks the ordering that the query repeats.*
+# *One sequence, symbols in boxes and responses in discs. The dashed frame marks the ordering that the query repeats, the arrow its answer.*
 #
-# A model that has learned to compare $m$ of the query's tokens still cannot tell $(k-m)!$ orderings apart. The best it can do
-# is to answer with the frequencies among them, and its expected dot-product loss is then
+# A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, its expected dot-product loss is
 #
 # $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr), $$
 #
@@ -99,10 +96,9 @@ record.verdict("recall2025/task")
 # %% [markdown]
 # ## The model
 #
-# The first layer has one head per token to be matched. Each attends by relative position only. The second layer compares what the heads found near the last token
-# with what they found near every earlier one, with strength $\beta_h^2$ for head $h$. Appendix A.2 writes down weights that solve
-# the task: head $h$ looks $h$ tokens back, and $\beta^2 = c$ grows. The text puts $\beta^2$ on the *sub*-diagonal of the second layer's matrix; the matrix $B$ of the appendix
-# has it on the *super*-diagonal. Only one of them can work.
+# The first layer has one head per token to be matched. Each attends by relative position only. The second layer compares what the heads found near the last token with what they
+# found near every earlier one, with strength $\beta_h^2$ for head $h$. Appendix A.2 writes down weights that solve the task: head $h$ looks $h$ tokens back, and $\beta^2 = c$
+# grows. The text puts $\beta^2$ on the *sub*-diagonal of the second layer's matrix; the matrix $B$ of the appendix has it on the *super*-diagonal. Only one of them can work.
 #
 # ```{admonition} Notation
 # - $k$: order of the task and, unless said otherwise, number of heads and length of their window. $R$: set of responses, $|R|$ of them.
@@ -128,12 +124,11 @@ record.verdict("recall2025/q-diag")
 record.verdict("recall2025/q-construction-rate")
 
 # %% [markdown]
-# *Left: Figure 3 at $\gamma = 1/2$: $+c/2$ (vermilion) on the diagonal of each block, $-c/2$ beside it, 0 for responses. Right: loss of the full two-layer model with the constructed weights, order 3.* With rows for the query, as the scores are defined, the query's block $h-1$ must meet
-# the context's block $h$: the super-diagonal. The loss falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back,
-# spreads over what there is, and gives a wrong key a share $1/k$ of a match.
-#
-# The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at
-# its solution, (A3) the last softmax runs over responses only. What these cost is measured near the end of the chapter.
+# *Left: Figure 3 at $\gamma = 1/2$: $+c/2$ (vermilion) on the diagonal of each block, $-c/2$ beside it, 0 for responses. Right: loss of the full two-layer model with the
+# constructed weights against their scale $c$, order 3.* With rows for the query, as the scores are defined, the query's block $h-1$ must meet the context's block $h$: the
+# super-diagonal. The loss falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back,
+# spreads over what there is, and gives a wrong key a share $1/k$ of a match. The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of
+# the solution, (A2) the query side is put at its solution, (A3) the last softmax runs over responses only. Their cost is measured near the end.
 #
 # ## The lemmas, as printed
 #
@@ -143,11 +138,10 @@ record.verdict("recall2025/q-construction-rate")
 #
 # $$ \frac{\partial \ell}{\partial w_i^h} = (1+\gamma) \frac{\beta_h^2\, e^{\alpha_h + \delta_h}}{e^{\alpha_h} + k - 1} \Bigl(\Delta_{h,i} - \frac{e^{\alpha_h} - 1}{e^{\alpha_h} + k - 1} \Delta_{h,h}\Bigr); $$
 #
-# equation 6 has the right one in place of $e^{\alpha_h + \delta_h}$: $e^{\alpha_h}$ for the head's own entry and 1 for the others. Smaller misprints on the way through the proof: line 417 has $k - 1$ where 419 has the
-# right $k$, line 420 says $\dot\alpha_1 < 0$, and line 421 loses the square of $e^{\alpha_1} + k - 1$; lemma C.3 prints $e^{\alpha_1 - 1}$ for
-# $e^{\alpha_1} - 1$ and writes $e_h^1$ for $e_1^k$; the proof of lemma D.1 prints zeros above the diagonal of $A$ where equation 1 has $-\infty$, and a softmax
-# tells them apart. Section 2.2 once writes the second layer's scores as $\sigma(X Q^\top K X^\top)$, with $X$ for $R$: the shapes do not fit. The table of A.2
-# asks with $R_{t-1}$ instead of the last token's $R_{l-1}$.
+# equation 6 has the right one in place of $e^{\alpha_h + \delta_h}$: $e^{\alpha_h}$ for the head's own entry and 1 for the others. Smaller misprints: line 417 has $k - 1$ where
+# 419 has the right $k$, line 420 says $\dot\alpha_1 < 0$, and line 421 loses the square of $e^{\alpha_1} + k - 1$; lemma C.3 prints $e^{\alpha_1 - 1}$ for $e^{\alpha_1} - 1$ and
+# writes $e_h^1$ for $e_1^k$; the proof of lemma D.1 has zeros above the diagonal of $A$ where equation 1 has $-\infty$; a softmax tells them apart. Section 2.2 once writes the
+# second layer's scores as $\sigma(X Q^\top K X^\top)$, with $X$ for $R$: the shapes do not fit. The table of A.2 asks with $R_{t-1}$ instead of the last token's $R_{l-1}$.
 
 # %%
 record.all(exact.lemma_c1() | exact.lemma_c2_errors())
@@ -192,14 +186,13 @@ record.verdict("recall2025/thm3.1c")
 record.verdict("recall2025/q-xi")
 
 # %% [markdown]
-# *The first jump at order 4, $\varepsilon = 0.01$.* A softmax does not feel a common shift, so the scores move at a sum of zero and $\delta = -\alpha/k$: what the own offset
-# gains, the others lose alike. Flow time over the printed ODE's time, for orders 2 to 5: {glue:text}`ode/clock`.
+# *First jump, order 4, $\varepsilon = 0.01$: $\alpha_1$ and $\beta_1$ along the exact flow, and along the ODE with the printed $\Xi$ (dashed) or half of it.* A softmax feels no
+# common shift, so scores sum to zero and $\delta = -\alpha/k$: what the own offset gains, others lose. Flow time over the printed ODE's, orders 2 to 5: {glue:text}`ode/clock`.
 #
 # ## The conserved quantity
 #
-# Dividing the two equations removes $\Xi$, and with it the loss: $f'(\alpha)\,\dot\alpha = \beta\dot\beta/2$ with
-# $f' = \frac{k-1}{k^2} (e^\alpha - 1)(e^\alpha + k - 1) e^{-\alpha}$. Integrating, $f(\alpha) = 2\frac{k-1}{k^2}(\sinh\alpha - \alpha) + \frac{k-1}{k}(e^{-\alpha} + \alpha - 1)$. The proof
-# prints this plus sign, the theorem a minus.
+# Dividing the two equations removes $\Xi$, and with it the loss: $f'(\alpha)\,\dot\alpha = \beta\dot\beta/2$ with $f' = \frac{k-1}{k^2} (e^\alpha - 1)(e^\alpha + k - 1)
+# e^{-\alpha}$. Integrating, $f(\alpha) = 2\frac{k-1}{k^2}(\sinh\alpha - \alpha) + \frac{k-1}{k}(e^{-\alpha} + \alpha - 1)$. The proof prints this plus sign, the theorem a minus.
 
 # %% mystnb={"image": {"alt": "Three candidate quantities against alpha along one flow: the one of the proof is a flat line, the one of the statement and the one with plus beta squared over four bend away."}} tags=["hide-input"]
 record.all(first_jump.conservation())
@@ -212,16 +205,15 @@ record.all(relaxed.time_scale_without_window())
 record.verdict("recall2025/q-noA0-timescale")
 
 # %% [markdown]
-# *Order 4.* The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5, the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out, cross-entropy
-# keeps the same quantity. It is not kept when the window is shorter than the permutations (drift at least {glue:text}`conserved/window` with the $f$ of order $k$,
-# {glue:text}`conserved/window_longer` with that of order $k+1$): then
-# a third kind of token exists, out of sight, and the two equations no longer share one factor. That case will matter below. Appendix A.6 says that the law and the time scale survive a *longer*
+# *Three candidates for the conserved quantity against $\alpha_1$ along one flow of order 4.* The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at
+# worst over orders 2 to 5, the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out, cross-entropy keeps the same quantity. It is not kept when the
+# window is shorter than the permutations (drift at least {glue:text}`conserved/window` with the $f$ of order $k$, {glue:text}`conserved/window_longer` with that of order $k+1$):
+# then a third kind of token exists, out of sight, and the two equations no longer share one factor. Appendix A.6 says that the law and the time scale survive a *longer*
 # attention as well. It gives no form of the law, so only the time scale is tested, on heads that see every earlier token.
 #
 # ## How long the plateau lasts
 #
-# For small $\alpha$ the conserved quantity says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$; the paper prints the coefficient 4 for every $k$. Then $\dot s \propto s^2 + \varepsilon^2$, a tangent, which blows
-# up at a time that can be written down:
+# For small $\alpha$ this law says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$ (printed: $4 s^2$). Then $\dot s \propto s^2 + \varepsilon^2$, a tangent: it blows up at
 #
 # $$ \varepsilon T \;\to\; \frac{\pi}{2 E_0} \sqrt{\frac{k(k-1)}{2}}, \qquad E_0 = -(1+\gamma)\, \mathbb{E}\Delta_{1,1}\big|_{t=0} = \frac{(1+\gamma)(|R|-1)}{|R|\,k^2\,(k-2)!} . $$
 #
@@ -251,8 +243,9 @@ record.verdict("recall2025/q-window-timescale")
 record.verdict("recall2025/q-window-log")
 
 # %% [markdown]
-# *Left: first time at which $s = 1$ (for the short window, at which the head is active); numbers are orders. Right: the corrected ODE carried on in log time.* The coefficient of $s^2$ measured at $s = 10\varepsilon$ for orders 2 to 5 is {glue:text}`local/coefficient`.
-# $\varepsilon T$ and the late slope were also compared with their closed forms at three other pairs of $|R|$ and $\gamma$.
+# *Left: first time at which $s = 1$ (for the short window, at which the head is active) against $\varepsilon$; lines: the limit in closed form; numbers are orders. Right: $s$
+# along the corrected ODE, carried on in log time, with the slope $1/\lambda$ and the printed slope 1 (dashed).* The coefficient of $s^2$ measured at $s = 10\varepsilon$ for
+# orders 2 to 5 is {glue:text}`local/coefficient`. $\varepsilon T$ and the late slope were also compared with their closed forms at three other pairs of $|R|$ and $\gamma$.
 #
 # The squares are another case. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts
@@ -308,10 +301,8 @@ show(
 # %% [markdown]
 # ## Stage by stage
 #
-# Now three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the paper's experiments. Both readings of the window are followed exactly, and the loss and
-# the second layer's attention are read in the middle of every plateau (in log time).
-#
-# First by hand: the flow below is integrated in this page, from wherever you put the three $\beta$.
+# Three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the paper. Both readings of the window are followed exactly, and the loss and the
+# second layer's attention are read in the middle of every plateau (in log time). First by hand: below, the flow is integrated from wherever you put the $\beta$; then measured.
 
 # %% tags=["hide-input"]
 show_model(
@@ -320,9 +311,6 @@ show_model(
     description="Drag the starts up and down, or move them with the arrow keys (page up and down change the head); move the time to see where each head "
     "attends. The framed square of a row is the offset that the head must find.",
 )
-
-# %% [markdown]
-# And measured:
 
 # %% mystnb={"image": {"alt": "Loss against time under the dot product and under cross-entropy: in both, three drops between four plateaus that lie on the dotted closed forms."}} tags=["hide-input"]
 betas, flows = (0.02, 0.005, 0.00125), {}
@@ -350,28 +338,26 @@ record.verdict("recall2025/stitching")
 record.verdict("recall2025/q-chain")
 
 # %% [markdown]
-# *Exact flows, window of four.* With $N = (k-m)!$ orderings left, the cross-entropy plateau is $\log N - \mathbb{E} \log(1 + \mathrm{Bin}(N - 1, 1/|R|))$. Jump times under cross-entropy over those under
-# the dot product: {glue:text}`ce/ratio`. They have a closed form. Cross-entropy divides the gradient by the share of right responses, which speeds up a plateau with $N$ orderings left by
+# *Loss along the exact flow, window of four, under the dot product (left) and under cross-entropy (right). Dotted: the plateaus in closed form.* With $N = (k-m)!$ orderings
+# left, the cross-entropy plateau is $\log N - \mathbb{E} \log(1 + \mathrm{Bin}(N - 1, 1/|R|))$. Jump times under cross-entropy over those under the dot product:
+# {glue:text}`ce/ratio`. They have a closed form. Cross-entropy divides the gradient by the share of right responses, which speeds up a plateau with $N$ orderings left by
 #
 # $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
 #
-# and on every plateau each head that still waits follows a tangent of its own, from where the jump before has left it. Chained, the tangents give {glue:text}`ce/ratio_closed`, and the time of every jump
-# in the limit of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The paper's stitching begins every jump afresh, at the head's first $\beta$; then the later times come out
-# too long ({glue:text}`stitch/afresh`).
+# and on every plateau each head that still waits follows its own tangent, from where the jump before left it. Chained, they give {glue:text}`ce/ratio_closed`, and the time of
+# every jump in the limit of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The paper's stitching begins every jump afresh, at the
+# head's first $\beta$; then the later times come out too long ({glue:text}`stitch/afresh`).
 #
-# Each jump comes later than the one before by the factors {glue:text}`losses/durations_dp` (dot product) and {glue:text}`losses/durations_ce` (cross-entropy): alike in kind,
-# not in length.
-#
-# How well the loss rests on a plateau depends on how far the heads are apart. With $\beta$ falling by {glue:text}`plateaus/ratios` from head to head, second-layer attention is off by
-# {glue:text}`plateaus/order/attention` with the window of four and by {glue:text}`plateaus/k/attention` with the window of three. There plateaus grow with the *logarithm* of that factor only (the second lasts
-# {glue:text}`plateaus/k/length`), so heads that differ by 4 jump almost together.
+# Each jump comes later than the one before by the factors {glue:text}`losses/durations_dp` (dot product) and {glue:text}`losses/durations_ce` (cross-entropy): alike in kind, not
+# in length. How well the loss rests on a plateau depends on how far the heads are apart. With $\beta$ falling by {glue:text}`plateaus/ratios` from head to head, second-layer
+# attention is off by {glue:text}`plateaus/order/attention` with the window of four and by {glue:text}`plateaus/k/attention` with the window of three. There plateaus grow with
+# the *logarithm* of that factor only (the second lasts {glue:text}`plateaus/k/length`), so heads that differ by 4 jump almost together.
 #
 # ### Figures 1 and 4
 #
-# The paper shows attention at steps 800, 1750 and 4500, after one, two and three jumps, and says neither the learning rate $\eta$ nor the momentum $\mu$ nor the initial $\beta$. A
-# head that jumps at flow time $t$ does so at step $t(1-\mu)/\eta$, so the exact flows tell which settings can have printed these
-# steps; $\eta$ and $\mu$ enter only as $\eta/(1-\mu)$ and cannot be told apart. {glue:text}`fig1/tried` initial $\beta$ of the form (scale, scale/ratio, scale/ratio²) were tried for each window, ratios from 1.5 to $10^4$; the one with the
-# widest range of rates is trained below by real SGD.
+# The paper shows attention at steps 800, 1750 and 4500, after one, two and three jumps, and says neither the learning rate $\eta$ nor the momentum $\mu$ nor the initial $\beta$.
+# A head that jumps at flow time $t$ does so at step $t(1-\mu)/\eta$, so the flows tell which settings fit; only $\eta/(1-\mu)$ enters. {glue:text}`fig1/tried` initial $\beta$ of
+# the form (scale, scale/ratio, scale/ratio²) were tried for each window, ratios from 1.5 to $10^4$; the one with the widest range of rates is trained below by real SGD.
 
 # %% tags=["hide-input"]
 settings = {name: trainings.matching_settings(p) for name, p in READINGS.items()}
@@ -397,8 +383,9 @@ record.verdict("recall2025/fig1")
 record.verdict("recall2025/q-settings")
 
 # %% [markdown]
-# *Window of four: SGD with momentum 0.9, learning rate {glue:text}`fig1/rate` (admissible: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one smaller by {glue:text}`fig1/ratio`; {glue:text}`fig1/seeds` seeds, one drawn in full. Dashed: the printed steps.*
-# {glue:text}`fig1/order/settings` settings fit with the window of four, {glue:text}`fig1/k/settings` with the window of three.
+# *Batch loss, $\beta$ and, below, the heads' attention by offset at the printed steps (dashed). Window of four: SGD with momentum 0.9, learning rate {glue:text}`fig1/rate`
+# (admissible: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one smaller by {glue:text}`fig1/ratio`;
+# {glue:text}`fig1/seeds` seeds, one drawn in full.* {glue:text}`fig1/order/settings` settings fit with the window of four, {glue:text}`fig1/k/settings` with the window of three.
 
 # %% mystnb={"image": {"alt": "Training with the window of three: the batch loss falls in three steps, the last two close together; at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 if ("fig1", "k") in runs:
@@ -406,13 +393,16 @@ if ("fig1", "k") in runs:
     plt.show()
 
 # %% [markdown]
-# *The window of three, as (A0) says literally: learning rate {glue:text}`fig1/k/rate` ({glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`), largest $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by
-# {glue:text}`fig1/k/ratio`.* So Figure 1 does not tell the readings apart: they differ in the $\beta$ that they need.
+# *Training with the window of three, as (A0) says literally: learning rate {glue:text}`fig1/k/rate` ({glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`), largest
+# $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by {glue:text}`fig1/k/ratio`.* So Figure 1 does not tell the readings apart: they differ in the $\beta$ that they need.
 
 # %% mystnb={"image": {"alt": "The same with the order of beta reversed: head three becomes active first, then head two, then head one."}} tags=["hide-input"]
 fig = draw.training(READINGS["order"], runs["fig4", "order"])
 plt.show()
 record.verdict("recall2025/fig4")
+
+# %% [markdown]
+# *Training with the order of $\beta$ reversed, window of four: head three becomes active first, then head two, then head one.*
 
 # %% tags=["hide-input"]
 ORDERS = {
@@ -476,11 +466,11 @@ record.verdict("recall2025/q-stationarity")
 record.verdict("recall2025/q-jumps")
 
 # %% [markdown]
-# *Left: learned heads at $\beta^2 = 60$, $\varepsilon = 10^{-3}$. Right: order 4, two heads learned.* How still do learned heads stand? The proof takes $c$ for the score that a match adds; the gradient is then of order
-# $\sqrt c\, e^{-c}$, a little more than the $O(e^{-c})$ that is claimed. The initialisation takes $c$ for $\beta$ itself, and then it is far less.
-#
-# Orders 2, 3, 4 have {glue:text}`jumps/count` jumps, one fewer than tokens: the paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one
-# has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
+# *Left: time of later jumps over that of the reduced first jump, beside the factor above (diamonds); learned heads at $\beta^2 = 60$, $\varepsilon = 10^{-3}$. Right: gradient of
+# two learned heads over $e^{-c}$, beside $\sqrt c$; order 4.* How still do learned heads stand? The proof takes $c$ for the score that a match adds; the gradient is then of
+# order $\sqrt c\, e^{-c}$, a little more than the $O(e^{-c})$ that is claimed. The initialisation takes $c$ for $\beta$ itself, and then it is far less. Orders 2, 3, 4 have
+# {glue:text}`jumps/count` jumps, one fewer than tokens: the paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one has nothing left to
+# learn when all tokens but one are matched: its $\beta$ has grown by the factors {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
 #
 # ## Who comes first
 #
@@ -503,11 +493,13 @@ record.verdict("recall2025/q-order-census")
 record.verdict("recall2025/q-scaling")
 
 # %% [markdown]
-# *Each point: {glue:text}`census/runs` initialisations, window of four.* The curves are almost flat: making the whole initialisation smaller does not restore the order of $\beta$ ({glue:text}`census/joint` along the curve on which both
-# scales are equal, from the smallest to the largest). There is a reason: near the origin $\dot w \propto \beta^2$ and $\dot\beta \propto \beta\,w$ with constant coefficients, so
-# $(w, \beta, t) \to (\lambda w, \lambda\beta, t/\lambda)$ leaves the equations as they are, and the common scale sets the clock only. What decides is the ratio of $w$ to $\beta$. The sentence on the
-# order of learning holds for $w = 0$, where the paper's theorems start, and not where $w$ is drawn at the scale of $\beta$. (Earlier this chapter judged the second case only.) Heads whose random $w$ leans away from their offset can stay silent for very long: at the largest ratio, at
-# one scale only {glue:text}`census/finished` of the runs have all heads active when the flow is ended.
+# *Share of pairs of heads in the order of $\beta$ (left) and of runs in which all heads became active (right) against the scale of $\beta$, a curve for each ratio. Each point:
+# {glue:text}`census/runs` initialisations, window of four.* The curves are almost flat: making the whole initialisation smaller does not restore the order of $\beta$
+# ({glue:text}`census/joint` along the curve on which both scales are equal, from the smallest to the largest). There is a reason: near the origin $\dot w \propto \beta^2$ and
+# $\dot\beta \propto \beta\,w$ with constant coefficients, so $(w, \beta, t) \to (\lambda w, \lambda\beta, t/\lambda)$ leaves the equations as they are, and the common scale sets
+# the clock only. What decides is the ratio of $w$ to $\beta$. The sentence on the order of learning holds for $w = 0$, where the paper's theorems start, and not where $w$ is
+# drawn at the scale of $\beta$. (Earlier this chapter judged the second case only.) Heads whose random $w$ leans away from their offset can stay silent for very long: at the
+# largest ratio, at one scale only {glue:text}`census/finished` of the runs have all heads active when the flow is ended.
 #
 # ## Do the simplifications matter?
 #
@@ -528,15 +520,14 @@ record.verdict("recall2025/q-idle-head")
 record.verdict("recall2025/q-simplifications")
 
 # %% [markdown]
-# *Time in units of the simplified model's first jump; dotted: plateau values.* Lifting A0 makes the first plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole
-# sequence. {glue:text}`full/lost` of the eight variants never leave their start within the time followed. That depends on $\gamma$ and on the start: with a larger $\gamma$ or larger $\beta$ the
-# same variants do leave it, and others lose their stages. The question is therefore judged under four readings.
+# *Loss of the eight variants, window kept (left) and lifted (right); time in units of the simplified model's first jump; dotted: plateau values.* Lifting A0 makes the first
+# plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole sequence. {glue:text}`full/lost` of the eight variants never leave their start
+# within the time followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings.
 #
 # ### The query side
 #
-# A2 puts the last token's embeddings at their solution. Without it head $h$ meets the context with what head $h-1$ has found, so a head whose predecessor knows nothing has no good question.
-# Appendix A.6 says that the argument still holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. All six orders
-# are followed below at the paper's size.
+# A2 puts the last token's embeddings at their solution. Without it head $h$ meets the context with what head $h-1$ has found, so a head whose predecessor knows nothing has no
+# good question. Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics.
 
 # %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Left, beta falling: two stages, then the last drop follows at once and the third head stays silent. Right, beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(queries.a2_values())
@@ -547,14 +538,15 @@ record.verdict("recall2025/a2-mild")
 record.verdict("recall2025/q-a2-reversed")
 
 # %% [markdown]
-# *Order four, three heads; dotted: the plateaus.* With A2 the jumps stay apart in {glue:text}`a2/kept_apart` orders of six, without it in {glue:text}`a2/apart`. Where $\beta$ falls, the first two stages are there. The third is
-# not: the heads that have learned keep turning, since query and key now grow together, until the second one attends to two offsets at once; {glue:text}`a2/falling_active` of three heads become active.
-# Where $\beta$ rises, as in Figure 4, the first plateau is the only one. An earlier version of this chapter lifted A2 at order three and falling $\beta$ only, where two jumps are all that there are.
+# *A2 lifted, order four: loss with the plateaus (dotted), and below what a match adds to each head's score, for $\beta$ that falls from head to head (left) or rises.* With A2
+# the jumps stay apart in {glue:text}`a2/kept_apart` orders of six, without it in {glue:text}`a2/apart`. Where $\beta$ falls, the first two stages are there. The third is not:
+# learned heads keep turning, as query and key now grow together, until the second attends to two offsets at once; {glue:text}`a2/falling_active` of three heads become active.
+# Where $\beta$ rises, as in Figure 4, the first plateau is the only one. Earlier, A2 was lifted here at order three and falling $\beta$ only, where there are just two jumps.
 #
 # ### The last softmax
 #
-# What happens without A3? Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. The softmax over all tokens without the division is another
-# matter: it must learn to look at responses *and* to match.
+# Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. The softmax over all tokens without the
+# division must learn to look at responses *and* to match.
 
 # %% mystnb={"image": {"alt": "A3 lifted. Left: the three beta rise one after another and the heads become active in order within a short time. Right: attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
 fig = draw.without_a3(found["A3"])
@@ -562,9 +554,10 @@ plt.show()
 record.verdict("recall2025/q-a3")
 
 # %% [markdown]
-# *A3 alone lifted, window kept.* Matching comes first: responses hold {glue:text}`a3/mass_start` of the attention at the start and still only {glue:text}`a3/mass_at_half` when the accuracy among them has risen halfway. Matching in turn raises
-# the scores of responses, since the tokens before them are the ones that match in full. The heads become active in order, but close together (the last after {glue:text}`a3/last_over_first` times the time of the first), and the third
-# is needed now, for keys that are not responses match two tokens too.
+# *A3 alone lifted, window kept. Left: $\beta$ of the heads; dotted: when they become active. Right: second-layer attention on all responses, and the part of it that is on the
+# right one.* Matching comes first: responses hold {glue:text}`a3/mass_start` of the attention at the start and still only {glue:text}`a3/mass_at_half` when the accuracy among
+# them has risen halfway. Matching in turn raises the scores of responses, since the tokens before them are the ones that match in full. The heads become active in order, but
+# close together (the last after {glue:text}`a3/last_over_first` times the time of the first), and the third is needed now, for keys that are not responses match two tokens too.
 #
 # ### Trained end to end
 #
@@ -587,11 +580,18 @@ record.verdict("recall2025/end-to-end")
 record.verdict("recall2025/mirror")
 
 # %% [markdown]
-# *Learning rate 0.3, momentum 0.9, {glue:text}`full/seeds` seeds for each; attention is that of the first.* All learn the task. A loss is said to rest at a plateau if it falls at most half as fast
-# there as at the jumps on both sides. From scale 0.1 it rests at the first and second inner plateau in {glue:text}`free/rests_each` of the seeds: the first is passed over, the second is flat. From 0.01 there are
-# shoulders at both (share of plateaus and seeds {glue:text}`free/rests_small`), but nothing flat: unlike in the simplified model, a smaller start does not make the plateaus longer. With the window kept at
-# least {glue:text}`free/offsets_window` offsets find a head; with everything lifted some seeds do with {glue:text}`free/offsets_lifted`, and heads look further back. Earlier, this model was judged by its
-# final loss alone, at order three, two responses and under Adam.
+# *Top: loss of {glue:text}`full/seeds` seeds in each of three settings. Bottom: attention by offset at the end, first seed. Learning rate 0.3, momentum 0.9.* All learn the task.
+# A loss "rests" at a plateau if it falls at most half as fast as at the jumps on both sides. From scale 0.1 it rests at the first and second inner plateau in
+# {glue:text}`free/rests_each` of the seeds: the first is passed over, the second is flat. From 0.01 there are shoulders at both (share of plateaus and seeds
+# {glue:text}`free/rests_small`), but nothing flat: unlike in the simplified model, a smaller start does not make the plateaus longer. With the window kept at least
+# {glue:text}`free/offsets_window` offsets find a head; with everything lifted some seeds do with {glue:text}`free/offsets_lifted`, and heads look further back. Earlier, this
+# model was judged by its final loss alone, at order three, two responses and under Adam.
+#
+# ## What to take away
+#
+# The steps of this loss can be followed exactly, and they mean what the paper says: tokens are matched one at a time, and the start's size sets how long the first plateau lasts.
+# Several printed formulas have slips; mended, they give the times of all jumps. Which head comes first depends on $\beta$ if attention starts even, on the ratio of the two
+# scales if not. How far this reaches is open: some of the simplifications change the stages, and a model that is trained whole shows only part of them.
 #
 # ## Every claim
 

@@ -20,10 +20,9 @@
 # keys whose values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It likens the two to the E- and the M-step of
 # EM, proposes a larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
 #
-# The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the
-# paper's own sizes, and then asks what the paper does not: is the schedule better than a larger learning rate? Numbers in the text
-# are injected from the cells that measured them; verdicts follow from rules that were written before the runs, or say that they were not. All letters,
-# beside those of the other chapters: [Notation and glossary](../book/notation.md).
+# The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the paper's own sizes, and then asks what the
+# paper does not: is the schedule better than a larger learning rate? Numbers in the text are injected from the cells that measured them; verdicts follow from rules that were
+# written before the runs, or say that they were not. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"
@@ -67,9 +66,7 @@ record = Recorder("agarwal2025", profile)
 # ## The gradients
 #
 # A head turns inputs $x_j$ into queries, keys and values, scores $s_{ij} = q_i \cdot k_j / \sqrt{d_k}$, weights $\alpha_{ij}$, contexts $g_i =
-# \sum_j \alpha_{ij} v_j$ and logits $W_O g_i + b$. With $u_i = W_O^\top (p_i - e_{y_i})$, the error that reaches the context, and $b_{ij} = u_i \cdot v_j$,
-#
-# (there are $T$ positions and $C$ classes, and $\eta$ is the learning rate)
+# \sum_j \alpha_{ij} v_j$ and logits $W_O g_i + b$. With $u_i = W_O^\top (p_i - e_{y_i})$, the error that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions, $C$ classes and the learning rate $\eta$,
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
 #
@@ -105,7 +102,7 @@ for claim in ("eq33-43", "q-eq33-36", "q-dominant-query"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# *Every pair (query, key) of 400 random heads with up to 40 positions; 4,000 drawn.*
+# *Relative error of equation 43 against the printed condition (left) and $\rho$ (right). A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
 #
 # ## Every sentence about a direction
 #
@@ -141,7 +138,7 @@ for claim in ("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# What follows from one formula directly holds without exception. The rest depends on how the sentence is read:
+# *Share of cases in which each sentence is true, with its section.* What follows from one formula directly holds without exception. The rest depends on how the sentence is read:
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
 # - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases:
@@ -175,8 +172,9 @@ record.all(chosen)
 record.verdict("agarwal2025/q-initial-scale")
 
 # %% [markdown]
-# Small entries start attention near uniform and keep it there for a long time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within
-# a hundred steps often makes the loss jump. Section 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
+# *Share of seeds, with $b$ frozen, over initial scale and learning rate: attention sharpens, the loss is smooth, both in one run.* Small entries start attention near uniform and
+# keep it there for a long time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within a hundred steps often makes the loss jump.
+# Section 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. It is
 # initial scale {glue:text}`toy/scale`, rate {glue:text}`toy/rate`. At that rate the initial scales of the grid sharpen {glue:text}`scale/shares_frozen`, and with $b$ trained
@@ -195,10 +193,16 @@ plt.show()
 record.all(toy.figure_values(run, run_trained))
 record.verdict("agarwal2025/fig2-3")
 
+# %% [markdown]
+# *Attention of five queries to five keys in the typical run, before training and after.*
+
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
 draw.loss(run, r)
 plt.show()
 record.verdict("agarwal2025/fig4")
+
+# %% [markdown]
+# *Summed loss (left) and effective number of attended positions (right) against the step: the typical run, the median, and a band with 80 % of seeds.*
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 draw.values(run, r)
@@ -206,13 +210,12 @@ plt.show()
 record.verdict("agarwal2025/fig5")
 
 # %% [markdown]
-# The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and
-# {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen: the figures are of one run.
-#
-# Values have two dimensions, so a projection to two components shows all there is. The first holds {glue:text}`fig5/pc1` of the displacements in the
-# median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five
-# displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and {glue:text}`fig5/trained_shuffled`. The earlier rule asked the median run to beat nineteen of twenty random motions,
-# which motions that are coherent on the whole need not do.
+# *Left: paths of the five values in the typical run, from open to filled circles. Right: share of the displacements that the first component holds, all seeds.* The loss is smooth
+# in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and {glue:text}`fig4/trained_gain` of the fall happen, in
+# {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen: the figures are of one run. Values have two dimensions, so two components show all there
+# is. The first holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in random directions.
+# The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and {glue:text}`fig5/trained_shuffled`. The earlier rule asked the median
+# run to beat nineteen of twenty random motions, which motions that are coherent on the whole need not do.
 #
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
@@ -225,9 +228,9 @@ record.all(one_step.one_step_values(run, rate, run_trained, rate_trained))
 record.verdict("agarwal2025/fig1")
 
 # %% [markdown]
-# The geometry is as drawn, exactly. If the value alone moves, the query's loss falls in {glue:text}`fig1/loss_own` of runs (each at its own steepest step) and the pair's advantage grows in
-# {glue:text}`fig1/reinforced_own`; in the real step, which moves everything, it is {glue:text}`fig1/loss_all` and {glue:text}`fig1/reinforced_all`
-# ({glue:text}`fig1/loss_bias` and {glue:text}`fig1/reinforced_bias` with the bias): others use the value too, and the errors shrink.
+# *Left: a value, its user's context and error. Right: the signal, and against it the value's step and the shorter change of the context, both enlarged.* The geometry is as drawn.
+# If the value alone moves, the query's loss falls in {glue:text}`fig1/loss_own` of runs (each at its own steepest step) and the pair's advantage grows in {glue:text}`fig1/reinforced_own`; in the real step,
+# which moves everything, it is {glue:text}`fig1/loss_all` and {glue:text}`fig1/reinforced_all` ({glue:text}`fig1/loss_bias` and {glue:text}`fig1/reinforced_bias` with the bias): others use the value too, and the errors shrink.
 
 # %% tags=["hide-input"]
 # the small profile draws the ends of each slider only
@@ -265,12 +268,10 @@ record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdict("agarwal2025/q-entropy-rate")
 
 # %% [markdown]
-# The verdict above names it. The program that the authors published weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance
-# again, so its chain stays with probability {glue:text}`rate/code_stay`. That one has {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, and its chain is
-# not the one described. Both chains are run below.
-#
-# Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have; it is checked against the sum over
-# all paths. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
+# The verdict above names it. The published program weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance
+# again, so its chain stays with probability {glue:text}`rate/code_stay`. That one has {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, and its chain is not the one
+# described. Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have; it is
+# checked against the sum over all paths. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
 
 # %%
 code, text = (StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer"))
@@ -306,7 +307,7 @@ for claim in ("table1", "units", "fig6-8", "approach"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# *Mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.*
+# *Loss, accuracy and predictive entropy against the step, mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.*
 
 # %% tags=["hide-input"]
 draw_chain.table({"published": tables[0], "text's": tables[1]})
@@ -317,13 +318,12 @@ draw_chain.table({"published": tables[0], "text's": tables[1]})
 # seeds narrow the interval and never widen a verdict. What the table does not show is how far the printed seeds differ from one another: the printed standard deviations are {glue:text}`table1/code/spreads` of ours
 # on the published chain (loss, entropy, accuracy; EM-like, then SGD), where all six should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`.
 #
-# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. "Bits" are nats: SGD's
-# predictive entropy would be {glue:text}`units/sgd_bits` in bits. Note where both stand. Knowing nothing costs $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD
-# has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the
-# printed ones by 0.007. The initial weights decide that: drawn half as large, they give {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the
-# schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against {glue:text}`table1/code/loss_em` from the published size.
-#
-# Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have gone {glue:text}`chain/learned_printed` of the way from ignorance.
+# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. "Bits" are nats: SGD's predictive
+# entropy would be {glue:text}`units/sgd_bits` in bits. Note where both stand. Knowing nothing costs $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned
+# {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. The initial
+# weights decide that: drawn half as large, they give {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em` (printed:
+# 1.970), against {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have
+# gone {glue:text}`chain/learned_printed` of the way from ignorance.
 #
 # Can equation 9 be meant as printed, a sum? At the stated rate the sum is a mean with a rate of twenty. After {glue:text}`sum/steps` of 60 steps its loss is {glue:text}`sum/loss`, more than ten times that of the start.
 
@@ -334,8 +334,6 @@ record.verdict("agarwal2025/q-eq9-sum")
 
 # %% [markdown]
 # ### Figure 9: trajectories of values
-#
-# 200 of the 2000 values, from start to end, on the principal axes of both runs together.
 
 # %% mystnb={"image": {"alt": "Two panels of arrows on the same axes: long arrows in several directions for the schedule, short ones for SGD."}} tags=["hide-input"]
 kept = {arm: follow.followed(study["shown"], stored["shown"], arm) for arm in ("em", "sgd", "uniform1")}
@@ -346,10 +344,10 @@ record.all(follow.trajectory_values(study["shown"], stored["shown"]))
 record.verdict("agarwal2025/fig9")
 
 # %% [markdown]
-# *One seed; the claim is decided on all seeds whose weights are kept.* The schedule's arrows are {glue:text}`fig9/ratio` times as long, as a ten
-# times larger rate makes them. Are they more coherent? The share of variance in their first component, less SGD's, is {glue:text}`fig9/aligned` in the worst seed, and the
-# straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention" has not come yet either:
-# at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
+# *200 of the 2000 values of one seed, from start to end, on the principal axes of both runs together: the schedule (left) and SGD (right).* The claim is decided on all seeds whose
+# weights are kept. The schedule's arrows are {glue:text}`fig9/ratio` times as long, as a ten times larger rate makes them. Are they more coherent? The share of variance in their first
+# component, less SGD's, is {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step.
+# "Focused attention" has not come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 #
 # ### Do both find the same?
 #
@@ -362,12 +360,11 @@ for claim in ("kl", "clusters"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/share` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know. For comparison: the predictions of another seed's
-# run, which has other symbols, are at {glue:text}`kl/other_seed` times that. So SGD is on its way, but not there.
-#
-# Nor do values gather in clusters, as section 9.4 expects. The *silhouette* is 1 for tight groups far apart and 0 for none. By the symbol that an input shows it is {glue:text}`clusters/start` before training and
-# {glue:text}`clusters/end` after (SGD, EM-like, rate 1 for everything; with shuffled symbols {glue:text}`clusters/shuffled`). The changes are {glue:text}`clusters/growth`: where training has gone furthest, values of one
-# symbol lie *less* together, for they follow what the next symbol needs.
+# After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/share` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know. For comparison: the
+# predictions of another seed's run, which has other symbols, are at {glue:text}`kl/other_seed` times that. So SGD is on its way, but not there. Nor do values gather in clusters, as section 9.4
+# expects. The *silhouette* is 1 for tight groups far apart, 0 for none. By an input's symbol it is {glue:text}`clusters/start` before training and {glue:text}`clusters/end` after (SGD, EM-like, rate 1 for
+# everything; with shuffled symbols {glue:text}`clusters/shuffled`). The changes are {glue:text}`clusters/growth`: where training went furthest, values of one symbol lie *less* together: they follow the next
+# symbol.
 #
 # ### Are value gradients small?
 #
@@ -381,17 +378,15 @@ record.all(follow.size_exponents(code, PAPER_SEEDS[:3]))
 record.verdict("agarwal2025/q-gradient-sizes")
 
 # %% [markdown]
-# *Median and range over seeds; the dotted line marks step 100.* The sentence names matrices: the gradient of $W_V$ is {glue:text}`sizes/v_over_qk` times the larger
-# of those of $W_Q$ and $W_K$ and {glue:text}`sizes/v_over_o` times that of $W_O$. Entry by entry, as the matrices differ in size: {glue:text}`sizes/entry_v_over_qk` and
-# {glue:text}`sizes/entry_v_over_o`. Of $v$ itself against $q$ and $k$, where it is smaller: {glue:text}`sizes/activation_v_over_qk`. That comparison no longer decides: it had been picked among several.
-#
-# The gradient of $W_V$ is of first order in the weights, those of $W_Q$ and $W_K$ of third
-# (measured exponents for $W_V, W_O, W_Q, W_K$: {glue:text}`sizes/exponents`). The smaller the initial weights, the more the value gradient dominates.
+# *Norms of the four gradients along SGD, median and range over seeds; the dotted line marks step 100.* The sentence names matrices: the gradient of $W_V$ is {glue:text}`sizes/v_over_qk` times
+# the larger of those of $W_Q$ and $W_K$ and {glue:text}`sizes/v_over_o` times that of $W_O$. Entry by entry, as the matrices differ in size: {glue:text}`sizes/entry_v_over_qk` and {glue:text}`sizes/entry_v_over_o`. Of
+# $v$ itself against $q$ and $k$, where it is smaller: {glue:text}`sizes/activation_v_over_qk`. That comparison no longer decides: it had been picked among several. The gradient of $W_V$ is of
+# first order in the weights, those of $W_Q$ and $W_K$ of third (measured exponents for $W_V, W_O, W_Q, W_K$: {glue:text}`sizes/exponents`). The smaller the initial weights, the more the value
+# gradient dominates.
 #
 # ## A fair trial
 #
-# The schedule multiplies one rate by ten. What if all of them are? Or others? Every arm below starts from the same weights on the same sequences and
-# makes the same number of steps ({glue:text}`fair/seeds` seeds).
+# The schedule multiplies one rate by ten. What if all are? Or others? All arms start from the same weights and sequences and make equally many steps ({glue:text}`fair/seeds` seeds).
 
 # %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hide-input"]
 tried = on_code["uniform0.1"].seeds
@@ -404,11 +399,11 @@ for claim in ("q-schedule", "q-uniform-rate", "manual-em", "q-gap"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# Final loss of the schedule minus that of rate 0.1 for everything: {glue:text}`fair/vs_uniform0.1` nats (standard error {glue:text}`fair/vs_uniform0.1_se`); of ten times on $W_O$ alone:
-# {glue:text}`fair/vs_o10` ({glue:text}`fair/vs_o10_se`); of ten times on $W_Q$ and $W_K$ alone: {glue:text}`fair/vs_qk10` ({glue:text}`fair/vs_qk10_se`); positive where the schedule is
-# worse. The last comparison bears on the paper's reason for the schedule, that it is values which need the larger rate. By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the
-# schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1). The alternation of section 5.3 ends within
-# {glue:text}`manual/difference` nats of the simultaneous steps and costs two gradients a step.
+# *Left: training loss against the step for every way to train, mean over seeds. Right: the lowest held-out loss of each, beside the Bayes floor (dotted) and $\ln 8$.* Final loss of
+# the schedule minus that of rate 0.1 for everything: {glue:text}`fair/vs_uniform0.1` nats (standard error {glue:text}`fair/vs_uniform0.1_se`); of ten times on $W_O$ alone: {glue:text}`fair/vs_o10` ({glue:text}`fair/vs_o10_se`); of
+# ten times on $W_Q$ and $W_K$ alone: {glue:text}`fair/vs_qk10` ({glue:text}`fair/vs_qk10_se`); positive where the schedule is worse. The last comparison bears on the paper's reason for the schedule, that it
+# is values which need the larger rate. By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of
+# SGD's, for rates 0.02 and 0.1). The alternation of section 5.3 ends within {glue:text}`manual/difference` nats of the simultaneous steps and costs two gradients a step.
 #
 # Is the gap of 0.17 to the minimum the head's capacity? Weights of these very sizes, written down by hand (queries and keys compare symbols, values name them, $W_O$ holds the log
 # transition matrix), come within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss (on a second sequence, never trained on) of any arm
@@ -439,8 +434,7 @@ show(
 # %% [markdown]
 # ## Frame and precision
 #
-# Does attention settle early while values keep moving? For every recorded step we measure how far attention (100 queries) and the 200 sampled
-# values still are from where they end, and when each has come within a tenth of the way.
+# Does attention settle early while values keep moving? We measure how far attention (100 queries) and the 200 sampled values still are from where they end.
 
 # %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
 NAMES = {"sgd": "SGD 0.01", "em": "EM-like", "uniform1": "1 for everything"}
@@ -452,11 +446,11 @@ for claim in ("frame-precision", "two-speeds"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# *Within a tenth at step (attention, values): SGD {glue:text}`frame/sgd_attention`, {glue:text}`frame/sgd_values`; EM-like {glue:text}`frame/em_attention`, {glue:text}`frame/em_values`;
-# rate 1 {glue:text}`frame/far_attention`, {glue:text}`frame/far_values`.* Something that moves evenly to the end of a run is within a tenth of it at nine tenths of the
-# steps, whatever it is. So a run can decide only if attention has come to rest. At rate 1, trained furthest, attention still moves at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention
-# and values move at {glue:text}`frame/far_mean_speed`. By then values settle {glue:text}`frame/far` steps *later* than attention (a negative number: earlier). A longer run would decide. This stood as "out of reach"
-# before, with a rule that asked values to rest too, the opposite of the claim.
+# *Way left to the end for attention (dashed) and values, every seed of three ways to train. Within a tenth (dotted) at step (attention, values): SGD {glue:text}`frame/sgd_attention`,
+# {glue:text}`frame/sgd_values`; EM-like {glue:text}`frame/em_attention`, {glue:text}`frame/em_values`; rate 1 {glue:text}`frame/far_attention`, {glue:text}`frame/far_values`.* Something that moves evenly to the end of a run is within a tenth of
+# it at nine tenths of the steps, whatever it is. So a run can decide only if attention has come to rest. At rate 1, trained furthest, attention still moves at {glue:text}`frame/far_speed` of
+# its largest speed; against their mean speeds, attention and values move at {glue:text}`frame/far_mean_speed`. By then values settle {glue:text}`frame/far` steps *later* than attention (a negative number:
+# earlier). A longer run would decide. This stood as "out of reach" before, with a rule that asked values to rest too, the opposite of the claim.
 #
 # And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to its own size. From small
 # weights attention has reason to be late: its gradient is of third order.
@@ -473,10 +467,10 @@ record.all(follow.diagnostics_of_runs(kept["em"]))
 record.verdict("agarwal2025/diagnostics")
 
 # %% [markdown]
-# Under a causal mask early keys are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A
-# value is "dead" only relative to that curve. And $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with
-# the next change of the scores over {glue:text}`diag/seeds` seeds ({glue:text}`diag/weighted` if it is weighted by $\alpha$): the sign is the opposite one, and the size says little, since a step moves $W_Q$ and $W_K$, which all
-# positions share.
+# *Compatibility $b_{ij}$ and advantage $A^{adv}_{ij}$ of the last positions, column usage against position with the curve of uniform attention, and the norms of values.* Under a
+# causal mask early keys are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A value is "dead" only
+# relative to that curve. And $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores
+# over {glue:text}`diag/seeds` seeds ({glue:text}`diag/weighted` if it is weighted by $\alpha$): the sign is the opposite one, and the size says little: a step moves $W_Q$ and $W_K$, which all share.
 
 # %%
 seeds = (*PAPER_SEEDS, *range(20)) if paper else PAPER_SEEDS[:2]
@@ -504,8 +498,9 @@ for claim in ("routing-def", "q-ssm-routing"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# *One channel each, the same random sequence; colours end at ±1.* Attention satisfies the definition. The selective SSM does not: {glue:text}`routing/ssm/outside` of its weights lie
-# outside $[0, 1]$, and a row's sum is typically {glue:text}`routing/ssm/row_error` away from 1. The LSTM's weights do lie in $[0, 1]$; only its rows do not sum to 1.
+# *Weights $w_{ij}$ of three mechanisms on the same random sequence, one channel each; colours end at ±1.* Attention satisfies the definition. The selective SSM does not:
+# {glue:text}`routing/ssm/outside` of its weights lie outside $[0, 1]$, and row sums are typically {glue:text}`routing/ssm/row_error` away from 1. The LSTM's weights do lie in $[0, 1]$; only its rows do not
+# sum to 1.
 #
 # The text excludes the LSTM because its gates "do not depend on the *relationship*" between positions. But they read $h_{t-1}$, so its $w_{ij}$ moves with what stands *before* $j$ (derivatives up to
 # {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative {glue:text}`routing/ssm/others`), and with one
@@ -527,22 +522,20 @@ for claim in ("conj9.2", "q-conj9.2", "conj9.3"):
     record.verdict(f"agarwal2025/{claim}")
 
 # %% [markdown]
-# *Each mark is a random network; bars are medians.* As printed, the formula is not proportional to the gradient even for softmax; for the selective SSM its median cosine
-# (softmax, SSM) {glue:text}`q92/printed_cosine` means that a step along it would usually *raise* the loss. Without the factor it is exact for softmax, and for an SSM whose rows we normalise, but not for the
-# selective SSM (median cosine {glue:text}`q92/advantage_cosine`): "advantage" needs weights that compete for a fixed sum. Section 9.3 says that section 4 proved the conjectures exactly for
-# softmax; what it proved is the form with scores.
-#
-# Conjecture 9.3 is exact for attention's $W_V$ and for an SSM whose values have a projection of their own. In equation 48 one projected input feeds the values *and* $\Delta$, $B$, $C$; then the
-# formula misses the path through the weights (median cosine {glue:text}`conj93/ssm/shared_cosine`).
+# *Cosine of three formulas with the exact gradient. Each mark is a random network; bars are medians.* As printed, the formula is not proportional to the gradient even for softmax;
+# for the selective SSM its median cosine (softmax, SSM) {glue:text}`q92/printed_cosine` means that a step along it would usually *raise* the loss. Without the factor it is exact for softmax,
+# and for an SSM whose rows we normalise, but not for the selective SSM (median cosine {glue:text}`q92/advantage_cosine`): "advantage" needs weights that compete for a fixed sum. Section 9.3
+# says that section 4 proved the conjectures exactly for softmax; what it proved is the form with scores. Conjecture 9.3 is exact for attention's $W_V$ and for an SSM whose values
+# have a projection of their own. In equation 48 one projected input feeds the values *and* $\Delta$, $B$, $C$; then the formula misses the path through the weights (median cosine
+# {glue:text}`conj93/ssm/shared_cosine`).
 #
 # ### A small wind tunnel
 #
-# The evidence for all this is quoted from Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049 bits (transformer),
-# 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? In the published program the task has five states and symbols. An answer that ignores the input altogether, the uniform one, has an error
-# of {glue:text}`lstm_baseline/uniform` bits (first 15, all 20 observations); a filter that never looks back has {glue:text}`lstm_baseline/memoryless`. The printed LSTM is no
-# better than the first; over the second, the printed errors are {glue:text}`lstm_baseline/printed_ratios` (transformer, Mamba, LSTM). It is nine layers deep without residual connections, which the other two have.
-#
-# And the printed key cosines: 0.05 to 0.06 after training is what *random* vectors have in 256 and 192 dimensions, the widths in that program
+# The evidence for all this is quoted from Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049
+# bits (transformer), 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? In the published program the task has five states and symbols. An answer that ignores the input altogether,
+# the uniform one, has an error of {glue:text}`lstm_baseline/uniform` bits (first 15, all 20 observations); a filter that never looks back has {glue:text}`lstm_baseline/memoryless`. The printed LSTM is no
+# better than the first; over the second, the printed errors are {glue:text}`lstm_baseline/printed_ratios` (transformer, Mamba, LSTM). It is nine layers deep without residual connections, which
+# the other two have. And the printed key cosines: 0.05 to 0.06 after training is what *random* vectors have in 256 and 192 dimensions, the widths in that program
 # ({glue:text}`key_cosine/widths`); 0.08, printed for random vectors, belongs to {glue:text}`key_cosine/dimension` dimensions.
 
 # %%
@@ -562,20 +555,19 @@ plt.show()
 record.all(tunnel_records.tunnel_records(tunnel["tunnel_hmm"], tunnel["tunnel_bijection"], study))
 
 # %% [markdown]
-# *Mean and range over seeds; the shaded part lies beyond the training length. Triangles at the edge: printed values of Paper I's larger models.*
+# *Error of the entropy at each place, mean and range over seeds; shaded: beyond the training length. Triangles at the edge: printed values of Paper I's larger models.*
 
 # %% mystnb={"image": {"alt": "Error of the entropy against the training step for four models on both tasks: the curves fall together and are still falling at the end."}} tags=["hide-input"]
 draw_tunnel.errors_by_step(tunnel)
 plt.show()
 
 # %% [markdown]
-# *Mean and range over seeds, places of the training length.* On hidden Markov models the errors end at {glue:text}`tunnel/hmm/transformer` bits (transformer), {glue:text}`tunnel/hmm/ssm` (selective SSM),
-# {glue:text}`tunnel/hmm/lstm` (LSTM) and {glue:text}`tunnel/hmm/prefix_mlp` (MLP), where a filter without memory has {glue:text}`tunnel/hmm/memoryless`, the best constant {glue:text}`tunnel/hmm/constant` and the
-# uniform answer {glue:text}`tunnel/hmm/uniform`. Printed is a factor of 8.5 between LSTM and transformer; here it is {glue:text}`tunnel/hmm/lstm_over_transformer` ($p$ over seeds {glue:text}`tunnel/hmm/p_lstm`): the
-# LSTM is the *best* of the four. It carries beliefs through the dynamics, also at three times the training length (transformer {glue:text}`tunnel/hmm_long/transformer`, SSM {glue:text}`tunnel/hmm_long/ssm`, LSTM {glue:text}`tunnel/hmm_long/lstm`).
-#
-# On bijections the errors are {glue:text}`tunnel/bijection/transformer`, {glue:text}`tunnel/bijection/ssm`, {glue:text}`tunnel/bijection/lstm` and, for the MLP, {glue:text}`tunnel/bijection/prefix_mlp`. Only an MLP that reads a single token
-# fails ({glue:text}`tunnel/bijection/prior`), and it has no choice.
+# *Error of the entropy by training step, over the places of the training length, mean and range over seeds.* On hidden Markov models the errors end at {glue:text}`tunnel/hmm/transformer` bits
+# (transformer), {glue:text}`tunnel/hmm/ssm` (selective SSM), {glue:text}`tunnel/hmm/lstm` (LSTM) and {glue:text}`tunnel/hmm/prefix_mlp` (MLP), where a filter without memory has {glue:text}`tunnel/hmm/memoryless`, the best constant
+# {glue:text}`tunnel/hmm/constant` and the uniform answer {glue:text}`tunnel/hmm/uniform`. Printed is a factor of 8.5 between LSTM and transformer; here it is {glue:text}`tunnel/hmm/lstm_over_transformer` ($p$ over seeds
+# {glue:text}`tunnel/hmm/p_lstm`): the LSTM is the *best* of the four. It carries beliefs through the dynamics, also at three times the training length (transformer {glue:text}`tunnel/hmm_long/transformer`,
+# SSM {glue:text}`tunnel/hmm_long/ssm`, LSTM {glue:text}`tunnel/hmm_long/lstm`). On bijections the errors are {glue:text}`tunnel/bijection/transformer`, {glue:text}`tunnel/bijection/ssm`, {glue:text}`tunnel/bijection/lstm` and, for the MLP,
+# {glue:text}`tunnel/bijection/prefix_mlp`. Only an MLP that reads a single token fails ({glue:text}`tunnel/bijection/prior`), and it has no choice.
 #
 # The rules compare with answers that carry nothing along: over the filter without memory, the errors on the HMM are {glue:text}`tunnel/hmm/transformer_ratio` (transformer), {glue:text}`tunnel/hmm/ssm_ratio` (SSM) and
 # {glue:text}`tunnel/hmm/lstm_ratio` (LSTM), that of a filter with its transition matrix turned the wrong way {glue:text}`tunnel/hmm/turned_ratio`; over the prior, those on bijections {glue:text}`tunnel/bijection/lstm_ratio` (LSTM) and {glue:text}`tunnel/bijection/prefix_mlp_ratio` (MLP). Earlier the bounds were twice the printed errors,
@@ -588,12 +580,19 @@ plt.show()
 record.verdict("agarwal2025/wind-tunnel")
 
 # %% [markdown]
-# *Transformer; values of the first seed.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before, and
-# {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the same model before training. A likely reason: elimination treats all symbols alike, which asks for a common direction, not for separate ones. Nor do values line up: on the HMM and the bijection, the first
-# component holds {glue:text}`tunnel/value/pc1` of the variance of the values $v_j$ and {glue:text}`tunnel/output/pc1` of that of the weighted values $g_i$, and correlates with the posterior's
-# entropy by {glue:text}`tunnel/value/r` and {glue:text}`tunnel/output/r` (printed: 0.84 to 0.90, and above 0.9).
-
-# %% [markdown]
+# *Left: mean absolute cosine of the transformer's keys, beside random vectors and the printed band. Right: its attention-weighted values on their first two components, first seed;
+# colour: the posterior's entropy.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial`
+# before, and {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks
+# for a common direction, not for separate ones. Nor do values line up: on the HMM and the bijection, the first component holds {glue:text}`tunnel/value/pc1` of the variance of the values $v_j$
+# and {glue:text}`tunnel/output/pc1` of that of the weighted values $g_i$, and correlates with the posterior's entropy by {glue:text}`tunnel/value/r` and {glue:text}`tunnel/output/r` (printed: 0.84 to 0.90, and above
+# 0.9).
+#
+# ## What to take away
+#
+# The closed forms are exact, and a causal head can be trained by them in one pass. Put into words they need care: a sentence that repeats a formula is true, one about what follows
+# when all moves at once often is not. A larger rate for values makes training faster, but so does a larger rate for everything, and at these rates steps times rate is what counts.
+# Advantage belongs to weights that compete for a fixed sum, not to all that routes. Open is whether attention or values come to rest first, and what larger wind tunnels show.
+#
 # ## Every claim
 
 # %% tags=["hide-input"]

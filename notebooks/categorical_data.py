@@ -106,7 +106,8 @@ record.all(structure.architecture())
 record.verdict("wang2025/fig1-2")
 
 # %% [markdown]
-# *Rows: the four parts, each on its own scale. Columns: examples, then the query, whose label slot is zero.*
+# *The encoding of one context at the input and after each of two blocks. Rows: the four parts, each on its own scale. Columns: examples, then the query, whose
+# label slot is zero.*
 
 # %% mystnb={"image": {"alt": "Six square matrices with blocks x, w, E, f; each has one or two blocks that are multiples of the identity and zeros elsewhere."}} tags=["hide-input"]
 fig = draw.matrices(stream)
@@ -163,11 +164,12 @@ record.verdict("wang2025/q-sphere")
 record.verdict("wang2025/q-duplicates")
 
 # %% [markdown]
-# *Half the absolute distance between a row of attention and the identity; zero is drawn at $10^{-12}$.* At $\lambda = 10^5$, the value in the
-# published code, softmax finds the own position for {glue:text}`erasure/softmax_own_d10_N10` of the positions at $d = 10$, $N = 10$, for
-# {glue:text}`erasure/softmax_own_d10_N125` at $N = 125$, and for {glue:text}`erasure/softmax_own_d2_N100` at $d = 2$, $N = 100$. The remedy is
-# covariates of one length: then no other point has a larger inner product. If two examples have the *same* covariates, softmax shares its weight
-# between them and still erases, for their expectations are equal; the RBF head gives each its whole weight and erases twice.
+# *Attention that goes astray against $\lambda$, softmax head (left) and RBF head (right): half the absolute distance between a row of attention and the
+# identity; zero is drawn at $10^{-12}$.* At $\lambda = 10^5$, the value in the published code, softmax finds the own position for
+# {glue:text}`erasure/softmax_own_d10_N10` of the positions at $d = 10$, $N = 10$, for {glue:text}`erasure/softmax_own_d10_N125` at $N = 125$, and for
+# {glue:text}`erasure/softmax_own_d2_N100` at $d = 2$, $N = 100$. The remedy is covariates of one length: then no other point has a larger inner product. If two
+# examples have the *same* covariates, softmax shares its weight between them and still erases, for their expectations are equal; the RBF head gives each its
+# whole weight and erases twice.
 #
 # What does that do? Before the first block all expectations are equal, so the first erasure cannot go wrong, and the first two steps are exact
 # whatever the head does. From the third on errors grow.
@@ -181,8 +183,8 @@ record.all(erasure.trained_records(get("erased"), (3,)))
 record.verdict("wang2025/q-deep-erasure")
 
 # %% [markdown]
-# *The softmax head's limit of large $\lambda$ against exact steps, both with the data's own embeddings.* When three blocks are *trained* on the
-# quadrants with the inexact head, the test NLL is {glue:text}`deep-erasure/astray_nll` against {glue:text}`deep-erasure/exact_nll` with the
+# *Relative error of $f$ by block: the softmax head's limit of large $\lambda$ against exact steps, both with the data's own embeddings.* When three blocks are
+# *trained* on the quadrants with the inexact head, the test NLL is {glue:text}`deep-erasure/astray_nll` against {glue:text}`deep-erasure/exact_nll` with the
 # exact one.
 #
 # ## The data, and how good a model can be
@@ -203,12 +205,11 @@ record.verdict("wang2025/q-we-draw")
 record.verdict("wang2025/q-kernel")
 
 # %% [markdown]
-# *Each dot is one draw of $W_e$ ({glue:text}`we-draw/draws` of them). Dashes: the printed bound of figure 8, and the best accuracy that the
-# authors' code prints for appendix E.* With normal $x$ no model can reach the printed accuracy; uniform $x$ with the printed kernel is not
+# *Oracle accuracy of five settings. Each dot is one draw of $W_e$ ({glue:text}`we-draw/draws` of them). Dashes: the printed bound of figure 8, and the best
+# accuracy that the authors' code prints for appendix E.* With normal $x$ no model can reach the printed accuracy; uniform $x$ with the printed kernel is not
 # excluded. Appendix F says that performance "was found to be consistent across many different draws of $W_e$"; the bound itself runs from
-# {glue:text}`we-draw/quadrants_range`. This chapter fixes one $W_e$ for the trainings of the figures, as the paper does, and uses
-# $x \sim U(-1,1)^{10}$ with the squared distance. Two questions below ask what one block does on the authors' own $W_e$, drawn again from their seed,
-# with either distance.
+# {glue:text}`we-draw/quadrants_range`. This chapter fixes one $W_e$ for the trainings of the figures, as the paper does, and uses $x \sim U(-1,1)^{10}$ with
+# the squared distance. Two questions below ask what one block does on the authors' own $W_e$, drawn again from their seed, with either distance.
 #
 # ## One block: GD against Trained TF
 #
@@ -229,10 +230,10 @@ record.verdict("wang2025/q-new-draws")
 record.verdict("wang2025/q-draw-spread")
 
 # %% [markdown]
-# *Mean and standard deviation over {glue:text}`fig3/seeds` initialisations; $N = 10$; {glue:text}`time/fig3` minutes of training.* Softmax GD
-# has accuracies {glue:text}`fig3/softmax_accuracy` for $L$ = {glue:text}`fig3/L`, Trained TF {glue:text}`fig3/softmax_accuracy_tf`; linear
-# attention ends at {glue:text}`fig3/linear_accuracy`. With $N = 125$, the published code's context, GD and Trained TF reach
-# {glue:text}`fig3/wide_accuracy`, NLL {glue:text}`fig3/wide_nll`.
+# *Test accuracy (top) and NLL (bottom) against the number of training contexts, RBF (left) and softmax attention (right). Mean and standard deviation over
+# {glue:text}`fig3/seeds` initialisations; $N = 10$; {glue:text}`time/fig3` minutes of training.* Softmax GD has accuracies {glue:text}`fig3/softmax_accuracy`
+# for $L$ = {glue:text}`fig3/L`, Trained TF {glue:text}`fig3/softmax_accuracy_tf`; linear attention ends at {glue:text}`fig3/linear_accuracy`. With $N = 125$,
+# the published code's context, GD and Trained TF reach {glue:text}`fig3/wide_accuracy`, NLL {glue:text}`fig3/wide_nll`.
 #
 # "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075 nats. It does not mean "equal". Runs are paired (one seed,
 # one test set), so small gaps are certain: at the largest $L$ Trained TF is behind by {glue:text}`fig3/softmax_nll_gap` nats with softmax ($t$ =
@@ -259,15 +260,15 @@ record.verdict("wang2025/q-printed-kernel")
 record.verdict("wang2025/q-alpha")
 
 # %% [markdown]
-# *GD with softmax attention, {glue:text}`time/fig4` minutes of training. Seeds for each number of blocks: {glue:text}`fig4/narrow_seeds` at $N =
-# 10$, {glue:text}`fig4/wide_seeds` at $N = 125$; crosses: printed by the authors' code.* Accuracies: {glue:text}`fig4/narrow_accuracy` at $N =
-# 10$, {glue:text}`fig4/wide_accuracy` at $N = 125$. NLL: {glue:text}`fig4/narrow_nll` and {glue:text}`fig4/wide_nll`. At $N = 10$ the second
-# block gains {glue:text}`fig4/narrow_gain` of accuracy and {glue:text}`fig4/narrow_nll_gain` nats; the best deeper model gains
-# {glue:text}`fig4/narrow_late_gain` more, after 50 epochs where the paper trains for up to 5,000. "The improvement in the NLL is more substantial
-# with increasing attention-block layers" had no rule at first; the third block is now asked for a gain, and adds {glue:text}`fig4/narrow_third_gain`.
-# At $N = 125$ the second block gains {glue:text}`fig4/wide_gain` and {glue:text}`fig4/wide_nll_gain`, deeper ones
-# {glue:text}`fig4/wide_late_gain` nats; but one block and several had different budgets, and {glue:text}`fig4/wide_at_end` of those runs were best at
-# their last record. So $N = 10$ is judged.
+# *Top: accuracy and NLL along training for one to six blocks. Bottom: both against the number of blocks. GD with softmax attention, {glue:text}`time/fig4`
+# minutes of training. Seeds for each number of blocks: {glue:text}`fig4/narrow_seeds` at $N = 10$, {glue:text}`fig4/wide_seeds` at $N = 125$; crosses: printed
+# by the authors' code.* Accuracies: {glue:text}`fig4/narrow_accuracy` at $N = 10$, {glue:text}`fig4/wide_accuracy` at $N = 125$. NLL:
+# {glue:text}`fig4/narrow_nll` and {glue:text}`fig4/wide_nll`. At $N = 10$ the second block gains {glue:text}`fig4/narrow_gain` of accuracy and
+# {glue:text}`fig4/narrow_nll_gain` nats; the best deeper model gains {glue:text}`fig4/narrow_late_gain` more, after 50 epochs where the paper trains for up to
+# 5,000. "The improvement in the NLL is more substantial with increasing attention-block layers" had no rule at first; the third block is now asked for a gain,
+# and adds {glue:text}`fig4/narrow_third_gain`. At $N = 125$ the second block gains {glue:text}`fig4/wide_gain` and {glue:text}`fig4/wide_nll_gain`, deeper ones
+# {glue:text}`fig4/wide_late_gain` nats; but one block and several had different budgets, and {glue:text}`fig4/wide_at_end` of those runs were best at their
+# last record. So $N = 10$ is judged.
 #
 # The crosses belong to the authors' own draw of $W_e$, so one block is trained on other draws too: accuracies
 # {glue:text}`q-contexts/narrow_accuracy` at $N = 10$ and {glue:text}`q-contexts/wide_accuracy` at $N = 125$, against their 0.702. The decisive test is
@@ -288,11 +289,11 @@ record.all(learned.figure5(deep) | learned.gap(sweep, deep))
 record.verdict("wang2025/fig5-left")
 
 # %% [markdown]
-# *Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes of training.* NLL for $L$ = {glue:text}`fig5/L`: GD
-# {glue:text}`fig5/gd_nll`, Trained TF {glue:text}`fig5/tf_nll`. With 2,048 contexts GD loses only {glue:text}`fig5/gd_cost`. Two numbers of
-# contexts cannot show that Trained TF needs "more than 25,000"; and with the larger one it is still {glue:text}`fig5/last_gap` behind ($t$ =
-# {glue:text}`fig5/last_gap_t`) after a short training (about eight epochs), so that it meets GD is neither shown nor refuted. Is the gap data or
-# optimisation? The courses show it.
+# *Accuracy and NLL of two blocks against the number of training contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes
+# of training.* NLL for $L$ = {glue:text}`fig5/L`: GD {glue:text}`fig5/gd_nll`, Trained TF {glue:text}`fig5/tf_nll`. With 2,048 contexts GD loses only
+# {glue:text}`fig5/gd_cost`. Two numbers of contexts cannot show that Trained TF needs "more than 25,000"; and with the larger one it is still
+# {glue:text}`fig5/last_gap` behind ($t$ = {glue:text}`fig5/last_gap_t`) after a short training (about eight epochs), so that it meets GD is neither shown nor
+# refuted. Is the gap data or optimisation? The courses show it.
 
 # %% mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 fig = draw.fits(learned.fits(get, profile))
@@ -300,15 +301,14 @@ plt.show()
 record.verdict("wang2025/q-gap")
 
 # %% [markdown]
-# *Means over seeds. Scores elsewhere are taken at the best validation record, before the test curve rises.* Two differences tell data from
-# optimisation. Test minus training NLL of Trained TF, both at the best validation record, is the price of few contexts:
-# {glue:text}`q-gap/one_overfit_small` at the smallest $L$ for one block and {glue:text}`q-gap/two_overfit_small` for two (three seeds, and a training
-# NLL that is a mean over a stretch in which it falls fast, so the curves above say more), {glue:text}`q-gap/one_overfit_large` and
-# {glue:text}`q-gap/two_overfit_large` at the largest. Its training NLL minus
-# GD's is what optimisation has not yet found: {glue:text}`q-gap/one_unfitted_large` for one block and {glue:text}`q-gap/two_unfitted_large` for
-# two at the largest $L$. On test contexts it is then still behind by {glue:text}`q-gap/one_test_large` ($t$ =
-# {glue:text}`q-gap/one_test_large_t`) and {glue:text}`q-gap/two_test_large` ($t$ = {glue:text}`q-gap/two_test_large_t`); whether longer training
-# closes that is not decided here.
+# *NLL of two blocks along training, on new contexts (solid) and on the training contexts (dashed), means over seeds.* Scores elsewhere are taken at the best
+# validation record, before the test curve rises. Two differences tell data from optimisation. Test minus training NLL of Trained TF, both at the best
+# validation record, is the price of few contexts: {glue:text}`q-gap/one_overfit_small` at the smallest $L$ for one block and
+# {glue:text}`q-gap/two_overfit_small` for two (three seeds, and a training NLL that is a mean over a stretch in which it falls fast, so the curves above say
+# more), {glue:text}`q-gap/one_overfit_large` and {glue:text}`q-gap/two_overfit_large` at the largest. Its training NLL minus GD's is what optimisation has not
+# yet found: {glue:text}`q-gap/one_unfitted_large` for one block and {glue:text}`q-gap/two_unfitted_large` for two at the largest $L$. On test contexts it is
+# then still behind by {glue:text}`q-gap/one_test_large` ($t$ = {glue:text}`q-gap/one_test_large_t`) and {glue:text}`q-gap/two_test_large` ($t$ =
+# {glue:text}`q-gap/two_test_large_t`); whether longer training closes that is not decided here.
 #
 # ## Quadrants
 #
@@ -326,11 +326,11 @@ if new_draws.ready(profile, "new"):
 record.verdict("wang2025/q-we-draw-trained")
 
 # %% [markdown]
-# *Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean; dots: mean maximum probability; {glue:text}`time/fig8-9` minutes of training
-# with figure 9.* Accuracies for RBF, Laplacian, exponential and softmax: GD {glue:text}`fig8/gd`, Trained TF {glue:text}`fig8/tf`; linear
-# {glue:text}`fig8/linear`. GD is ahead: paired over seeds $t$ = {glue:text}`fig8/gaps_t`. This used to pass as "no visible gap", three points. But so
-# would GD with *another* kernel: the nearest such pair is {glue:text}`fig8/crossed_gap` apart. So agreement is now asked for in units of what
-# sets kernels apart, in accuracy and in NLL, and a Trained TF that is trained so briefly has not come that near.
+# *Test accuracy along training, five kernels. Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean; dots: mean maximum probability;
+# {glue:text}`time/fig8-9` minutes of training with figure 9.* Accuracies for RBF, Laplacian, exponential and softmax: GD {glue:text}`fig8/gd`, Trained TF
+# {glue:text}`fig8/tf`; linear {glue:text}`fig8/linear`. GD is ahead: paired over seeds $t$ = {glue:text}`fig8/gaps_t`. This used to pass as "no visible gap",
+# three points. But so would GD with *another* kernel: the nearest such pair is {glue:text}`fig8/crossed_gap` apart. So agreement is now asked for in units of
+# what sets kernels apart, in accuracy and in NLL, and a Trained TF that is trained so briefly has not come that near.
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}}
 picks = range(4 if paper else 2)
@@ -343,14 +343,13 @@ record.verdict("wang2025/fig9")
 record.verdict("wang2025/q-own-kernel")
 
 # %% [markdown]
-# *RBF attention, the first of four contexts, mean over initialisations. Numbers: examples of the three categories; circles: others.* The
-# distances judged are taken run by run on each context: {glue:text}`fig9/difference`, where GD from another initialisation is
-# {glue:text}`fig9/seeds_difference` away. They are small, but the wrong pair, Trained TF with RBF and GD with the kernel that comes nearest, is only
-# {glue:text}`fig9/crossed_difference` away: by such maps these two kernels are one. Over the queries of 512 new contexts (all probabilities, total
-# variation) Trained TF is {glue:text}`q-own-kernel/own` from GD with its own kernel and {glue:text}`q-own-kernel/nearest` from the nearest other, for
-# linear, RBF, Laplacian, exponential and softmax attention: most kernels are told apart, RBF from Laplacian hardly. The most probable category is the
-# right one on {glue:text}`fig9/right_gd` of the square with GD and on {glue:text}`fig9/right_tf` with Trained TF: a hundred noisy labels do not fix
-# every quadrant.
+# *Probability of three categories over the square: true, GD and Trained TF. RBF attention, the first of four contexts, mean over initialisations. Numbers:
+# examples of the three categories; circles: others.* The distances judged are taken run by run on each context: {glue:text}`fig9/difference`, where GD from
+# another initialisation is {glue:text}`fig9/seeds_difference` away. They are small, but the wrong pair, Trained TF with RBF and GD with the kernel that comes
+# nearest, is only {glue:text}`fig9/crossed_difference` away: by such maps these two kernels are one. Over the queries of 512 new contexts (all probabilities,
+# total variation) Trained TF is {glue:text}`q-own-kernel/own` from GD with its own kernel and {glue:text}`q-own-kernel/nearest` from the nearest other, for
+# linear, RBF, Laplacian, exponential and softmax attention: most kernels are told apart, RBF from Laplacian hardly. The most probable category is the right one
+# on {glue:text}`fig9/right_gd` of the square with GD and on {glue:text}`fig9/right_tf` with Trained TF: a hundred noisy labels do not fix every quadrant.
 #
 # Ask a trained model yourself. Below stands one block of GD with softmax attention as it was trained on the quadrants; the labels are yours. Further
 # blocks repeat its step, for which it was not trained.
@@ -422,11 +421,10 @@ record.all(values)
 record.verdict("wang2025/fig10-11")
 
 # %% [markdown]
-# *Softmax attention, first seed. Hatched: entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training for figures 10 and
-# 11.* $W_K$'s entries for $w$ over those for $x$: {glue:text}`fig10/code_keys` from the published start, {glue:text}`fig10/glorot_keys` from
-# Glorot's; $W_V$'s for $x$ over those for $w$: {glue:text}`fig10/code_values` and {glue:text}`fig10/glorot_values`. From Glorot's start, which
-# the text names, all that can move has not shrunk as far. The published start used to win alone, as one of two readings; the text names the other,
-# so both are now asked for.
+# *The four learned matrices. Softmax attention, first seed. Hatched: entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training for
+# figures 10 and 11.* $W_K$'s entries for $w$ over those for $x$: {glue:text}`fig10/code_keys` from the published start, {glue:text}`fig10/glorot_keys` from
+# Glorot's; $W_V$'s for $x$ over those for $w$: {glue:text}`fig10/code_values` and {glue:text}`fig10/glorot_values`. From Glorot's start, which the text names,
+# all that can move has not shrunk as far. The published start used to win alone, as one of two readings; the text names the other, so both are now asked for.
 
 # %% mystnb={"image": {"alt": "Q and E D of four trainings: Q is near a multiple of the identity in all; E D has a clear diagonal, and entries beside it, in all."}}
 fig = draw.products(products)
@@ -435,10 +433,10 @@ record.verdict("wang2025/q-ed-gauge")
 record.verdict("wang2025/q-ed-init")
 
 # %% [markdown]
-# *First seed; each matrix is divided by its largest entry.* Distances from a multiple of the identity (0 to 1), one number for each of
-# {glue:text}`fig10/seeds` seeds: $Q$ {glue:text}`fig10/code_Q`; $ED$ {glue:text}`fig10/code_ED` with $W_e$ learned, {glue:text}`fig10/true_ED`
-# with the true $W_e$ held, {glue:text}`fig10/glorot_ED` from Glorot's start. $ED$ is not near the identity here, but trainings are short, at ten
-# times the published code's rate, on one data set, so it is not judged.
+# *$Q$ (top) and $ED$ (bottom) of four trainings. First seed; each matrix is divided by its largest entry.* Distances from a multiple of the identity (0 to 1),
+# one number for each of {glue:text}`fig10/seeds` seeds: $Q$ {glue:text}`fig10/code_Q`; $ED$ {glue:text}`fig10/code_ED` with $W_e$ learned,
+# {glue:text}`fig10/true_ED` with the true $W_e$ held, {glue:text}`fig10/glorot_ED` from Glorot's start. $ED$ is not near the identity here, but trainings are
+# short, at ten times the published code's rate, on one data set, so it is not judged.
 #
 # When $W_e$ is learned, $ED$ has no meaning of its own: $W_e \to G^{-\top} W_e$ with $ED \to G\,ED\,G^\top$ gives the same predictions for any
 # invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`, while a random $G$ turns $ED$ to a distance of
@@ -473,14 +471,14 @@ record.verdict("wang2025/q-thm2-group")
 record.verdict("wang2025/eq58")
 
 # %% [markdown]
-# *Discs: diagonal entries; crosses: others; {glue:text}`thm2/prompts` prompts.* Full rotational invariance is more than is needed. The proof
-# uses only that the mean of $U^\top R U$ over the group is $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a
-# group has at least $d(d+1)$ elements (d divides its order, which exceeds $d^2$), and the affine group of a field of $d+1$ elements, moving the
-# corners of a simplex, has just as many: {glue:text}`thm2-group/order_d2` in the plane, {glue:text}`thm2-group/order_d4` at $d = 4$,
-# {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do not suffice (distance {glue:text}`thm2-group/rotations_defect`); the
-# symmetries of the square and of $U(-1,1)^d$ do. That does not make the paper's two data sets cases of the theorem: their functions have
-# anchors and quadrants of their own and are not of the form (53) in the covariates of the context. What they share with it is that the joint law
-# of covariates and labels stays the same under these symmetries, which is what the proof's averaging needs.
+# *Entries of the gradient of both layers, with two standard errors, under four laws of the covariates. Discs: diagonal entries; crosses: others;
+# {glue:text}`thm2/prompts` prompts.* Full rotational invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is
+# $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a group has at least $d(d+1)$ elements (d divides its order, which exceeds
+# $d^2$), and the affine group of a field of $d+1$ elements, moving the corners of a simplex, has just as many: {glue:text}`thm2-group/order_d2` in the plane,
+# {glue:text}`thm2-group/order_d4` at $d = 4$, {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do not suffice (distance
+# {glue:text}`thm2-group/rotations_defect`); the symmetries of the square and of $U(-1,1)^d$ do. That does not make the paper's two data sets cases of the
+# theorem: their functions have anchors and quadrants of their own and are not of the form (53) in the covariates of the context. What they share with it is
+# that the joint law of covariates and labels stays the same under these symmetries, which is what the proof's averaging needs.
 #
 # With a finite group nothing need be sampled. Move two prompts by all 110 elements, sum over all labels: the gradient is a multiple of $I$ to rounding,
 # and the loss falls exactly as fast as equation 58 says (it prints an inequality; its proof ends with equality). For the same two prompts alone nearly
@@ -501,13 +499,12 @@ record.verdict("wang2025/thm2")
 record.verdict("wang2025/q-thm2-all")
 
 # %% [markdown]
-# *At a stationary point of the scalars $b_\ell$ and $t_\ell$ (found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start), on
-# prompts that the search did not see.* The point is stationary in $B$. It is stationary in $T$ only as far as assumption 2 forces $T$ to be a
-# multiple of $I$: with a fixed $W_e$ nothing makes the categories' directions alike, and the p value of "the gradient of $T$ is a multiple of
-# $I$" is {glue:text}`thm2/fixed_T_p`. The block of $W_V$ from $F$ to $F$, which assumption 2 sets to zero, has a gradient too (p value
-# {glue:text}`thm2/fixed_S_p`). So, with $W_e$ fixed as in the paper, the point is not stationary in all parameters. If $W_e$ is rotated at
-# random in each prompt, which is our change and not the paper's, the p values are {glue:text}`thm2/rotated_T_p` and
-# {glue:text}`thm2/rotated_S_p`.
+# *Entries of the gradients of $B$, $T$ and the block from $F$ to $F$, the last panel with $W_e$ rotated, at a stationary point of the scalars $b_\ell$ and
+# $t_\ell$ (found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start), on prompts that the search did not see.* The point is stationary in $B$.
+# It is stationary in $T$ only as far as assumption 2 forces $T$ to be a multiple of $I$: with a fixed $W_e$ nothing makes the categories' directions alike, and
+# the p value of "the gradient of $T$ is a multiple of $I$" is {glue:text}`thm2/fixed_T_p`. The block of $W_V$ from $F$ to $F$, which assumption 2 sets to zero,
+# has a gradient too (p value {glue:text}`thm2/fixed_S_p`). So, with $W_e$ fixed as in the paper, the point is not stationary in all parameters. If $W_e$ is
+# rotated at random in each prompt, which is our change and not the paper's, the p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`.
 #
 # ## Special cases
 #
@@ -572,9 +569,10 @@ for number in (0, None):
 record.verdict("wang2025/fig6")
 
 # %% [markdown]
-# Two test episodes; the second is the stored one on which one block is least sure. No parameter changes when the classes do. If the context's
-# labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). The setting is the paper's (5 classes, 10 images of each, $d = 512$, $d' = 4$,
-# no class in both parts), checked on the episodes and models themselves: {glue:text}`images/setting`.
+# *Two test episodes; the second is the stored one on which one block is least sure. Left: the context by label, the frame showing the first block's attention.
+# Right: the query, and the probability of each label after one, two and three blocks.* No parameter changes when the classes do. If the context's labels are
+# shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). The setting is the paper's (5 classes, 10 images of each, $d = 512$, $d' = 4$, no class in
+# both parts), checked on the episodes and models themselves: {glue:text}`images/setting`.
 #
 # Figure 5, right, next. Two things are open. *Which attention?* The text does not say. The claim is read with softmax, which the other deep
 # figures use. Linear attention is shown beside it: with it $K$ blocks are $K$ steps of gradient descent on a linear classifier, with learned
@@ -588,6 +586,9 @@ plt.show()
 record.verdict("wang2025/fig5-right")
 
 # %% [markdown]
+# *Accuracy, NLL and accuracy less linear probing against the number of blocks, on episodes of unseen classes. Filled: softmax attention; open: linear
+# attention; lines with bands: the two linear probes; bars and bands are 95 % intervals over episodes.*
+#
 # | | accuracy | NLL |
 # |---|---|---|
 # | 1 block, softmax | {glue:text}`images/softmax/accuracy1` | {glue:text}`images/softmax/nll1` |
@@ -609,9 +610,9 @@ draw_images.training(pictures)
 plt.show()
 
 # %% [markdown]
-# What does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the paper did: VGG was trained to
-# name all 1,000 ImageNet classes, the 100 included. So we train networks of both kinds, on 900 characters and on all 1,000, and repeat
-# everything.
+# *Accuracy and NLL along training for one, two and three blocks, on unseen classes (solid, with the range over runs) and on training classes (dashed).* What
+# does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the paper did: VGG was trained to name all 1,000
+# ImageNet classes, the 100 included. So we train networks of both kinds, on 900 characters and on all 1,000, and repeat everything.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
 record.all(image_records.seen_records(pictures))
@@ -620,9 +621,10 @@ plt.show()
 record.verdict("wang2025/q-unseen")
 
 # %% [markdown]
-# Features that learned to name the test classes gain {glue:text}`images/seen/blocks3` of accuracy with three blocks and
-# {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison between the two classifiers is fair either
-# way, but an accuracy on "unseen" classes through features that saw them is not an accuracy on unseen classes.
+# *Accuracy of one block, three blocks and the linear probe on the test classes, with features trained on 900 and on all 1,000 classes. A line joins one pair of
+# networks.* Features that learned to name the test classes gain {glue:text}`images/seen/blocks3` of accuracy with three blocks and
+# {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison between the two classifiers is fair either way, but an
+# accuracy on "unseen" classes through features that saw them is not an accuracy on unseen classes.
 #
 # One more thing in the published code. Its PyTorch loader always numbers the query's class last, in training and in testing, so the answer "5"
 # is always right there without looking; its JAX version deals labels at random, as the text says. Which one drew the figure we cannot tell. What
@@ -654,12 +656,13 @@ record.verdict("wang2025/params")
 record.verdict("wang2025/q-params")
 
 # %% [markdown]
-# *From a small model's tensors.* The text's diagonal $\Lambda_m$ and number $\alpha_m$ for each of 8 heads are {glue:text}`params/gd_scalar`
-# parameters. The published code has no $\alpha_m$, one tensor of {glue:text}`params/gd`, and counts it twice
-# ({glue:text}`params/gd_counted_twice`, the printed "8K"); $P_m$ is in neither ({glue:text}`params/gd_text_millions` million with it). The printed
-# "6M" are $W_Q, W_K, W_V$ of full width ({glue:text}`params/tf_millions` million, {glue:text}`params/tf_with_P_millions` with $W_O$); a GPT-2 layer has
-# {glue:text}`params/tf_narrow_millions`. Beside the embeddings, GD with feed-forward has {glue:text}`params/gd_ff_millions` million, a Transformer with
-# standard heads {glue:text}`params/standard_millions`; all in all GD has {glue:text}`params/gd_total_millions`, the Transformer {glue:text}`params/tf_total_millions`.
+# *A small model's tensors: token embeddings, positions and $f$ as heat maps, and the weights that the query gives to each position, by head.* The text's
+# diagonal $\Lambda_m$ and number $\alpha_m$ for each of 8 heads are {glue:text}`params/gd_scalar` parameters. The published code has no $\alpha_m$, one tensor
+# of {glue:text}`params/gd`, and counts it twice ({glue:text}`params/gd_counted_twice`, the printed "8K"); $P_m$ is in neither
+# ({glue:text}`params/gd_text_millions` million with it). The printed "6M" are $W_Q, W_K, W_V$ of full width ({glue:text}`params/tf_millions` million,
+# {glue:text}`params/tf_with_P_millions` with $W_O$); a GPT-2 layer has {glue:text}`params/tf_narrow_millions`. Beside the embeddings, GD with feed-forward has
+# {glue:text}`params/gd_ff_millions` million, a Transformer with standard heads {glue:text}`params/standard_millions`; all in all GD has
+# {glue:text}`params/gd_total_millions`, the Transformer {glue:text}`params/tf_total_millions`.
 #
 # TinyStories and GPT-4o are not at hand. The stand-in is a grammar of stories whose next-token distribution is known exactly, so a model's loss above it
 # is certain, and can be split: syntax, *bindings* (a name, a pronoun, an object said again), the plot's next sentence, free words. A mechanical judge
@@ -683,6 +686,9 @@ else:
         "{glue:text}`language/overall_coded`, sampled {glue:text}`language/overall_sampled`."
     )
 
+# %% [markdown]
+# *Overall grade of eight language models by the mechanical judge, with 95 % intervals over beginnings. Crosses: printed.*
+
 # %%
 for item in ("tables1-3", "fig14", "tables4-7", "one-block", "q-mixing"):
     record.verdict(f"wang2025/{item}")
@@ -696,6 +702,9 @@ if models is not None:
         "{glue:text}`language/late` nats. Below, one beginning: `|` is where a model begins, brackets hold what no template of the grammar says."
     )
     draw_language.endings(models)
+
+# %% [markdown]
+# *Left: excess loss of seventeen language models, by kind of token. Right: excess loss of four of them along training.*
 
 # %%
 if models is not None:
@@ -715,6 +724,14 @@ if models is not None:
 # because the GD model leaves out the zeros and what nobody reads. The aim was 30 times the steps per second of the literal construction at $N =
 # 10$ and 200 times at $N = 125$. The book's page of benchmarks has the factors measured in one process: a compiled ensemble of runs exceeds the
 # first, an eager ensemble the second, and no single mode meets both.
+#
+# ## What to take away
+#
+# A transformer that makes exact steps of gradient descent on categories can be written down, and it works as long as its erasure is exact; a softmax of inner
+# products makes it so only where no longer covariate points the same way. A transformer with free weights comes near the same answers if it sees enough
+# contexts, but it is not the same, and whether longer training closes the gap is open. Learned matrices prove less than they seem to: with learned embeddings
+# they are fixed only up to a change of basis. Printed accuracies hang on one draw of the embeddings. Pictures and stories are stand-ins here, so what the paper
+# says of ImageNet and TinyStories is open, too.
 #
 # ## Claims
 

@@ -19,13 +19,11 @@
 # The paper starts from that identity, proves thirty small statements about it, and then asks what of it can be seen in models that
 # were *trained*: in small ones trained for the purpose, and in language models that others trained.
 #
-# This chapter runs again what needs no published language model. It checks the statements, builds the attention layer, draws Figure 1 from a
-# probe of our own, and trains the small models of section 9 again. Section 9 leaves much unsaid: optimiser, learning rate, kind of
-# attention, length of training, how a metric is defined. So where the paper gives one number from one seed, we give a distribution
-# over seeds *and* over the settings that it leaves open, and ask whether the printed number lies in it, and whether what the paper
-# concludes from it holds throughout. Rules on the trained models were written before the runs that decide them, those on theorems and on
-# arithmetic after first runs of their checks; a rule that was added or changed later says so beside it. All letters, beside those of the
-# other chapters: [Notation and glossary](../book/notation.md).
+# This chapter runs again what needs no published language model. It checks the statements, builds the attention layer, draws Figure 1 from a probe of our own, and trains the
+# small models of section 9 again. Section 9 leaves much unsaid: optimiser, learning rate, kind of attention, length of training, how a metric is defined. So where the paper
+# gives one number from one seed, we give a distribution over seeds *and* over the settings that it leaves open, and ask whether the printed number lies in it, and whether what
+# the paper concludes from it holds throughout. Rules on the trained models were written before the runs that decide them, those on theorems and on arithmetic after first runs of
+# their checks; a rule that was added or changed later says so beside it. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"
@@ -66,10 +64,9 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 # %% [markdown]
 # ## The thirty statements
 #
-# One weight $w$, the loss $L(w) = a w^2 - 2 b w + c$ with $a = \sum x_i^2$, $b = \sum x_i y_i$ and $c = \sum y_i^2$ over the examples of the
-# prompt, $g = aw - b$ (a factor 2 goes into the step size), one step $w - \eta g$: that is the setting of the theorems A1 to M3; MN1 to MN3
-# sum over $d$ such channels. The paper reports that a proof kernel of its own verified them and that Lean 4 accepts the export; neither
-# is part of it. Here each is a *formal statement*, written once and evaluated in four ways:
+# One weight $w$, the loss $L(w) = a w^2 - 2 b w + c$ with $a = \sum x_i^2$, $b = \sum x_i y_i$ and $c = \sum y_i^2$ over the examples of the prompt, $g = aw - b$ (a factor 2
+# goes into the step size), one step $w - \eta g$: that is the setting of the theorems A1 to M3; MN1 to MN3 sum over $d$ such channels. The paper reports that a proof kernel of
+# its own verified them and that Lean 4 accepts the export; neither is part of it. Here each is a *formal statement*, written once and evaluated in four ways:
 #
 # - the solver z3 decides it over the exact real numbers (polynomial statements are decidable: it finds a proof or a counterexample);
 #   statements on any number of channels are split into first case and step of an induction;
@@ -77,11 +74,10 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 # - hypotheses and conclusion are evaluated in floating point at 20,000 random points;
 # - the folder `proofs` holds the same statements in Coq; `make proofs` compiles them and prints the axioms each rests on.
 #
-# {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved, and none is vacuous by contradictory hypotheses
-# ({glue:text}`theory/thirty_vacuous`). {glue:text}`theory/inequalities` are inequalities. They are not thirty different things. Drop what the
-# proofs do not need, and {glue:text}`theory/distinct` remain: {glue:text}`theory/equal` but for the names of variables, and
-# {glue:text}`theory/cases` is the case where squares stand for variables. {glue:text}`theory/bare` need no hypothesis at all:
-# {glue:text}`theory/bare_list`.
+# {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved, and none is vacuous by contradictory hypotheses ({glue:text}`theory/thirty_vacuous`).
+# {glue:text}`theory/inequalities` are inequalities. They are not thirty different things. Drop what the proofs do not need, and {glue:text}`theory/distinct` remain:
+# {glue:text}`theory/equal` but for the names of variables, and {glue:text}`theory/cases` is the case where squares stand for variables. {glue:text}`theory/bare` need no
+# hypothesis at all: {glue:text}`theory/bare_list`.
 
 # %% tags=["hide-input"]
 statements = checking.check_all()
@@ -106,10 +102,9 @@ Table(
 #
 # ### What the sentences around them say
 #
-# Each theorem comes in a paragraph that says more than its formula, and later sections lean on the paragraph. So the sentences are
-# written down as well. {glue:text}`theory/flagged_printed` of them fail as printed, and {glue:text}`theory/flagged_readings` more in the
-# stricter one of two readings. The table gives the counterexample that the solver found and the hypothesis that mends the sentence,
-# "(weakest)" where nothing weaker would do.
+# Each theorem comes in a paragraph that says more than its formula, and later sections lean on the paragraph. So the sentences are written down as well.
+# {glue:text}`theory/flagged_printed` of them fail as printed, and {glue:text}`theory/flagged_readings` more in the stricter one of two readings. The table gives the
+# counterexample that the solver found and the hypothesis that mends the sentence, "(weakest)" where nothing weaker would do.
 
 # %% tags=["hide-input"]
 Table(
@@ -141,18 +136,16 @@ Table(
 # - **MN1**, "a valid norm": the squared Frobenius norm is not a norm.
 # - **M3**, "residual contraction": the factor is not zero, but if one eigenvalue is more than twice the other, channel 2 grows.
 #
-# **D2** holds, and what it proves, that *both ends of the spectrum shrink alike*, is the opposite of the caption of
-# [Figure 1b](#figure-1-the-synthetic-probe).
+# **D2** holds, and what it proves, that *both ends of the spectrum shrink alike*, is the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
 
 # %% tags=["hide-input"]
 verdicts("A7", "B3", "B6", "B7", "D2", "D3", "MN1", "M3")
 
 # %% [markdown]
-# A proof is worth as much as its checker, so everything was broken once: each hypothesis dropped, each definition freed, each conclusion
-# reversed. Of {glue:text}`mutations/all` such mutations the solver refutes {glue:text}`mutations/refuted`, each with a counterexample
-# that fractions confirm ({glue:text}`mutations/verified`); every reversed conclusion is among them. Of the others
-# {glue:text}`mutations/harmless_hypotheses` drop a hypothesis that was not needed, and {glue:text}`mutations/harmless_definitions` free a
-# definition that the proof does not use: besides V1 and A7 that of V3, whose "gains" may be any number.
+# A proof is worth as much as its checker, so everything was broken once: each hypothesis dropped, each definition freed, each conclusion reversed. Of {glue:text}`mutations/all`
+# such mutations the solver refutes {glue:text}`mutations/refuted`, each with a counterexample that fractions confirm ({glue:text}`mutations/verified`); every reversed conclusion
+# is among them. Of the others {glue:text}`mutations/harmless_hypotheses` drop a hypothesis that was not needed, and {glue:text}`mutations/harmless_definitions` free a definition
+# that the proof does not use: besides V1 and A7 that of V3, whose "gains" may be any number.
 
 # %% tags=["hide-input"]
 broken = mutations.mutations()
@@ -163,12 +156,11 @@ Table(mutations.rows(broken), mutations.COLUMNS, "All mutations", folded=True)
 # %% [markdown]
 # ## Attention that is a gradient step
 #
-# Von Oswald's construction gives an attention layer these weights: queries and keys read $x$, values read the error $W_0 x - y$, and
-# the output is scaled by the step size $\eta$. The query's response slot starts at $-W_0 x_q$. After one layer it holds $-W x_q$, with
-# $W$ one gradient step away from $W_0$; the context's slots hold the new errors, so the next layer makes the next step. The paper
-# proves the scalar case and sums over channels (Theorems V1 to MN3) but never builds the matrices. Here they are, for several
-# dimensions, compared with gradient descent in double precision: one layer from a random $W_0$, four layers from zero, and this
-# book's own trainable attention layer with the construction's weights put in.
+# Von Oswald's construction gives an attention layer these weights: queries and keys read $x$, values read the error $W_0 x - y$, and the output is scaled by the step size
+# $\eta$. The query's response slot starts at $-W_0 x_q$. After one layer it holds $-W x_q$, with $W$ one gradient step away from $W_0$; the context's slots hold the new errors,
+# so the next layer makes the next step. The paper proves the scalar case and sums over channels (Theorems V1 to MN3) but never builds the matrices. Here they are, for several
+# dimensions, compared with gradient descent in double precision: one layer from a random $W_0$, four layers from zero, and this book's own trainable attention layer with the
+# construction's weights put in.
 
 # %%
 record.all(exact.construction_records())
@@ -177,13 +169,12 @@ record.verdict("nagy2026/linear-attention")
 # %% [markdown]
 # ## Figure 1: the synthetic probe
 #
-# The probe is a regression with 20 examples in five dimensions. The paper gives two of its five eigenvalues and says that it is
-# "specifically engineered", with seed 42, but not how. Can it be found? We searched {glue:text}`q-spectrum/tried` ways to draw it:
-# NumPy's two generators, with or without a draw before it, and columns scaled along a line or a geometric sequence between round
-# numbers. {glue:text}`q-spectrum/found` of them gives both printed eigenvalues to the printed digits: {glue:text}`q-spectrum/recipe`,
-# with eigenvalues from {glue:text}`q-spectrum/smallest` to {glue:text}`q-spectrum/largest`. But a search of this size finds a match by
-# luck at {glue:text}`q-spectrum/chance` of other seeds, and of {glue:text}`q-spectrum/lists_tried` lists of five one-digit factors
-# {glue:text}`q-spectrum/lists_found` have these ends too. So only the ends are known; the three eigenvalues between them are ours.
+# The probe is a regression with 20 examples in five dimensions. The paper gives two of its five eigenvalues and says that it is "specifically engineered", with seed 42, but not
+# how. Can it be found? We searched {glue:text}`q-spectrum/tried` ways to draw it: NumPy's two generators, with or without a draw before it, and columns scaled along a line or a
+# geometric sequence between round numbers. {glue:text}`q-spectrum/found` of them gives both printed eigenvalues to the printed digits: {glue:text}`q-spectrum/recipe`, with
+# eigenvalues from {glue:text}`q-spectrum/smallest` to {glue:text}`q-spectrum/largest`. But a search of this size finds a match by luck at {glue:text}`q-spectrum/chance` of other
+# seeds, and of {glue:text}`q-spectrum/lists_tried` lists of five one-digit factors {glue:text}`q-spectrum/lists_found` have these ends too. So only the ends are known; the three
+# eigenvalues between them are ours.
 
 # %% tags=["hide-input"]
 record.all(exact.generator_records())
@@ -198,10 +189,11 @@ record.verdict("nagy2026/fig1")
 record.verdict("nagy2026/q-fig1b")
 
 # %% [markdown]
-# Markers are runs, dotted lines the closed forms; they agree to rounding. Panel (b) does not show what its caption says. At
-# $\eta^* = 2/(\lambda_1 + \lambda_5)$ the largest eigenvalue's error shrinks by the *same* factor as the smallest's: that is Theorem D2 of the same
-# paper, and both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one
-# nearest to the middle of the spectrum. The caption would be right for $\eta = 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`).
+# *(a) Loss of scalar descent for four curvatures. (b) Squared error of the five eigenchannels at $\eta^{\ast}$. (c) The rate that equal layers compound to; crosses: printed.
+# Markers are runs, dotted lines the closed forms.* Runs and closed forms agree to rounding. Panel (b) does not show what its caption says. At $\eta^* = 2/(\lambda_1 +
+# \lambda_5)$ the largest eigenvalue's error shrinks by the *same* factor as the smallest's: that is Theorem D2 of the same paper, and both are the slowest of the five (rank
+# {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the spectrum. The caption would be right for $\eta =
+# 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`).
 #
 # Move the sliders: how wide the spectrum is, and the step in units of $\eta^*$. Beyond $\eta^*$ the large eigenvalues become the
 # bottleneck; at $2/\lambda_{\max}$ they begin to diverge.
@@ -228,8 +220,7 @@ show(
 )
 
 # %% [markdown]
-# Equal layers compound. How much that buys depends on the condition number: a well-conditioned prompt is solved in two or three
-# layers, an ill-conditioned one barely moves.
+# Equal layers compound. How much that buys depends on the condition number: a well-conditioned prompt is solved in two or three layers, an ill-conditioned one barely moves.
 
 # %% tags=["hide-input"]
 show(
@@ -245,14 +236,13 @@ show(
 # %% [markdown]
 # ## Softmax as a preconditioner (section 5)
 #
-# With softmax the weights are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The
-# paper then treats the softmax *update* as $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights.
-# Can a softmax head compute that? With tokens that carry the products $x^2$ and $xy$, yes, exactly, and everything that section 5 says
-# follows: weight on examples of high curvature speeds descent up while $\eta a_p \le 1$, slows it down beyond, and moves the point that
-# it descends to unless all examples lie on one line. But plain tokens $(x, y)$ carry no products. On those, softmax attention is a
-# *kernel smoother*, $\sum_i p_i y_i$, where a preconditioned step from $w = 0$ with the same attention would answer $\eta x_q \sum_i p_i x_i y_i$.
-# With the best $\eta$ for each data set that leaves {glue:text}`softmax-precond/plain_residual` of the squared answer unexplained (median
-# over 200 sets of 20 examples with noise 0.5, scores $\beta x_i x_q$ with $\beta$ = 0.5, 1, 2, queries of standard deviation 2).
+# With softmax the weights are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The paper then treats the softmax *update* as
+# $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights. Can a softmax head compute that? With tokens that carry the products $x^2$ and
+# $xy$, yes, exactly, and everything that section 5 says follows: weight on examples of high curvature speeds descent up while $\eta a_p \le 1$, slows it down beyond, and moves
+# the point that it descends to unless all examples lie on one line. But plain tokens $(x, y)$ carry no products. On those, softmax attention is a *kernel smoother*, $\sum_i p_i
+# y_i$, where a preconditioned step from $w = 0$ with the same attention would answer $\eta x_q \sum_i p_i x_i y_i$. With the best $\eta$ for each data set that leaves
+# {glue:text}`softmax-precond/plain_residual` of the squared answer unexplained (median over 200 sets of 20 examples with noise 0.5, scores $\beta x_i x_q$ with $\beta$ = 0.5, 1,
+# 2, queries of standard deviation 2).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: distance to the optimum along layers, uniform and concentrated attention, on a line and off it. Right: answers of softmax and linear attention on plain tokens."}}
 draw.reweighting()
@@ -261,8 +251,9 @@ record.all(exact.reweighting_records())
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
-# Off the line (dashed, left) the concentrated head stops early: it has reached the optimum of *its* weights, which is not $w^*$.
-# Move the slider: the inverse temperature $\beta$ of scores $\beta x_i^2$.
+# *Left: distance to the optimum along the layers with uniform and with concentrated attention, for examples on a line (solid) and off it (dashed). Right: answers of softmax and
+# of linear attention on plain tokens; grey: the range of the targets.* Off the line the concentrated head stops early: it has reached the optimum of *its* weights, which is not
+# $w^*$. Move the slider: the inverse temperature $\beta$ of scores $\beta x_i^2$.
 
 # %% tags=["hide-input"]
 BETAS = [-0.5, 0.0, 0.1, 0.2, 0.4, 1.0]
@@ -295,10 +286,9 @@ show(
 )
 
 # %% [markdown]
-# Does it help a trained model to be masked like that? The paper trains four versions once each and prints errors 5.77 (no mask),
-# 5.99 (each head's keys see one band), 5.83 (two covariates drawn at random) and 5.87 (all see the first band), and concludes that
-# restricting the keys *hurts*. We train each with {glue:text}`9.1/seeds` seeds under {glue:text}`9.1/settings` settings: softmax or
-# linear attention, Adam or plain gradient descent, several rates. Stated and kept: width 32, four heads of width 8, 3,000 steps,
+# Does it help a trained model to be masked like that? The paper trains four versions once each and prints errors 5.77 (no mask), 5.99 (each head's keys see one band), 5.83 (two
+# covariates drawn at random) and 5.87 (all see the first band), and concludes that restricting the keys *hurts*. We train each with {glue:text}`9.1/seeds` seeds under
+# {glue:text}`9.1/settings` settings: softmax or linear attention, Adam or plain gradient descent, several rates. Stated and kept: width 32, four heads of width 8, 3,000 steps,
 # batch 64. Ours: context of 16, weights $w \sim N(0, I)$, no noise, PyTorch's initial weights.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of four masks for every seed and setting, and their change against no mask; dashed lines show the printed values."}}
@@ -309,12 +299,11 @@ record.all(masks.mask_records(by_mask))
 verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
 
 # %% [markdown]
-# Each mark is a seed, each bar a mean. The printed level is in reach: the nearest of the {glue:text}`9.1/settings` settings,
-# *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask. (All seeds are measured on the same 8,192 prompts, which add
-# {glue:text}`9.1/common` to every distance from a printed error.) A setting chosen because it is near decides nothing, so it is in no verdict
-# any more; each finding has a row of its own. In that setting the change by spectral masks spreads by {glue:text}`9.1/spread` % over seeds.
-# None of the printed changes can be told from the effect of a seed: they are {glue:text}`q-unstated/one_seed` standard deviations (median
-# over settings) of what the seed alone does to such a difference.
+# *Error of the four masks (top) and its change against no mask (bottom) under each setting. Each mark is a seed, each bar a mean; dashed: printed.* The printed level is in
+# reach: the nearest of the {glue:text}`9.1/settings` settings, *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask. (All seeds are measured on the same
+# 8,192 prompts, which add {glue:text}`9.1/common` to every distance from a printed error.) A setting chosen because it is near decides nothing, so it is in no verdict any more;
+# each finding has a row of its own. In that setting the change by spectral masks spreads by {glue:text}`9.1/spread` % over seeds. None of the printed changes can be told from
+# the effect of a seed: they are {glue:text}`q-unstated/one_seed` standard deviations (median over settings) of what the seed alone does to such a difference.
 
 # %% tags=["hide-input"]
 Table(masks.mask_rows(by_mask), masks.COLUMNS, "Section 9.1 by setting: mean ± standard deviation over seeds")
@@ -334,14 +323,14 @@ record.all(dynamics.dynamics_records(course))
 verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory", "q-9.2-numbers")
 
 # %% [markdown]
-# Lines are means of {glue:text}`9.2/seeds` seeds, bands their range; of the SGD rates the figure shows the largest and the one nearest to the
-# printed values, the table all. We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope, because
-# then the printed errors give the printed $\rho_2$; so that it fits is no evidence. In the setting nearest to all printed errors and $\rho_2$,
-# *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912; taken from no example to 16 it would be
-# {glue:text}`9.2/ends/rho2_18k`), and the error {glue:text}`9.2/mse_18k` (printed: 5.8). Whether any setting gives all printed numbers is a
-# question of ours: a paper's one run should lie where one seed more would, 19 times in 20 (a *prediction interval*). Importance is read as the gain $G_{ii}$ of a covariate
-# in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$, or as the norm of its keys: their alignment rises in
-# {glue:text}`9.2/gain/rising` and {glue:text}`9.2/key/rising` of the {glue:text}`9.2/settings` settings. The figure after the table says why.
+# *Error, $\rho_2$ and spectral alignment against the training step. Lines are means of {glue:text}`9.2/seeds` seeds, bands their range; crosses: printed.* Of the SGD rates the
+# figure shows the largest and the one nearest to the printed values, the table all. We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken
+# as a slope, because then the printed errors give the printed $\rho_2$; so that it fits is no evidence. In the setting nearest to all printed errors and $\rho_2$,
+# *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912; taken from no example to 16 it would be {glue:text}`9.2/ends/rho2_18k`), and
+# the error {glue:text}`9.2/mse_18k` (printed: 5.8). Whether any setting gives all printed numbers is a question of ours: a paper's one run should lie where one seed more would,
+# 19 times in 20 (a *prediction interval*). Importance is read as the gain $G_{ii}$ of a covariate in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$, or as the norm
+# of its keys: their alignment rises in {glue:text}`9.2/gain/rising` and {glue:text}`9.2/key/rising` of the {glue:text}`9.2/settings` settings. The figure after the table says
+# why.
 
 # %% tags=["hide-input"]
 Table(dynamics.dynamics_rows(course), dynamics.COLUMNS, "Section 9.2 by setting: means over seeds")
@@ -352,21 +341,20 @@ draw.alignment_gains(SPECTRUM, gains, closed.best_gain(SPECTRUM, 16))
 plt.show()
 
 # %% [markdown]
-# Where the target's variance is, the trained gains come near those of the closed form for the best single layer, except in the slowest
-# settings, whose second pair is still on its way. The four weak covariates carry a hundredth of that variance, so their gains hardly feel a gradient and stay near zero. The column "Theory" of the
-# paper's table is out of reach for one layer of *linear* attention: even the best has error {glue:text}`9.2/best_error` with 16 examples
-# (printed: 0.01), and its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment` (printed: 1), because with
-# finitely many examples the best gain of a weak covariate levels off. (On the very prompts that section 9.2's models are measured on, that
-# layer's error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`; compare trained errors with that.)
+# *Trained gain of each covariate, every seed, beside the best gain of one layer (bars across) and the inverse spectrum (crosses, or arrows where it lies beyond the axis).* Where
+# the target's variance is, the trained gains come near those of the closed form for the best single layer, except in the slowest settings, whose second pair is still on its way.
+# The four weak covariates carry a hundredth of that variance, so their gains hardly feel a gradient and stay near zero. The column "Theory" of the paper's table is out of reach
+# for one layer of *linear* attention: even the best has error {glue:text}`9.2/best_error` with 16 examples (printed: 0.01), and its gains correlate with the inverse spectrum at
+# {glue:text}`9.2/best_alignment` (printed: 1), because with finitely many examples the best gain of a weak covariate levels off. (On the very prompts that section 9.2's models
+# are measured on, that layer's error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`; compare trained errors with that.)
 #
 # ## Which models are these? (section 9.5)
 #
-# The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989
-# parameters. The counts tell what the text does not. Of {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer
-# norms, positions, MLPs, kinds of sink and scale), {glue:text}`q-parameters/baselines` baselines fit the first count and
-# {glue:text}`q-parameters/both` combination fits both: attention with biases, one layer norm per layer, no MLP, no positions, one
-# sink token, one scale per layer. That is what we train. The budgets differ by {glue:text}`q-parameters/excess`; a guided model of width
-# {glue:text}`q-parameters/nearest_width` would be nearest to the baseline's.
+# The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts tell what the text does not.
+# Of {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer norms, positions, MLPs, kinds of sink and scale), {glue:text}`q-parameters/baselines` baselines
+# fit the first count and {glue:text}`q-parameters/both` combination fits both: attention with biases, one layer norm per layer, no MLP, no positions, one sink token, one scale
+# per layer. That is what we train. The budgets differ by {glue:text}`q-parameters/excess`; a guided model of width {glue:text}`q-parameters/nearest_width` would be nearest to
+# the baseline's.
 
 # %% tags=["hide-input"]
 record.all(guided.parameter_records(study["guided"]))
@@ -387,12 +375,17 @@ plt.show()
 for reading, measured in readings.items():
     record.all(guided.guided_records(reading, measured))
 
+# %% [markdown]
+# *Error of both models at 5, 8 and 12 examples, one panel for each reading. Each mark is a seed, each bar a mean; crosses: printed.*
+
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
 draw.guided_layers(readings)
 plt.show()
 verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
+# *The query's attention to the sink (left) and the layer scale (right), layer by layer, every seed of each reading. Crosses: printed.*
+#
 # ## Does depth hurt? (section 9.5.1)
 #
 # Without layer norm, says the paper, the deep model is worse than the shallow one at every dimension, and its three components
@@ -407,9 +400,15 @@ plt.show()
 for reading, share in ablation.LENGTHS.items():
     record.all(ablation.ablation_records(reading, variants.at(share)))
 
+# %% [markdown]
+# *Error of the six variants at $d$ = 4, 8, 16 after the whole training. Each mark is a seed, each bar a mean; crosses: the printed means with their deviations.*
+
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
 draw.depth_course(variants)
 plt.show()
+
+# %% [markdown]
+# *Error of the baseline, of depth and of the full model along training at $d$ = 4, 8, 16, mean and range over seeds. Dashed: the printed errors of baseline and depth.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
 draw.ablation_changes(variants.at(1.0))
@@ -419,10 +418,11 @@ verdicts(
 )
 
 # %% [markdown]
-# Each finding has a row of its own now. That orthogonality does nothing, or the sink nothing at $d = 16$, was first called reproduced because
-# $t$ was small, which few seeds suffice for; now the effect must be shown to be small, below half of the printed effect it is set against.
-# At $d = 4$, where the paper prints its largest penalty, depth changes the error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
-# {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps: where negative, it *helps*.
+# *Change of the error by each component against plain depth after the whole training, with two standard errors. Crosses: the printed changes.* Each finding has a row of its own
+# now. That orthogonality does nothing, or the sink nothing at $d = 16$, was first called reproduced because $t$ was small, which few seeds suffice for; now the effect must be
+# shown to be small, below half of the printed effect it is set against. At $d = 4$, where the paper prints its largest penalty, depth changes the error by
+# {glue:text}`9.5.1/s500/depth_change_4` after 500, {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps: where
+# negative, it *helps*.
 #
 # The next figure repeats the comparison of baseline and depth over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which
 # {glue:text}`q-depth/learning` have a baseline that learns (the others hardly get off the ground in these 2,000 steps).
@@ -437,9 +437,9 @@ record.all(ablation.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
-# Does depth hurt? After 500 steps it does in {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in
-# {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share` of seeds (settings counted alike). Not varied: the scale of the
-# initial weights, the batch, and new prompts at each step rather than a fixed set.
+# *Error of depth over that of the baseline along training, a line for each optimiser and rate; above 1 depth hurts. Dashed: printed.* Does depth hurt? After 500 steps it does in
+# {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share`
+# of seeds (settings counted alike). Not varied: the scale of the initial weights, the batch, and new prompts at each step rather than a fixed set.
 
 # %% [markdown]
 # ## Asking heads to differ (section 9.6)
@@ -467,7 +467,8 @@ verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle", "q-unstated")
 Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 1")
 
 # %% [markdown]
-# {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
+# *Left: improvement by the regulariser for each configuration, every seed at two rates. Right: errors of round 3, over all covariates (top) and in the low band. Crosses:
+# printed.* {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 hard masking {glue:text}`9.6/oracle_does` the error: it changes it by {glue:text}`9.6/oracle_change` % at the two rates (the
 # paper: 3.2 % worse than its baseline, the worst of the three). The regulariser improves it by {glue:text}`9.6/round3_gain` % there. "No
@@ -519,10 +520,16 @@ if get is not None:
     of_ladder.development(get)
     plt.show()
 
+# %% [markdown]
+# *Error reduction, induction accuracy and recall along the training of every model of the ladder. Dashed: the twins that never saw a regression.*
+
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
 if get is not None:
     of_ladder.signs(get)
     plt.show()
+
+# %% [markdown]
+# *Share of updates with the residual's sign, for every model of the ladder (discs) and for noise (bars). Shaded: the printed range.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Late over early attention sinks, and the error reduction, over training, every model of the ladder."}}
 if get is not None:
@@ -530,6 +537,8 @@ if get is not None:
     plt.show()
 
 # %% [markdown]
+# *Late over early attention sinks (left) and the error reduction as a share of its largest value (right) along the training of every model of the ladder.*
+#
 # ## The printed numbers against each other
 #
 # A paper that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items`
@@ -556,27 +565,30 @@ Table(
 Table(recomputed, COLUMNS | {"result": "result"}, "All recomputed numbers", folded=True)
 
 # %% [markdown]
-# The one that carries most: section 9.5.1's "recovers 28, 20, 5 % of the depth penalty". The three printed errors
-# give {glue:text}`arithmetic/9.5.1/penalty` %; what is 28, 20 and 5 % of is the *whole error* of the deep model. "Agreement of $\rho$ within
-# 2-11 %" holds for $\rho = 1 - \alpha$, where every small $\alpha$ agrees with every other: the fitted quantity is off by
-# {glue:text}`rho/error_of_alpha` %, and predicting no contraction at all, $\rho = 1$, by {glue:text}`rho/error_of_no_contraction` %. Give the
-# observed rates to the wrong models, and {glue:text}`rho/better_assignments` of the five ways fit no worse than the printed one.
-# With seven models, Spearman's 0.89 has the exact $p$ of {glue:text}`spearman/exact_p` (0.007 printed, the large-sample formula). And
-# 0.450, "the theoretical optimum" of section 9.2: of {glue:text}`theory0450/rates` rates tried, {glue:text}`theory0450/matching_rates` round
-# to it; of {glue:text}`theory0450/others` quantities that are no rates: {glue:text}`theory0450/matching_others`.
+# The one that carries most: section 9.5.1's "recovers 28, 20, 5 % of the depth penalty". The three printed errors give {glue:text}`arithmetic/9.5.1/penalty` %; what is 28, 20
+# and 5 % of is the *whole error* of the deep model. "Agreement of $\rho$ within 2-11 %" holds for $\rho = 1 - \alpha$, where every small $\alpha$ agrees with every other: the
+# fitted quantity is off by {glue:text}`rho/error_of_alpha` %, and predicting no contraction at all, $\rho = 1$, by {glue:text}`rho/error_of_no_contraction` %. Give the observed
+# rates to the wrong models, and {glue:text}`rho/better_assignments` of the five ways fit no worse than the printed one. With seven models, Spearman's 0.89 has the exact $p$ of
+# {glue:text}`spearman/exact_p` (0.007 printed, the large-sample formula). And 0.450, "the theoretical optimum" of section 9.2: of {glue:text}`theory0450/rates` rates tried,
+# {glue:text}`theory0450/matching_rates` round to it; of {glue:text}`theory0450/others` quantities that are no rates: {glue:text}`theory0450/matching_others`.
 #
-# And some tests that the paper could have made but did not print: the "substantial" alignment 0.50 over eight covariates has $p =$
-# {glue:text}`arithmetic/9.2/alignment-p`; a step of section 9.2 took {glue:text}`arithmetic/9.2/seconds` of the time of one of section 9.1,
-# though it was measured more often; $r = 0.58$ over six models has $p =$ {glue:text}`arithmetic/9.4/p`,
-# and without the smallest model the sign turns ({glue:text}`arithmetic/9.4/five`); layer scale "helps most consistently" with Welch's
-# $p =$ {glue:text}`arithmetic/9.5.1/scale-p` at $d = 4, 8, 16$; of the eight causal heads only {glue:text}`arithmetic/9.3/early` lie in the
-# layers 5 to 11 to which GPT-2 is called "extremely sensitive"; $\rho_2$ between 10,000 and 18,000 steps moves by
-# {glue:text}`arithmetic/9.2/since-10k`.
+# And some tests that the paper could have made but did not print: the "substantial" alignment 0.50 over eight covariates has $p =$ {glue:text}`arithmetic/9.2/alignment-p`; a
+# step of section 9.2 took {glue:text}`arithmetic/9.2/seconds` of the time of one of section 9.1, though it was measured more often; $r = 0.58$ over six models has $p =$
+# {glue:text}`arithmetic/9.4/p`, and without the smallest model the sign turns ({glue:text}`arithmetic/9.4/five`); layer scale "helps most consistently" with Welch's $p =$
+# {glue:text}`arithmetic/9.5.1/scale-p` at $d = 4, 8, 16$; of the eight causal heads only {glue:text}`arithmetic/9.3/early` lie in the layers 5 to 11 to which GPT-2 is called
+# "extremely sensitive"; $\rho_2$ between 10,000 and 18,000 steps moves by {glue:text}`arithmetic/9.2/since-10k`.
 
 # %% tags=["hide-input"]
 verdicts("arithmetic", "q-percentages", "q-rho-agreement", "q-rho-own", "q-spearman", "q-theory-0450")
 
 # %% [markdown]
+# ## What to take away
+#
+# A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
+# identity are small, and some of the sentences around them say more than was proved. What trained models show is less clear than it was printed: one seed of one setting cannot
+# tell apart effects of that size, and whether depth hurts depends on how long one trains, and with what. What published language models would add is open here, and so is every
+# choice that the paper leaves unsaid and that was not varied.
+#
 # ## All claims
 #
 # The studies of section 9 together took {glue:text}`runs/minutes` minutes of one processor core. Claims on published language models are

@@ -123,9 +123,9 @@ record.all(patterns.one_head(heads[1], coded[1]))
 record.verdict("he2025/fig2.1")
 
 # %% [markdown]
-# The top block of $KQ$ is a multiple of the identity, $\omega I_d$; of $OV$ only the last entry $\mu$ is left. The head compares
-# $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of what
-# is not of that form over the norm of what is, averaged over the last tenth of training.)
+# *One trained head, as printed (left pair) and as coded (right pair): the entries of $KQ$ and $OV$ that can matter.* The top block of $KQ$ is a multiple of the identity, $\omega
+# I_d$; of $OV$ only the last entry $\mu$ is left. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother.
+# (*Deviation* is the norm of what is not of that form over the norm of what is, averaged over the last tenth of training.)
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
@@ -135,6 +135,9 @@ plt.show()
 record.all(patterns.two_heads(heads[2], coded[2]))
 record.verdict("he2025/fig2.2")
 
+# %% [markdown]
+# *The two heads of one run: $KQ$ above, $OV$ below, one colour scale a row. One head is positive, the other negative and as large.*
+
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
 draw.dynamics({"as printed": heads[2], "as coded": coded[2]}, paper={"omega": 0.13, "mu": 3.5})
 plt.show()
@@ -142,9 +145,9 @@ record.all(patterns.mirror(heads[2], coded[2]))
 record.verdict("he2025/fig2.3")
 
 # %% [markdown]
-# With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the
-# other looks at those *most unlike* it and subtracts theirs. Each head of each seed is a line; the dashed lines are the values
-# that the paper reports.
+# *$\omega$ (left) and $\mu$ (right) of two heads against the training step, as printed (top) and as coded (bottom). Each head of each seed is a line; the dashed lines are the
+# values that the paper reports.* With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at
+# those *most unlike* it and subtracts theirs.
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
 #
@@ -174,10 +177,11 @@ record.verdict("he2025/fig2.7")
 record.verdict("he2025/q-head-census")
 
 # %% [markdown]
-# Without a head of one sign end {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), and with a dummy head
-# {glue:text}`census/adam_dummy` (H = 3, 4). Plain gradient descent on the approximate loss ({glue:text}`census/gd_runs` runs each) leaves
-# {glue:text}`census/gd_one_sided` one-sided: all their heads have one sign. For two heads it depends on the start: of the starts where $\omega + \mu$ has one sign in both
-# heads {glue:text}`census/same_start` end one-sided, of the others {glue:text}`census/mixed_start`. The more heads, the rarer such a start.
+# *Shares of runs that end without a head of one sign, or with a dummy head, for two, three and four heads. Left: Adam on the full model. Right: plain gradient descent on the
+# approximate loss.* Without a head of one sign end {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), and with a dummy head {glue:text}`census/adam_dummy` (H = 3, 4).
+# Plain gradient descent on the approximate loss ({glue:text}`census/gd_runs` runs each) leaves {glue:text}`census/gd_one_sided` one-sided: all their heads have one sign. For two
+# heads it depends on the start: of the starts where $\omega + \mu$ has one sign in both heads {glue:text}`census/same_start` end one-sided, of the others
+# {glue:text}`census/mixed_start`. The more heads, the rarer such a start.
 
 # %% tags=["hide-input"]
 record.all(patterns.finding_1(document))
@@ -197,6 +201,10 @@ record.all(patterns.limits(several, coded[2]))
 record.all(patterns.scales(heads[2], coded[2]))
 record.verdict("he2025/fig2.8")
 
+# %% [markdown]
+# *The common scale $\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for two, three and four heads. Thin lines are seeds, thick ones their
+# mean; grey: two heads as coded; the paper's values are drawn across.*
+
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
 draw.dynamics({f"H = {h}": heads[h] for h in (3, 4)}, paper={"omega": 0.13, "mu": 3.5})
 plt.show()
@@ -204,8 +212,9 @@ record.all(patterns.finding_2(several))
 record.verdict("he2025/kf2")
 
 # %% [markdown]
-# Whatever the number of heads, the non-dummy ones share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the
-# sum of the $\mu$ on each side matters: how it is divided among the heads differs from seed to seed, as the lines of single heads show.
+# *$\omega$ (left) and $\mu$ (right) of each of three heads (top) and four heads (bottom) against the training step, a line for each head of each seed. Dashed: the paper's
+# values.* Whatever the number of heads, the non-dummy ones share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the sum of the $\mu$ on each side
+# matters: how it is divided among the heads differs from seed to seed, as the lines of single heads show.
 #
 # Eight heads, trained with one seed at the paper profile only, show a third kind of head, neither dummy nor homogeneous: one with a very
 # large $\omega$ and a very small $\mu$. They were among the head counts of the two badges above at first, and are judged on their own since
@@ -251,13 +260,13 @@ record.all(noise.reduced_records(read_heads(reduced.group("h2"))))
 record.verdict("he2025/q-minimiser")
 
 # %% [markdown]
-# The true loss of a pair does have a minimum, at $\gamma =$ {glue:text}`minimiser/gamma`, but the valley is so flat that
-# $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where a run settles depends on the noise of its gradients: the level
-# changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the
-# batch shrinks sixteenfold. (At the lowest rate $\gamma$ is still falling, by {glue:text}`minimiser/still_falling` in the last quarter of
-# the run, so the first factor is a lower bound.) It depends on the parametrisation as well: the model of two numbers per head, trained
-# with Adam on the same loss, settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs
-# end one-sided). So 0.13 is a noise level of one particular recipe.
+# *Left: true and approximate loss of a head pair with its best $\mu$ against $\gamma$; the disc is the minimum of the true loss. Right: $\gamma$ after training against the
+# learning rate for three batch sizes, every run as a dot. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$
+# {glue:text}`minimiser/gamma`, but the valley is so flat that $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where a run settles depends on the noise of its
+# gradients: the level changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks
+# sixteenfold. (At the lowest rate $\gamma$ is still falling, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) It
+# depends on the parametrisation as well: the model of two numbers per head, trained with Adam on the same loss, settles at {glue:text}`reduced/gamma`
+# ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs end one-sided). So 0.13 is a noise level of one particular recipe.
 
 # %% tags=["hide-input"]
 record.all(noise.robust_records(settings))
@@ -283,6 +292,8 @@ record.all(predictor.code_values(curves, iso))
 record.verdict("he2025/code-values")
 
 # %% [markdown]
+# *Left: ICL error against context length for each number of heads, mean over seeds; dotted: the training length. Right: the same over the error of two heads.*
+#
 # ### Against gradient descent and ridge (Figure 2.5)
 #
 # One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts
@@ -304,9 +315,10 @@ record.all(predictor.estimator_records(curves, by, d, L, s2))
 record.verdict("he2025/fig2.5")
 
 # %% [markdown]
-# Equal errors do not prove equal predictors. So we also compare the predictions, prompt by prompt: how much of the variance of
-# $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And how much does the
-# *two-head form* leave, in which all positive heads are merged into one and all negative heads into another?
+# *Left: ICL error of two heads (squares), of vanilla and debiased gradient descent, and of ridge regression against context length. Right: the same over the error of ridge.*
+# Equal errors do not prove equal predictors. So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with
+# the best rate for each model, leave unexplained? And how much does the *two-head form* leave, in which all positive heads are merged into one and all negative heads into
+# another?
 
 # %% tags=["hide-input"]
 prompts = theory.draw_prompts(8192, d, L, s2, seed=1)
@@ -350,11 +362,12 @@ record.verdict("he2025/approx-loss")
 record.verdict("he2025/q-approx-loss")
 
 # %% [markdown]
-# The approximation is low all along the run (largest signed error {glue:text}`approx/signed_max`), near the optimum by
-# {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`.
-# But the noise is a floor that both losses share. Of the *excess* over it, which is what training can change,
-# {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the
-# share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
+# *Left: true and approximate loss at the $(\omega, \mu)$ of a two-head run along its training. Right: relative error of the approximation against $L$, of the loss and of its
+# excess over the noise; dotted: one per cent; dashed: the paper's $L$.* The approximation is low all along the run (largest signed error {glue:text}`approx/signed_max`), near
+# the optimum by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor
+# that both losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and
+# {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not
+# as $L$ does.
 #
 # ### One head: $\omega = 1 / \sqrt d$?
 
@@ -367,9 +380,9 @@ record.verdict("he2025/single-head")
 record.verdict("he2025/q-single-head")
 
 # %% [markdown]
-# For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it; that it
-# equals 1 at some length is a coincidence. At the training length it is {glue:text}`single/true_omega`, and the trained heads are there
-# ({glue:text}`single/text/omega`).
+# *$\omega\sqrt d$ that minimises the true loss against $L$, with its limit (dotted), and the paper's 1, which minimises the approximate loss (dashed). Single marks: trained
+# heads under both readings of the scores.* For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it; that
+# it equals 1 at some length is a coincidence. At the training length it is {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
 #
 # ### The solution manifold
 #
@@ -404,9 +417,10 @@ record.all(closed_forms.dimension_records(closed_forms.gaps_by_dimension(L, s2, 
 record.verdict("he2025/thm1.1")
 
 # %% [markdown]
-# The bound holds, with room: the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd
-# in $\gamma$, and the term that the bound allows for cancels between its two heads. In the dimension, too, there is room: at the largest
-# $\gamma$ that the theorem admits the gap grows as $d$ to the power {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
+# *Gap between the pair and debiased gradient descent against $\gamma$, for the median prompt and at the 99 % quantile. Dashed: the theorem's bound; dotted: a line of slope 2.*
+# The bound holds, with room: the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd in $\gamma$, and the term that the
+# bound allows for cancels between its two heads. In the dimension, too, there is room: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power
+# {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
 
 # %% tags=["hide-input"]
 record.all(closed_forms.optimality_records(d, L, s2))
@@ -433,9 +447,9 @@ record.all(closed_forms.coincidence_records(d, s2))
 record.verdict("he2025/gd-coincide")
 
 # %% [markdown]
-# The bound is one for the total risk, noise included. The excess risk, which a better predictor could lower, may exceed the Bayes
-# estimator's by more, and at the paper's own size the factor is {glue:text}`bayesfinite/ratio` against {glue:text}`fig2.5/ridge_bound_40`:
-# the theorem speaks of a limit.
+# *Gradient descent's risk over the Bayes risk against $\xi = d/L$, total and excess, at the paper's noise (left) and at $\sigma^2 = 1$ (right). Dashed: Theorem 1.3's bound;
+# dotted: the paper's $\xi$.* The bound is one for the total risk, noise included. The excess risk, which a better predictor could lower, may exceed the Bayes estimator's by
+# more, and at the paper's own size the factor is {glue:text}`bayesfinite/ratio` against {glue:text}`fig2.5/ridge_bound_40`: the theorem speaks of a limit.
 #
 # A rate fitted to the training length leaves a bias that no context removes: the floor is {glue:text}`floor/value` against the noise
 # {glue:text}`noise/variance`, and at a hundred examples the error is still {glue:text}`floor/at_100` above it.
@@ -457,8 +471,9 @@ for claim in ("stage1", "stage2", "q-stage1-end"):
     record.verdict(f"he2025/{claim}")
 
 # %% [markdown]
-# Signs match at once; the $\mu$ cancel much later (median ratio of the times {glue:text}`stage/zero_over_sign`). With two heads, zero sum even
-# comes after equal scaling in {glue:text}`stage/zero_after_equal` of the runs; the figure shows how the order changes with the number of heads.
+# *Time at which each pattern is there for good, over runs with two, three and four heads: signs match, the $\mu$ sum to zero, the $|\omega|$ are equal. Boxes hold half of the
+# runs, whiskers nine tenths.* Signs match at once; the $\mu$ cancel much later (median ratio of the times {glue:text}`stage/zero_over_sign`). With two heads, zero sum even comes
+# after equal scaling in {glue:text}`stage/zero_after_equal` of the runs, and the order changes with the number of heads.
 #
 # And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. In the valley
 # $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$: there is no scale at which it stops.
@@ -471,7 +486,8 @@ record.all(census.flow_records(flow_times, gamma, closed))
 record.verdict("he2025/q-gd-limit")
 
 # %% [markdown]
-# The same flow from any start, integrated in this page: small random numbers, or a pair put on the solution manifold by hand.
+# *$\gamma$ of a pair along gradient flow on the approximate loss, both axes logarithmic, with the closed form of the valley and the paper's 0.13 (dashed).* The same flow from
+# any start, integrated in this page: small random numbers, or a pair put on the solution manifold by hand.
 
 # %% tags=["hide-input"]
 show_model(draw.reduced_flow(d, L, s2))
@@ -493,18 +509,16 @@ record.all(extensions.preconditioner_records(found))
 record.verdict("he2025/fig3.1")
 
 # %% [markdown]
-# {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign; the figure shows the first of them. Where the heads split, their blocks are proportional to the optimal
-# preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse`
-# (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one. One trained linear head comes to the
-# optimum itself, off by {glue:text}`fig3.1/linear` of its size.
+# *From left to right: the $KQ$ blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the preconditioner of linear attention, optimal and trained. Each has its
+# own scale.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign. Where the heads split, their blocks are proportional to the optimal
+# preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At
+# this length the two differ, and training finds the better one. One trained linear head comes to the optimum itself, off by {glue:text}`fig3.1/linear` of its size.
 #
 # ### Two tasks at once (Figures 3.2 to 3.5)
 #
-# Task 1 uses features 1 to 4, task 2 features 3 to 6. With two heads per task, each task can have a pair of its own. With three heads for two
-# tasks something must be shared. The text describes one setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs
-# another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the target, scaled scores). In the figure each column is a head; the
-# upper rows show how strongly it compares each feature ($\omega$), the lower ones what it adds to the prediction of each task ($\mu$). A pair of
-# heads with opposite signs in both is one gradient step.
+# Task 1 uses features 1 to 4, task 2 features 3 to 6. With two heads per task, each task can have a pair of its own. With three heads for two tasks something must be shared. The
+# text describes one setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the
+# target, scaled scores). A pair of heads with opposite signs, in what they compare ($\omega$) and in what they add to a prediction ($\mu$), is one gradient step.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega by feature and mu by task of each head, H = 1 to 4, in the text's and in the code's setting."}}
 runs = {reading: results(f"multitask_{reading}", profile, device) for reading in ("text", "code")}
@@ -518,11 +532,12 @@ for claim in ("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-su
     record.verdict(f"he2025/{claim}")
 
 # %% [markdown]
-# What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$.
-# Three heads reach (task 1 with its own features, shared, those of task 2; then task 2 likewise):
-# {glue:text}`multitask/transfer3`, in the first run of the text's setting. Each head serves both tasks, and the parts that would disturb cancel.
-# Whether three heads do as well as four depends on the seed: the ratio of errors is {glue:text}`fig3.5/text/error_ratio` in the text's setting, a
-# number a seed, and {glue:text}`fig3.5/code/error_ratio` in the code's. Two heads, which do not suffice, make {glue:text}`fig3.5/text/two_over_four`.
+# *Each column is a head, for one to four heads, in the text's setting (upper two rows) and in the code's (lower two). Of two rows, the upper shows how strongly the head compares
+# each feature ($\omega$), the lower what it adds to the prediction of each task ($\mu$).* What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the
+# heads: the step that task $n$ makes with the features $S$. Three heads reach (task 1 with its own features, shared, those of task 2; then task 2 likewise):
+# {glue:text}`multitask/transfer3`, in the first run of the text's setting. Each head serves both tasks, and the parts that would disturb cancel. Whether three heads do as well
+# as four depends on the seed: the ratio of errors is {glue:text}`fig3.5/text/error_ratio` in the text's setting, a number a seed, and {glue:text}`fig3.5/code/error_ratio` in the
+# code's. Two heads, which do not suffice, make {glue:text}`fig3.5/text/two_over_four`.
 #
 # ## What the softmax is for
 #
@@ -541,8 +556,9 @@ record.verdict("he2025/fig4.1")
 record.verdict("he2025/q-length")
 
 # %% [markdown]
-# The rise in the paper's figure belongs to the second reading. With $1/L$ of the context at hand, linear attention generalises in length
-# as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
+# *ICL error against context length of linear attention, with $1/L$ of the context at hand (circles) and frozen at the training length (crosses, beside the closed form), and of
+# softmax attention with one head and two. The vertical line is the training length.* The rise in the paper's figure belongs to the second reading. With $1/L$ of the context at
+# hand, linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
 # ### Linear attention from softmax heads
 
@@ -573,9 +589,10 @@ record.all(extensions.worst_losses(iso, scaled))
 record.verdict("he2025/fig4.2")
 
 # %% [markdown]
-# With $f(x) = 1 + Cx$ weights may be negative, and the sum that normalises them may pass through zero. For such a prompt the prediction is
-# arbitrarily large. Between two records the mean training loss reaches {glue:text}`fig4.2/affine/worst_loss` (for the two values of $C$), and
-# the pattern does not form at either. The square and $1 + \tanh$ cannot be negative, and learn the pattern.
+# *Two heads trained with each of the activations $1 + Cx$, $(1 + Cx)^2$ and $1 + \tanh Cx$, with the published code's $C$: $KQ$ above, $OV$ below. Titles give $\omega$ and
+# $\mu$.* With $f(x) = 1 + Cx$ weights may be negative, and the sum that normalises them may pass through zero. For such a prompt the prediction is arbitrarily large. Between two
+# records the mean training loss reaches {glue:text}`fig4.2/affine/worst_loss` (for the two values of $C$), and the pattern does not form at either. The square and $1 + \tanh$
+# cannot be negative, and learn the pattern.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 draw.activation_dynamics({"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}})
@@ -587,12 +604,12 @@ record.all(step_records(compare_all(iso, many, eta), {"softmax": heads[2], **pla
 record.verdict("he2025/q-activation-gd")
 
 # %% [markdown]
-# Are these gradient steps, too? No multiple of debiased gradient descent has a smaller error than the one of rate
-# {glue:text}`activation/eta_star`. Two softmax heads ($C = 1$) stay above it, by {glue:text}`activation/softmax/excess` (one number a seed); the square differs by
-# {glue:text}`activation/square/excess`, $1 + \tanh$ by {glue:text}`activation/tanh/excess`. So they do something better than such a step, if
-# hardly different: it leaves {glue:text}`activation/debiased` of the variance unexplained (softmax, square, $1 + \tanh$), vanilla gradient descent
-# {glue:text}`activation/vanilla`. Their effective rates $2 C_f |\omega| |\mu|$ are {glue:text}`activation/square/rate` and
-# {glue:text}`activation/tanh/rate`; that of softmax is the theorem's, {glue:text}`activation/softmax/rate`.
+# *$\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for softmax and three other activations, scores as coded, means over seeds.* Are these
+# gradient steps, too? No multiple of debiased gradient descent has a smaller error than the one of rate {glue:text}`activation/eta_star`. Two softmax heads ($C = 1$) stay above
+# it, by {glue:text}`activation/softmax/excess` (one number a seed); the square differs by {glue:text}`activation/square/excess`, $1 + \tanh$ by
+# {glue:text}`activation/tanh/excess`. So they do something better than such a step, if hardly different: it leaves {glue:text}`activation/debiased` of the variance unexplained
+# (softmax, square, $1 + \tanh$), vanilla gradient descent {glue:text}`activation/vanilla`. Their effective rates $2 C_f |\omega| |\mu|$ are {glue:text}`activation/square/rate`
+# and {glue:text}`activation/tanh/rate`; that of softmax is the theorem's, {glue:text}`activation/softmax/rate`.
 
 # %% [markdown]
 # ## Where the paper contradicts itself
@@ -606,6 +623,13 @@ for slip in ("mask", "heads", "sstar", "sum", "figures"):
     record.verdict(f"he2025/q-typo-{slip}")
 
 # %% [markdown]
+# ## What to take away
+#
+# What these small models have learned can be read off their weights, as the paper says: two numbers describe a head, and two heads of opposite sign make one step of gradient
+# descent on the examples of the prompt. Take the pattern home rather than its numbers: the loss has a long flat valley, and where in it a run comes to rest is set by the noise
+# of its training. That the model works at other lengths is owed to dividing by the length of the context at hand, which linear attention can do as well. Where $\gamma$ would end
+# is open: at the lowest learning rate it still falls when training stops, and gradient flow on the approximate loss never stops.
+#
 # ## All claims of this paper
 
 # %% tags=["hide-input"]
