@@ -679,15 +679,13 @@ else:
     draw_language.grades(models)
     plt.show()
     record.prose(
-        "*{glue:text}`language/endings` beginnings cut in the midst of a sentence, three beams.* The grammar has {glue:text}`language/vocabulary` words and "
+        "*Overall grade of eight language models by the mechanical judge, with 95 % intervals over {glue:text}`language/endings` beginnings cut in the midst "
+        "of a sentence, three beams. Crosses: printed.* The grammar has {glue:text}`language/vocabulary` words and "
         "an entropy of {glue:text}`language/entropy` nats a token. True endings, foreign ones, shuffled sentences, a bigram sampler, shuffled words and one "
         "repeated moral have Overall {glue:text}`language/exam`. In the order of the next figure: Overall {glue:text}`language/overall`, excess loss "
         "{glue:text}`language/excess`, of it on bindings {glue:text}`language/excess_bind`. GD, GD + FF and the two Transformers with beams as coded "
         "{glue:text}`language/overall_coded`, sampled {glue:text}`language/overall_sampled`."
     )
-
-# %% [markdown]
-# *Overall grade of eight language models by the mechanical judge, with 95 % intervals over beginnings. Crosses: printed.*
 
 # %%
 for item in ("tables1-3", "fig14", "tables4-7", "one-block", "q-mixing"):
@@ -698,13 +696,11 @@ if models is not None:
     draw_language.excess(models)
     plt.show()
     record.prose(
-        "*{glue:text}`time/language` minutes of training.* In the second half of it the four models of the right panel still gained "
+        "*Left: excess loss of seventeen language models, by kind of token. Right: excess loss of four of them along training, {glue:text}`time/language` "
+        "minutes in all.* In the second half of it the four models of the right panel still gained "
         "{glue:text}`language/late` nats. Below, one beginning: `|` is where a model begins, brackets hold what no template of the grammar says."
     )
     draw_language.endings(models)
-
-# %% [markdown]
-# *Left: excess loss of seventeen language models, by kind of token. Right: excess loss of four of them along training.*
 
 # %%
 if models is not None:

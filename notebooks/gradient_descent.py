@@ -519,26 +519,33 @@ else:
 if get is not None:
     of_ladder.development(get)
     plt.show()
-
-# %% [markdown]
-# *Error reduction, induction accuracy and recall along the training of every model of the ladder. Dashed: the twins that never saw a regression.*
+    display(
+        Markdown(
+            "*Error reduction, induction accuracy and recall along the training of every model of the ladder. Dashed: the twins that never saw a regression.*"
+        )
+    )
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
 if get is not None:
     of_ladder.signs(get)
     plt.show()
-
-# %% [markdown]
-# *Share of updates with the residual's sign, for every model of the ladder (discs) and for noise (bars). Shaded: the printed range.*
+    display(
+        Markdown(
+            "*Share of updates with the residual's sign, for every model of the ladder (discs) and for noise (bars). Shaded: the printed range.*"
+        )
+    )
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Late over early attention sinks, and the error reduction, over training, every model of the ladder."}}
 if get is not None:
     of_ladder.sinks(get)
     plt.show()
+    display(
+        Markdown(
+            "*Late over early attention sinks (left) and the error reduction as a share of its largest value (right) along the training of every model of the ladder.*"
+        )
+    )
 
 # %% [markdown]
-# *Late over early attention sinks (left) and the error reduction as a share of its largest value (right) along the training of every model of the ladder.*
-#
 # ## The printed numbers against each other
 #
 # A paper that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items`

@@ -74,9 +74,14 @@ def _recall() -> tuple[Fault, ...]:
             "(times[..., i] < times[..., j])",
             "(times[..., i] <= times[..., j])",
         ),
-        at("measures/first_jump.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
+        at("measures/time_scales.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
         at(relaxed, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
-        at(relaxed, "labels of another query", "ORDER + maps[rows, q]", "ORDER + maps[rows, 0]"),
+        at(
+            "runs/free_model.py",
+            "labels of another query",
+            "self.order + maps[np.arange(count), queries]",
+            "self.order + maps[np.arange(count), 0]",
+        ),
     )
 
 
