@@ -7,7 +7,7 @@ import pytest
 from claims_kit import LEDGER, make_root
 
 from iclbook.claims import Record, all_ledgers, judge, load_ledger, verdict
-from iclbook.claims.verdicts import TOO_CLOSE
+from iclbook.claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE
 from iclbook.profiles import PROFILES, at_least
 from iclbook.references import Reference, read_reference, reference_path, tolerance
 
@@ -43,8 +43,14 @@ def without_spread(ledger, reference, profile):
 
 
 def without_margin(ledger, reference, profile):
-    """Parts whose margin cannot be computed; a profile need not measure what another one decides."""
+    """Parts whose margin cannot be computed; a profile need not measure what another one decides, nor anybody what is not trained yet."""
     results = judged(ledger, reference, profile)
+    waits = {
+        claim.id
+        for claim in ledger.claims
+        if reference.verdicts.get(claim.id) in (NOT_YET_TESTED, OPEN, OUT_OF_REACH)
+        and not any(key in reference.records for part in claim.parts for key in part.keys)
+    }
     known = {
         (claim_id, part.name, part.reading)
         for claim_id, item in results.items()
@@ -56,6 +62,7 @@ def without_margin(ledger, reference, profile):
         for claim in ledger.claims
         for part in claim.parts
         if (claim.id, part.name, part.reading) not in known
+        and claim.id not in waits
         and (at_least(profile, claim.decides) or all(key in reference.records for key in part.keys))
     ]
 

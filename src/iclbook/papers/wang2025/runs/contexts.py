@@ -13,7 +13,7 @@ from .... import random
 from ....errors import UserError
 from ....models.functional_gd import cached_relations
 from ....models.kernels import RELATIONS
-from ....rounding import current, moved_batch
+from ....rounding import CHOOSING, FARTHER, SEARCHING, UNIT, current, moved_batch, number, signs
 from ....tasks import Batch
 from ....tasks.categorical import Categorical
 
@@ -36,8 +36,21 @@ def draw(task: Categorical, n: int, seed: int) -> Batch:
     blocks = []
     for block in range(math.ceil(n / BLOCK)):
         drawn = numbers(task, block, seed)
-        blocks.append(task.batch(*drawn) if jitter is None else moved_batch(task.batch, drawn, jitter))
+        blocks.append(task.batch(*drawn) if jitter is None else _of_a_twin(task, drawn, jitter))
     return Batch(*(torch.cat(parts, dim=-1)[..., :n] for parts in zip(*blocks, strict=True)))
+
+
+def _of_a_twin(task: Categorical, drawn: tuple[Tensor, ...], jitter: torch.Generator) -> list[Tensor]:
+    """Contexts with rounding errors. A category is chosen by a word and probabilities that each machine rounds in its own way, so words near an edge choose anew."""
+    units = FARTHER if (number() or 0) >= SEARCHING else CHOOSING
+    beside = [
+        x
+        if x.is_floating_point()
+        else (x + (units * UNIT * 2**32 * signs(x, jitter)).long()).clamp(0, 2**32 - 1)
+        for x in drawn
+    ]
+    pairs = zip(moved_batch(task.batch, drawn, jitter), task.batch(*beside), strict=True)
+    return [torch.where((other - x).abs() > 1e-3 * x.abs().amax(), other, x) for x, other in pairs]
 
 
 def truths(task: Categorical, n: int, seed: int) -> Tensor:
