@@ -4,6 +4,7 @@ import pytest
 from claims_kit import LEDGER, make_root, records_of
 
 from iclbook.claims import WORDS, load_ledger, verdict
+from iclbook.claims.margins import Yardstick
 from iclbook.errors import UserError
 
 
@@ -177,6 +178,15 @@ def test_a_rule_that_passes_its_control_decides_nothing(claim, control, other, o
     found = verdict(claim(replace=wanted), records_of(omega=omega, scaled=other), "paper")
     assert found.word == word
     assert says in found.parts[1].margin_text
+
+
+def test_a_control_is_judged_at_the_references_value(claim):
+    """All machines whose values agree with the reference have one answer, however near its bound the control lies."""
+    wanted = {old: new.format(control="key:scaled") for old, new in CONTROL.items()}
+    records = records_of(omega=0.14, scaled=0.1499999)
+    assert verdict(claim(replace=wanted), records, "paper").word == "too close to call"
+    by = Yardstick({"omega": 0.0, "scaled": 1e-6}, {"scaled": 0.1500001})
+    assert verdict(claim(replace=wanted), records, "paper", by).word == "reproduced"
 
 
 def test_a_control_must_be_recorded(claim):

@@ -1,12 +1,30 @@
-"""For the tests of wang2025: verdicts of its ledger on given values."""
+"""For the tests of wang2025: verdicts of its ledger on given values, and a story."""
 
 from __future__ import annotations
+
+import re
 
 from ledgers import ledger
 
 from iclbook.claims import Record, Verdict, verdict
 
 LEDGER = ledger("wang2025")
+#: A story of the grammar, word by word.
+STORY = re.findall(
+    r"\S+",
+    """
+    this is the story of tom the kind rabbit .
+    he met anna the bear near the forest .
+    anna gave tom a red kite .
+    suddenly the red kite broke in two .
+    first he tried to fix it with glue .
+    so tom asked anna for help .
+    at last the kite was whole again .
+    they laughed and ate soup .
+    tom learned to be patient .
+    <eos> .
+    """,
+)
 
 
 def judge(claim: str, values: dict) -> Verdict:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from wang2025.kit import failing, judge
+from wang2025.kit import STORY, failing, judge
 
 from iclbook.models.gd_language import GDLanguage
 from iclbook.papers.wang2025.measures import language_exact, language_exam, language_judge, language_models
@@ -19,79 +19,6 @@ from iclbook.tasks.story_grammar import END
 
 FULL = Stories()
 SMALL = SIZES["smoke"].task
-STORY = [
-    "this",
-    "is",
-    "the",
-    "story",
-    "of",
-    "tom",
-    "the",
-    "kind",
-    "rabbit",
-    ".",
-    "he",
-    "met",
-    "anna",
-    "the",
-    "bear",
-    "near",
-    "the",
-    "forest",
-    ".",
-    "anna",
-    "gave",
-    "tom",
-    "a",
-    "red",
-    "kite",
-    ".",
-    "suddenly",
-    "the",
-    "red",
-    "kite",
-    "broke",
-    "in",
-    "two",
-    ".",
-    "first",
-    "he",
-    "tried",
-    "to",
-    "fix",
-    "it",
-    "with",
-    "glue",
-    ".",
-    "so",
-    "tom",
-    "asked",
-    "anna",
-    "for",
-    "help",
-    ".",
-    "at",
-    "last",
-    "the",
-    "kite",
-    "was",
-    "whole",
-    "again",
-    ".",
-    "they",
-    "laughed",
-    "and",
-    "ate",
-    "soup",
-    ".",
-    "tom",
-    "learned",
-    "to",
-    "be",
-    "patient",
-    ".",
-    "<eos>",
-]
 CUT = STORY.index("first") + 3
 
 

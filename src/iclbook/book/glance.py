@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 from pybtex.database import Entry, parse_file
 
-from ..claims import render
-from ..claims.scoreboard import Board, boards
+from ..claims import all_ledgers, render
+from ..claims.scoreboard import Board, board
 
 #: Words that a reader takes in within a minute; a figure takes as long as :data:`FIGURE` words, a displayed formula as :data:`FORMULA`.
 WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
@@ -23,14 +23,10 @@ def with_glance(
     Raises:
         UserError: a malformed ledger or a damaged copy.
     """
-    for board in boards(profile, root):
-        if board.ledger.chapter_name == chapter and notebook.cells:
-            notebook.cells.insert(
-                1,
-                nbformat.v4.new_markdown_cell(
-                    markdown(board, minutes(notebook), entry(board.ledger.paper, root))
-                ),
-            )
+    for ledger in all_ledgers(root):
+        if ledger.chapter_name == chapter and notebook.cells:
+            text = markdown(board(ledger, profile, root), minutes(notebook), entry(ledger.paper, root))
+            notebook.cells.insert(1, nbformat.v4.new_markdown_cell(text))
     return notebook
 
 
@@ -49,7 +45,7 @@ def minutes(notebook: nbformat.NotebookNode) -> int:
     return max(1, round((words + FORMULA * formulas + FIGURE * pictures) / WORDS_A_MINUTE))
 
 
-def markdown(board: Board, minutes: int, entry: Entry | None) -> str:
+def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
     """The box in MyST Markdown."""
     lines = []
     fields = entry.fields if entry is not None else {}
@@ -61,7 +57,7 @@ def markdown(board: Board, minutes: int, entry: Entry | None) -> str:
     read = f"About {minutes} minutes to read."
     lines.append(f"{read} {' and '.join(links)}." if links else read)
     for questions, what in ((False, "Claims"), (True, "Our questions")):
-        numbers = render.counts(board.rows, questions)
+        numbers = render.counts(found.rows, questions)
         badges = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in numbers.items() if number)
         if badges:
             lines += ["", f"{what}: {badges}"]

@@ -30,22 +30,29 @@ class Board:
     records: Mapping[str, Record]
 
 
+def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> Board:
+    """The board of one ledger.
+
+    Raises:
+        UserError: unknown profile, damaged executed copy or reference.
+    """
+    check_profile(profile)
+    root = root or find_root()
+    path = root / "executed" / profile / f"{ledger.chapter_name}.ipynb"
+    records = read_records(path) if path.is_file() else {}
+    verdicts = judge(ledger, records, profile, load_reference(ledger.chapter_name, profile, root))
+    rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
+    return Board(ledger, rows, path.is_file(), records)
+
+
 def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
     """One board for each ledger.
 
     Raises:
-        UserError: unknown profile, malformed ledger, damaged executed copy or reference.
+        UserError: as ``board``; malformed ledger.
     """
-    check_profile(profile)
     root = root or find_root()
-    result = []
-    for ledger in all_ledgers(root):
-        path = root / "executed" / profile / f"{ledger.chapter_name}.ipynb"
-        records = read_records(path) if path.is_file() else {}
-        verdicts = judge(ledger, records, profile, load_reference(ledger.chapter_name, profile, root))
-        rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
-        result.append(Board(ledger, rows, path.is_file(), records))
-    return result
+    return [board(ledger, profile, root) for ledger in all_ledgers(root)]
 
 
 def counts_line(profile: str = "paper", root: Path | None = None) -> str:

@@ -262,10 +262,14 @@ def _require_finite(claim: Claim, part: Part, key: str, value: Value) -> None:
             )
 
 
-def _blind(part: Part, value: Value, values: Mapping[str, Value]) -> bool:
-    """Whether the rule passes what it must refuse: as a whole where the part's value is a list, any of it where the value is one number."""
+def _blind(part: Part, value: Value, values: Mapping[str, Value], by: Yardstick) -> bool:
+    """Whether the rule passes what it must refuse: as a whole where the part's value is a list, any of it where the value is one number.
+
+    Judged at the reference's values, as margins are, so that all runs that agree with it have one answer.
+    """
     if part.refuses is None:
         return False
+    values = {key: by.values.get(key, values[key]) for key in part.keys}
     control = part.refuses.value(values)
     if isinstance(control, list) and not isinstance(value, list):
         return any(part.rule.check(item, values) for item in control)
@@ -273,7 +277,7 @@ def _blind(part: Part, value: Value, values: Mapping[str, Value]) -> bool:
 
 
 def _control_text(part: Part, blind: bool, values: Mapping[str, Value]) -> str:
-    """``refuses 1.97 (KEY)``, or that it does not."""
+    """``control 1.97 (KEY) fails it``, or that it passes as well; empty without a control."""
     if part.refuses is None:
         return ""
     control = f"control {part.refuses.named(values)}"
@@ -281,7 +285,7 @@ def _control_text(part: Part, blind: bool, values: Mapping[str, Value]) -> str:
 
 
 def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardstick) -> PartResult:
-    blind = _blind(part, record.value, values)
+    blind = _blind(part, record.value, values, by)
     return PartResult(
         name=part.name,
         key=part.key,
