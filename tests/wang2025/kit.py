@@ -22,7 +22,7 @@ STORY = re.findall(
     at last the kite was whole again .
     they laughed and ate soup .
     tom learned to be patient .
-    <eos> .
+    <eos>
     """,
 )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from wang2025.kit import STORY
 
 from iclbook import random
 from iclbook.errors import UserError
@@ -135,27 +136,7 @@ def test_next_distribution_agrees_with_frequencies():
 
 def test_kinds_of_tokens():
     task = Stories()
-    story = [
-        "this",
-        "is",
-        "the",
-        "story",
-        "of",
-        "tom",
-        "the",
-        "kind",
-        "rabbit",
-        ".",
-        "he",
-        "met",
-        "anna",
-        "the",
-        "bear",
-        "near",
-        "the",
-        "forest",
-        ".",
-    ]
+    story = STORY[:19]
     steps = list(task.grammar.read(story))
     kinds = dict(zip(range(len(story)), [s.kind.name for s in steps], strict=True))
     assert [kinds[i] for i in (0, 1, 5, 7, 8, 9)] == ["PLOT", "SYNTAX", "FREE", "FREE", "FREE", "SYNTAX"]
