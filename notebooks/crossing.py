@@ -1,0 +1,222 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Five Papers Examine Each Other
+#
+# *No paper stands behind this chapter. It asks of each law that the five papers state: on which of the others' models does it hold?*
+#
+# Each paper found a law on a model and a task of its own. Two heads subtract {cite}`he2025`. A layer is a step of gradient descent {cite}`nagy2026`, or of descent in a space of
+# functions {cite}`wang2025`. Scores learn by advantage, and attention settles before values {cite}`agarwal2025`. What is learned comes in stages, after a wait that grows as the
+# start shrinks {cite}`recall2025`. This book has all five models under one roof, so the laws can change places. Some travel further than their papers say. One predicts, for ten
+# models, how long nothing seems to happen. Others turn out to be about one model only, or to be read from statistics that imitations pass as well.
+#
+# All cells are questions of our own. Their rules were tried on two draws of prompts and are judged on others.
+
+# %% tags=["parameters"]
+profile = "paper"
+device = "auto"
+
+# %% tags=["hide-input"]
+import matplotlib.pyplot as plt
+from IPython.display import HTML, display
+
+from iclbook.claims import Recorder
+from iclbook.drawing import style
+from iclbook.papers import he2025
+from iclbook.papers.crossing import figures as draw
+from iclbook.papers.crossing.measures import descent, kernels, routing, stages, timing
+from iclbook.sliders import Slider, show
+from iclbook.tasks import LinearRegression
+
+record = Recorder("crossing", profile)
+style.use()
+paper = profile == "paper"
+DRAWS, TIMED = (4, 12) if paper else (2, 2)
+
+# %% [markdown]
+# ## The cells
+#
+# Everything is measured first; the sections below show how. Each cell leads to its claim.
+
+# %% tags=["hide-input"]
+record("draws", DRAWS)
+found = stages.every_wait(DRAWS)
+record.all(stages.degree_values(found))
+record.all(stages.adam_values(DRAWS))
+record.all(stages.leading_values(DRAWS, found))
+record.all(routing.routing_values(DRAWS))
+ahead = timing.leads(TIMED)
+record("timing/draws", TIMED)
+record.all(timing.timing_values(ahead))
+by = descent.roc(descent.sample(200 if paper else 20))
+record.all(descent.descent_values(by))
+trained = he2025.results("isotropic", profile, device)
+left = kernels.shares(trained, kernels.GROUPS, LinearRegression())
+record.all(kernels.kernel_values_of(left))
+display(HTML(draw.matrix(record)))
+
+# %% [markdown]
+# ## How long nothing happens
+#
+# Start attention from small weights, and for a while the loss does not move. In associative recall this wait grows as $1/\epsilon$ with the size $\epsilon$ of the start. Why that power,
+# and what would it be elsewhere?
+#
+# Near zero a loss is a polynomial. Its lowest terms that can lower it say what must grow *together*. If the answer depends on a product of $p$ small factors, these terms have degree
+# $p$, and gradient flow maps onto itself when sizes shrink by $b$ and times grow by $b^{p-2}$. So
+#
+# $$T \sim \log \tfrac{1}{\epsilon} \quad (p = 2), \qquad T \sim \epsilon^{-(p-2)} \quad (p > 2).$$
+#
+# Counting factors predicts the wait of any model. In associative recall they are three: an attention parameter $w$, and $\beta$ twice. Two softmax heads on regression need four, as
+# keys, queries, values and outputs must all be there before the answer depends on the query. One layer between an embedding and a read-out needs eight. A classifier needs two
+# where the mean of the context already says something.
+#
+# To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$.
+
+# %% mystnb={"image": {"alt": "Left: waits that grow as a logarithm, for reduced heads, sticky chain, GD block, Trained TF with known embeddings and two heads on plain prompts; all lie on one line. Right: waits that grow as powers 1, 2 and 6 of one over the size."}} tags=["hide-input"]
+fig = draw.waits(found)
+plt.show()
+for name in (
+    "recall",
+    "reduced",
+    "heads",
+    "linear",
+    "tasks",
+    "layer",
+    "chain",
+    "descent",
+    "known",
+    "trained",
+):
+    record.verdict(f"crossing/q-stages-{name}")
+
+# %% [markdown]
+# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* The law holds on every model, with
+# degrees from {glue:text}`stages/descent/degree` to {glue:text}`stages/layer/degree`.
+#
+# Two things can shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as they are in an infinite sample. Among prompts drawn at random the
+# answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can fit that, and the wait becomes logarithmic: the law is then one of the sample,
+# not of the task. The second is the **optimiser**. Adam takes steps of a fixed size however small the gradient is, and does not wait.
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-stages-few")
+record.verdict("crossing/q-stages-adam")
+
+# %% [markdown]
+# From an eighth of the size Adam needs {glue:text}`stages/adam/growth` times the steps, where gradient flow needs $64$ times as long.
+#
+# Where $p = 2$, growth is linear at first, so the direction that leaves is known beforehand: the one in which the loss curves down most at the origin.
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-leading")
+record.verdict("crossing/q-leading-rate")
+
+# %% [markdown]
+# At the start such directions hold {glue:text}`leading/start_cosine` of the length of the parameters, when they leave {glue:text}`leading/cosine` or more.
+
+# %% tags=["hide-input"]
+SIZES = (0.4, 0.2, 0.1, 0.05)
+
+
+def frame(heads, size):
+    return draw.path(*stages.loss_path(heads, size), heads, size)
+
+
+show(
+    frame,
+    [
+        Slider("heads", values=(1, 2, 4), label="heads"),
+        Slider("size", values=SIZES, label="size of the start"),
+    ],
+    title="The wait of softmax heads",
+    description="Loss along gradient flow on one set of prompts. Halve the size of the start and the wait is four times as long, whatever the number of heads.",
+)
+
+# %% [markdown]
+# ## Routing by advantage
+#
+# A score grows, says the law, in proportion to its attention and to how far what it reads lies above the mean: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$. This is
+# the derivative of softmax, so it must hold on every softmax model. Is it about softmax, or about weights that sum to one?
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-routing-softmax")
+record.verdict("crossing/q-routing-normalised")
+record.verdict("crossing/q-routing-linear")
+
+# %% [markdown]
+# It is about softmax. Other activations whose weights sum to one keep the mean but lose the factor $\alpha_i$ (with squared scores the law misses by
+# {glue:text}`routing/square` of the largest gradient), and linear attention has neither.
+#
+# ## Two time scales
+#
+# Attention settles early and values go on, like the two steps of EM: the frame was read from a classifier trained by gradient descent. Whether it holds elsewhere can be said before
+# looking. Where values alone begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), nothing favours attention.
+
+# %% mystnb={"image": {"alt": "Dots for every draw: time of attention over time of values for two heads, sticky chain and Trained TF, with equal rates and with queries and keys ten times faster."}} tags=["hide-input"]
+fig = draw.leads(ahead)
+plt.show()
+for name in ("heads", "chain", "known"):
+    record.verdict(f"crossing/q-timing-{name}")
+    record.verdict(f"crossing/q-timing-{name}-rates")
+
+# %% [markdown]
+# *When attention has gone half of its way, over when values have; {glue:text}`timing/draws` draws, from small starts until a quarter of the loss is gone.* In the logarithm, ten times the rate on
+# queries and keys brings attention forward by {glue:text}`timing/heads_gain`, {glue:text}`timing/chain_gain` and {glue:text}`timing/known_gain` (standard errors
+# {glue:text}`timing/heads_gain_se`, {glue:text}`timing/chain_gain_se`, {glue:text}`timing/known_gain_se`).
+#
+# ## Is a layer a step?
+#
+# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But much that comes nearer to an answer moves along the residual. Here
+# are stacks whose truth is known. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of noisy
+# answers; a descending stack read in another order; one that answers other prompts.
+
+# %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend."}} tags=["hide-input"]
+fig = draw.areas(by)
+plt.show()
+for name in ("slope", "r2", "signs", "reduction", "rate", "null"):
+    record.verdict(f"crossing/q-roc-{name}")
+
+# %% [markdown]
+# *Chance that a stack that descends scores higher than one of each kind that does not; one half is a coin.* A statistic is as good as its worst row. The usual null, answers of other
+# prompts, is the easy one. Before a slope or an $r^2$ says of a language model that it descends, it would have to pass the others.
+#
+# ## Descent with which kernel?
+#
+# One step of functional descent from zero answers $\eta \sum_i y_i\, k(x_i, x_q)$. Which kernel $k$ do trained heads use? Width and rate are fitted on half of the prompts; what the
+# step leaves unexplained is read on the others.
+
+# %% mystnb={"image": {"alt": "Share left unexplained by the best step with each of six kernels, for one head, two heads and linear attention, logarithmic."}} tags=["hide-input"]
+fig = draw.kernels(left)
+plt.show()
+for name in ("one", "linear", "two", "centred"):
+    record.verdict(f"crossing/q-kernel-{name}")
+
+# %% [markdown]
+# *What the best step with a kernel leaves of the answers of trained heads, one mark a run.* One softmax head is a step with the softmax kernel; the next best kernel leaves
+# {glue:text}`kernel/one_next`. Two heads change kernel: their difference is a step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come
+# nearer still ({glue:text}`kernel/two_centred` left).
+#
+# ## What a common account must explain
+#
+# Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from it, values where they help alone, all together where they do
+# not, and so does the failure of the two time scales outside of their own setting. What is learned in the end is a step with a kernel that the number of heads chooses. Whether deeper
+# models take several such steps cannot be read from slopes. Two cells wait for trainings: language models, and the ladder with its twin.
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-language-positions")
+record.verdict("crossing/q-step-ladder")
+
+# %% [markdown]
+# ## Every claim
+
+# %% tags=["hide-input"]
+record.table()

@@ -1,0 +1,1 @@
+"""Five Papers Examine Each Other."""

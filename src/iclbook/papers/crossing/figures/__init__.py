@@ -1,0 +1,6 @@
+"""Figures of the crossing."""
+
+from .cells import matrix
+from .laws import areas, kernels, leads, path, waits
+
+__all__ = ["areas", "kernels", "leads", "matrix", "path", "waits"]

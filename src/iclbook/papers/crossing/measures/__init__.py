@@ -1,0 +1,1 @@
+"""What the cells of the crossing measure, one module a law."""

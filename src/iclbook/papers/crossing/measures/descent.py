@@ -1,0 +1,166 @@
+"""Do the statistics of nagy2026 tell stacks that descend from stacks that do not? Read-outs of both kinds, made by hand, so that the truth is known.
+
+A stack is a set of prompts with an answer read after each layer. Those that descend take gradient steps on the prompt's own least squares, in parameters
+or in functions. Those that do not, still come nearer to the answer: a kernel smoother that sharpens, a running mean of noisy answers; or they have lost
+what makes them steps: layers in another order, the answers of other prompts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....statistics import bootstrap_error
+from ...nagy2026.probes.alignment import Alignment, alignment
+from ..runs.models import FIRST
+
+Array = np.ndarray
+PROMPTS, PAIRS, LAYERS = 64, 12, 8
+
+
+class Prompts(NamedTuple):
+    """``x (n, k, d)``, ``y (n, k)``, queries ``(n, d)`` and their answers ``(n,)``."""
+
+    x: Array
+    y: Array
+    query: Array
+    answer: Array
+
+
+def draw(rng: np.random.Generator) -> Prompts:
+    """Regression without noise, of a dimension drawn from 2 to 4."""
+    d = int(rng.integers(2, 5))
+    x, beta = rng.standard_normal((PROMPTS, PAIRS + 1, d)), rng.standard_normal((PROMPTS, d)) / np.sqrt(d)
+    y = np.einsum("nkd,nd->nk", x, beta)
+    return Prompts(x[:, :-1], y[:, :-1], x[:, -1], y[:, -1])
+
+
+def parameter_descent(p: Prompts, rng: np.random.Generator) -> Array:
+    """``LAYERS`` gradient steps from zero on each prompt's least squares, at a rate drawn for the stack: answers ``(n, LAYERS + 1)``."""
+    rate, beta = rng.uniform(0.1, 0.6), np.zeros(p.query.shape)
+    answers = [np.zeros(len(beta))]
+    for _ in range(LAYERS):
+        residual = p.y - np.einsum("nkd,nd->nk", p.x, beta)
+        beta = beta + rate * np.einsum("nk,nkd->nd", residual, p.x) / PAIRS
+        answers.append((beta * p.query).sum(1))
+    return np.stack(answers, 1)
+
+
+def kernel(a: Array, b: Array, width: float) -> Array:
+    """``exp(-|a - b|^2 / (2 width^2))`` of points ``(n, i, d)`` and ``(n, j, d)``: ``(n, i, j)``."""
+    return np.exp(-((a[:, :, None] - b[:, None]) ** 2).sum(-1) / (2 * width**2))
+
+
+def function_descent(p: Prompts, rng: np.random.Generator) -> Array:
+    """The same in functions: ``f <- f + rate sum_i (y_i - f(x_i)) k(x_i, .)``."""
+    rate, width = rng.uniform(0.1, 0.5), rng.uniform(1.0, 3.0)
+    among, to_query = kernel(p.x, p.x, width), kernel(p.query[:, None], p.x, width)[:, 0]
+    at_keys, at_query = np.zeros(p.y.shape), np.zeros(len(p.y))
+    answers = [at_query]
+    for _ in range(LAYERS):
+        residual = p.y - at_keys
+        at_keys = at_keys + rate * np.einsum("nij,nj->ni", among, residual) / 2
+        at_query = at_query + rate * (to_query * residual).sum(1) / 2
+        answers.append(at_query)
+    return np.stack(answers, 1)
+
+
+def sharpening(p: Prompts, rng: np.random.Generator) -> Array:
+    """Kernel smoothers whose width shrinks from layer to layer: nobody steps along a gradient."""
+    widths = np.geomspace(rng.uniform(3, 6), rng.uniform(0.4, 0.8), LAYERS)
+    answers = [np.zeros(len(p.y))]
+    for width in widths:
+        k = kernel(p.query[:, None], p.x, width)[:, 0]
+        answers.append((k * p.y).sum(1) / (k.sum(1) + 1e-300))
+    return np.stack(answers, 1)
+
+
+def averaging(p: Prompts, rng: np.random.Generator) -> Array:
+    """Running means of noisy answers: the error shrinks, the prompt is never read."""
+    noisy = p.answer[:, None] + rng.uniform(0.5, 1.5) * rng.standard_normal((len(p.answer), LAYERS + 1))
+    return noisy.cumsum(1) / np.arange(1, LAYERS + 2)
+
+
+def reordered(p: Prompts, rng: np.random.Generator) -> Array:
+    """A stack that descends, read in another order of its layers."""
+    return parameter_descent(p, rng)[:, rng.permutation(LAYERS + 1)]
+
+
+def of_others(p: Prompts, rng: np.random.Generator) -> Array:
+    """A stack that descends on the prompts of others."""
+    return parameter_descent(p, rng)[rng.permutation(PROMPTS)]
+
+
+DESCEND = {"parameters": parameter_descent, "functions": function_descent}
+OTHERWISE = {"sharpening": sharpening, "averaging": averaging, "reordered": reordered, "others": of_others}
+
+
+def scores(found: Alignment) -> dict[str, float]:
+    """What each statistic says for descent, larger for more: the paper's criteria."""
+    return {
+        "slope": found.slope,
+        "r2": found.r2,
+        "signs": found.signs,
+        "reduction": -found.remaining,
+        "rate": -abs(found.rho_pred - found.rho_obs),
+    }
+
+
+def sample(stacks: int) -> tuple[list[dict[str, float]], dict[str, list[dict[str, float]]]]:
+    """Scores of ``stacks`` stacks that descend, half of each kind, and of as many of each kind that does not; every stack has prompts of its own."""
+    rng = np.random.default_rng(FIRST)
+
+    def of(make, n: int) -> list[dict[str, float]]:
+        found = []
+        for _ in range(n):
+            p = draw(rng)
+            found.append(scores(alignment(make(p, rng), p.answer)))
+        return found
+
+    yes = [s for make in DESCEND.values() for s in of(make, stacks // len(DESCEND))]
+    return yes, {name: of(make, stacks) for name, make in OTHERWISE.items()}
+
+
+def area(yes: Array, no: Array) -> float:
+    """Area under the ROC curve: the chance that a stack that descends scores higher than one that does not; ties count half."""
+    return float(((yes[:, None] > no).mean() + (yes[:, None] >= no).mean()) / 2)
+
+
+def area_error(yes: Array, no: Array) -> float:
+    """Bootstrap error over stacks of both groups."""
+    return float(
+        np.hypot(bootstrap_error(lambda y: area(y, no), yes), bootstrap_error(lambda n: area(yes, n), no))
+    )
+
+
+def roc(
+    found: tuple[list[dict[str, float]], dict[str, list[dict[str, float]]]],
+) -> dict[str, dict[str, Array]]:
+    """Scores by statistic and group: ``{statistic: {"descend": (n,), kind: (n,)}}``."""
+    yes, no = found
+    return {
+        name: {"descend": np.array([s[name] for s in yes])}
+        | {kind: np.array([s[name] for s in every]) for kind, every in no.items()}
+        for name in yes[0]
+    }
+
+
+def worst(groups: dict[str, Array]) -> tuple[float, float]:
+    """Area against the kind that a statistic tells worst, and its error."""
+    kind = min(OTHERWISE, key=lambda k: area(groups["descend"], groups[k]))
+    return area(groups["descend"], groups[kind]), area_error(groups["descend"], groups[kind])
+
+
+def descent_values(by: dict[str, dict[str, Array]]) -> dict[str, float]:
+    """Areas of each statistic against the kind that it tells worst; and of all against stacks that read other prompts, the null model of the paper."""
+    values: dict[str, float] = {}
+    values["roc/slope"], values["roc/slope_se"] = worst(by["slope"])
+    values["roc/r2"], values["roc/r2_se"] = worst(by["r2"])
+    values["roc/signs"], values["roc/signs_se"] = worst(by["signs"])
+    values["roc/reduction"], values["roc/reduction_se"] = worst(by["reduction"])
+    values["roc/rate"], values["roc/rate_se"] = worst(by["rate"])
+    least = min(by.values(), key=lambda groups: area(groups["descend"], groups["others"]))
+    values["roc/null_least"] = area(least["descend"], least["others"])
+    values["roc/null_least_se"] = area_error(least["descend"], least["others"])
+    return values

@@ -1,0 +1,229 @@
+"""How long a small start waits: the law of recall2025 ("the first jump comes at a time that grows as 1 / eps") on every model.
+
+Where a loss begins, at the origin, with a polynomial of degree p in what must grow together, gradient flow from parameters of size eps leaves at a time
+T with ``T ~ log(1 / eps)`` for p = 2 and ``T ~ eps^-(p - 2)`` for p > 2: a homogeneous polynomial's flow maps onto itself when sizes shrink by b and
+times grow by ``b^(p - 2)``. Either way waits at sizes ``eps, eps / b, eps / b^2`` have differences whose ratio is ``b^(p - 2)``, which measures p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ....errors import UserError
+from ....statistics import standard_error
+from ....training.flow import Flow, gradient_flow
+from ..runs.landscape import Landscape
+from ..runs.models import FIRST, MODELS, heads_of
+
+Array = np.ndarray
+#: The wait ends when the loss has fallen by this share of what it is at the origin.
+FALLEN = 0.02
+#: Evaluations after which a flow that has not left never will: it rests in a minimum.
+PATIENCE = 40_000
+#: End of a flow that nothing stops.
+FOREVER = 1e14
+#: Rates that differ by no more than this share are one.
+SHARED = 1e-4
+
+
+def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, method: str = "DOP853") -> Flow:
+    """Gradient flow from ``start`` until it has lowered the loss by the share ``fallen`` of the loss at the origin.
+
+    Raises:
+        UserError: it never does.
+    """
+    goal = (1 - fallen) * landscape.value(np.zeros_like(start))
+    size = float(np.abs(start).max())
+    taken = 0
+
+    def gradient(theta: Array) -> Array:
+        nonlocal taken
+        taken += 1
+        if taken > PATIENCE:
+            raise UserError(
+                f"the loss has not fallen by {fallen:.0%} after {PATIENCE:,} evaluations",
+                "Take prompts that the model can learn from.",
+            )
+        return landscape.gradient(theta)
+
+    return gradient_flow(
+        gradient,
+        start,
+        FOREVER,
+        events=[lambda theta: goal - landscape.value(theta)],
+        stop_at=0,
+        method=method,
+        rtol=1e-6,
+        atol=1e-7 * size,
+    )
+
+
+def waits(
+    landscape: Landscape, scales: Sequence[float], seeds: Sequence[int], method: str = "DOP853"
+) -> Array:
+    """Waits ``(seeds, scales)`` from the same directions at falling sizes."""
+    starts = [landscape.start(seed) for seed in seeds]
+    return np.array(
+        [[leave(landscape, size * start, method=method).first() for size in scales] for start in starts]
+    )
+
+
+def degrees(times: Array, factor: float) -> Array:
+    """Degree p ``(seeds, scales - 2)`` from waits ``(seeds, scales)`` at sizes that fall by ``factor``: 2 plus the logarithm, to that base, of the ratio
+    of successive differences."""
+    grown = np.diff(times, axis=1)
+    return 2 + np.log(grown[:, 1:] / grown[:, :-1]) / np.log(factor)
+
+
+def degree(times: Array, factor: float) -> tuple[float, float]:
+    """The degree at the smallest sizes, mean over directions, and its error: the spread over directions, and how far it still moves with size."""
+    every = degrees(times, factor)
+    last = every[:, -1]
+    moves = every[:, -1].mean() - every[:, -2].mean()
+    return float(last.mean()), float(np.hypot(last.std(ddof=1) / np.sqrt(len(last)), moves))
+
+
+def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000) -> float:
+    """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its guard against division by zero is switched off.
+
+    Raises:
+        UserError: more steps than given.
+    """
+    goal = (1 - FALLEN) * landscape.value(np.zeros_like(start))
+    theta = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    adam = torch.optim.Adam([theta], lr=rate, eps=1e-300)
+    before = np.inf
+    for step in range(steps):
+        loss, gradient = landscape.evaluate(theta.detach().numpy())
+        if loss <= goal:
+            return step - (goal - loss) / (before - loss)
+        before = loss
+        theta.grad = torch.from_numpy(gradient)
+        adam.step()
+    raise UserError(f"Adam has not left after {steps:,} steps", "Give it more steps or a higher rate.")
+
+
+def leading(landscape: Landscape, size: int, step: float = 1e-5) -> tuple[float, Array]:
+    """Growth rate of the fastest growth at the origin, and the directions ``(k, size)`` that share it: minus the lowest curvature of the loss there, by
+    differences of its gradient. Hidden units that are alike share one rate."""
+    columns = [
+        (landscape.gradient(step * unit) - landscape.gradient(-step * unit)) / (2 * step)
+        for unit in np.eye(size)
+    ]
+    curvature, directions = np.linalg.eigh((np.array(columns) + np.array(columns).T) / 2)
+    shared = curvature <= (1 - SHARED) * curvature[0]
+    return float(-curvature[0]), directions[:, shared].T
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A model at falling initial sizes.
+
+    Attributes:
+        scale, factor: largest size, and by what sizes fall.
+        degree, error: keys of the degree and its error.
+        method: of the integrator.
+    """
+
+    scale: float
+    factor: float
+    degree: str
+    error: str
+    method: str = "DOP853"
+
+    def scales(self) -> list[float]:
+        """Four sizes: two degrees, so that what still moves is seen."""
+        return [self.scale / self.factor**k for k in range(4)]
+
+
+#: What is measured of which model.
+CELLS = {
+    "reduced": Cell(0.1, 10, "stages/reduced/degree", "stages/reduced/degree_se"),
+    "heads": Cell(0.2, 4, "stages/heads/degree", "stages/heads/degree_se"),
+    "linear": Cell(0.2, 4, "stages/linear/degree", "stages/linear/degree_se"),
+    "tasks": Cell(0.2, 4, "stages/tasks/degree", "stages/tasks/degree_se"),
+    "layer": Cell(0.25, 1.6, "stages/layer/degree", "stages/layer/degree_se", "LSODA"),
+    "recall": Cell(0.1, 4, "stages/recall/degree", "stages/recall/degree_se"),
+    "chain": Cell(0.02, 10, "stages/chain/degree", "stages/chain/degree_se"),
+    "descent": Cell(0.02, 10, "stages/descent/degree", "stages/descent/degree_se"),
+    "known": Cell(0.02, 10, "stages/known/degree", "stages/known/degree_se"),
+    "trained": Cell(0.05, 4, "stages/trained/degree", "stages/trained/degree_se"),
+    "few": Cell(0.02, 4, "stages/few/degree", "stages/few/degree_se"),
+}
+#: Models whose wait is logarithmic: what leaves first is one direction.
+LOGARITHMIC = ("reduced", "chain", "descent", "known")
+
+
+def every_wait(draws: int) -> dict[str, Array]:
+    """Waits ``(draws, 4)`` of every model; each draw has prompts and a direction of its own."""
+    return {
+        name: np.concatenate(
+            [waits(MODELS[name](draw), cell.scales(), [draw], cell.method) for draw in judged(draws)]
+        )
+        for name, cell in CELLS.items()
+    }
+
+
+def judged(draws: int) -> range:
+    """The draws that decide."""
+    return range(FIRST, FIRST + draws)
+
+
+def degree_values(found: dict[str, Array]) -> dict[str, float]:
+    """The degree that the waits show, for each model."""
+    values: dict[str, float] = {}
+    for name, cell in CELLS.items():
+        values[cell.degree], values[cell.error] = degree(found[name], cell.factor)
+    return values
+
+
+def adam_values(draws: int) -> dict[str, float]:
+    """The same for Adam, whose steps have a size of their own: from sizes eps they lead nowhere sooner than from zero, so differences of waits
+    shrink with eps, as for a polynomial of degree 1."""
+    scales = [0.05, 0.00625]
+    found = [
+        [adam_wait(MODELS["heads"](d), s * MODELS["heads"](d).start(d)) for s in scales]
+        for d in judged(draws)
+    ]
+    times = np.array(found)
+    growth = times[:, -1] / times[:, 0]
+    return {
+        "stages/adam/growth": float(growth.mean()),
+        "stages/adam/growth_se": float(standard_error(growth)),
+    }
+
+
+def leading_values(draws: int, found: dict[str, Array]) -> dict[str, float]:
+    """Where waits are logarithmic: which share of the parameters' length lies in the predicted directions when they leave, and the wait's growth against the rate."""
+    cosines, at_start, rates = [], [], []
+    for name in LOGARITHMIC:
+        for number, draw in enumerate(judged(draws)):
+            landscape, cell = MODELS[name](draw), CELLS[name]
+            start = cell.scales()[-1] * landscape.start(draw)
+            rate, directions = leading(landscape, len(start))
+            state = leave(landscape, start).states[-1]
+            cosines.append(np.linalg.norm(directions @ state) / np.linalg.norm(state))
+            at_start.append(np.linalg.norm(directions @ start) / np.linalg.norm(start))
+            grown = np.diff(found[name][number])[-1]
+            rates.append(rate * grown / np.log(cell.factor))
+    return {
+        "leading/cosine": float(min(cosines)),
+        "leading/start_cosine": float(np.mean(at_start)),
+        "leading/rate": float(np.mean(rates)),
+        "leading/rate_se": float(
+            np.hypot(standard_error(np.array(rates)), np.abs(np.array(rates) - 1).max())
+        ),
+    }
+
+
+def loss_path(heads: int, size: float) -> tuple[Array, Array, float]:
+    """Times, losses, and the wait of one flow of that many softmax heads, followed until a fifth of the loss is gone."""
+    landscape = heads_of(heads)(FIRST)
+    start = size * landscape.start(FIRST)
+    flow = leave(landscape, start, 0.2)
+    wait = leave(landscape, start).first()
+    return flow.times, np.array([landscape.value(state) for state in flow.states]), wait

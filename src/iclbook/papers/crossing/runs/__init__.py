@@ -1,0 +1,1 @@
+"""The models that the crossing puts on one footing."""

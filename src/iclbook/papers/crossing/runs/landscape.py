@@ -1,0 +1,147 @@
+"""Losses of the papers' models on finite sets of prompts, as functions of one vector of parameters: value and gradient, in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value
+from torch.overrides import TorchFunctionMode
+
+from ....tasks import Batch
+
+Array = np.ndarray
+Loss = Callable[[nn.Module, Batch], Tensor]
+#: ``look(model, batch)``: what attention averages, ``(..., keys, ...)``: values as the answer sees them.
+Look = Callable[[nn.Module, Batch], Tensor]
+
+
+class Softmaxes(TorchFunctionMode):
+    """While it is active, keeps ``(scores, weights, axis)`` of every softmax along keys that a model takes.
+
+    Attributes:
+        taken: in the order of the forward pass.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[tuple[Tensor, Tensor, int]] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func in (torch.softmax, Tensor.softmax):
+            axis = kwargs["dim"] if kwargs and "dim" in kwargs else args[1]
+            self.taken.append((args[0], out, axis))
+        return out
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """A loss as a function of parameters.
+
+    Attributes:
+        start: ``start(seed)``: parameters ``(n,)`` of the model's own initialisation at scale 1, to be multiplied by a scale.
+        evaluate: ``evaluate(theta) -> (loss, gradient)``, float64.
+        look: ``look(theta) -> (attention, values)`` on the prompts, flat, where the model has both.
+        routing: ``(n,)``, which parameters make scores; none where the model has no queries and keys of its own.
+    """
+
+    start: Callable[[int], Array]
+    evaluate: Callable[[Array], tuple[float, Array]]
+    look: Callable[[Array], tuple[Array, Array]] | None = None
+    routing: Array | None = None
+
+    def value(self, theta: Array) -> float:
+        """Loss at ``theta (n,)``."""
+        return self.evaluate(theta)[0]
+
+    def gradient(self, theta: Array) -> Array:
+        """Its gradient ``(n,)``."""
+        return self.evaluate(theta)[1]
+
+
+#: Names of parameters that make scores.
+ROUTING = ("query", "key", "W_Q", "W_K")
+
+
+def of_module(
+    model: nn.Module, batch: Batch, loss: Loss, held: tuple[str, ...] = (), values: Look | None = None
+) -> Landscape:
+    """The landscape of a module's parameters on a fixed batch.
+
+    Args:
+        model: in double precision; its parameters named in ``held`` keep the values that they have.
+        batch: prompts, in double precision.
+        loss: ``loss(model, batch)``, a number.
+        values: what the model's attention averages.
+    """
+    fixed = {name: p.detach() for name, p in model.named_parameters() if name in held}
+    moving = {name: p.shape for name, p in model.named_parameters() if name not in held}
+    sizes = [shape.numel() for shape in moving.values()]
+
+    class Call(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, function: Loss | Look) -> Tensor:
+            return function(self.model, batch)
+
+    call = Call()
+
+    def at(flat: Tensor, function: Loss | Look = loss) -> Tensor:
+        parts = dict(zip(moving, flat.split(sizes), strict=True))
+        own = {f"model.{name}": part.view(moving[name]) for name, part in parts.items()}
+        return functional_call(call, own | {f"model.{name}": p for name, p in fixed.items()}, (function,))
+
+    both = grad_and_value(at)
+
+    def look(theta: Array) -> tuple[Array, Array]:
+        flat = torch.from_numpy(np.ascontiguousarray(theta, dtype=float))
+        with torch.no_grad(), Softmaxes() as seen:
+            at(flat)
+        return seen.taken[0][1].flatten().numpy(), at(flat, values).detach().flatten().numpy()
+
+    def evaluate(theta: Array) -> tuple[float, Array]:
+        gradient, value = both(torch.from_numpy(np.ascontiguousarray(theta, dtype=float)))
+        return float(value), gradient.numpy()
+
+    def start(seed: int) -> Array:
+        return np.random.default_rng(seed).standard_normal(sum(sizes))
+
+    routing = np.concatenate(
+        [np.full(size, name in ROUTING) for name, size in zip(moving, sizes, strict=True)]
+    )
+    return Landscape(start, evaluate, look if values else None, routing if values else None)
+
+
+def antithetic(batch: Batch, n_tasks: int = 1) -> Batch:
+    """Every prompt four times: as it is, query and answer negated, all answers negated, both. Regression's own symmetries, which random prompts have
+    on average only: whatever is odd in the query or in the weights of the task then averages to exactly zero.
+
+    Args:
+        batch: of regression, ``context (L, d + N, B)``, ``query (d, B)``, ``target (N, B)``.
+        n_tasks: N, answers in a token.
+    """
+    flip = torch.ones(batch.context.shape[1], 1, dtype=batch.context.dtype)
+    flip[-n_tasks:] = -1
+    contexts = [batch.context, batch.context, batch.context * flip, batch.context * flip]
+    queries = [batch.query, -batch.query, batch.query, -batch.query]
+    targets = [batch.target, -batch.target, -batch.target, batch.target]
+    return Batch(torch.cat(contexts, -1), torch.cat(queries, -1), torch.cat(targets, -1))
+
+
+def mirrored(batch: Batch) -> Batch:
+    """Every prompt of categories twice: as it is, and all covariates negated, a symmetry of their distribution. Means of covariates then tell nothing.
+
+    Args:
+        batch: ``context (N, d + 1, B)`` with the category last, ``query (d, B)``, ``target (1, B)``.
+    """
+    flip = -torch.ones(batch.context.shape[1], 1, dtype=batch.context.dtype)
+    flip[-1] = 1
+    contexts, queries = [batch.context, batch.context * flip], [batch.query, -batch.query]
+    return Batch(torch.cat(contexts, -1), torch.cat(queries, -1), batch.target.repeat(1, 2))

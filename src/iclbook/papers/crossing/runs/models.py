@@ -1,0 +1,132 @@
+"""The papers' models, small, each on a finite set of its own paper's prompts, in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .... import random
+from ....models import Attention, ReducedAttention
+from ....models.functional_gd import FunctionalGD
+from ....models.single_head import SingleHead
+from ....models.spectral_attention import SpectralAttention
+from ....models.trained_tf import TrainedStep
+from ....tasks import AssociativeRecall, Batch, LinearRegression, MultiTaskRegression
+from ....tasks.categorical import Anchors
+from ....tasks.sticky_chain import StickyChain
+from ....training.losses import cross_entropy, squared_error
+from ...recall2025.theory import Population
+from .landscape import Landscape, Look, antithetic, mirrored, of_module
+
+#: What the prompts of a draw are for; among the purposes of :mod:`iclbook.random`.
+PROMPTS = 40
+#: First of the draws that decide; rules were tried on those before.
+FIRST = 100
+REGRESSION = LinearRegression(d=2, L=12, noise_var=0.0)
+TASKS = MultiTaskRegression(
+    d=2, L=12, supports=((0,), (1,)), noise_var=0.0, target_noise_var=0.0, beta_var=0.5
+)
+CATEGORIES = Anchors(N=8, d=2, n_classes=5, width=3, n_anchors=3)
+CHAIN = StickyChain("code", T=60, n=4, d=5)
+
+
+def prompts(task: Any, draw: int, count: int = 32) -> Batch:
+    """A draw of ``count`` prompts of a task, in double precision."""
+    return task.batch(*random.drawn(task, draw, PROMPTS, (count,), dtype=torch.float64))
+
+
+def _regression(
+    model: Callable[[], nn.Module],
+    task: Any = REGRESSION,
+    count: int = 32,
+    whole: bool = True,
+    values: Look | None = None,
+) -> Callable[[int], Landscape]:
+    def landscape(draw: int) -> Landscape:
+        batch = prompts(task, draw, count)
+        batch = antithetic(batch, task.n_tasks) if whole else batch
+        return of_module(model().double(), batch, squared_error, values=values)
+
+    return landscape
+
+
+def _categories(
+    model: Callable[[], nn.Module], held: tuple[str, ...] = (), values: Look | None = None
+) -> Callable[[int], Landscape]:
+    def landscape(draw: int) -> Landscape:
+        built = model().double()
+        with torch.no_grad():
+            built.embed.copy_(replace(CATEGORIES, embed_seed=draw).embedding)
+        return of_module(built, mirrored(prompts(CATEGORIES, draw, 32)), cross_entropy, held, values)
+
+    return landscape
+
+
+def _read_out(model: nn.Module, batch: Batch) -> Tensor:
+    """``OV z_l`` ``(H, N, L, B)`` of :class:`Attention`."""
+    return torch.einsum("hnd,ldb->hnlb", model.circuits()["ov"], batch.context)
+
+
+def _class_values(model: nn.Module, batch: Batch) -> Tensor:
+    """``W_e^T P W_V e_i`` ``(B, N, C)`` of :class:`TrainedStep`."""
+    tokens = batch.context.movedim(-1, 0)
+    w = model.embed - model.embed.mean(1, keepdim=True)
+    e = torch.cat([tokens[..., : model.d], model.labelled(tokens) @ w.T], -1)
+    return e @ (model.P[-model.width :] @ model.W_V[:, : e.shape[-1]]).T @ model.embed
+
+
+def _symbol_values(model: nn.Module, batch: Batch) -> Tensor:
+    """``W_O W_V x_j`` ``(T, C)`` of :class:`SingleHead`."""
+    return model.values(batch.context) @ model.W_O.T
+
+
+def _next_symbol(model: nn.Module, batch: Batch) -> Tensor:
+    return nn.functional.cross_entropy(model(batch.context), batch.target)
+
+
+def _chain(draw: int) -> Landscape:
+    """One sequence of the sticky chain, as agarwal2025 trains on one."""
+    seq = CHAIN.sequence(*random.drawn(CHAIN, draw, PROMPTS, (), dtype=torch.float64))
+    model = SingleHead(CHAIN.d, 3, 3, CHAIN.n).double()
+    return of_module(model, Batch(seq.x, seq.x[:0], seq.y), _next_symbol, values=_symbol_values)
+
+
+def _recall(draw: int) -> Landscape:
+    """The exact population loss; there is nothing to draw but the sizes of beta. Attention begins even, ``w = 0``, as the paper has it: beta of a head that
+    begins by looking elsewhere, by more than beta itself, dies out, and it never leaves."""
+    population = Population(AssociativeRecall(order=3, n_responses=4), n_heads=2, window=3)
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(population.value(theta)), population.gradient(theta)
+
+    def start(seed: int) -> np.ndarray:
+        beta = np.abs(np.random.default_rng(seed).standard_normal(population.n_heads))
+        return np.concatenate([np.zeros(population.size - len(beta)), beta])
+
+    return Landscape(start, evaluate)
+
+
+def heads_of(n_heads: int) -> Callable[[int], Landscape]:
+    """``landscape(draw)`` of that many softmax heads on regression."""
+    return _regression(lambda: Attention(2, n_heads), values=_read_out)
+
+
+#: Model -> ``landscape(draw)``. A draw is one of prompts and, with categories, of embeddings.
+MODELS: dict[str, Callable[[int], Landscape]] = {
+    "reduced": _regression(lambda: ReducedAttention(2)),
+    "heads": heads_of(2),
+    "linear": _regression(lambda: Attention(2, 2, activation="linear")),
+    "tasks": _regression(lambda: Attention(2, 2, n_tasks=2), TASKS),
+    "layer": _regression(lambda: SpectralAttention(2, width=4, n_heads=1), count=4),
+    "recall": _recall,
+    "chain": _chain,
+    "descent": _categories(lambda: FunctionalGD(5, 3, kernel="softmax"), ("rate", "log_gamma")),
+    "known": _categories(lambda: TrainedStep(2, 5, 3), ("embed",), _class_values),
+    "trained": _categories(lambda: TrainedStep(2, 5, 3)),
+    "few": _regression(lambda: Attention(2, 2), count=128, whole=False),
+}

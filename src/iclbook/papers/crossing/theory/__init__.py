@@ -1,0 +1,1 @@
+"""What each paper's law predicts on the others' models."""

@@ -1,0 +1,131 @@
+"""The other measures of the crossing on cases with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.claims import load_ledger
+from iclbook.papers.crossing.measures import descent, kernels, routing, timing
+from iclbook.papers.crossing.runs.landscape import Landscape
+from iclbook.papers.crossing.runs.models import MODELS
+from iclbook.tasks import LinearRegression
+
+SMALL = LinearRegression(d=3, L=8, noise_var=0.0)
+
+
+def test_every_verdict_of_the_ledger_is_a_question():
+    ledger = load_ledger("crossing")
+    assert all(claim.id.startswith("crossing/q-") for claim in ledger.claims)
+    assert sum(bool(claim.parts) for claim in ledger.claims) >= 24
+
+
+def test_halfway():
+    times = np.array([0.0, 1.0, 2.0, 4.0])
+    states = np.array([[0.0], [0.2], [0.6], [1.0]])
+    assert timing.halfway(times, states) == pytest.approx(1.75)
+
+
+def made(attention_rate: float, value_rate: float) -> Landscape:
+    """Two numbers that relax to 1 at their own rates; the loss falls with the second from 1 to 0."""
+
+    def evaluate(x):
+        return float(0.1 + 0.9 * (1 - x[1]) ** 2), np.array([attention_rate, value_rate]) * (x - 1)
+
+    return Landscape(lambda _: np.zeros(2), evaluate, lambda x: (x[:1], x[1:]), np.array([True, False]))
+
+
+def test_who_leads_is_seen_and_rates_move_it():
+    even = timing.lead(made(1.0, 1.0), np.full(2, 1e-9))
+    assert even == pytest.approx(0, abs=1e-6)
+    quick = timing.quicker_routing(made(1.0, 1.0), 10.0)
+    assert quick.gradient(np.zeros(2)) == pytest.approx([-10, -1])
+    assert timing.lead(quick, np.full(2, 1e-9)) < even
+    assert timing.lead(made(0.1, 1.0), np.full(2, 1e-9)) > even
+
+
+def test_attention_and_values_are_those_of_the_models():
+    for name in timing.SIZES:
+        landscape = MODELS[name](0)
+        theta = landscape.start(0)
+        attention, values = landscape.look(theta)
+        assert attention.min() >= 0
+        assert len(attention) > len(theta) > 0
+        moved = np.where(landscape.routing, 2 * theta, theta)
+        assert np.array_equal(landscape.look(moved)[1], values), "scores do not change values"
+        assert not np.allclose(landscape.look(moved)[0], attention)
+        moved = np.where(landscape.routing, theta, 2 * theta)
+        assert np.allclose(landscape.look(moved)[0], attention), "values do not change scores"
+
+
+def test_the_law_of_routing_holds_for_softmax_alone():
+    found = routing.routing_values(3)
+    assert found["routing/softmax"] < 1e-12
+    assert min(found[f"routing/{k}"] for k in ("affine", "square", "linear")) > 0.01
+
+
+def test_area():
+    assert descent.area(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == 1
+    assert descent.area(np.array([0.0, 1.0]), np.array([0.0, 1.0])) == 0.5
+    assert descent.area(np.array([0.0]), np.array([1.0, 0.0])) == 0.25
+    groups = {"descend": np.array([1.0, 2.0]), **dict.fromkeys(descent.OTHERWISE, np.array([0.0, 0.5]))}
+    groups["averaging"] = np.array([1.5, 1.5])
+    assert descent.worst(groups)[0] == 0.5
+
+
+def test_stacks_do_what_their_names_say():
+    rng = np.random.default_rng(0)
+    p = descent.draw(rng)
+    steps = descent.parameter_descent(p, rng)
+    errors = np.abs(steps - p.answer[:, None]).mean(0)
+    assert (np.diff(errors) < 0).all()
+    assert (steps[:, 0] == 0).all()
+    assert np.abs(descent.function_descent(p, rng)[:, -1] - p.answer).mean() < np.abs(p.answer).mean()
+    constant = descent.Prompts(p.x, np.ones_like(p.y), p.query, np.ones_like(p.answer))
+    assert descent.sharpening(constant, rng)[:, 1:] == pytest.approx(1.0), "a smoother keeps constants"
+    again = descent.reordered(p, np.random.default_rng(1))
+    assert np.sort(again, 1) == pytest.approx(
+        np.sort(descent.parameter_descent(p, np.random.default_rng(1)), 1)
+    )
+
+
+def test_a_statistic_that_knows_the_truth_has_area_one_and_one_that_does_not_a_half():
+    yes, no = descent.sample(20)
+    by = descent.roc((yes, no))
+    assert set(by) == {"slope", "r2", "signs", "reduction", "rate"}
+    assert all(len(groups["descend"]) == 20 and len(groups["others"]) == 20 for groups in by.values())
+    truth = {"descend": np.ones(20), **dict.fromkeys(descent.OTHERWISE, np.zeros(20))}
+    blind = {"descend": np.ones(20), **dict.fromkeys(descent.OTHERWISE, np.ones(20))}
+    values = descent.descent_values({**by, "slope": truth, "r2": blind})
+    assert values["roc/slope"] == 1
+    assert values["roc/r2"] == 0.5
+    assert values["roc/null_least"] <= 0.5
+
+
+def heads(kernel: str) -> dict[str, np.ndarray]:
+    """Results of one run of one head that is a step with this kernel: softmax of ``2 x . x_q``, or linear."""
+    kq = np.zeros((1, 1, 1, 4, 4))
+    kq[..., :3, :3] = 2 * np.eye(3) if kernel == "softmax" else np.eye(3)
+    ov = np.zeros((1, 1, 1, 1, 4))
+    ov[..., -1] = 0.7
+    return {"g/kq": kq, "g/ov": ov}
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "linear"])
+def test_heads_that_are_a_step_with_a_kernel_are_found(kernel, monkeypatch):
+    monkeypatch.setattr(kernels, "PROMPTS", 256)
+    found = kernels.shares(heads(kernel), {"g": kernel}, SMALL)["g"]
+    assert found[kernel][0] < 1e-8
+    assert kernels.best(found)[0] == kernel
+    assert min(v[0] for k, v in found.items() if k not in (kernel, "centred")) > 0.01
+
+
+def test_what_kernels_leave_is_read_on_other_prompts():
+    torch.manual_seed(0)
+    answer = np.random.default_rng(0).standard_normal(200)
+    kept = answer.copy()
+    kept[100:] = 0
+    assert kernels.unexplained(answer, lambda _: kept) == pytest.approx(1.0), (
+        "a step that knows only the first half"
+    )

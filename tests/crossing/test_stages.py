@@ -1,0 +1,97 @@
+"""Waits and degrees on polynomials whose degree is known, and the landscapes that they are measured on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.errors import UserError
+from iclbook.papers.crossing.measures import stages
+from iclbook.papers.crossing.runs.landscape import Landscape, antithetic, mirrored
+from iclbook.papers.crossing.runs.models import CATEGORIES, MODELS, REGRESSION, prompts
+
+
+def product(p: int) -> Landscape:
+    """``(1 - x_1 ... x_p)^2``: p factors that must grow together."""
+
+    def evaluate(x):
+        rest = 1 - x.prod()
+        others = np.array([np.delete(x, i).prod() for i in range(p)])
+        return float(rest**2), -2 * rest * others
+
+    return Landscape(lambda seed: np.random.default_rng(seed).uniform(0.5, 1.5, p), evaluate)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 5])
+def test_the_waits_show_how_many_factors_must_grow_together(p):
+    factor = 10 if p == 2 else 3
+    times = stages.waits(product(p), [0.05 / factor**k for k in range(4)], [0, 1, 2])
+    found, error = stages.degree(times, factor)
+    assert found == pytest.approx(p, abs=0.05)
+    assert error < 0.1
+
+
+def test_the_degree_of_made_up_waits():
+    sizes = 0.1 / 2.0 ** np.arange(4)
+    assert stages.degrees(sizes[None] ** -2.0, 2) == pytest.approx(np.full((1, 2), 4.0))
+    assert stages.degrees(np.log(1 / sizes)[None], 2) == pytest.approx(np.full((1, 2), 2.0))
+    times = np.array([[0, 1, 3, 7], [0, 1, 3, 11]], float)  # ratios 2, 2 and 2, 4
+    found, error = stages.degree(times, 2)
+    assert found == pytest.approx(3.5)
+    assert error == pytest.approx(np.hypot(0.5, 0.5)), "half a degree between draws, half that still moves"
+
+
+def test_a_flow_that_never_leaves_says_so(monkeypatch):
+    monkeypatch.setattr(stages, "PATIENCE", 200)
+    bowl = Landscape(lambda _: np.ones(1), lambda x: (1 + float(x @ x), 2 * x))
+    with pytest.raises(UserError, match="has not fallen"):
+        stages.leave(bowl, np.array([0.1]))
+
+
+def test_adam_does_not_wait():
+    times = [stages.adam_wait(product(4), size * np.ones(4)) for size in (0.02, 0.01)]
+    assert 1 < times[1] / times[0] < 1.1
+    with pytest.raises(UserError, match="more steps"):
+        stages.adam_wait(product(4), 0.01 * np.ones(4), steps=10)
+
+
+def test_the_leading_direction_of_a_saddle():
+    saddle = Landscape(lambda _: np.ones(3), lambda x: (float(x @ (A @ x)) / 2, A @ x))
+    A = np.diag([1.0, -2.0, -0.5])
+    rate, directions = stages.leading(saddle, 3)
+    assert rate == pytest.approx(2)
+    assert np.abs(directions) == pytest.approx(np.array([[0, 1, 0]]))
+    A[2, 2] = -2
+    assert stages.leading(saddle, 3)[1].shape == (2, 3), "equal rates share"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_of_every_landscape_agree_with_differences(name):
+    landscape = MODELS[name](0)
+    theta = 0.3 * landscape.start(0)
+    direction = np.random.default_rng(1).standard_normal(len(theta))
+    h = 1e-6
+    slope = (landscape.value(theta + h * direction) - landscape.value(theta - h * direction)) / (2 * h)
+    assert landscape.gradient(theta) @ direction == pytest.approx(slope, rel=1e-6, abs=1e-9)
+
+
+def test_antithetic_prompts_tell_nothing_by_their_means():
+    batch = antithetic(prompts(REGRESSION, 0))
+    means = batch.context.mean(0)  # (d + 1, B)
+    assert (means * batch.target).mean(-1).abs().max() < 1e-15
+    assert (batch.query * batch.target).mean(-1).abs().max() < 1e-15
+    plain = prompts(REGRESSION, 0)
+    assert (plain.context.mean(0) * plain.target).mean(-1).abs().max() > 1e-3
+    beta = torch.linalg.lstsq(
+        batch.context[:, :2].movedim(-1, 0), batch.context[:, 2:].movedim(-1, 0)
+    ).solution
+    answers = (batch.query.T[:, None] @ beta)[:, 0, 0]
+    assert torch.allclose(answers, batch.target[0]), "still prompts of the task"
+
+
+def test_mirrored_prompts_keep_categories_and_lose_the_mean():
+    batch = mirrored(prompts(CATEGORIES, 0))
+    assert batch.context[:, :-1].mean((0, 2)).abs().max() < 1e-15
+    half = batch.context.shape[-1] // 2
+    assert torch.equal(batch.context[:, -1, :half], batch.context[:, -1, half:])
