@@ -28,6 +28,7 @@ device = "auto"
 
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt
+import numpy as np
 from IPython.display import HTML, display
 
 from iclbook.claims import Recorder
@@ -35,6 +36,9 @@ from iclbook.drawing import style
 from iclbook.papers import he2025
 from iclbook.papers.crossing import figures as draw
 from iclbook.papers.crossing.measures import descent, kernels, routing, stages, timing
+from iclbook.papers.crossing.runs.landscape import Landscape
+from iclbook.papers.crossing.runs.models import FIRST, MODELS
+from iclbook.papers.nagy2026.probes.alignment import alignment
 from iclbook.sliders import Slider, show
 from iclbook.tasks import LinearRegression
 
@@ -214,6 +218,55 @@ for name in ("one", "linear", "two", "centred"):
 # %% tags=["hide-input"]
 record.verdict("crossing/q-language-positions")
 record.verdict("crossing/q-step-ladder")
+
+# %% [markdown]
+# ## Exercises
+#
+# **1. Count the factors.** A deep linear network answers with the product of $p$ numbers. From starts of size $\epsilon$, how does the wait grow for $p = 3$? Predict it, then measure it with
+# this chapter's own rule.
+
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+def three_factors(x):  # loss (1 - x1 x2 x3)^2 and its gradient
+    rest = 1 - x.prod()
+    return float(rest**2), -2 * rest * np.array([x[1] * x[2], x[0] * x[2], x[0] * x[1]])
+
+
+deep = Landscape(lambda seed: np.random.default_rng(seed).uniform(0.5, 1.5, 3), three_factors)
+times = stages.waits(deep, [0.05 / 3**k for k in range(4)], [0, 1])
+print("waits at sizes that fall by 3:", times.round(1).tolist())
+assert np.allclose(
+    times[:, -1] / times[:, -2], 3, rtol=0.05
+)  # T ~ 1 / eps: three times the size, a third of the wait
+assert abs(stages.degree(times, 3)[0] - 3) < 0.05
+
+# %% [markdown]
+# **2. A warm start.** Let values and outputs of two softmax heads start at size one, and only queries and keys be small. What is the degree now, and how long is the wait?
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+two = MODELS["heads"](FIRST)
+drawn = two.start(FIRST)
+speeds = []
+for size in (1e-2, 1e-3, 1e-4):  # how fast the small ones move at the start, against their size
+    theta = np.where(two.routing, size, 1.0) * drawn
+    speeds.append(np.linalg.norm(two.gradient(theta)[two.routing]) / size)
+print("speed of queries and keys over their size:", np.round(speeds, 3).tolist())
+# Only Q and K are left as factors: degree 2. They grow at a rate that does not depend on their size, so the wait is logarithmic.
+assert np.ptp(speeds) < 0.1 * np.mean(speeds)
+
+# %% [markdown]
+# **3. An imitation.** Make read-outs of eight layers that no layer computes by descent, and whose share of updates with the residual's sign is as large as that of stacks that descend.
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+rng = np.random.default_rng(0)
+prompts = descent.draw(rng)
+share = np.linspace(0, 1, descent.LAYERS + 1)
+guess = prompts.answer + 0.03 * rng.standard_normal(len(prompts.answer))  # somebody whispers the answer
+whispered = guess[:, None] * share  # and the read-out walks to it in even strides
+true = descent.parameter_descent(prompts, rng)
+signs = [alignment(read, prompts.answer).signs for read in (whispered, true)]
+print(f"share of updates with the residual's sign: imitation {signs[0]:.2f}, descent {signs[1]:.2f}")
+assert signs[0] >= signs[1]
 
 # %% [markdown]
 # ## Every claim

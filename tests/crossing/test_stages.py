@@ -26,7 +26,7 @@ def product(p: int) -> Landscape:
 @pytest.mark.parametrize("p", [2, 3, 4, 5])
 def test_the_waits_show_how_many_factors_must_grow_together(p):
     factor = 10 if p == 2 else 3
-    times = stages.waits(product(p), [0.05 / factor**k for k in range(4)], [0, 1, 2])
+    times = stages.waits(product(p), [0.02 / factor**k for k in range(4)], [0, 1, 2])
     found, error = stages.degree(times, factor)
     assert found == pytest.approx(p, abs=0.05)
     assert error < 0.1
@@ -47,6 +47,8 @@ def test_a_flow_that_never_leaves_says_so(monkeypatch):
     bowl = Landscape(lambda _: np.ones(1), lambda x: (1 + float(x @ x), 2 * x))
     with pytest.raises(UserError, match="has not fallen"):
         stages.leave(bowl, np.array([0.1]))
+    with pytest.raises(UserError, match="has left already"):
+        stages.leave(product(2), np.ones(2))
 
 
 def test_adam_does_not_wait():

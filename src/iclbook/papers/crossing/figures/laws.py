@@ -46,9 +46,7 @@ def waits(found: Mapping[str, Array]) -> Figure:
     axes[0].plot(x, np.log10(x), color=style.INK, ls=":", label="predicted")
     for power, at in ((1, 30), (2, 30), (6, 3.0)):
         x = np.geomspace(1, at, 20)
-        axes[1].plot(
-            x, x**power, color=style.INK, ls=":", label="predicted" if power == 1 else None
-        )
+        axes[1].plot(x, x**power, color=style.INK, ls=":", label="predicted" if power == 1 else None)
         axes[1].text(at, at**power, rf"$\epsilon^{{-{power}}}$", fontsize=9, va="bottom")
     axes[0].set(
         xscale="log", xlabel="largest size over size", ylabel="growth of the wait, in that of the first tenth"

@@ -21,7 +21,7 @@ from ..runs.models import FIRST, MODELS, heads_of
 
 Array = np.ndarray
 #: The wait ends when the loss has fallen by this share of what it is at the origin.
-FALLEN = 0.02
+FALLEN = 0.005
 #: Evaluations after which a flow that has not left never will: it rests in a minimum.
 PATIENCE = 40_000
 #: End of a flow that nothing stops.
@@ -38,6 +38,8 @@ def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, method: st
     """
     goal = (1 - fallen) * landscape.value(np.zeros_like(start))
     size = float(np.abs(start).max())
+    if landscape.value(start) <= goal:
+        raise UserError(f"a start of size {size:.2g} has left already", "Take a smaller one.")
     taken = 0
 
     def gradient(theta: Array) -> Array:
@@ -45,7 +47,7 @@ def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, method: st
         taken += 1
         if taken > PATIENCE:
             raise UserError(
-                f"the loss has not fallen by {fallen:.0%} after {PATIENCE:,} evaluations",
+                f"the loss has not fallen by {fallen:.1%} after {PATIENCE:,} evaluations",
                 "Take prompts that the model can learn from.",
             )
         return landscape.gradient(theta)
@@ -142,10 +144,10 @@ class Cell:
 
 #: What is measured of which model.
 CELLS = {
-    "reduced": Cell(0.1, 10, "stages/reduced/degree", "stages/reduced/degree_se"),
-    "heads": Cell(0.2, 4, "stages/heads/degree", "stages/heads/degree_se"),
-    "linear": Cell(0.2, 4, "stages/linear/degree", "stages/linear/degree_se"),
-    "tasks": Cell(0.2, 4, "stages/tasks/degree", "stages/tasks/degree_se"),
+    "reduced": Cell(0.01, 10, "stages/reduced/degree", "stages/reduced/degree_se"),
+    "heads": Cell(0.1, 4, "stages/heads/degree", "stages/heads/degree_se"),
+    "linear": Cell(0.1, 4, "stages/linear/degree", "stages/linear/degree_se"),
+    "tasks": Cell(0.1, 4, "stages/tasks/degree", "stages/tasks/degree_se"),
     "layer": Cell(0.25, 1.6, "stages/layer/degree", "stages/layer/degree_se", "LSODA"),
     "recall": Cell(0.1, 4, "stages/recall/degree", "stages/recall/degree_se"),
     "chain": Cell(0.02, 10, "stages/chain/degree", "stages/chain/degree_se"),
