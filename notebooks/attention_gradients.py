@@ -370,9 +370,9 @@ record.verdicts("frame-precision", "two-speeds")
 # | EM-like | {glue:text}`frame/em_attention` | {glue:text}`frame/em_values` |
 # | rate 1 for everything | {glue:text}`frame/far_attention` | {glue:text}`frame/far_values` |
 #
-# Something that moves evenly to the end of a run is within a tenth of it at nine tenths of the steps, whatever it is. So a run can decide only if attention has come to rest. At rate 1, trained furthest,
-# attention still moves at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention and values move at {glue:text}`frame/far_mean_speed`. By then values settle
-# {glue:text}`frame/far` steps *later* than attention (a negative number: earlier). A longer run would decide.
+# But something that moves evenly to the end of a run is within a tenth of it at nine tenths of the steps, whatever it is: a run can decide only if attention has come to rest. At rate 1, trained furthest,
+# attention still moves at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention and values move at {glue:text}`frame/far_mean_speed`. As far as these runs go, values
+# come to rest first (values minus attention: {glue:text}`frame/far` steps). A longer run would decide.
 #
 # And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to
 # its own size. From small weights attention has reason to be late: its gradient is of third order.
