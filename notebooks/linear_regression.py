@@ -222,11 +222,11 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
 # *Left: true and approximate loss of a head pair with its best $\mu$ against $\gamma$; the disc is the minimum of the true loss. Right: $\gamma$ after training against the learning rate for three batch
-# sizes, every run as a dot. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$ {glue:text}`minimiser/gamma`, but the valley is so flat that $\gamma = 0.13$
-# costs only {glue:text}`minimiser/cost_of_013` more. Where in it a run comes to rest is decided by the noise of its gradients: $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the
-# rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the
-# run, so the first factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at
-# {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). So 0.13 is the noise level of one particular recipe.
+# sizes, every run as a dot, and the $\gamma$ of that minimum. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$ {glue:text}`minimiser/gamma`, but the valley
+# is so flat that $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where in it a run comes to rest is decided by the noise of its gradients: $\gamma$ changes by the factor
+# {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by
+# {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head,
+# with Adam and on the same loss, it settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). So 0.13 is one recipe's noise level.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair; one whose heads have one sign, as in
 # the census above, has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss hardly changes.
@@ -494,15 +494,15 @@ record.verdicts("fig4.2-dynamics", "q-activation-gd")
 # | error above that of the best debiased step | {glue:text}`activation/softmax/excess` | {glue:text}`activation/square/excess` | {glue:text}`activation/tanh/excess` |
 # | effective rate | {glue:text}`activation/softmax/rate` | {glue:text}`activation/square/rate` | {glue:text}`activation/tanh/rate` |
 #
-# The predictors themselves hardly differ: debiased gradient descent leaves {glue:text}`activation/debiased` of their variance unexplained (softmax, square, $1 + \tanh$), vanilla gradient descent
+# Yet they hardly differ: debiased gradient descent leaves {glue:text}`activation/debiased` of their variance unexplained (softmax, square, $1 + \tanh$), vanilla gradient descent
 # {glue:text}`activation/vanilla`.
 
 # %% [markdown]
 # ## What to take away
 # What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt.
 # Take the pattern home rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training. That the model works at other lengths is owed to
-# dividing by the length of the context at hand, which linear attention can do as well. Where $\gamma$ would end is open: at the lowest learning rate it still falls when training stops, and gradient flow
-# on the approximate loss never stops.
+# dividing by the length of the context at hand, which linear attention can do as well. Where $\gamma$ would end is open: at the lowest learning rate it still falls when training stops, and the flow of
+# the approximate loss never stops.
 #
 # ## Exercises
 # The first two can be done on paper. The solutions ran with this chapter, and check their own answers.
