@@ -12,17 +12,16 @@
 
 # %% [markdown]
 # # Gradient Dynamics of Attention
-#
 # *A reproduction of Agarwal, Dalal and Misra, "Gradient Dynamics of Attention: How Cross-Entropy Sculpts Bayesian Manifolds" {cite}`agarwal2025`.*
 #
 # What does one step of gradient descent do to an attention head? A query attends to keys with weights that sum to one and reads a weighted sum of their values; under a *causal* mask it sees no later
-# position. This paper writes the gradient of cross-entropy with respect to every part of a single head in closed form, and reads two laws in it. *Routing*: a query moves attention towards the
-# keys whose values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It likens the two to the E- and the M-step of
-# EM, proposes a larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
+# position. This paper writes the gradient of cross-entropy with respect to every part of a single head in closed form, and reads two laws in it. *Routing*: a query moves attention towards the keys whose
+# values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It likens the two to the E- and the M-step of EM, proposes a
+# larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
 #
-# The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the paper's own sizes, and then asks what the
-# paper does not: is the schedule better than a larger learning rate? Numbers in the text are injected from the cells that measured them; verdicts follow from rules that were
-# written before the runs, or say that they were not. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
+# The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the paper's own sizes, and then asks what the paper does not: is the
+# schedule better than a larger learning rate? Verdicts follow from rules that were written before the runs, or say that they were not. All letters, beside those of the other chapters: [Notation and
+# glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"
@@ -31,31 +30,24 @@ device = "auto"
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.papers.agarwal2025 import results, studies
+from iclbook.papers.agarwal2025 import results, studies, theory
 from iclbook.papers.agarwal2025.figures import chain as draw_chain
+from iclbook.papers.agarwal2025.figures import frames
 from iclbook.papers.agarwal2025.figures import routing as draw_routing
 from iclbook.papers.agarwal2025.figures import toy as draw
 from iclbook.papers.agarwal2025.figures import wind_tunnel as draw_tunnel
-from iclbook.papers.agarwal2025.measures import (
-    chain,
-    exact,
-    follow,
-    one_step,
-    regularisation,
-    routing,
-    solutions,
-    statements,
-    table1,
-    timescales,
-    toy,
-    tunnel_records,
-)
+from iclbook.papers.agarwal2025.figures.sentences import sentences
+from iclbook.papers.agarwal2025.measures import cases, chain, exact, follow, one_step, regularisation, routing
+
+# isort: split
+from iclbook.papers.agarwal2025.measures import solutions, statements, table1, timescales, toy, tunnel_records
 from iclbook.papers.agarwal2025.runs import short
 from iclbook.papers.agarwal2025.runs.studies import PAPER_SEEDS
-from iclbook.sliders import Slider, show
+from iclbook.papers.agarwal2025.theory import routing as unrolled
 from iclbook.tasks.sticky_chain import StickyChain
 
 style.use()
@@ -64,33 +56,29 @@ record = Recorder("agarwal2025", profile)
 
 # %% [markdown]
 # ## The gradients
-#
-# A head turns inputs $x_j$ into queries, keys and values, scores $s_{ij} = q_i \cdot k_j / \sqrt{d_k}$, weights $\alpha_{ij}$, contexts $g_i =
-# \sum_j \alpha_{ij} v_j$ and logits $W_O g_i + b$. With $u_i = W_O^\top (p_i - e_{y_i})$, the error that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions, $C$ classes and the learning rate $\eta$,
+# A head turns inputs $x_j$ into queries, keys and values, scores $s_{ij} = q_i \cdot k_j / \sqrt{d_k}$, weights $\alpha_{ij}$, contexts $g_i = \sum_j \alpha_{ij} v_j$ and logits $W_O g_i + b$. With $u_i =
+# W_O^\top (p_i - e_{y_i})$, the error that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions, $C$ classes and the learning rate $\eta$,
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
 #
-# and everything else follows by the chain rule. Equations 13 to 32 are compared with automatic differentiation in double precision on {glue:text}`eq/sizes` heads of random sizes, half of them
-# causal: the largest relative error is {glue:text}`eq/gradients`. Equation 32 needs $A$ with queries as rows, as the paper defines it.
+# and everything else follows by the chain rule. Equations 13 to 32 are compared with automatic differentiation in double precision on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
+# Nothing but rounding is left. (Equation 32 needs $A$ with queries as rows, as the paper defines it.)
 #
 # One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached query $i$. So the gradients of a causal head need one pass over
 # blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd as well.
 
 # %%
 record.all(exact.closed_forms() | exact.orientation())
-for claim in ("eq13-32", "q-eq32-orientation"):
-    record.verdict(f"agarwal2025/{claim}")
+record.verdicts("eq13-32", "q-eq32-orientation")
 
 # %% [markdown]
 # ### What a step does
+# Equations 33 to 36 write $\Delta v = -\eta\, \partial L / \partial v$ and the same for $s$, $q$ and $k$. Each is right if that quantity is a free parameter. They are not right together: if $q$ and $k$
+# move, $s$ moves by something other than equation 34. And a network moves neither but its matrices: a step on $W_V$ changes the values by $-\eta\, (X X^\top)\, \partial L / \partial v$, mixed by the
+# inner products of the inputs. Only orthonormal inputs undo the mixing.
 #
-# Equations 33 to 36 write $\Delta v = -\eta\, \partial L / \partial v$ and the same for $s$, $q$ and $k$. Each is right if that quantity is a free parameter. They are not
-# right together: if $q$ and $k$ move, $s$ moves by something other than equation 34. And a network moves neither but its matrices: a
-# step on $W_V$ changes the values by $-\eta\, (X X^\top)\, \partial L / \partial v$, mixed by the inner products of the inputs. Only orthonormal inputs undo the mixing.
-#
-# Equations 39 to 43 follow one value's step to the contexts and losses of its users. Equation 43 neglects all users but one. Its stated
-# condition, that this one's weight is much larger than any other, is not enough: many small users add up, and a user with a small
-# error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
+# Equations 39 to 43 follow one value's step to the contexts and losses of its users. Equation 43 neglects all users but one. Its stated condition, that this one's weight is much larger than any other, is
+# not enough: many small users add up, and a user with a small error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
 record.all(exact.first_order() | exact.readings_of_updates())
@@ -98,69 +86,43 @@ pairs = exact.dominant_query()
 record.all({key: pairs[key] for key in pairs if key.startswith("dominant/")})
 draw.dominant(pairs)
 plt.show()
-for claim in ("eq33-43", "q-eq33-36", "q-dominant-query"):
-    record.verdict(f"agarwal2025/{claim}")
+record.verdicts("eq33-43", "q-eq33-36", "q-dominant-query")
 
 # %% [markdown]
 # *Relative error of equation 43 against the printed condition (left) and $\rho$ (right). A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
 #
 # ## Every sentence about a direction
-#
-# The paper says in words, many times, which way things move. Each sentence was tried on random heads and on toy heads in the middle of
-# training: the quantity it speaks of is changed a little, and the network says what happens.
+# The paper says in words, many times, which way things move. Each sentence was tried on random heads and on toy heads in the middle of training: the quantity it speaks of is changed a little, and the
+# network says what happens.
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the paper's sentences holds, from always to never."}} tags=["hide-input"]
 said = statements.signs(200 if paper else 60)
 record.all(said | statements.repeated_e_step())
-SENTENCES = {
-    "signs/scores": "3.4: scores fall where b is above its mean",
-    "signs/alpha": "3.3: more weight raises the loss where b > 0",
-    "signs/advantage": "3.4: A > 0: a larger score helps",
-    "signs/values": "3.2: values are pushed away from errors",
-    "signs/mass_total": "4.1: attention leaves what is below average",
-    "signs/feedback3_own": "4.4: $v_j$ alone moves away: its advantage grows",
-    "signs/feedback2": "4.4: larger score, a harder push",
-    "prose/u_loss": "3.1: $-u_i$ lowers the loss",
-    "prose/joint_sum": "4.2: a value's step lowers the total loss",
-    "prose/u_logit": "3.1: $-u_i$ raises the correct logit",
-    "signs/mass": "4.1: each position below average loses it",
-    "estep/mass": "5.1: every position moves as in an E-step",
-    "prose/joint_all": "4.2: ... and the loss of every single user",
-    "prose/toward_contexts": "1.1: values move towards their users' contexts",
-    "signs/feedback3_held": "4.4: all values move: it grows (errors held)",
-    "signs/feedback3": "4.4: all values move: it grows",
-    "signs/average": "1.1: the update is an average",
-    "prose/toward": "1.1: values move towards their users' errors",
-}
-draw.statements([(text, said[key]) for key, text in SENTENCES.items()])
+draw.statements(sentences(said))
 plt.show()
-for claim in ("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly", "estep", "advantage"))):
-    record.verdict(f"agarwal2025/{claim}")
+record.verdicts("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly", "estep")))
 
 # %% [markdown]
 # *Share of cases in which each sentence is true, with its section.* What follows from one formula directly holds without exception. The rest depends on how the sentence is read:
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
-# - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases:
-#   the step on the scores is itself weighted by $\alpha$, so a key with little weight may gain when a heavy one loses. An E-step moves the single position as a score step does in {glue:text}`estep/mass` of the cases.
+# - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases: the step on the
+#   scores is itself weighted by $\alpha$, so a key with little weight may gain when a heavy one loses. An E-step moves the single position as a score step does in {glue:text}`estep/mass` of the cases.
 # - **All users.** A value's step lowers the *summed* first-order loss by $\eta |\bar u_j|^2$; single users may be harmed, as section 4.3 says ("must compromise").
-# - **The loop.** As section 4.4 puts it, *if* $v_j$ moves away from $u_i$, and alone, a positive advantage grows. Without the "if" that is {glue:text}`signs/own` of helped pairs. When
-#   all values move and the errors follow, it is {glue:text}`signs/feedback3`, as the average that the advantage is measured against improves too. And a larger score pushes the value harder in
-#   {glue:text}`signs/feedback2` of the cases, since the error changes with it.
-# - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users
-#   need" would be true, but it is equation 38 said again: an earlier edition counted it as a reading, and the answer was milder for it.
-# - **The E-step.** It gives its answer at once; score steps at frozen values go on sharpening ({glue:text}`estep/positions` of the E-step's effective number of positions remain). The
-#   document claims an analogy only, so this decides nothing.
-# - **Two advantages.** Section 8.1's $A^{adv}$ is minus the $A$ of section 3.4, and its *sign* is said to predict where attention strengthens. It predicts the opposite (rank correlation with the step
-#   {glue:text}`prose/predicts`). An earlier edition judged the size alone; the sentence speaks of the sign.
+# - **The loop.** As section 4.4 puts it, *if* $v_j$ moves away from $u_i$, and alone, a positive advantage grows. Without the "if" that is {glue:text}`signs/own` of helped pairs. When all values move and
+#   the errors follow, it is {glue:text}`signs/feedback3`, as the average that the advantage is measured against improves too. And a larger score pushes the value harder in {glue:text}`signs/feedback2` of
+#   the cases, since the error changes with it.
+# - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users need" would
+#   be true, but that is equation 38 said again.
+# - **The E-step.** It gives its answer at once; score steps at frozen values go on sharpening ({glue:text}`estep/positions` of the E-step's effective number of positions remain). The paper claims an
+#   analogy only.
 #
 # ## The toy
+# Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it say whether the bias
+# $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient, so a reader may well leave it at 0. Both readings are run.
 #
-# Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it
-# say whether the bias $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient, so a reader may well leave it at 0. Both readings are run.
-#
-# Here is the whole grid with $b$ frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
-# weights; attention counts as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
+# Here is the whole grid with $b$ frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its weights; attention counts
+# as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
 SEEDS = range(800 if paper else 30)
@@ -169,16 +131,20 @@ draw.settings(grids[0])
 plt.show()
 chosen = toy.grid_values(*grids)
 record.all(chosen)
-record.verdict("agarwal2025/q-initial-scale")
+record.verdicts("q-initial-scale")
 
 # %% [markdown]
-# *Share of seeds, with $b$ frozen, over initial scale and learning rate: attention sharpens, the loss is smooth, both in one run.* Small entries start attention near uniform and
-# keep it there for a long time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within a hundred steps often makes the loss jump.
-# Section 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
+# *Share of seeds, with $b$ frozen, over initial scale and learning rate: attention sharpens, the loss is smooth, both in one run.* Small entries start attention near uniform and keep it there for a long
+# time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within a hundred steps often makes the loss jump. Section 7.2's rate of 0.01 sharpens
+# {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
 #
-# The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. It is
-# initial scale {glue:text}`toy/scale`, rate {glue:text}`toy/rate`. At that rate the initial scales of the grid sharpen {glue:text}`scale/shares_frozen`, and with $b$ trained
-# {glue:text}`scale/shares_trained`. Earlier each figure could take the setting that suited it best.
+# The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. It is initial
+# scale {glue:text}`toy/scale`, rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
+#
+# | Initial scales of the grid, small to large | runs that sharpen |
+# |---|---|
+# | $b$ frozen | {glue:text}`scale/shares_frozen` |
+# | $b$ trained | {glue:text}`scale/shares_trained` |
 #
 # The shares that decide are counted on other seeds than those that chose: {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained` sharpen, {glue:text}`fig2-3/frozen_both` and
 # {glue:text}`fig2-3/trained_both` along a smooth loss. The run drawn is the one nearest to the medians among those, with $b$ frozen.
@@ -191,7 +157,7 @@ r = toy.typical(run)
 draw.attention(run, r)
 plt.show()
 record.all(toy.figure_values(run, run_trained))
-record.verdict("agarwal2025/fig2-3")
+record.verdicts("fig2-3")
 
 # %% [markdown]
 # *Attention of five queries to five keys in the typical run, before training and after.*
@@ -199,7 +165,7 @@ record.verdict("agarwal2025/fig2-3")
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
 draw.loss(run, r)
 plt.show()
-record.verdict("agarwal2025/fig4")
+record.verdicts("fig4")
 
 # %% [markdown]
 # *Summed loss (left) and effective number of attended positions (right) against the step: the typical run, the median, and a band with 80 % of seeds.*
@@ -207,15 +173,14 @@ record.verdict("agarwal2025/fig4")
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 draw.values(run, r)
 plt.show()
-record.verdict("agarwal2025/fig5")
+record.verdicts("fig5")
 
 # %% [markdown]
-# *Left: paths of the five values in the typical run, from open to filled circles. Right: share of the displacements that the first component holds, all seeds.* The loss is smooth
-# in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and {glue:text}`fig4/trained_gain` of the fall happen, in
-# {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen: the figures are of one run. Values have two dimensions, so two components show all there
-# is. The first holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in random directions.
-# The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and {glue:text}`fig5/trained_shuffled`. The earlier rule asked the median
-# run to beat nineteen of twenty random motions, which motions that are coherent on the whole need not do.
+# *Left: paths of the five values in the typical run, from open to filled circles. Right: share of the displacements that the first component holds, all seeds.* The loss is smooth in
+# {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and {glue:text}`fig4/trained_gain` of
+# the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen. Values have two dimensions, so two components show all there is. The first holds
+# {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in random directions. The mean rank is
+# {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and {glue:text}`fig5/trained_shuffled`.
 #
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
@@ -225,74 +190,51 @@ rate, rate_trained = chosen["toy/rate"]
 draw.geometry(one_step.one_step(run, r, step, rate))
 plt.show()
 record.all(one_step.one_step_values(run, rate, run_trained, rate_trained))
-record.verdict("agarwal2025/fig1")
+record.verdicts("fig1")
 
 # %% [markdown]
-# *Left: a value, its user's context and error. Right: the signal, and against it the value's step and the shorter change of the context, both enlarged.* The geometry is as drawn.
-# If the value alone moves, the query's loss falls in {glue:text}`fig1/loss_own` of runs (each at its own steepest step) and the pair's advantage grows in {glue:text}`fig1/reinforced_own`; in the real step,
-# which moves everything, it is {glue:text}`fig1/loss_all` and {glue:text}`fig1/reinforced_all` ({glue:text}`fig1/loss_bias` and {glue:text}`fig1/reinforced_bias` with the bias): others use the value too, and the errors shrink.
+# *Left: a value, its user's context and error. Right: the signal, and against it the value's step and the shorter change of the context, both enlarged.* The geometry is as drawn; what it is said to bring
+# about need not follow. In the real step, which moves everything, the advantage seldom grows: others use the value too, and the errors shrink.
+#
+# | Share of runs, each at its own steepest step, if | the query's loss falls | the pair's advantage grows |
+# |---|---|---|
+# | the value alone moves | {glue:text}`fig1/loss_own` | {glue:text}`fig1/reinforced_own` |
+# | the four matrices take the step | {glue:text}`fig1/loss_all` | {glue:text}`fig1/reinforced_all` |
+# | these and the bias do | {glue:text}`fig1/loss_bias` | {glue:text}`fig1/reinforced_bias` |
 
 # %% tags=["hide-input"]
-# the small profile draws the ends of each slider only
-STEPS, STARTS = ((0, 20, 40, 60, 80, 100), (0.1, 0.3, 0.6, 1.0)) if paper else ((0, 100), (0.1, 1.0))
-TOYS = {}
-
-
-def attention_frame(scale, step):
-    if scale not in TOYS:
-        TOYS[scale] = toy.train(range(12), scale, 0.1)
-    return draw.slider_attention(TOYS[scale], 5, round(step), scale)
-
-
-show(
-    attention_frame,
-    [
-        Slider("scale", "initial scale", STARTS, live=(0.03, 1.5, 0.1), log=True),
-        Slider("step", "training step", STEPS, live=(0, 100, 1)),
-    ],
-    title="Attention of a toy run",
-    description="One seed, learning rate 0.1. The larger the initial entries, the sooner attention sharpens.",
-    alt=lambda scale, step: f"Attention map and loss at step {step} from initial scale {scale}.",
-    play="step",
-)
+frames.show_attention(few=not paper)
 
 # %% [markdown]
 # ## The sticky chain
-#
-# Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability "proportional to the distance" and says in the next sentence
-# that near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
-
-# %%
-record.all(chain.rate_values())
-record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
-record.verdict("agarwal2025/q-entropy-rate")
-
-# %% [markdown]
-# The verdict above names it. The published program weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance
-# again, so its chain stays with probability {glue:text}`rate/code_stay`. That one has {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, and its chain is not the one
-# described. Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have; it is
-# checked against the sum over all paths. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
+# Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability "proportional to the distance" and says in the next sentence that
+# near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
 
 # %%
 code, text = (StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer"))
-record.all(chain.floor_values(code, 40 if paper else 10))
-record.verdict("agarwal2025/q-bayes-floor")
+record.all(chain.rate_values() | chain.floor_values(code, 40 if paper else 10))
+record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
+record.verdicts("q-entropy-rate", "q-bayes-floor")
 
 # %% [markdown]
-# ### Table 1 and figures 6 to 8
+# The chain of the published program. It weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance again, so it stays with probability
+# {glue:text}`rate/code_stay`. Its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text says bits ([Errata](#errata)), and its chain
+# is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have; it is checked
+# against the sum over all paths. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
 #
-# The paper states sizes, steps and rates. From the published program we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the
-# **mean** of the cross-entropy where equation 9 has the sum, full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols,
-# {glue:text}`chain/steps` steps; {glue:text}`chain/seeds_code` seeds on the published chain and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the
-# schedule from the same weights on the same sequence. A third set halves the initial weights ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a busy processor.
+# ### Table 1 and figures 6 to 8
+# The paper states sizes, steps and rates. From the published program we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of the cross-entropy where equation 9 has
+# the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps; {glue:text}`chain/seeds_code` seeds on the published chain
+# and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the schedule from the same weights on the same sequence. A third set halves the initial weights
+# ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a busy processor.
 
 # %% mystnb={"image": {"alt": "Loss, accuracy and predictive entropy against step: the EM-like schedule runs ahead of SGD in all three; the printed ends lie on our curves."}} tags=["hide-input"]
 study = studies(profile)
 stored = {name: results(name, profile, device) for name in study if not name.startswith("tunnel")}
 on_code, on_text = (chain.gather(study, stored, kind) for kind in ("code", "nearer"))
 (em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))
-record.all({"chain/T": code.T, "chain/steps": int(em.steps[-1])})
-record.all({"chain/seeds_code": len(em.seeds), "chain/seeds_text": len(em_text.seeds)})
+record.all({"chain/T": code.T, "chain/steps": int(em.steps[-1]), "chain/seeds_code": len(em.seeds)})
+record("chain/seeds_text", len(em_text.seeds))
 small = chain.arms(study["small_start"], stored["small_start"])
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
@@ -303,36 +245,22 @@ record.all(table1.table_values(*tables, text) | table1.unit_values(tables[0]))
 record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 40))
 record.all(chain.learned_values(em, sgd, code))
 record("chain/spread_small", tables[2]["loss_sgd_sd"])
-for claim in ("table1", "units", "fig6-8", "approach"):
-    record.verdict(f"agarwal2025/{claim}")
-
-# %% [markdown]
-# *Loss, accuracy and predictive entropy against the step, mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.*
-
-# %% tags=["hide-input"]
+record.verdicts("table1", "fig6-8", "approach")
 draw_chain.table({"published": tables[0], "text's": tables[1]})
 
 # %% [markdown]
-# *Mean and standard deviation over seeds. A mean of five seeds like the paper's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number as
-# well; where it is not, agreement decides nothing.* An earlier edition took two standard errors for the interval: the chain with three seeds agreed with nearly everything, the one with fifty-five did not. Now
-# seeds narrow the interval and never widen a verdict. What the table does not show is how far the printed seeds differ from one another: the printed standard deviations are {glue:text}`table1/code/spreads` of ours
-# on the published chain (loss, entropy, accuracy; EM-like, then SGD), where all six should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`.
+# *Loss, accuracy and predictive entropy against the step, mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.* The table gives means and standard
+# deviations over seeds. A mean of five seeds like the paper's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number as well; where it
+# is not, agreement decides nothing. What the table does not show is how far the printed seeds differ from one another. The six printed standard deviations, over ours on the published chain, should lie
+# between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six).
 #
-# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. "Bits" are nats: SGD's predictive
-# entropy would be {glue:text}`units/sgd_bits` in bits. Note where both stand. Knowing nothing costs $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned
-# {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. The initial
-# weights decide that: drawn half as large, they give {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em` (printed:
-# 1.970), against {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have
-# gone {glue:text}`chain/learned_printed` of the way from ignorance.
+# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Note where both stand. Knowing
+# nothing costs $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
+# {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. The initial weights decide that: drawn half as large, they give
+# {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against
+# {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have gone
+# {glue:text}`chain/learned_printed` of the way from ignorance.
 #
-# Can equation 9 be meant as printed, a sum? At the stated rate the sum is a mean with a rate of twenty. After {glue:text}`sum/steps` of 60 steps its loss is {glue:text}`sum/loss`, more than ten times that of the start.
-
-# %%
-blown = follow.summed_loss(code, PAPER_SEEDS[0], 60)
-record.all({"sum/loss": float(blown[-1]), "sum/steps": len(blown)})
-record.verdict("agarwal2025/q-eq9-sum")
-
-# %% [markdown]
 # ### Figure 9: trajectories of values
 
 # %% mystnb={"image": {"alt": "Two panels of arrows on the same axes: long arrows in several directions for the schedule, short ones for SGD."}} tags=["hide-input"]
@@ -341,33 +269,34 @@ paths, share = follow.projected([kept["em"][0], kept["sgd"][0]])
 draw_chain.value_arrows(*paths, share)
 plt.show()
 record.all(follow.trajectory_values(study["shown"], stored["shown"]))
-record.verdict("agarwal2025/fig9")
+record.verdicts("fig9")
 
 # %% [markdown]
-# *200 of the 2000 values of one seed, from start to end, on the principal axes of both runs together: the schedule (left) and SGD (right).* The claim is decided on all seeds whose
-# weights are kept. The schedule's arrows are {glue:text}`fig9/ratio` times as long, as a ten times larger rate makes them. Are they more coherent? The share of variance in their first
-# component, less SGD's, is {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step.
-# "Focused attention" has not come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
+# *200 of the 2000 values of one seed, from start to end, on the principal axes of both runs together: the schedule (left) and SGD (right).* The claim is decided on all seeds whose weights are kept. The
+# schedule's arrows are {glue:text}`fig9/ratio` times as long, as a ten times larger rate makes them. Are they more coherent? The share of variance in their first component, less SGD's, is
+# {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention" has not
+# come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 #
 # ### Do both find the same?
-#
 # Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
 # %%
 weights = study["shown"], stored["shown"]
 record.all(solutions.kl_values(em, code, kept["em"]) | solutions.cluster_values(*weights))
-for claim in ("kl", "clusters"):
-    record.verdict(f"agarwal2025/{claim}")
+record.verdicts("kl", "clusters")
 
 # %% [markdown]
 # After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/share` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know. For comparison: the
-# predictions of another seed's run, which has other symbols, are at {glue:text}`kl/other_seed` times that. So SGD is on its way, but not there. Nor do values gather in clusters, as section 9.4
-# expects. The *silhouette* is 1 for tight groups far apart, 0 for none. By an input's symbol it is {glue:text}`clusters/start` before training and {glue:text}`clusters/end` after (SGD, EM-like, rate 1 for
-# everything; with shuffled symbols {glue:text}`clusters/shuffled`). The changes are {glue:text}`clusters/growth`: where training went furthest, values of one symbol lie *less* together: they follow the next
-# symbol.
+# predictions of another seed's run, which has other symbols, are at {glue:text}`kl/other_seed` times that. So SGD is on its way, but not there. Nor do values gather in clusters, as section 9.4 expects.
+# The *silhouette* is 1 for tight groups far apart, 0 for none. Where training went furthest, values of one symbol lie *less* together than before: they follow the next symbol.
+#
+# | Silhouette of values by their input's symbol | SGD, EM-like, rate 1 for everything |
+# |---|---|
+# | before training | {glue:text}`clusters/start` |
+# | after | {glue:text}`clusters/end` |
+# | with shuffled symbols | {glue:text}`clusters/shuffled` |
 #
 # ### Are value gradients small?
-#
 # The schedule is motivated by value gradients that are "typically smaller in magnitude than routing gradients early in training".
 
 # %% mystnb={"image": {"alt": "Norms of the four gradients along SGD: those of W_V and W_O lie above those of W_Q and W_K at the start."}} tags=["hide-input"]
@@ -375,65 +304,53 @@ draw_chain.gradient_sizes(sgd)
 plt.show()
 record.all(chain.early_ratios(sgd) | follow.activation_ratio(kept["sgd"]))
 record.all(follow.size_exponents(code, PAPER_SEEDS[:3]))
-record.verdict("agarwal2025/q-gradient-sizes")
+record.verdicts("q-gradient-sizes")
 
 # %% [markdown]
-# *Norms of the four gradients along SGD, median and range over seeds; the dotted line marks step 100.* The sentence names matrices: the gradient of $W_V$ is {glue:text}`sizes/v_over_qk` times
-# the larger of those of $W_Q$ and $W_K$ and {glue:text}`sizes/v_over_o` times that of $W_O$. Entry by entry, as the matrices differ in size: {glue:text}`sizes/entry_v_over_qk` and {glue:text}`sizes/entry_v_over_o`. Of
-# $v$ itself against $q$ and $k$, where it is smaller: {glue:text}`sizes/activation_v_over_qk`. That comparison no longer decides: it had been picked among several. The gradient of $W_V$ is of
-# first order in the weights, those of $W_Q$ and $W_K$ of third (measured exponents for $W_V, W_O, W_Q, W_K$: {glue:text}`sizes/exponents`). The smaller the initial weights, the more the value
-# gradient dominates.
+# *Norms of the four gradients along SGD, median and range over seeds; the dotted line marks step 100.* The sentence names matrices, and for matrices it does not hold against $W_Q$ and $W_K$; the gradient
+# of $v$ itself *is* smaller than those of $q$ and $k$. The gradient of $W_V$ is of first order in the weights, those of $W_Q$ and $W_K$ of third: the smaller the initial weights, the more the value
+# gradient dominates ([exercise 2](#exercises)).
+#
+# | Value gradient over | norms | entry by entry |
+# |---|---|---|
+# | the larger of $W_Q$'s and $W_K$'s | {glue:text}`sizes/v_over_qk` | {glue:text}`sizes/entry_v_over_qk` |
+# | that of $W_O$ | {glue:text}`sizes/v_over_o` | {glue:text}`sizes/entry_v_over_o` |
+# | the larger of $q$'s and $k$'s, for $v$ | | {glue:text}`sizes/activation_v_over_qk` |
+# | measured orders in the weights: $W_V, W_O, W_Q, W_K$ | {glue:text}`sizes/exponents` | |
 #
 # ## A fair trial
-#
 # The schedule multiplies one rate by ten. What if all are? Or others? All arms start from the same weights and sequences and make equally many steps ({glue:text}`fair/seeds` seeds).
 
 # %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hide-input"]
 tried = on_code["uniform0.1"].seeds
 every = {name: curve.only(tried) for name, curve in on_code.items()}
-record.all(chain.fair_values(em, sgd, every))
-record.all(chain.gap_values(code, every, stored["fresh"]))
+record.all(chain.fair_values(em, sgd, every) | chain.gap_values(code, every, stored["fresh"]))
 draw_chain.fair(every, chain.training_floor(code, tried), float(np.mean(chain.held_out_floor(code, tried))))
 plt.show()
-for claim in ("q-schedule", "q-uniform-rate", "manual-em", "q-gap"):
-    record.verdict(f"agarwal2025/{claim}")
+record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "q-gap")
 
 # %% [markdown]
-# *Left: training loss against the step for every way to train, mean over seeds. Right: the lowest held-out loss of each, beside the Bayes floor (dotted) and $\ln 8$.* Final loss of
-# the schedule minus that of rate 0.1 for everything: {glue:text}`fair/vs_uniform0.1` nats (standard error {glue:text}`fair/vs_uniform0.1_se`); of ten times on $W_O$ alone: {glue:text}`fair/vs_o10` ({glue:text}`fair/vs_o10_se`); of
-# ten times on $W_Q$ and $W_K$ alone: {glue:text}`fair/vs_qk10` ({glue:text}`fair/vs_qk10_se`); positive where the schedule is worse. The last comparison bears on the paper's reason for the schedule, that it
-# is values which need the larger rate. By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of
-# SGD's, for rates 0.02 and 0.1). The alternation of section 5.3 ends within {glue:text}`manual/difference` nats of the simultaneous steps and costs two gradients a step.
+# *Left: training loss against the step for every way to train, mean over seeds. Right: the lowest held-out loss of each, beside the Bayes floor (dotted) and $\ln 8$.* The paper's reason for the schedule
+# is that values need the larger rate. Then a larger rate elsewhere should bring less:
 #
-# Is the gap of 0.17 to the minimum the head's capacity? Weights of these very sizes, written down by hand (queries and keys compare symbols, values name them, $W_O$ holds the log
-# transition matrix), come within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss (on a second sequence, never trained on) of any arm
-# is {glue:text}`gap/trained` above the floor; the same head on a fresh sequence at every step, with Adam, gets to {glue:text}`gap/fresh`. Steps, data and optimiser are not told apart by this.
+# | Final loss of the schedule minus that of ... (positive: the schedule is worse) | nats | standard error |
+# |---|---|---|
+# | rate 0.1 for everything | {glue:text}`fair/vs_uniform0.1` | {glue:text}`fair/vs_uniform0.1_se` |
+# | ten times on $W_O$ alone | {glue:text}`fair/vs_o10` | {glue:text}`fair/vs_o10_se` |
+# | ten times on $W_Q$ and $W_K$ alone | {glue:text}`fair/vs_qk10` | {glue:text}`fair/vs_qk10_se` |
+#
+# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1).
+# The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step.
+#
+# Is the gap of 0.17 to the minimum the head's capacity? Weights of these very sizes, written down by hand (queries and keys compare symbols, values name them, $W_O$ holds the log transition matrix), come
+# within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss (on a second sequence, never trained on) of any arm is {glue:text}`gap/trained` above the
+# floor; the same head on a fresh sequence at every step, with Adam, gets to {glue:text}`gap/fresh`. Steps, data and optimiser are not told apart by this.
 
 # %% tags=["hide-input"]
-RATIOS, STAYS = ((1.0, 3.0, 10.0, 30.0), (0.0, 0.3, 0.6, 0.9)) if paper else ((1.0, 10.0), (0.0, 0.3))
-
-
-def race_frame(ratio, stay):
-    return draw_chain.slider_race(short.race(ratio, stay), ratio, stay)
-
-
-show(
-    race_frame,
-    [
-        Slider("ratio", "ratio η_V / η", RATIOS, live=(1.0, 100.0, 0.1), log=True),
-        Slider("stay", "chance to stay", STAYS, live=(0.0, 0.95, 0.05)),
-    ],
-    start={"ratio": 10.0, "stay": 0.3},
-    title="The schedule on a short chain",
-    description="150 symbols, base rate 0.02, one seed; so short a sequence can be learned by heart, below the floor. Green: the schedule's value rate for all.",
-    alt=lambda ratio, stay: (
-        f"Loss against step for rate ratio {ratio} on a chain that stays with chance {stay}."
-    ),
-)
+frames.show_race(few=not paper)
 
 # %% [markdown]
 # ## Frame and precision
-#
 # Does attention settle early while values keep moving? We measure how far attention (100 queries) and the 200 sampled values still are from where they end.
 
 # %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
@@ -442,21 +359,25 @@ followed = {NAMES[arm]: [timescales.time_scales(run) for run in runs] for arm, r
 draw_chain.time_scales(followed, kept["em"][0].steps)
 plt.show()
 record.all(timescales.frame_values(*weights) | timescales.speed_values(*weights))
-for claim in ("frame-precision", "two-speeds"):
-    record.verdict(f"agarwal2025/{claim}")
+record.verdicts("frame-precision", "two-speeds")
 
 # %% [markdown]
-# *Way left to the end for attention (dashed) and values, every seed of three ways to train. Within a tenth (dotted) at step (attention, values): SGD {glue:text}`frame/sgd_attention`,
-# {glue:text}`frame/sgd_values`; EM-like {glue:text}`frame/em_attention`, {glue:text}`frame/em_values`; rate 1 {glue:text}`frame/far_attention`, {glue:text}`frame/far_values`.* Something that moves evenly to the end of a run is within a tenth of
-# it at nine tenths of the steps, whatever it is. So a run can decide only if attention has come to rest. At rate 1, trained furthest, attention still moves at {glue:text}`frame/far_speed` of
-# its largest speed; against their mean speeds, attention and values move at {glue:text}`frame/far_mean_speed`. By then values settle {glue:text}`frame/far` steps *later* than attention (a negative number:
-# earlier). A longer run would decide. This stood as "out of reach" before, with a rule that asked values to rest too, the opposite of the claim.
+# *Way left to the end for attention (dashed) and values, every seed of three ways to train; dotted: a tenth.*
 #
-# And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to its own size. From small
-# weights attention has reason to be late: its gradient is of third order.
+# | Within a tenth of the end at step | attention | values |
+# |---|---|---|
+# | SGD | {glue:text}`frame/sgd_attention` | {glue:text}`frame/sgd_values` |
+# | EM-like | {glue:text}`frame/em_attention` | {glue:text}`frame/em_values` |
+# | rate 1 for everything | {glue:text}`frame/far_attention` | {glue:text}`frame/far_values` |
+#
+# But something that moves evenly to the end of a run is within a tenth of it at nine tenths of the steps, whatever it is: a run can decide only if attention has come to rest. At rate 1, trained furthest,
+# attention still moves at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention and values move at {glue:text}`frame/far_mean_speed`. As far as these runs go, values
+# come to rest first (values minus attention: {glue:text}`frame/far` steps). A longer run would decide.
+#
+# And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to
+# its own size. From small weights attention has reason to be late: its gradient is of third order.
 #
 # ## Diagnostics and regularisation
-#
 # Section 8.1's four diagnostics, live on a run of the schedule halfway through.
 
 # %% mystnb={"image": {"alt": "Heat maps of the compatibility and advantage matrices of the last positions, column usage against position with the curve of uniform attention, and a histogram of value norms."}} tags=["hide-input"]
@@ -464,95 +385,78 @@ watched, half = kept["em"][0], len(kept["em"][0].steps) // 2
 draw_chain.diagnostics(follow.diagnose(watched, half))
 plt.show()
 record.all(follow.diagnostics_of_runs(kept["em"]))
-record.verdict("agarwal2025/diagnostics")
-
-# %% [markdown]
-# *Compatibility $b_{ij}$ and advantage $A^{adv}_{ij}$ of the last positions, column usage against position with the curve of uniform attention, and the norms of values.* Under a
-# causal mask early keys are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A value is "dead" only
-# relative to that curve. And $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores
-# over {glue:text}`diag/seeds` seeds ({glue:text}`diag/weighted` if it is weighted by $\alpha$): the sign is the opposite one, and the size says little: a step moves $W_Q$ and $W_K$, which all share.
-
-# %%
 seeds = (*PAPER_SEEDS, *range(20)) if paper else PAPER_SEEDS[:2]
 record.all(regularisation.measure(seeds, 200, 300 if paper else 100))
-record.verdict("agarwal2025/regularisation")
+record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]
-# *Section 8.2 on chains of 200 symbols, {glue:text}`reg/seeds` seeds, uniform rate 0.3, dropout 0.2 and 0.5. LayerNorm leaves {glue:text}`reg/norm_spread` of the spread of norms, by construction.*
+# *Compatibility $b_{ij}$ and advantage $A^{adv}_{ij}$ of the last positions, column usage against position with the curve of uniform attention, and the norms of values.* Under a causal mask early keys
+# are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A value is "dead" only relative to that curve. And
+# $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores over {glue:text}`diag/seeds` seeds
+# ({glue:text}`diag/weighted` if it is weighted by $\alpha$). The sign is the opposite one ([Errata](#errata)), and the size says little, for a step moves $W_Q$ and $W_K$, which all share.
+#
+# Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds and a uniform rate of 0.3. By construction, LayerNorm leaves next to nothing of
+# the spread of norms ({glue:text}`reg/norm_spread` of it).
 #
 # ## Content-based routing beyond attention
-#
-# Section 9 asks why other architectures should behave in the same way. Its definition 9.1: a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1
-# and depend on what stands at $i$ and $j$. It names the selective state-space model as an instance and the LSTM as a counterexample.
+# Section 9 asks why other architectures should behave in the same way. Its definition 9.1: a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1 and
+# depend on what stands at $i$ and $j$. It names the selective state-space model as an instance and the LSTM as a counterexample.
 #
 # A recurrence that is linear in its state can be unrolled. For the selective SSM the printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
-# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by {glue:text}`routing/ssm_identity` at most. But the LSTM's cell unrolls just so, $c_i =
-# \sum_j \bigl(\prod_{k=j+1}^{i} f_k\bigr) i_j\, g_j$ (largest difference {glue:text}`routing/lstm_identity`).
+# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls just so, $c_i = \sum_j \bigl(\prod_{k=j+1}^{i} f_k\bigr) i_j\, g_j$
+# (largest difference {glue:text}`routing/lstm_identity`).
 
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]
 draw_routing.weight_maps(routing.draw(1))
 plt.show()
-record.all(routing.identity_records(routing.DRAWS if paper else 60))
-record.all(routing.definition_records(60 if paper else 20))
-for claim in ("routing-def", "q-ssm-routing"):
-    record.verdict(f"agarwal2025/{claim}")
+draws = routing.DRAWS if paper else 60
+record.all(routing.identity_records(draws) | routing.definition_records(60 if paper else 20))
+record.verdicts("routing-def", "q-ssm-routing")
 
 # %% [markdown]
-# *Weights $w_{ij}$ of three mechanisms on the same random sequence, one channel each; colours end at ±1.* Attention satisfies the definition. The selective SSM does not:
-# {glue:text}`routing/ssm/outside` of its weights lie outside $[0, 1]$, and row sums are typically {glue:text}`routing/ssm/row_error` away from 1. The LSTM's weights do lie in $[0, 1]$; only its rows do not
-# sum to 1.
+# *Weights $w_{ij}$ of three mechanisms on the same random sequence, one channel each; colours end at ±1.* Attention satisfies the definition. The selective SSM does not: {glue:text}`routing/ssm/outside`
+# of its weights lie outside $[0, 1]$, and row sums are typically {glue:text}`routing/ssm/row_error` away from 1. The LSTM's weights do lie in $[0, 1]$; only its rows do not sum to 1.
 #
 # The text excludes the LSTM because its gates "do not depend on the *relationship*" between positions. But they read $h_{t-1}$, so its $w_{ij}$ moves with what stands *before* $j$ (derivatives up to
-# {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative {glue:text}`routing/ssm/others`), and with one
-# state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$ (mixed derivative {glue:text}`routing/ssm_one/interaction`). By the text's own criterion
-# the counterexample routes by content more than the instance does.
+# {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative
+# {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$ (mixed derivative
+# {glue:text}`routing/ssm_one/interaction`). By the text's own criterion the counterexample routes by content more than the instance does.
 #
 # ### The conjectures
-#
 # For parameters $\theta$ that only the weights depend on, the chain rule says all there is to say, for any mechanism: $\partial L / \partial\theta = \sum_{ij} b_{ij}\, \partial w_{ij} / \partial\theta$.
-# Where rows sum to 1, $\sum_j \partial w_{ij} = 0$, so *any* number may be subtracted from $b_{ij}$, its mean among them. Elsewhere the baseline costs exactly $\sum_i \mathbb{E}_{w_i}[b]\,
-# \partial W_i / \partial\theta$ with $W_i = \sum_j w_{ij}$. Conjecture 9.2 prints a factor $w_{ij}$ more, which belongs to derivatives of the *scores*.
+# Where rows sum to 1, $\sum_j \partial w_{ij} = 0$, so *any* number may be subtracted from $b_{ij}$, its mean among them. Elsewhere the baseline costs exactly $\sum_i \mathbb{E}_{w_i}[b]\, \partial W_i /
+# \partial\theta$ with $W_i = \sum_j w_{ij}$. Conjecture 9.2 prints a factor $w_{ij}$ more, which belongs to derivatives of the *scores*.
 
 # %% mystnb={"image": {"alt": "Cosines of three formulas with the exact gradient for softmax attention, selective SSM and a normalised SSM. The chain rule is at one everywhere; without the factor the conjecture is at one where rows sum to one and scattered for the SSM; as printed it is below one everywhere and mostly negative for the SSM."}} tags=["hide-input"]
-draws = routing.DRAWS if paper else 60
 draw_routing.conjecture(routing.cosines(draws))
 plt.show()
 record.all(routing.conjecture_9_2_records(draws) | routing.conjecture_9_3_records(draws))
-for claim in ("conj9.2", "q-conj9.2", "conj9.3"):
-    record.verdict(f"agarwal2025/{claim}")
+record.verdicts("conj9.2", "conj9.3")
 
 # %% [markdown]
-# *Cosine of three formulas with the exact gradient. Each mark is a random network; bars are medians.* As printed, the formula is not proportional to the gradient even for softmax;
-# for the selective SSM its median cosine (softmax, SSM) {glue:text}`q92/printed_cosine` means that a step along it would usually *raise* the loss. Without the factor it is exact for softmax,
-# and for an SSM whose rows we normalise, but not for the selective SSM (median cosine {glue:text}`q92/advantage_cosine`): "advantage" needs weights that compete for a fixed sum. Section 9.3
-# says that section 4 proved the conjectures exactly for softmax; what it proved is the form with scores. Conjecture 9.3 is exact for attention's $W_V$ and for an SSM whose values
-# have a projection of their own. In equation 48 one projected input feeds the values *and* $\Delta$, $B$, $C$; then the formula misses the path through the weights (median cosine
+# *Cosine of three formulas with the exact gradient. Each mark is a random network; bars are medians.* As printed, the formula is not proportional to the gradient even for softmax; for the selective SSM
+# its median cosine (softmax, SSM) {glue:text}`q92/printed_cosine` means that a step along it would usually *raise* the loss. Without the factor it is exact for softmax, and for an SSM whose rows we
+# normalise, but not for the selective SSM (median cosine {glue:text}`q92/advantage_cosine`): "advantage" needs weights that compete for a fixed sum. Conjecture 9.3 is exact for attention's $W_V$ and for
+# an SSM whose values have a projection of their own. In equation 48 one projected input feeds the values *and* $\Delta$, $B$, $C$; then the formula misses the path through the weights (median cosine
 # {glue:text}`conj93/ssm/shared_cosine`).
 #
 # ### A small wind tunnel
+# The evidence for all this is quoted from Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049 bits (transformer),
+# 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? It is what knowing nothing costs. In the published program the task has five states and symbols. An answer that ignores the input altogether, the
+# uniform one, has an error of {glue:text}`lstm_baseline/uniform` bits (first 15, all 20 observations); a filter that never looks back has {glue:text}`lstm_baseline/memoryless`. Over that filter, the
+# printed errors are {glue:text}`lstm_baseline/printed_ratios` (transformer, Mamba, LSTM). The printed LSTM is nine layers deep without residual connections, which the other two have.
 #
-# The evidence for all this is quoted from Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049
-# bits (transformer), 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? In the published program the task has five states and symbols. An answer that ignores the input altogether,
-# the uniform one, has an error of {glue:text}`lstm_baseline/uniform` bits (first 15, all 20 observations); a filter that never looks back has {glue:text}`lstm_baseline/memoryless`. The printed LSTM is no
-# better than the first; over the second, the printed errors are {glue:text}`lstm_baseline/printed_ratios` (transformer, Mamba, LSTM). It is nine layers deep without residual connections, which
-# the other two have. And the printed key cosines: 0.05 to 0.06 after training is what *random* vectors have in 256 and 192 dimensions, the widths in that program
-# ({glue:text}`key_cosine/widths`); 0.08, printed for random vectors, belongs to {glue:text}`key_cosine/dimension` dimensions.
-
-# %%
-record.all(tunnel_records.lstm_baseline_records() | routing.key_cosine_records())
-record.verdict("agarwal2025/q-lstm-baseline")
-record.verdict("agarwal2025/q-key-cosine")
-
-# %% [markdown]
-# Here is the wind tunnel, much reduced: three states and symbols, bijections of eight symbols, two residual layers. Transformer, selective SSM, LSTM and an MLP that sees the whole prefix have
-# {glue:text}`tunnel/parameters` parameters; {glue:text}`tunnel/seeds` seeds each, one learning rate for all, {glue:text}`tunnel/minutes` minutes on a busy processor. Exact posteriors are checked against sums over all hidden
-# paths and over all bijections. As in the published program, the target for the HMM is the posterior itself.
+# Here is the wind tunnel, much reduced: three states and symbols, bijections of eight symbols, two residual layers. Transformer, selective SSM, LSTM and an MLP that sees the whole prefix have about as
+# many parameters (table below); {glue:text}`tunnel/seeds` seeds each, one learning rate for all, {glue:text}`tunnel/minutes` minutes on a busy processor. Exact posteriors are checked against sums over
+# all hidden paths and over all bijections. As in the published program, the target for the HMM is the posterior itself.
 
 # %% mystnb={"image": {"alt": "Error of the entropy at each place. On hidden Markov models and on bijections the transformer, selective SSM and LSTM lie close together, well below the answers without memory, and rise beyond the training length."}} tags=["hide-input"]
 tunnel = {name: results(name, profile, device) for name in ("tunnel_hmm", "tunnel_bijection")}
 draw_tunnel.errors_by_place(tunnel, study)
 plt.show()
+record.all(tunnel_records.lstm_baseline_records())
 record.all(tunnel_records.tunnel_records(tunnel["tunnel_hmm"], tunnel["tunnel_bijection"], study))
+record.verdicts("q-lstm-baseline")
 
 # %% [markdown]
 # *Error of the entropy at each place, mean and range over seeds; shaded: beyond the training length. Triangles at the edge: printed values of Paper I's larger models.*
@@ -562,37 +466,133 @@ draw_tunnel.errors_by_step(tunnel)
 plt.show()
 
 # %% [markdown]
-# *Error of the entropy by training step, over the places of the training length, mean and range over seeds.* On hidden Markov models the errors end at {glue:text}`tunnel/hmm/transformer` bits
-# (transformer), {glue:text}`tunnel/hmm/ssm` (selective SSM), {glue:text}`tunnel/hmm/lstm` (LSTM) and {glue:text}`tunnel/hmm/prefix_mlp` (MLP), where a filter without memory has {glue:text}`tunnel/hmm/memoryless`, the best constant
-# {glue:text}`tunnel/hmm/constant` and the uniform answer {glue:text}`tunnel/hmm/uniform`. Printed is a factor of 8.5 between LSTM and transformer; here it is {glue:text}`tunnel/hmm/lstm_over_transformer` ($p$ over seeds
-# {glue:text}`tunnel/hmm/p_lstm`): the LSTM is the *best* of the four. It carries beliefs through the dynamics, also at three times the training length (transformer {glue:text}`tunnel/hmm_long/transformer`,
-# SSM {glue:text}`tunnel/hmm_long/ssm`, LSTM {glue:text}`tunnel/hmm_long/lstm`). On bijections the errors are {glue:text}`tunnel/bijection/transformer`, {glue:text}`tunnel/bijection/ssm`, {glue:text}`tunnel/bijection/lstm` and, for the MLP,
-# {glue:text}`tunnel/bijection/prefix_mlp`. Only an MLP that reads a single token fails ({glue:text}`tunnel/bijection/prior`), and it has no choice.
+# *Error of the entropy by training step, over the places of the training length, mean and range over seeds.* None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
+# the *best*: it carries beliefs through the dynamics, also at three times the training length. Printed is a factor of 8.5 between LSTM and transformer; here it is
+# {glue:text}`tunnel/hmm/lstm_over_transformer` ($p$ over seeds {glue:text}`tunnel/hmm/p_lstm`). On bijections only an MLP that reads a single token fails ({glue:text}`tunnel/bijection/prior` bits), and
+# it has no choice.
 #
-# The rules compare with answers that carry nothing along: over the filter without memory, the errors on the HMM are {glue:text}`tunnel/hmm/transformer_ratio` (transformer), {glue:text}`tunnel/hmm/ssm_ratio` (SSM) and
-# {glue:text}`tunnel/hmm/lstm_ratio` (LSTM), that of a filter with its transition matrix turned the wrong way {glue:text}`tunnel/hmm/turned_ratio`; over the prior, those on bijections {glue:text}`tunnel/bijection/lstm_ratio` (LSTM) and {glue:text}`tunnel/bijection/prefix_mlp_ratio` (MLP). Earlier the bounds were twice the printed errors,
-# written after a trial and barely met. Training was short: the last quarter still took {glue:text}`tunnel/falling` off the final errors (in the order above), so this says nothing about the limits of any model. But an
-# LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
+# | Error of the entropy, bits | transformer | selective SSM | LSTM | MLP |
+# |---|---|---|---|---|
+# | hidden Markov models | {glue:text}`tunnel/hmm/transformer` | {glue:text}`tunnel/hmm/ssm` | {glue:text}`tunnel/hmm/lstm` | {glue:text}`tunnel/hmm/prefix_mlp` |
+# | ... at three times the length | {glue:text}`tunnel/hmm_long/transformer` | {glue:text}`tunnel/hmm_long/ssm` | {glue:text}`tunnel/hmm_long/lstm` | |
+# | ... over the filter without memory | {glue:text}`tunnel/hmm/transformer_ratio` | {glue:text}`tunnel/hmm/ssm_ratio` | {glue:text}`tunnel/hmm/lstm_ratio` | |
+# | bijections | {glue:text}`tunnel/bijection/transformer` | {glue:text}`tunnel/bijection/ssm` | {glue:text}`tunnel/bijection/lstm` | {glue:text}`tunnel/bijection/prefix_mlp` |
+# | ... over the prior | | | {glue:text}`tunnel/bijection/lstm_ratio` | {glue:text}`tunnel/bijection/prefix_mlp_ratio` |
+# | parameters, in this order | {glue:text}`tunnel/parameters` | | | |
+# | taken off by the last quarter of training (HMM), in this order | {glue:text}`tunnel/falling` | | | |
+#
+# The rules compare with answers that carry nothing along: on the HMM a filter without memory has {glue:text}`tunnel/hmm/memoryless` bits, the best constant {glue:text}`tunnel/hmm/constant`, the uniform
+# answer {glue:text}`tunnel/hmm/uniform`; a filter with its transition matrix turned the wrong way has {glue:text}`tunnel/hmm/turned_ratio` of the first. Training was short, so this says nothing about the
+# limits of any model. But an LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
 
 # %% mystnb={"image": {"alt": "Left: mean absolute cosine of keys before and after training against random vectors and the printed band. Middle and right: attention-weighted values on their first two components, coloured by the entropy of the posterior."}} tags=["hide-input"]
 draw_tunnel.geometry(tunnel, study)
 plt.show()
-record.verdict("agarwal2025/wind-tunnel")
+record.verdicts("wind-tunnel")
 
 # %% [markdown]
-# *Left: mean absolute cosine of the transformer's keys, beside random vectors and the printed band. Right: its attention-weighted values on their first two components, first seed;
-# colour: the posterior's entropy.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial`
-# before, and {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks
-# for a common direction, not for separate ones. Nor do values line up: on the HMM and the bijection, the first component holds {glue:text}`tunnel/value/pc1` of the variance of the values $v_j$
-# and {glue:text}`tunnel/output/pc1` of that of the weighted values $g_i$, and correlates with the posterior's entropy by {glue:text}`tunnel/value/r` and {glue:text}`tunnel/output/r` (printed: 0.84 to 0.90, and above
-# 0.9).
+# *Left: mean absolute cosine of the transformer's keys, beside random vectors and the printed band. Right: its attention-weighted values on their first two components, first seed; colour: the posterior's
+# entropy.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before, and
+# {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks for a common direction,
+# not for separate ones. Nor do values line up:
+#
+# | On the HMM and on bijections | values $v_j$ | weighted values $g_i$ | printed |
+# |---|---|---|---|
+# | share of variance in the first component | {glue:text}`tunnel/value/pc1` | {glue:text}`tunnel/output/pc1` | 0.84 to 0.90 |
+# | its correlation with the posterior's entropy | {glue:text}`tunnel/value/r` | {glue:text}`tunnel/output/r` | above 0.9 |
 #
 # ## What to take away
+# The closed forms are exact, and a causal head can be trained by them in one pass. Put into words they need care: a sentence that repeats a formula is true, one about what follows when all moves at once
+# often is not. A larger rate for values makes training faster, but so does a larger rate for everything, and at these rates steps times rate is what counts. Advantage belongs to weights that compete for
+# a fixed sum, not to all that routes. Open is whether attention or values come to rest first, and what larger wind tunnels show.
 #
-# The closed forms are exact, and a causal head can be trained by them in one pass. Put into words they need care: a sentence that repeats a formula is true, one about what follows
-# when all moves at once often is not. A larger rate for values makes training faster, but so does a larger rate for everything, and at these rates steps times rate is what counts.
-# Advantage belongs to weights that compete for a fixed sum, not to all that routes. Open is whether attention or values come to rest first, and what larger wind tunnels show.
+# ## Exercises
+# The first two can be done on paper. The solutions ran with this chapter, and check their own answers.
 #
+# **1. Worse than average, and yet it gains.** Find weights $\alpha$ of one query and compatibilities $b$ of three keys such that a small step on the scores gives *more* attention to a key whose $b_j$ is
+# above the mean $\mathbb{E}_\alpha[b]$.
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+alpha = torch.tensor([0.6, 0.1, 0.3], dtype=torch.float64)
+b = torch.tensor([1.0, 0.75, 0.0], dtype=torch.float64)  # the second key: light, little above the mean
+step = -0.01 * theory.score_gradient(alpha, b)
+change = torch.softmax(alpha.log() + step, -1) - alpha
+print(f"b less its mean: {(b - alpha @ b).numpy()}; change of attention: {change.numpy().round(5)}")
+# The step is weighted by alpha: the heavy first key loses most, and all share what it loses.
+assert b[1] > alpha @ b
+assert step[1] < 0 < change[1]
+assert change[b > alpha @ b].sum() < 0  # together, the keys above the mean do lose
+
+# %% [markdown]
+# **2. Orders.** All weights of a head are small, of size $s$. In which power of $s$ does the gradient of each of $W_Q$, $W_K$, $W_V$, $W_O$ grow? And if $W_V$ alone is made smaller?
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+x, y, names = torch.eye(3, dtype=torch.float64), torch.tensor([0, 1, 1]), ("W_Q", "W_K", "W_V", "W_O")
+full = cases.random_weights(torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0)
+for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
+    sizes = []
+    for s in (0.001, 0.01):
+        small = {name: (s if name in scaled else 0.01) * getattr(full, name) for name in names}
+        gradients = theory.every_gradient(x, y, full._replace(**small))[1]
+        sizes.append([float(gradients[name].norm()) for name in names])
+    found = np.log10(np.array(sizes[1]) / sizes[0])
+    print(f"{', '.join(scaled)} of size s: orders {found.round(3)}")
+    # W_V meets one other factor, W_O. The scores meet three: W_V, W_O and the other side of q . k.
+    assert np.allclose(found, orders, atol=0.01)
+
+# %% [markdown]
+# **3. A recurrence that routes.** The LSTM's rows do not sum to 1. Give it one gate instead of two, $f_t = 1 - i_t$ with $i_1 = 1$ (the gate of a GRU). Does it satisfy definition 9.1? Is "advantage", the
+# gradient with $b_{ij} - \mathbb{E}_{w_i}[b]$, then exact?
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+dice, one = torch.Generator().manual_seed(4), torch.ones(1, 1, dtype=torch.float64)
+gates, b = (torch.rand(1, *size, generator=dice, dtype=torch.float64) for size in ((5,), (6, 6)))
+for routes, unroll in (
+    (True, lambda i: unrolled.lstm_weights(torch.cat([one, i], 1), torch.cat([one, 1 - i], 1))),
+    (False, lambda i: unrolled.lstm_weights(torch.cat([one, i], 1), torch.cat([one, i.flip(1)], 1))),
+):
+    w, dw = unroll(gates), torch.autograd.functional.jacobian(unroll, gates)
+    exact, form = unrolled.chain(b, dw), unrolled.advantage_form(w, b, dw)
+    row, error = float((w.sum(-1) - 1).abs().max()), float((form - exact).norm() / exact.norm())
+    print(f"one gate: {routes}; rows are off 1 by up to {row:.1g}, the advantage form by {error:.1g}")
+    # With one gate, what a token writes it takes from the rest: the state is a mean of the values so far.
+    assert (max(row, error) < 1e-12) if routes else (min(row, error) > 0.01)
+
+# %% [markdown]
+# **4. Steps times rate.** The slider's short chain, at ratio 10: does a rate ten times as large do in $n$ steps what SGD does in $10 n$? If so, which single rate for everything ends where the schedule
+# ends?
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+race, n = short.race(10.0, 0.3), np.arange(30)  # 300 steps at base rate 0.02
+off = np.abs(race.uniform[n] - race.sgd[10 * n]).max() / (race.sgd[0] - race.sgd[-1])
+steps = int(np.argmax(race.uniform <= race.schedule[-1]))  # at ten times the rate
+print(f"largest difference, over the fall of SGD's loss: {off:.1%}")
+print(
+    f"the schedule ends where 0.2 is after {steps} steps, so where {0.2 * steps / 300:.3f} for everything ends"
+)
+# At small rates a step follows the gradient flow, and only steps times rate count.
+assert off < 0.05
+assert 0.03 < 0.2 * steps / 300 < 0.1
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
+# ## Errata
+# Slips of the paper that leave its story as it is.
+#
+# - **Two advantages.** Section 8.1's $A^{adv}$ is minus the $A$ of section 3.4, and its sign is said to predict where attention strengthens. Measured on random heads, it predicts the opposite (rank
+#   correlation with the step {glue:text}`prose/predicts`). Read minus $A^{adv}$.
+# - **A sum or a mean.** Equation 9 sums the loss over positions. At the stated rate and length the sum is a mean with a rate of twenty: after {glue:text}`sum/steps` of 60 steps its loss is
+#   {glue:text}`sum/loss`, more than ten times that of the start. For section 7.2 read a mean, as in the published program.
+# - **Bits.** The text gives the entropies of Table 1 in bits. They are nats: in bits, SGD's predictive entropy would be {glue:text}`units/sgd_bits`.
+# - **Conjecture 9.2.** Section 9.3 says that section 4 proved it exactly for softmax. Section 4 proved it with scores $s_{ij}$; as printed, with weights $w_{ij}$, it has a factor too many.
+# - **Cosines of keys.** Section 6.2 prints 0.05 to 0.06 after training against 0.08 for random vectors. The first is what *random* vectors have in 256 and 192 dimensions, the widths of the published
+#   program ({glue:text}`key_cosine/widths`); the second belongs to {glue:text}`key_cosine/dimension` dimensions.
+
+# %% tags=["hide-input"]
+blown = follow.summed_loss(code, PAPER_SEEDS[0], 60)
+record.all({"sum/loss": float(blown[-1]), "sum/steps": len(blown)} | routing.key_cosine_records())
+record.verdicts("q-prose-advantage", "q-eq9-sum", "units", "q-conj9.2", "q-key-cosine")
+
+# %% [markdown]
 # ## Every claim
 
 # %% tags=["hide-input"]

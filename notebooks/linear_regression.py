@@ -12,18 +12,15 @@
 
 # %% [markdown]
 # # In-Context Linear Regression
-#
 # *A reproduction of He, Pan, Chen and Yang, "In-Context Linear Regression Demystified" {cite}`he2025`.*
 #
-# Show a transformer forty pairs $(x_\ell, y_\ell)$ of a linear function it has never met, then a new $x_q$. It answers with a good
-# guess of $y_q$, and no weight has changed. What has it computed? He et al. train the smallest model in which the question makes
-# sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of
-# gradient descent** on the pairs it is shown; with one head it does something else, and worse.
+# Show a transformer forty pairs $(x_\ell, y_\ell)$ of a linear function it has never met, then a new $x_q$. It answers with a good guess of $y_q$, and no weight has changed. What has it computed? He et
+# al. train the smallest model in which the question makes sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of gradient
+# descent** on the pairs it is shown; with one head it does something else, and worse.
 #
-# This chapter trains those models again at the paper's size, draws each of its figures from our runs, and puts a verdict
-# beside every claim. The rules behind the verdicts were written before the runs, or say that they were not (the chapter ends with their
-# share); the numbers in the text are injected from the cells that measured them. Where the paper leaves something open (what stands in front of the scores? is the
-# learned scale a minimum at all?), we try each reading and say which one holds. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
+# This chapter trains those models again at the paper's size, draws each of its figures from our runs, and puts a verdict beside every claim. The rules behind the verdicts were written before the runs, or
+# say that they were not (the chapter ends with their share). Where the paper leaves something open (what stands in front of the scores? is the learned scale a minimum at all?), we try each reading and
+# say which one holds. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
 
 # %% tags=["parameters"]
 profile = "paper"
@@ -54,78 +51,67 @@ dice = torch.Generator().manual_seed(0)
 
 # %% [markdown]
 # ## The task and the model
-#
-# A prompt is drawn in three steps: a hidden vector $\beta \sim N(0, I_d/d)$, covariates $x_\ell \sim N(0, I_d)$, and responses
-# $y_\ell = \beta^\top x_\ell + \epsilon_\ell$ with noise of variance $\sigma^2$. Each pair becomes one token
-# $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head compares the query with every token, turns the scores
-# into weights, and averages what it reads from the tokens:
+# A prompt is drawn in three steps: a hidden vector $\beta \sim N(0, I_d/d)$, covariates $x_\ell \sim N(0, I_d)$, and responses $y_\ell = \beta^\top x_\ell + \epsilon_\ell$ with noise of variance
+# $\sigma^2$. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head compares the query with every token, turns the scores into weights, and averages what it
+# reads from the tokens:
 #
 # $$
 # \hat y_q = \sum_{h=1}^{H} \bigl(OV^{(h)}\bigr)_{d+1} \, Z \; \mathrm{smax}\bigl(Z^\top KQ^{(h)} z_q\bigr),
-# \qquad KQ = K^\top Q, \quad OV = O V .
+# \qquad KQ^{(h)} = {K^{(h)}}^{\top} Q^{(h)}, \quad OV^{(h)} = O^{(h)} V^{(h)} .
 # $$
 #
-# Only the two products matter to the output. The **key-query circuit** $KQ$ decides where a head looks, the **output-value
-# circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the
-# last output is read, much of them cannot matter at all. Figure 1 of the paper marks those entries with a star. A claim of
-# this kind can be tested exactly: change them at random and see whether any prediction moves.
+# Only the two products matter to the output. (The paper's matrix form adds a causal mask, under which the query would attend to itself as well: [Errata](#errata).) The **key-query circuit** $KQ$ decides
+# where a head looks, the **output-value circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last output is read, much of them
+# cannot matter at all. Figure 1 of the paper marks those entries with a star. This can be tested exactly: change them at random and see whether any prediction moves.
 
 # %%
 example = patterns.example(d, L, dice)
 record.all(patterns.effective_entries(example, dice))
-record.verdict("he2025/fig1")
+record.verdicts("fig1")
 
 # %% [markdown]
-# So a trained head is fully described by the first $d$ columns of $KQ$ and the last row of $OV$, and that is what all heat maps
-# below show.
+# So a trained head is fully described by the first $d$ columns of $KQ$ and the last row of $OV$, and that is what all heat maps below show.
 #
 # ## The runs
-#
-# The paper trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's
-# default initialisation of separate $Q, K, V, O$; the paper profile does the same. One setting the paper does not say. The
-# definition above has no factor in front of the scores; the code that the authors published divides them by $\sqrt{d+1}$. Both are
-# trained here and called *as printed* and *as coded*.
+# The paper trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's default initialisation of separate $Q, K, V, O$; the paper profile does the
+# same. About one setting text and code differ: the definition above has no factor in front of the scores, the published code divides them by $\sqrt{d+1}$. Both are trained here and called *as printed*
+# and *as coded*.
 
 # %% tags=["hide-input"]
 iso = results("isotropic", profile, device)
 multi = [h for h in (2, 3, 4, 8) if f"h{h}/kq" in iso.arrays]
 heads = {h: read_heads(iso.group(f"h{h}")) for h in (1, *multi)}  # scores as printed
 coded = {h: read_heads(iso.group(f"code_h{h}"), code_scale(d)) for h in (1, 2)}
-document = {h: heads[h] for h in (1, 2, 3, 4)}  # its head counts; eight heads are judged on their own
 several = {h: heads[h] for h in (2, 3, 4)}
 record.all(patterns.run_records(iso, study["isotropic"]))
 
 # %% [markdown]
-# What you see here took {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of {glue:text}`runs/batch`, and
-# {glue:text}`runs/seeds` seeds per model (eight heads, an extra that the paper does not show, have one). The
-# {glue:text}`runs/models` models on the isotropic task shared their batches and took {glue:text}`runs/minutes` minutes on one
-# {glue:text}`runs/device`.
+# What you see here took {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of {glue:text}`runs/batch`, and {glue:text}`runs/seeds` seeds per model (one for eight heads, which the
+# paper does not show). The {glue:text}`runs/models` models on the isotropic task shared their batches and took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
 #
 # ### Ask them yourself
-#
-# Two of the trained models answer below, in this page. To draw a prompt, all its covariates lie on one line through the origin: a pair is then a
-# point, and the model a curve of answers to every query. (The models still work in all their dimensions; along the other ones the prompt is zero.)
-# Drag the points, or put them on a parabola.
+# Two of the trained models answer below, in this page. To draw a prompt, all its covariates lie on one line through the origin: a pair is then a point, and the model a curve of answers to every query.
+# (The models still work in all their dimensions; along the other ones the prompt is zero.) Drag the points, or put them on a parabola.
 
 # %% tags=["hide-input"]
 show_model(draw.prompt(iso, task))
 
 # %% [markdown]
 # ## Key finding 1: two numbers per head
-#
 # ### One head (Figure 2.1)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of one trained head under both readings of the score scale."}}
-one_head = {"as printed": iso.group("h1"), "as coded": iso.group("code_h1")}
-draw.circuit_rows(one_head, run=0, scales={"as coded": code_scale(d)})
+draw.circuit_rows(
+    {"as printed": iso.group("h1"), "as coded": iso.group("code_h1")}, 0, scales={"as coded": code_scale(d)}
+)
 plt.show()
 record.all(patterns.one_head(heads[1], coded[1]))
-record.verdict("he2025/fig2.1")
+record.verdicts("fig2.1")
 
 # %% [markdown]
-# *One trained head, as printed (left pair) and as coded (right pair): the entries of $KQ$ and $OV$ that can matter.* The top block of $KQ$ is a multiple of the identity, $\omega
-# I_d$; of $OV$ only the last entry $\mu$ is left. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother.
-# (*Deviation* is the norm of what is not of that form over the norm of what is, averaged over the last tenth of training.)
+# *One trained head, as printed (left pair) and as coded (right pair): the entries of $KQ$ and $OV$ that can matter.* The top block of $KQ$ is a multiple of the identity, $\omega I_d$; of $OV$ only the
+# last entry $\mu$ is left. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of what is not of that form over
+# the norm of what is, averaged over the last tenth of training.)
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
@@ -133,7 +119,7 @@ record.verdict("he2025/fig2.1")
 draw.circuits(iso.group("h2"), run=0)
 plt.show()
 record.all(patterns.two_heads(heads[2], coded[2]))
-record.verdict("he2025/fig2.2")
+record.verdicts("fig2.2")
 
 # %% [markdown]
 # *The two heads of one run: $KQ$ above, $OV$ below, one colour scale a row. One head is positive, the other negative and as large.*
@@ -142,27 +128,24 @@ record.verdict("he2025/fig2.2")
 draw.dynamics({"as printed": heads[2], "as coded": coded[2]}, paper={"omega": 0.13, "mu": 3.5})
 plt.show()
 record.all(patterns.mirror(heads[2], coded[2]))
-record.verdict("he2025/fig2.3")
+record.verdicts("fig2.3")
 
 # %% [markdown]
-# *$\omega$ (left) and $\mu$ (right) of two heads against the training step, as printed (top) and as coded (bottom). Each head of each seed is a line; the dashed lines are the
-# values that the paper reports.* With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at
-# those *most unlike* it and subtracts theirs.
+# *$\omega$ (left) and $\mu$ (right) of two heads against the training step, as printed (top) and as coded (bottom). Each head of each seed is a line; the dashed lines are the values that the paper
+# reports.* With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs.
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
-#
-# Move the sliders: the number of heads, and the training step.
+# Out of noise, within the first moments of training. Move the sliders: the number of heads, and the training step.
 
 # %% tags=["hide-input"]
 draw.show_circuits(iso, few=not paper)
 record.all(patterns.early(heads[2], coded[2]))
-record.verdict("he2025/fig2.6")
+record.verdicts("fig2.6")
 
 # %% [markdown]
-# How often does a run end with a *dummy head*, one whose $\omega$ and $\mu$ both decay, or without any negative head?
-# {glue:text}`runs/seeds` seeds cannot say, so we also train the full model from {glue:text}`census/runs` initialisations for each
-# number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The right panel asks
-# the same of plain gradient descent on the approximate loss, which is explained further down.
+# How often does a run end with a *dummy head*, one whose $\omega$ and $\mu$ both decay, or without any negative head? {glue:text}`runs/seeds` seeds cannot say. So the full model is also trained from
+# {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The right panel asks the same of plain
+# gradient descent on the approximate loss, which is explained further down.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Shares of runs by the way they end, for H = 2, 3, 4: Adam on the full model and gradient descent on the approximate loss."}}
 seeds = results("seeds", profile, device)
@@ -171,180 +154,124 @@ descent = census.descend(d, L, s2)
 draw.census(census.endings(adam, descent))
 plt.show()
 record("census/batch", study["seeds"].batch_size)
-record.all(census.ending_records(adam, descent))
-record.all(census.dummy_records(heads[4], adam[4]))
-record.verdict("he2025/fig2.7")
-record.verdict("he2025/q-head-census")
+record.all(census.ending_records(adam, descent) | census.dummy_records(heads[4], adam[4]))
+record.all(patterns.finding_1({h: heads[h] for h in (1, 2, 3, 4)}))
+record.verdicts("kf1", "fig2.7", "q-head-census")
 
 # %% [markdown]
-# *Shares of runs that end without a head of one sign, or with a dummy head, for two, three and four heads. Left: Adam on the full model. Right: plain gradient descent on the
-# approximate loss.* Without a head of one sign end {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), and with a dummy head {glue:text}`census/adam_dummy` (H = 3, 4).
-# Plain gradient descent on the approximate loss ({glue:text}`census/gd_runs` runs each) leaves {glue:text}`census/gd_one_sided` one-sided: all their heads have one sign. For two
-# heads it depends on the start: of the starts where $\omega + \mu$ has one sign in both heads {glue:text}`census/same_start` end one-sided, of the others
-# {glue:text}`census/mixed_start`. The more heads, the rarer such a start.
-
-# %% tags=["hide-input"]
-record.all(patterns.finding_1(document))
-record.verdict("he2025/kf1")
-
-# %% [markdown]
-# A head with a small $\mu$ leaves little trace in the loss, so little keeps the rest of its circuits small.
+# *Shares of runs that end without a head of one sign, or with a dummy head, for two, three and four heads. Left: Adam on the full model. Right: plain gradient descent on the approximate loss.* The more
+# heads, the rarer is an end with one sign only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of
+# {glue:text}`census/gd_runs` runs each). Dummy heads appear under Adam only ({glue:text}`census/adam_dummy` of the runs with three and four heads). For two heads and gradient descent the start decides.
+# Where $\omega + \mu$ has one sign in both heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)). As to the form itself: the
+# more heads, the further the worst of them is from the form: a head with a small $\mu$ leaves little trace in the loss, so little keeps the rest of its circuits small. With four heads the two seeds
+# differ by so much that they cannot say on which side of the bound such heads lie.
 #
 # ## Key finding 2: which values?
-#
-# ### Dynamics for H = 2, 3, 4 (Figure 2.8)
+# ### The same course every time (Figure 2.8, Key finding 4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
 draw.limits({f"H = {h}": of for h, of in several.items()}, coded[2], paper={"gamma": 0.13, "mu": 3.5})
 plt.show()
-record.all(patterns.limits(several, coded[2]))
-record.all(patterns.scales(heads[2], coded[2]))
-record.verdict("he2025/fig2.8")
+record.all(patterns.finding_4(several, adam[2]))
+record.all(patterns.limits(several, coded[2]) | patterns.scales(heads[2], coded[2]))
+record.verdicts("fig2.8", "q-score-scale", "kf4")
 
 # %% [markdown]
-# *The common scale $\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for two, three and four heads. Thin lines are seeds, thick ones their
-# mean; grey: two heads as coded; the paper's values are drawn across.*
+# *The common scale $\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for two, three and four heads. Thin lines are seeds, thick ones their mean; grey: two heads as
+# coded; the paper's values are drawn across.* Early, $|\omega|$ overshoots: while the heads still act alone, each wants the scale of a single head. Once they oppose each other it falls back, and the
+# pattern stays. Two heads have the pattern almost at once and keep it; among three and four heads the slowest run takes much longer to have it for good, and two seeds do not say how typical that is.
+# Where they end differs little from start to start.
+#
+# The paper says 0.13 and 3.5: under which scores? A softmax sees only the product of weights and score scale, so with either way to write the scores the model can reach the same loss. But they come to
+# rest at different places. ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here.) As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$
+# {glue:text}`scale/text/mus` (one number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. The paper's numbers fit a reading if they lie where one more run may be
+# expected, given how our seeds differ, and if the same rule refuses the mean of the other reading.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
 draw.dynamics({f"H = {h}": heads[h] for h in (3, 4)}, paper={"omega": 0.13, "mu": 3.5})
 plt.show()
 record.all(patterns.finding_2(several))
-record.verdict("he2025/kf2")
-
-# %% [markdown]
-# *$\omega$ (left) and $\mu$ (right) of each of three heads (top) and four heads (bottom) against the training step, a line for each head of each seed. Dashed: the paper's
-# values.* Whatever the number of heads, the non-dummy ones share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the sum of the $\mu$ on each side
-# matters: how it is divided among the heads differs from seed to seed, as the lines of single heads show.
-#
-# Eight heads, trained with one seed at the paper profile only, show a third kind of head, neither dummy nor homogeneous: one with a very
-# large $\omega$ and a very small $\mu$. They were among the head counts of the two badges above at first, and are judged on their own since
-# that run, because the paper does not show them.
-
-# %% tags=["hide-input"]
+record.verdicts("kf2")
 if 8 in multi:
-    eight = heads[8]
-    omega, mu = (eight.settled(values)[0].round(2) for values in (eight.omega, eight.mu))
-    print("settled omega:", omega, "settled mu:", mu, sep="\n")
-    record.all(patterns.eight_heads(eight, heads[2], *(iso[f"h{h}/error"].mean(1) for h in (8, 2))))
-record.verdict("he2025/eight-heads")
+    errors = (iso[f"h{h}/error"].mean(1) for h in (8, 2))
+    record.all(patterns.eight_heads(heads[8], heads[2], *errors))
+record.verdicts("eight-heads")
+draw.settled(heads[8]) if 8 in multi else None
 
 # %% [markdown]
-# ### 0.13 and 3.5: under which scores?
+# *$\omega$ (left) and $\mu$ (right) of each of three heads (top) and four heads (bottom) against the training step, a line for each head of each seed. Dashed: the paper's values.* Whatever the number of
+# heads, the non-dummy ones share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the sum of the $\mu$ on each side matters: how it is divided among the heads differs from
+# seed to seed, as the lines of single heads show.
 #
-# A softmax sees only the product of weights and score scale, so $\omega$ is always the factor in front of $x_\ell^\top x_q$ here.
-# Either parametrisation can reach the same loss; they could come to different points of the flat valley.
-
-# %% tags=["hide-input"]
-record.verdict("he2025/q-score-scale")
-
-# %% [markdown]
-# As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$ {glue:text}`scale/text/mus` (one
-# number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. The rule for the paper's numbers once was a
-# fixed 5 %. It now asks where one more run may be expected, given how our seeds differ, and must refuse the other reading's mean.
+# Eight heads, trained with one seed at the paper profile only, show a third kind of head, neither dummy nor homogeneous: one with a very large $\omega$ and a very small $\mu$. The paper does not show
+# them, and they are judged on their own, in the last badge and the table above.
 #
 # ### A minimiser, or a noise level?
-#
-# If 0.13 were the minimiser of the loss, it would not depend on the learning rate. So we train two heads at three rates and three
-# batch sizes, and compute the true loss of a pair $(\gamma, -\gamma)$, $(\mu, -\mu)$ by quadrature: by rotational invariance only the
-# length of $x_q$ and the scores matter, and $1/Z = \int_0^\infty e^{-sZ}\,ds$ makes the tokens independent. No sampling is involved.
+# If 0.13 were the minimiser of the loss, it would not depend on the learning rate. So two heads are trained at three rates and three batch sizes, and the true loss of a pair $(\gamma, -\gamma)$, $(\mu,
+# -\mu)$ is computed by quadrature, without sampling: by rotational invariance only the length of $x_q$ and the scores matter, and $1/Z = \int_0^\infty e^{-sZ}\,ds$ makes the tokens independent.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: true and approximate loss of a head pair against gamma. Right: gamma after training against learning rate for three batch sizes."}}
 valley = noise.valley(36 if paper else 12, d, L, s2)
 settings = noise.read_settings(study["noise_b256"], lambda b: results(f"noise_b{b}", profile, device))
-reduced = results("reduced", profile, device)
 draw.noise_level(valley, theory.manifold_loss(valley.gamma, d, L, s2), settings, paper=0.13)
 plt.show()
-of_013 = theory.pair_exact(0.13, d, L, s2).loss
-record.all(noise.minimiser_records(heads[2], settings, valley.best, of_013))
-record.all(noise.reduced_records(read_heads(reduced.group("h2"))))
-record.verdict("he2025/q-minimiser")
+cost = theory.pair_exact(0.13, d, L, s2).loss
+record.all(noise.minimiser_records(heads[2], settings, valley.best, cost) | noise.robust_records(settings))
+record.all(noise.reduced_records(read_heads(results("reduced", profile, device).group("h2"))))
+record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
-# *Left: true and approximate loss of a head pair with its best $\mu$ against $\gamma$; the disc is the minimum of the true loss. Right: $\gamma$ after training against the
-# learning rate for three batch sizes, every run as a dot. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$
-# {glue:text}`minimiser/gamma`, but the valley is so flat that $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where a run settles depends on the noise of its
-# gradients: the level changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks
-# sixteenfold. (At the lowest rate $\gamma$ is still falling, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) It
-# depends on the parametrisation as well: the model of two numbers per head, trained with Adam on the same loss, settles at {glue:text}`reduced/gamma`
-# ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs end one-sided). So 0.13 is a noise level of one particular recipe.
-
-# %% tags=["hide-input"]
-record.all(noise.robust_records(settings))
-for claim in ("robust", "robust-gamma", "robust-others"):
-    record.verdict(f"he2025/{claim}")
-
-# %% [markdown]
-# Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. Runs whose heads have one sign, as in the census above, have no pair and count in
-# no $\gamma$ here. That $\gamma$ depends on the setting; since the valley is flat, the predictor hardly notices. The paper says both: that nothing
-# depends on the setting, and that $\gamma$ does. These were one claim here, and are two now.
+# *Left: true and approximate loss of a head pair with its best $\mu$ against $\gamma$; the disc is the minimum of the true loss. Right: $\gamma$ after training against the learning rate for three batch
+# sizes, every run as a dot, and the $\gamma$ of that minimum. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$ {glue:text}`minimiser/gamma`, but the valley
+# is so flat that $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where in it a run comes to rest is decided by the noise of its gradients: $\gamma$ changes by the factor
+# {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by
+# {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head,
+# with Adam and on the same loss, it settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). So 0.13 is one recipe's noise level.
+#
+# The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair; one whose heads have one sign, as in
+# the census above, has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss hardly changes.
 #
 # ## Key finding 3: the learned predictor is a gradient step
-#
 # ### Error against context length (Figure 2.4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error against context length for one to four heads; those with two or more coincide."}}
 curves = predictor.read_curves(iso, heads)
 draw.error_by_length(curves.lengths, curves.means, trained=L)
 plt.show()
-record.all(predictor.length_records(curves, L))
-record.verdict("he2025/fig2.4")
-record.all(predictor.code_values(curves, iso))
-record.verdict("he2025/code-values")
+record.all(predictor.length_records(curves, L) | predictor.code_values(curves, iso))
+record.verdicts("fig2.4", "code-values")
 
 # %% [markdown]
 # *Left: ICL error against context length for each number of heads, mean over seeds; dotted: the training length. Right: the same over the error of two heads.*
 #
 # ### Against gradient descent and ridge (Figure 2.5)
-#
-# One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts
-# $\hat y_q = \frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Its *debiased* form centres the covariates first:
+# One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts $\hat y_q = \frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Its *debiased* form centres the covariates first:
 #
 # $$
 # \hat y_q^{\mathsf{gd}}(\eta) = \frac{\eta}{L} \sum_{\ell=1}^{L} y_\ell \, \bar x_\ell^\top x_q ,
 # \qquad \bar x_\ell = x_\ell - \frac{1}{L} \sum_{k} x_k .
 # $$
 #
-# Both errors are known in closed form at every length, with rates optimal at the training length. Ridge regression with
-# $\lambda = \sigma^2 d$ is the Bayes estimator.
+# Both errors are known in closed form at every length, with rates optimal at the training length. Ridge regression with $\lambda = \sigma^2 d$ is the Bayes estimator.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of two heads, vanilla and debiased gradient descent and ridge against context length."}}
 by = predictor.estimators(curves.lengths, d, L, s2)
 draw.estimators(curves.lengths, curves.means[2], by.vanilla, by.debiased, by.bayes)
 plt.show()
 record.all(predictor.estimator_records(curves, by, d, L, s2))
-record.verdict("he2025/fig2.5")
-
-# %% [markdown]
-# *Left: ICL error of two heads (squares), of vanilla and debiased gradient descent, and of ridge regression against context length. Right: the same over the error of ridge.*
-# Equal errors do not prove equal predictors. So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with
-# the best rate for each model, leave unexplained? And how much does the *two-head form* leave, in which all positive heads are merged into one and all negative heads into
-# another?
-
-# %% tags=["hide-input"]
 prompts = theory.draw_prompts(8192, d, L, s2, seed=1)
 record.all(predictor.predictor_records(predictor.predict(iso, several, prompts)))
 record.all(predictor.scale_records(several, d, L, s2))
-record.verdict("he2025/kf3")
-record.verdict("he2025/two-head-form")
+record.verdicts("fig2.5", "kf3", "two-head-form")
 
 # %% [markdown]
-# Debiased gradient descent leaves {glue:text}`kf3/unexplained` of the variance unexplained (each run of H = 2, 3, 4), vanilla gradient
-# descent {glue:text}`kf3/unexplained_vanilla`.
+# *Left: ICL error of two heads (squares), of vanilla and debiased gradient descent, and of ridge regression against context length. Right: the same over the error of ridge.* Equal errors do not prove
+# equal predictors. So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And
+# how much does the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Almost nothing, in any run of two, three or four heads; and debiased
+# gradient descent leaves less than vanilla.
 #
-# ## Key finding 4: the same course every time
-#
-# Early, $|\omega|$ overshoots: while the heads still act alone, each wants the scale of a single head. Once they oppose each other it falls
-# back, and the pattern stays. How far do runs from different initialisations end apart?
-
-# %% tags=["hide-input"]
-record.all(patterns.finding_4(several, adam[2]))
-record.verdict("he2025/kf4")
-
-# %% [markdown]
 # ## Why: the loss of two numbers per head
-#
-# Put the pattern in by hand, $\hat y_q = \sum_h \mu_h \langle y, \mathrm{smax}(\omega_h X x_q) \rangle$, and the risk is a function of
-# $(\omega, \mu)$ alone. The paper replaces it by
+# Put the pattern in by hand, $\hat y_q = \sum_h \mu_h \langle y, \mathrm{smax}(\omega_h X x_q) \rangle$, and the risk is a function of $(\omega, \mu)$ alone. The paper replaces it by
 #
 # $$
 # \tilde{\mathcal L}(\omega, \mu) = 1 + \sigma^2 - 2 \mu^\top \omega
@@ -358,16 +285,14 @@ close = closed_forms.approximation(heads[2], 30 if paper else 10, d, L, s2)
 draw.approximation(close, trained=L)
 plt.show()
 record.all(closed_forms.approximation_records(close, d, s2))
-record.verdict("he2025/approx-loss")
-record.verdict("he2025/q-approx-loss")
+record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# *Left: true and approximate loss at the $(\omega, \mu)$ of a two-head run along its training. Right: relative error of the approximation against $L$, of the loss and of its
-# excess over the noise; dotted: one per cent; dashed: the paper's $L$.* The approximation is low all along the run (largest signed error {glue:text}`approx/signed_max`), near
-# the optimum by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor
-# that both losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and
-# {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not
-# as $L$ does.
+# *Left: true and approximate loss at the $(\omega, \mu)$ of a two-head run along its training. Right: relative error of the approximation against $L$, of the loss and of its excess over the noise;
+# dotted: one per cent; dashed: the paper's $L$.* The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the optimum
+# it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both losses share. Of
+# the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share
+# $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
 #
 # ### One head: $\omega = 1 / \sqrt d$?
 
@@ -376,88 +301,67 @@ single = closed_forms.single_head(heads[1], coded[1], d, s2)
 draw.single_head(single, L)
 plt.show()
 record.all(closed_forms.single_head_records(single, d, L, s2))
-record.verdict("he2025/single-head")
-record.verdict("he2025/q-single-head")
+record.verdicts("single-head", "q-single-head")
 
 # %% [markdown]
-# *$\omega\sqrt d$ that minimises the true loss against $L$, with its limit (dotted), and the paper's 1, which minimises the approximate loss (dashed). Single marks: trained
-# heads under both readings of the scores.* For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it; that
-# it equals 1 at some length is a coincidence. At the training length it is {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
+# *$\omega\sqrt d$ that minimises the true loss against $L$, with its limit (dotted), and the paper's 1, which minimises the approximate loss (dashed). Single marks: trained heads under both readings of
+# the scores.* For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it; that it equals 1 at some length is a coincidence. At the
+# training length it is {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
 #
 # ### The solution manifold
+# For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
+# \bigr)^{-1}$: a curve of solutions, along which a smaller $\gamma$ is made good by a larger $\mu_\gamma$.
 #
-# For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is
-# $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2) \bigr)^{-1}$: a curve of solutions, along which
-# $\gamma$ and $\mu_\gamma$ trade off.
+# Move $\gamma$: the pair's predictions against those of debiased gradient descent, and where the pair stands in the valley. As $\gamma \to 0$ the two heads' difference becomes a derivative, and the
+# predictor becomes exactly linear in the scores.
 
 # %% tags=["hide-input"]
 record.all(closed_forms.manifold_records(valley, d, L, s2))
-record.verdict("he2025/manifold")
-
-# %% [markdown]
-# The curve is right, and along it the approximate loss rises with $\gamma$. The true loss first falls: its best pair, at
-# $\gamma =$ {glue:text}`minimiser/gamma`, is not in the limit $0^+$.
-#
-# Move $\gamma$: the pair's predictions against those of debiased gradient descent, and where the pair stands in the valley. As
-# $\gamma \to 0$ the two heads' difference becomes a derivative, and the predictor becomes exactly linear in the scores.
-
-# %% tags=["hide-input"]
+record.verdicts("manifold")
 draw.show_pair(valley, prompts, d, L, s2, few=not paper)
 
 # %% [markdown]
+# The curve is right, and along it the approximate loss rises with $\gamma$. The true loss first falls: its best pair, at $\gamma =$ {glue:text}`minimiser/gamma`, is not in the limit $0^+$.
+#
 # ### Theorem 1
+# The paper sums this up in a theorem: the pair is as near to debiased gradient descent as its $\gamma$ is small, the limit is the best of its kind, and its risk is within a factor of the Bayes risk. (As
+# printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Gap between the pair and debiased gradient descent against gamma, with the theorem's bound; risk ratio against xi with its bound."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Gap between the pair and debiased gradient descent against gamma, with the theorem's bound."}}
 gap = closed_forms.gap(d, L, s2)
 draw.theorem_one(gap.gammas, gap.quantiles, gap.bound, s2)
 plt.show()
 record.all(closed_forms.gap_records(gap, [closed_forms.gap(d, L, s2, seed) for seed in (3, 4, 5)]))
 eta = theory.eta_star(d, L, s2)
 record.all(closed_forms.dimension_records(closed_forms.gaps_by_dimension(L, s2, eta)))
-record.verdict("he2025/thm1.1")
-
-# %% [markdown]
-# *Gap between the pair and debiased gradient descent against $\gamma$, for the median prompt and at the 99 % quantile. Dashed: the theorem's bound; dotted: a line of slope 2.*
-# The bound holds, with room: the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd in $\gamma$, and the term that the
-# bound allows for cancels between its two heads. In the dimension, too, there is room: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power
-# {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
-
-# %% tags=["hide-input"]
 record.all(closed_forms.optimality_records(d, L, s2))
-for claim in ("thm1.2", "q-eta", "q-eta-vanilla"):
-    record.verdict(f"he2025/{claim}")
+record.verdicts("thm1.1", "thm1.2", "q-eta", "q-eta-vanilla")
 
 # %% [markdown]
-# The minimum is an infimum: at every finite $\gamma$ the loss lies above its limit, by a term in $\gamma$ to the power {glue:text}`thm1.2/power`,
-# so nothing *attains* it. That sentence of the theorem is now judged, too.
+# *Gap between the pair and debiased gradient descent against $\gamma$, for the median prompt and at the 99 % quantile. Dashed: the theorem's bound; dotted: a line of slope 2.* The bound holds, with room:
+# the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd in $\gamma$, and the term that the bound allows for cancels between its two heads. In the
+# dimension, too, there is room: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
 #
-# $\eta^*$ is exact for debiased gradient descent at every length. Vanilla gradient descent has another optimum, by a term of order $1/L$.
-#
-# How far is that from the Bayes estimator? Theorem 1.3 bounds the ratio of the risks.
+# The minimum is an infimum: at every finite $\gamma$ the approximate loss lies above its limit, by a term in $\gamma$ to the power {glue:text}`thm1.2/power`, so nothing *attains* it. $\eta^*$ is exact
+# for debiased gradient descent at every length. Vanilla gradient descent has another optimum, by a term of order $1/L$. How far is that from the Bayes estimator? Theorem 1.3 has a bound.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Ratio of gradient descent's risk to the Bayes risk against xi, total and excess, with Theorem 1.3's bound."}}
 draw.bayes_ratio(d / L, s2)
 plt.show()
-record.all(closed_forms.risk_records())
-for claim in ("thm1.3", "q-bayes-ratio", "q-bayes-finite"):
-    record.verdict(f"he2025/{claim}")
-record.all(closed_forms.floor_records(d, L, s2))
-record.verdict("he2025/q-error-floor")
+record.all(closed_forms.risk_records() | closed_forms.floor_records(d, L, s2))
 record.all(closed_forms.coincidence_records(d, s2))
-record.verdict("he2025/gd-coincide")
+record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "q-error-floor", "gd-coincide")
 
 # %% [markdown]
-# *Gradient descent's risk over the Bayes risk against $\xi = d/L$, total and excess, at the paper's noise (left) and at $\sigma^2 = 1$ (right). Dashed: Theorem 1.3's bound;
-# dotted: the paper's $\xi$.* The bound is one for the total risk, noise included. The excess risk, which a better predictor could lower, may exceed the Bayes estimator's by
-# more, and at the paper's own size the factor is {glue:text}`bayesfinite/ratio` against {glue:text}`fig2.5/ridge_bound_40`: the theorem speaks of a limit.
+# *Gradient descent's risk over the Bayes risk against $\xi = d/L$, total and excess, at the paper's noise (left) and at $\sigma^2 = 1$ (right). Dashed: Theorem 1.3's bound; dotted: the paper's $\xi$.*
+# The bound is one for the total risk, noise included. Of the excess risk, which is what a better predictor could lower, the ratio may be larger. And the bound belongs to a limit: at the paper's own size
+# the total risks have the ratio {glue:text}`bayesfinite/ratio`, and the bound is {glue:text}`fig2.5/ridge_bound_40`.
 #
-# A rate fitted to the training length leaves a bias that no context removes: the floor is {glue:text}`floor/value` against the noise
-# {glue:text}`noise/variance`, and at a hundred examples the error is still {glue:text}`floor/at_100` above it.
+# A rate fitted to the training length leaves a bias that no context removes: the floor is {glue:text}`floor/value` against the noise {glue:text}`noise/variance`, and at a hundred examples the error is
+# still {glue:text}`floor/at_100` above it.
 #
 # ### Two stages, and no end
-#
-# Gradient descent on $\tilde{\mathcal L}$ from a small start is said to pass two stages: signs match and the $\mu$ cancel; then all
-# $|\omega_h|$ become equal. Move the initialisation scale.
+# Gradient descent on $\tilde{\mathcal L}$ from a small start is said to pass two stages: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. Move the initialisation scale.
 
 # %% tags=["hide-input"]
 draw.show_stages(d, L, s2, few=not paper)
@@ -467,38 +371,31 @@ times = census.stage_times(descent)
 draw.stage_times(times, census.RATE)
 plt.show()
 record.all(census.stage_records(times))
-for claim in ("stage1", "stage2", "q-stage1-end"):
-    record.verdict(f"he2025/{claim}")
+record.verdicts("stage1", "stage2", "q-stage1-end")
 
 # %% [markdown]
-# *Time at which each pattern is there for good, over runs with two, three and four heads: signs match, the $\mu$ sum to zero, the $|\omega|$ are equal. Boxes hold half of the
-# runs, whiskers nine tenths.* Signs match at once; the $\mu$ cancel much later (median ratio of the times {glue:text}`stage/zero_over_sign`). With two heads, zero sum even comes
-# after equal scaling in {glue:text}`stage/zero_after_equal` of the runs, and the order changes with the number of heads.
+# *Time at which each pattern is there for good, over runs with two, three and four heads: signs match, the $\mu$ sum to zero, the $|\omega|$ are equal. Boxes hold half of the runs, whiskers nine tenths.*
+# So the first stage falls apart: signs match at once, the $\mu$ cancel much later (the median run takes {glue:text}`stage/zero_over_sign` times as long), with two heads even after the scales have become
+# equal in {glue:text}`stage/zero_after_equal` of the runs. The order changes with the number of heads.
 #
-# And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. In the valley
-# $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$: there is no scale at which it stops.
+# And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. In the valley $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$:
+# there is no scale at which it stops.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma along gradient flow on the approximate loss falls as t to the minus one sixth, on the closed form."}}
 flow_times, gamma, late, closed = census.flow_of_pair(d, L, s2)
 draw.flow(flow_times[1:], gamma[1:], late, closed)
 plt.show()
 record.all(census.flow_records(flow_times, gamma, closed))
-record.verdict("he2025/q-gd-limit")
-
-# %% [markdown]
-# *$\gamma$ of a pair along gradient flow on the approximate loss, both axes logarithmic, with the closed form of the valley and the paper's 0.13 (dashed).* The same flow from
-# any start, integrated in this page: small random numbers, or a pair put on the solution manifold by hand.
-
-# %% tags=["hide-input"]
+record.verdicts("q-gd-limit")
 show_model(draw.reduced_flow(d, L, s2))
 
 # %% [markdown]
+# *$\gamma$ of a pair along gradient flow on the approximate loss, both axes logarithmic, with the closed form of the valley and the paper's 0.13 (dashed).* Above, the same flow from any start, integrated
+# in this page: small random numbers, or a pair put on the solution manifold by hand.
+#
 # ## Extensions
-#
 # ### Covariates that are not isotropic (Figure 3.1)
-#
-# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal, so it is easy to see whether
-# it is there.
+# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal, so it is easy to see whether it is there.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
 sigma = np.array(study["nonisotropic"].data.covariance)
@@ -506,19 +403,18 @@ found = extensions.preconditioners(results("nonisotropic", profile, device), sig
 draw.preconditioners(found)
 plt.show()
 record.all(extensions.preconditioner_records(found))
-record.verdict("he2025/fig3.1")
+record.verdicts("fig3.1")
 
 # %% [markdown]
-# *From left to right: the $KQ$ blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the preconditioner of linear attention, optimal and trained. Each has its
-# own scale.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign. Where the heads split, their blocks are proportional to the optimal
-# preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At
-# this length the two differ, and training finds the better one. One trained linear head comes to the optimum itself, off by {glue:text}`fig3.1/linear` of its size.
+# *From left to right: the $KQ$ blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the preconditioner of linear attention, optimal and trained. Each has its own scale.*
+# {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign. Where the heads split, their blocks are proportional to the optimal preconditioner of linear attention to
+# within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one.
+# One trained linear head comes to the optimum itself, off by {glue:text}`fig3.1/linear` of its size.
 #
 # ### Two tasks at once (Figures 3.2 to 3.5)
-#
-# Task 1 uses features 1 to 4, task 2 features 3 to 6. With two heads per task, each task can have a pair of its own. With three heads for two tasks something must be shared. The
-# text describes one setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the
-# target, scaled scores). A pair of heads with opposite signs, in what they compare ($\omega$) and in what they add to a prediction ($\mu$), is one gradient step.
+# Task 1 uses features 1 to 4, task 2 features 3 to 6. With two heads per task, each task can have a pair of its own. With three heads for two tasks something must be shared. The text describes one
+# setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the target, scaled scores). A pair of heads with
+# opposite signs, in what they compare ($\omega$) and in what they add to a prediction ($\mu$), is one gradient step.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega by feature and mu by task of each head, H = 1 to 4, in the text's and in the code's setting."}}
 runs = {reading: results(f"multitask_{reading}", profile, device) for reading in ("text", "code")}
@@ -528,53 +424,41 @@ draw.multitask({"setting of the text": text, "setting of the published code": co
 plt.show()
 record.all(multitask.multitask_records(text, code))
 record.all(multitask.three_over_four(runs["text"], runs["code"]))
-for claim in ("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-superposition"):
-    record.verdict(f"he2025/{claim}")
+record.verdicts("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-superposition")
 
 # %% [markdown]
-# *Each column is a head, for one to four heads, in the text's setting (upper two rows) and in the code's (lower two). Of two rows, the upper shows how strongly the head compares
-# each feature ($\omega$), the lower what it adds to the prediction of each task ($\mu$).* What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the
-# heads: the step that task $n$ makes with the features $S$. Three heads reach (task 1 with its own features, shared, those of task 2; then task 2 likewise):
-# {glue:text}`multitask/transfer3`, in the first run of the text's setting. Each head serves both tasks, and the parts that would disturb cancel. Whether three heads do as well
-# as four depends on the seed: the ratio of errors is {glue:text}`fig3.5/text/error_ratio` in the text's setting, a number a seed, and {glue:text}`fig3.5/code/error_ratio` in the
-# code's. Two heads, which do not suffice, make {glue:text}`fig3.5/text/two_over_four`.
+# *Each column is a head, for one to four heads, in the text's setting (upper two rows) and in the code's (lower two). Of two rows, the upper shows how strongly the head compares each feature ($\omega$),
+# the lower what it adds to the prediction of each task ($\mu$).* What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features
+# $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums. Whether three heads then do as well as four depends on the seed; two heads do not suffice.
+#
+# | Steps $\sum_h \mu^{(h)}_n \omega^{(h)}_S$ of three heads, first run, text's setting: task 1 with its own, the shared and the other task's features; then task 2 with those of task 1, shared, its own |
+# |---|
+# | {glue:text}`multitask/transfer3` |
 #
 # ## What the softmax is for
-#
 # ### Linear attention and length (Figure 4.1)
-#
-# Linear attention, $\frac{1}{L} \sum_\ell (ov \cdot z_\ell)(z_\ell^\top KQ\, z_q)$, learns a gradient step as well. "The factor $1/L$ is
-# hard-coded" can be read in two ways: the $L$ of the context at hand, or the training length for ever.
+# Linear attention, $\frac{1}{L} \sum_\ell (ov \cdot z_\ell)(z_\ell^\top KQ\, z_q)$, learns a gradient step as well. "The factor $1/L$ is hard-coded" can be read in two ways: the $L$ of the context at
+# hand, or the training length for ever.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of linear attention under both normalisations and of softmax attention against context length."}}
 closed = predictor.linear_closed(read_heads(iso.group("linear")), curves.lengths, d, L, s2)
 frozen = predictor.frozen_linear(iso, curves.lengths, d, L, s2, dice)
 draw.linear_attention(curves, frozen.mean, closed, trained=L)
 plt.show()
-record.all(predictor.linear_records(curves, frozen, L))
-record.verdict("he2025/fig4.1")
-record.verdict("he2025/q-length")
+record.all(predictor.linear_records(curves, frozen, L) | closed_forms.linear_by_softmax_records(prompts, d))
+record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 
 # %% [markdown]
-# *ICL error against context length of linear attention, with $1/L$ of the context at hand (circles) and frozen at the training length (crosses, beside the closed form), and of
-# softmax attention with one head and two. The vertical line is the training length.* The rise in the paper's figure belongs to the second reading. With $1/L$ of the context at
-# hand, linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
+# *ICL error against context length of linear attention, with $1/L$ of the context at hand (circles) and frozen at the training length (crosses, beside the closed form), and of softmax attention with one
+# head and two. The vertical line is the training length.* The error that rises with the length in the paper's figure belongs to the second reading. With $1/L$ of the context at hand, linear attention
+# generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
-# ### Linear attention from softmax heads
-
-# %% tags=["hide-input"]
-record.all(closed_forms.linear_by_softmax_records(prompts, d))
-record.verdict("he2025/linear-by-softmax")
-
-# %% [markdown]
-# A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear
-# attention: exact in the limit $\gamma \to 0$ when the tokens' mean is zero, off by the fraction {glue:text}`linsoft/uncentred` of the
-# output (root mean square, for one random linear attention) with tokens as they are drawn here.
+# A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear attention: exact in the limit $\gamma \to 0$ when the tokens' mean is
+# zero, off by the fraction {glue:text}`linsoft/uncentred` of the output (root mean square, for one random linear attention) with tokens as they are drawn here.
 #
 # ### Other activations (Figure 4.2)
-#
-# The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not
-# state $C$. We take $C = 1$, and the scale of the published code, $C = 1/\sqrt{d+1}$, which the figures show.
+# The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$. We take $C = 1$, and the scale of the published code, $C =
+# 1/\sqrt{d+1}$, which the figures show.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
@@ -583,54 +467,134 @@ draw.activations({labels[n]: scaled.group(n) for n in labels}, run=0, scale=code
 plt.show()
 plain = extensions.read_activations(iso, 1.0)
 scaled_down = extensions.read_activations(scaled, code_scale(d))
-record.all(extensions.activation_records(plain, scaled_down))
+record.all(extensions.activation_records(plain, scaled_down) | extensions.worst_losses(iso, scaled))
 record.all(extensions.gamma_records(plain, heads[2], scaled_down, coded[2]))
-record.all(extensions.worst_losses(iso, scaled))
-record.verdict("he2025/fig4.2")
+record.verdicts("fig4.2")
 
 # %% [markdown]
-# *Two heads trained with each of the activations $1 + Cx$, $(1 + Cx)^2$ and $1 + \tanh Cx$, with the published code's $C$: $KQ$ above, $OV$ below. Titles give $\omega$ and
-# $\mu$.* With $f(x) = 1 + Cx$ weights may be negative, and the sum that normalises them may pass through zero. For such a prompt the prediction is arbitrarily large. Between two
-# records the mean training loss reaches {glue:text}`fig4.2/affine/worst_loss` (for the two values of $C$), and the pattern does not form at either. The square and $1 + \tanh$
-# cannot be negative, and learn the pattern.
+# *Two heads trained with each of the activations $1 + Cx$, $(1 + Cx)^2$ and $1 + \tanh Cx$, with the published code's $C$: $KQ$ above, $OV$ below. Titles give $\omega$ and $\mu$.* With $f(x) = 1 + Cx$
+# weights may be negative, and the sum that normalises them may pass through zero. For such a prompt the prediction is arbitrarily large: the mean training loss between two records reaches
+# {glue:text}`fig4.2/affine/worst_loss` (for the two values of $C$), and the pattern forms at neither. The square and $1 + \tanh$ cannot be negative, and learn the pattern.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 draw.activation_dynamics({"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}})
 plt.show()
 record.all(extensions.dynamics_records(plain, heads[2], scaled_down, coded[2]))
-record.verdict("he2025/fig4.2-dynamics")
 many = theory.draw_prompts(65_536 if paper else 2048, d, L, s2, seed=5)
 record.all(step_records(compare_all(iso, many, eta), {"softmax": heads[2], **plain}, eta))
-record.verdict("he2025/q-activation-gd")
+record.verdicts("fig4.2-dynamics", "q-activation-gd")
 
 # %% [markdown]
-# *$\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for softmax and three other activations, scores as coded, means over seeds.* Are these
-# gradient steps, too? No multiple of debiased gradient descent has a smaller error than the one of rate {glue:text}`activation/eta_star`. Two softmax heads ($C = 1$) stay above
-# it, by {glue:text}`activation/softmax/excess` (one number a seed); the square differs by {glue:text}`activation/square/excess`, $1 + \tanh$ by
-# {glue:text}`activation/tanh/excess`. So they do something better than such a step, if hardly different: it leaves {glue:text}`activation/debiased` of the variance unexplained
-# (softmax, square, $1 + \tanh$), vanilla gradient descent {glue:text}`activation/vanilla`. Their effective rates $2 C_f |\omega| |\mu|$ are {glue:text}`activation/square/rate`
-# and {glue:text}`activation/tanh/rate`; that of softmax is the theorem's, {glue:text}`activation/softmax/rate`.
-
-# %% [markdown]
-# ## Where the paper contradicts itself
+# *$\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for softmax and three other activations, scores as coded, means over seeds.* Are these gradient steps, too? Then
+# their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The square and
+# $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
 #
-# Small slips. The first, second and fourth are computed; symbols, captions and file names are transcribed by hand from the paper.
-
-# %% tags=["hide-input"]
-record.all(slips.formula_records(example, prompts))
-record.all(slips.figure_records())
-for slip in ("mask", "heads", "sstar", "sum", "figures"):
-    record.verdict(f"he2025/q-typo-{slip}")
+# | Two heads, $C = 1$, each seed | softmax | square | $1 + \tanh$ |
+# |---|---|---|---|
+# | error above that of the best debiased step | {glue:text}`activation/softmax/excess` | {glue:text}`activation/square/excess` | {glue:text}`activation/tanh/excess` |
+# | effective rate | {glue:text}`activation/softmax/rate` | {glue:text}`activation/square/rate` | {glue:text}`activation/tanh/rate` |
+#
+# Yet they hardly differ: debiased gradient descent leaves {glue:text}`activation/debiased` of their variance unexplained (softmax, square, $1 + \tanh$), vanilla gradient descent
+# {glue:text}`activation/vanilla`.
 
 # %% [markdown]
 # ## What to take away
+# What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt.
+# Take the pattern home rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training. That the model works at other lengths is owed to
+# dividing by the length of the context at hand, which linear attention can do as well. Where $\gamma$ would end is open: at the lowest learning rate it still falls when training stops, and the flow of
+# the approximate loss never stops.
 #
-# What these small models have learned can be read off their weights, as the paper says: two numbers describe a head, and two heads of opposite sign make one step of gradient
-# descent on the examples of the prompt. Take the pattern home rather than its numbers: the loss has a long flat valley, and where in it a run comes to rest is set by the noise
-# of its training. That the model works at other lengths is owed to dividing by the length of the context at hand, which linear attention can do as well. Where $\gamma$ would end
-# is open: at the lowest learning rate it still falls when training stops, and gradient flow on the approximate loss never stops.
+# ## Exercises
+# The first two can be done on paper. The solutions ran with this chapter, and check their own answers.
 #
-# ## All claims of this paper
+# **1. What a pair cannot see.** Add the same number $c$ to every response $y_\ell$ of a prompt. Which answers change, and by how much: that of one head, of a pair $(\gamma, -\gamma)$, $(\mu, -\mu)$, of
+# vanilla and of debiased gradient descent? And if one vector $a$ is added to every covariate $x_\ell$, but not to $x_q$?
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+some = theory.draw_prompts(500, d, L, s2, seed=7)
+answer = {
+    "one head": lambda x, y: theory.softmax_predictor([0.5], [2.0], x, y, some.x_q),
+    "pair": lambda x, y: theory.softmax_predictor([0.1, -0.1], [4.0, -4.0], x, y, some.x_q),
+    "vanilla": lambda x, y: theory.vanilla_gd(0.8, x, y, some.x_q),
+    "debiased": lambda x, y: theory.debiased_gd(0.8, x, y, some.x_q),
+}
+for who, f in answer.items():  # c = 10, and every entry of a is 3
+    by_c, by_a = f(some.x, some.y + 10) - f(some.x, some.y), f(some.x + 3, some.y) - f(some.x, some.y)
+    print(f"{who} moves by at most {np.abs(by_c).max():.1f} with c and {np.abs(by_a).max():.1f} with a")
+    # A head's weights sum to 1, so it reads mu c more: 20 here. In a pair the mu sum to zero. A vector adds a^T x_q to every score,
+    # which no softmax sees. Vanilla gradient descent sees both; centring makes it as blind as the pair.
+    assert np.allclose(by_c, {"one head": 20, "pair": 0, "vanilla": by_c, "debiased": 0}[who])
+    assert (np.abs([by_a, by_c - by_c.mean()]).max() > 1) == (who == "vanilla")
+
+# %% [markdown]
+# **2. The best rate.** For debiased gradient descent the best rate is $\eta^* = \bigl(1 + (1 + \sigma^2)\, d / L\bigr)^{-1}$. Derive that of vanilla gradient descent. (With $\hat\beta = \frac{1}{L}
+# \sum_\ell y_\ell x_\ell$ the error is $1 + \sigma^2 - 2 \eta + \eta^2\, \mathbb{E} |\hat\beta|^2$.) By what order in $1/L$ do the two differ?
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+for length in (10, L, 1000):
+    rate = 1 / (1 + (1 + (1 + s2) * d) / length)  # the answer: one more 1/L in the bracket than in eta*
+    square, linear, _ = np.polyfit([0, 1, 2], theory.vanilla_gd_error([0, 1, 2], d, length, s2), 2)
+    print(f"L = {length}: best rate {-linear / square / 2:.4f}, eta* {theory.eta_star(d, length, s2):.4f}")
+    assert np.isclose(rate, -linear / square / 2)
+    assert 0 < theory.eta_star(d, length, s2) - rate < 1 / length
+
+# %% [markdown]
+# **3. A better difference quotient.** A pair is the central difference of one function of $\omega$, and debiased gradient descent is its derivative at 0; hence the gap of order $\gamma^2$. What order has
+# a pair with unequal scales, $\omega = (\gamma, -2\gamma)$? Find $a$ and $b$ so that four heads with $\omega = (\gamma, -\gamma, 2\gamma, -2\gamma)$ and $\mu = (a, -a, b, -b) / \gamma$ come nearer than
+# any pair.
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+gammas, b = np.geomspace(0.01, 0.1, 5), -eta / 12
+a = -8 * b  # first order: 2 (a + 2 b) = eta; third order: a + 8 b = 0
+step = theory.debiased_gd(eta, some.x, some.y, some.x_q)
+for order, omega, mu in (
+    (2, [1, -1], [eta / 2, -eta / 2]),  # the central difference
+    (1, [1, -2], [eta / 3, -eta / 3]),  # zero sum and the right rate, but unequal scales: a lopsided one
+    (4, [1, -1, 2, -2], [a, -a, b, -b]),  # the difference of five points
+):
+    pairs = [(g * np.array(omega), np.array(mu) / g) for g in gammas]
+    made = np.array([theory.softmax_predictor(*pair, some.x, some.y, some.x_q) for pair in pairs])
+    slope = float(theory.loglog_slope(gammas, np.abs(made - step).mean(axis=1)))
+    print(f"omega = gamma times {omega}: gap of order {slope:.2f}")
+    assert abs(slope - order) < 0.1
+
+# %% [markdown]
+# **4. Which starts end one-sided?** Near zero the loss is $1 + \sigma^2 - 2 \mu^\top \omega + \dots$, so each head grows along $\omega_h + \mu_h$. With what chance do $H$ small random heads all start
+# towards one side? Train two heads by gradient descent on the approximate loss from 200 starts of scale 0.05: which of them end one-sided, and at which loss? Then try the scale 0.5, and three heads.
+
+# %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+omega, mu = theory.draw_initial(200, 2, 0.05, seed=2)
+end = theory.simulate(omega, mu, 0.05, 4000, [4000], d=d, L=L, noise_var=s2)
+same = np.sign(omega + mu).sum(axis=1) != 0  # both heads start towards one side: chance 2^(1 - H) for H heads
+alone = theory.one_sided(end.omega[-1], end.mu[-1])
+best = theory.single_head_approx(d, L, s2).loss
+print(
+    f"start to one side: {same.mean():.0%}; end so: {alone[same].mean():.0%}, of the others {alone[~same].mean():.0%}"
+)
+# Heads of one sign are one head written twice:
+print(
+    f"largest loss of one-sided ends {end.loss[-1][alone].max():.4f}, loss of the best single head {best:.4f}"
+)
+assert abs(same.mean() - 0.5) < 0.1
+assert alone[same].mean() > 0.6 > 0 == alone[~same].sum()
+assert np.allclose(end.loss[-1][alone], best, atol=1e-6)
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
+# ## Errata
+# Slips of the paper that leave its story as it is. The mask, the theorem's space and symbols and the missing sum are computed; captions and file names are transcribed by hand.
+#
+# - **The mask.** The definition masks causally, so that the query attends to itself. The closed form of $\hat y_q$, which this chapter follows, has no query among the keys. Their predictions differ.
+# - **Theorem 1's space.** It asks for $\min\{|\mathcal{H}_+|, |\mathcal{H}_-|\} > 1$, two heads of each sign. Read $\ge 1$, which takes in the two-head model.
+# - **$\mathscr{S}^*$.** The theorem uses a set that the text does not define. Read $\mathscr{S}_\gamma$.
+# - **Debiased gradient descent.** The formula of Key Finding 3 is one term for every example. Read its sum over $\ell$.
+# - **Figures.** Two are numbered 4.2, image files return under a second number (that of 2.5 under 4.1), and the early patterns are those of Figure 2.6, not 2.5.
+
+# %% tags=["hide-input"]
+record.all(slips.formula_records(example, prompts) | slips.figure_records())
+record.verdicts(*(f"q-typo-{slip}" for slip in ("mask", "heads", "sstar", "sum", "figures")))
+
+# %% [markdown]
+# ## Every claim
 
 # %% tags=["hide-input"]
 record.table()

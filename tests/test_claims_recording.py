@@ -139,6 +139,13 @@ def test_the_verdict_follows_from_what_was_recorded(record):
         record.verdict("demo/none")
 
 
+def test_several_verdicts_are_named_without_the_paper(record, monkeypatch):
+    shown = []
+    monkeypatch.setattr(record, "verdict", shown.append)
+    record.verdicts("both", "exact")
+    assert shown == ["demo/both", "demo/exact"]
+
+
 def test_prose_holds_the_recorded_values(record, monkeypatch):
     from iclbook.claims import recording
 

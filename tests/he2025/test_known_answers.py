@@ -10,7 +10,7 @@ import pytest
 from he2025.circuits_kit import heads, pairs, still, synthetic
 
 from iclbook.papers.he2025 import studies, theory
-from iclbook.papers.he2025.figures import in_page
+from iclbook.papers.he2025.figures import in_page, settled
 from iclbook.papers.he2025.measures import (
     activations,
     census,
@@ -21,7 +21,7 @@ from iclbook.papers.he2025.measures import (
     noise,
     predictor,
 )
-from iclbook.papers.he2025.measures.circuits import MultiHeads, read_multi_heads
+from iclbook.papers.he2025.measures.circuits import Heads, MultiHeads, read_multi_heads
 from iclbook.papers.he2025.runs import studies as s
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
@@ -442,3 +442,12 @@ def test_a_page_shows_twenty_pairs_or_all(length, shown):
     assert model.data["pairs"].shape == (length, 2)
     assert model.title
     assert model.description
+
+
+def test_the_table_of_settled_heads_shows_the_mean_of_the_end():
+    steps = np.arange(1, 101)
+    late = (steps >= 90)[:, None, None]
+    omega, mu = (np.where(late, [[end, -end]], 9.0) for end in (0.13, 3.5))
+    table = settled(Heads(steps, omega, mu, np.zeros_like(mu), np.zeros_like(mu)))
+    assert [list(row.values()) for row in table.rows] == [["ω", "0.13", "-0.13"], ["μ", "3.50", "-3.50"]]
+    assert list(table.columns.values()) == ["", "head 1", "head 2"]

@@ -1,6 +1,6 @@
 """Figures of the chapter on he2025; each function draws one and shows what its caption in the chapter says."""
 
-from .circuits import activations, circuit_rows, circuits, circuits_at, multitask, preconditioners
+from .circuits import activations, circuit_rows, circuits, circuits_at, multitask, preconditioners, settled
 from .closed_forms import (
     approximation,
     bayes_ratio,
@@ -45,6 +45,7 @@ __all__ = [
     "preconditioners",
     "prompt",
     "reduced_flow",
+    "settled",
     "show_circuits",
     "show_pair",
     "show_stages",

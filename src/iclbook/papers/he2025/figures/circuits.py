@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ....drawing import style
-from ..measures.circuits import MultiHeads
+from ....drawing.tables import Table
+from ..measures.circuits import Heads, MultiHeads
 from ..measures.extensions import Preconditioners
 
 Group = Mapping[str, np.ndarray]
@@ -101,3 +102,11 @@ def multitask(settings: Mapping[str, Mapping[int, MultiHeads]], run: int) -> Fig
     for ax in axes[-1]:
         ax.set_xlabel("head")
     return fig
+
+
+def settled(heads: Heads, run: int = 0) -> Table:
+    """omega and mu of every head where training leaves them, a column a head."""
+    values = {"ω": heads.settled(heads.omega)[run], "μ": heads.settled(heads.mu)[run]}
+    rows = [{"": name, **{str(h): f"{v:z.2f}" for h, v in enumerate(of, 1)}} for name, of in values.items()]
+    columns = {key: key and f"head {key}" for key in rows[0]}
+    return Table(rows, columns, f"Where each of {len(values['ω'])} heads settles")
