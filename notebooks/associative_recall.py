@@ -68,7 +68,7 @@ READINGS = {"order": stages.experiment(), "k": stages.experiment(window=stages.H
 # %% mystnb={"image": {"alt": "One sequence: symbols 0 1 then a response, symbols 1 0 then a response, and the query; an arrow leads from the question mark to the response that follows the same symbols."}} tags=["hide-input"]
 small = AssociativeRecall(2, 2)
 answers = np.array([0, 1])
-fig = draw.illustration(small, 1, answers)
+draw.illustration(small, 1, answers)
 plt.show()
 shown = small.sequences(np.array([1]), answers[None])[0]
 record("fig2/length", len(shown))
@@ -111,15 +111,12 @@ record.verdict("recall2025/task")
 
 # %% mystnb={"image": {"alt": "Left: the second layer's matrix at the solution, blocks on the super-diagonal only. Right: loss against the scale c: with beta above the diagonal it falls along a straight line, less steeply than the dotted line of e to the minus c; below the diagonal it rises to one."}} tags=["hide-input"]
 built, solution = exact.construction(), exact.solution_matrix()
-fig = draw.construction(solution, built, AssociativeRecall(3, 2))
+draw.construction(solution, built, AssociativeRecall(3, 2))
 plt.show()
 record.all(exact.construction_values(built))
 record.all(exact.figure_three(solution))
 record.all(exact.simplifications_equal())
-record.verdict("recall2025/full-model")
-record.verdict("recall2025/fig3")
-record.verdict("recall2025/simplified")
-record.verdict("recall2025/q-construction-rate")
+record.verdicts("full-model", "fig3", "simplified", "q-construction-rate")
 
 # %% [markdown]
 # *Left: Figure 3 at $\gamma = 1/2$: $+c/2$ (vermilion) on the diagonal of each block, $-c/2$ beside it, 0 for responses. Right: loss of the full two-layer model with the
@@ -155,14 +152,9 @@ record.all(first_jump.direction())
 record.all(first_jump.sufficient_ode())
 pop, flow = first_jump.run(4, 0.01)
 
-fig = draw.first_jump(
-    pop, flow, *(first_jump.ode_path(pop, flow, 0.01, printed) for printed in (True, False))
-)
+draw.first_jump(pop, flow, *(first_jump.ode_path(pop, flow, 0.01, printed) for printed in (True, False)))
 plt.show()
-record.verdict("recall2025/thm3.1a-b")
-record.verdict("recall2025/dichotomy")
-record.verdict("recall2025/thm3.1c")
-record.verdict("recall2025/q-xi")
+record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 
 # %% [markdown]
 # *First jump, order 4, $\varepsilon = 0.01$: $\alpha_1$ and $\beta_1$ along the exact flow, and along the ODE with the printed $\Xi$ (dashed) or half of it.* A softmax feels no
@@ -176,11 +168,9 @@ record.verdict("recall2025/q-xi")
 
 # %% mystnb={"image": {"alt": "Three candidate quantities against alpha along one flow: the one of the proof is a flat line, the one of the statement and the one with plus beta squared over four bend away."}} tags=["hide-input"]
 record.all(first_jump.conservation())
-fig = draw.conservation(pop, flow)
+draw.conservation(pop, flow)
 plt.show()
-record.verdict("recall2025/thm3.1d")
-record.verdict("recall2025/q-conserved-sign")
-record.verdict("recall2025/q-conserved-window")
+record.verdicts("thm3.1d", "q-conserved-sign", "q-conserved-window")
 record.all(relaxed.time_scale_without_window())
 record.verdict("recall2025/q-noA0-timescale")
 
@@ -203,7 +193,7 @@ record.verdict("recall2025/q-noA0-timescale")
 epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
 scan, late = first_jump.time_scale(epsilons), time_scales.late_growth()
 window = time_scales.window_time_scale(epsilons)
-fig = draw.time_scales(scan, window, first_jump.ORDERS, late)
+draw.time_scales(scan, window, first_jump.ORDERS, late)
 plt.show()
 record.all(first_jump.local_law())
 record.all(time_scales.time_scale_values(scan, window, late))
@@ -211,13 +201,15 @@ record.all(time_scales.window_exponents())
 record.all(time_scales.other_settings())
 SHORT, RATIOS = READINGS["k"], (4.0, 10.0, 100.0, 1e3, 1e4)
 short_scan = stages.plateau_scan(SHORT, RATIOS)
-record.verdict("recall2025/timescale")
-record.verdict("recall2025/divergence")
-record.verdict("recall2025/q-local-coefficient")
-record.verdict("recall2025/q-eps-t")
-record.verdict("recall2025/q-late-rate")
-record.verdict("recall2025/q-window-timescale")
-record.verdict("recall2025/q-window-log")
+record.verdicts(
+    "timescale",
+    "divergence",
+    "q-local-coefficient",
+    "q-eps-t",
+    "q-late-rate",
+    "q-window-timescale",
+    "q-window-log",
+)
 
 # %% [markdown]
 # *Left: first time at which $s = 1$ (for the short window, at which the head is active) against $\varepsilon$; lines: the limit in closed form; numbers are orders. Right: $s$
@@ -254,15 +246,9 @@ record.all(chain.pronounced())
 record("losses/orders_dp", stages.orders_follow(stages.experiment()))
 record("losses/orders_ce", stages.orders_follow(stages.experiment("ce")))
 record.all(stages.losses_agree(40 if paper else 10))
-fig = draw.losses({"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]})
+draw.losses({"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]})
 plt.show()
-record.verdict("recall2025/plateaus")
-record.verdict("recall2025/losses")
-record.verdict("recall2025/q-ce-plateaus")
-record.verdict("recall2025/q-ce-jumps")
-record.verdict("recall2025/pronounced")
-record.verdict("recall2025/stitching")
-record.verdict("recall2025/q-chain")
+record.verdicts("plateaus", "losses", "q-ce-plateaus", "q-ce-jumps", "pronounced", "stitching", "q-chain")
 
 # %% [markdown]
 # *Loss along the exact flow, window of four, under the dot product (left) and under cross-entropy (right). Dotted: the plateaus in closed form.* With $N = (k-m)!$ orderings
@@ -298,10 +284,9 @@ values, runs = sampling.trained(READINGS, 50 if paper else 8)
 record.all(values)
 
 # %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
-fig = draw.training(READINGS["order"], runs["fig1", "order"])
+draw.training(READINGS["order"], runs["fig1", "order"])
 plt.show()
-record.verdict("recall2025/fig1")
-record.verdict("recall2025/q-settings")
+record.verdicts("fig1", "q-settings")
 
 # %% [markdown]
 # *Batch loss, $\beta$ and, below, the heads' attention by offset at the printed steps (dashed). Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds drawn in
@@ -319,7 +304,7 @@ if ("fig1", "k") in runs:
 # the $\beta$ that they need.
 
 # %% mystnb={"image": {"alt": "The same with the order of beta reversed: head three becomes active first, then head two, then head one."}} tags=["hide-input"]
-fig = draw.training(READINGS["order"], runs["fig4", "order"])
+draw.training(READINGS["order"], runs["fig4", "order"])
 plt.show()
 record.verdict("recall2025/fig4")
 
@@ -338,16 +323,13 @@ draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), paper)
 # %% mystnb={"image": {"alt": "Left: bars of measured slow-down of later jumps with diamonds of the predicted factor on top of each, above the dashed line at one. Right: gradient of the learned heads over e to the minus c grows like the square root of c."}} tags=["hide-input"]
 cases = {f"k={k}, jump {m + 1}": later.later_jump(k, m, 1e-3) for k, m in later.CASES}
 still = later.stationarity()
-fig = draw.later([(name, c["ratio"], c["predicted"]) for name, c in cases.items()], still)
+draw.later([(name, c["ratio"], c["predicted"]) for name, c in cases.items()], still)
 plt.show()
 record("later/ratio", [c["ratio"] for c in cases.values()])
 record("later/predicted", [c["predicted"] for c in cases.values()])
 record.all(later.stationarity_values(still))
 record.all(later.jump_counts())
-record.verdict("recall2025/propA.2")
-record.verdict("recall2025/q-later-jump")
-record.verdict("recall2025/q-stationarity")
-record.verdict("recall2025/q-jumps")
+record.verdicts("propA.2", "q-later-jump", "q-stationarity", "q-jumps")
 
 # %% [markdown]
 # *Left: time of later jumps over that of the reduced first jump, beside the factor above (diamonds); learned heads at $\beta^2 = 60$, $\varepsilon = 10^{-3}$. Right: gradient of
@@ -368,14 +350,12 @@ if not paper:
     beta_scales = (0.01, 1.0)
 n_runs = 200 if paper else 40
 shares = census.census(beta_scales, ratios, n_runs)
-fig = draw.census(shares, beta_scales, ratios)
+draw.census(shares, beta_scales, ratios)
 plt.show()
 record("census/runs", n_runs)
 record.all(census.census_values(shares, beta_scales, ratios))
 record.all(chain.symmetry())
-record.verdict("recall2025/order")
-record.verdict("recall2025/q-order-census")
-record.verdict("recall2025/q-scaling")
+record.verdicts("order", "q-order-census", "q-scaling")
 
 # %% [markdown]
 # *Share of pairs of heads in the order of $\beta$ (left) and of runs in which all heads became active (right) against the scale of $\beta$, a curve for each ratio. Each point:
@@ -393,7 +373,7 @@ record.verdict("recall2025/q-scaling")
 
 # %% mystnb={"image": {"alt": "Loss of eight models against time. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
 found = relaxed.lifted()
-fig = draw.lifted(found, AssociativeRecall(relaxed.ORDER, first_jump.R))
+draw.lifted(found, AssociativeRecall(relaxed.ORDER, first_jump.R))
 plt.show()
 record.all(relaxed.verdict_values(found))
 for reading, (start, gamma) in relaxed.READINGS.items():
@@ -401,8 +381,7 @@ for reading, (start, gamma) in relaxed.READINGS.items():
         variants = found if reading == relaxed.FIRST_READING else relaxed.lifted(start, gamma)
         record.all(relaxed.kept_apart(variants, reading))
 record("full/A6_difference", relaxed.normalised_difference())
-record.verdict("recall2025/q-idle-head")
-record.verdict("recall2025/q-simplifications")
+record.verdicts("q-idle-head", "q-simplifications")
 
 # %% [markdown]
 # *Loss of the eight variants, window kept (left) and lifted (right); time in units of the simplified model's first jump; dotted: plateau values.* Lifting A0 makes the first
@@ -416,11 +395,9 @@ record.verdict("recall2025/q-simplifications")
 
 # %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Left, beta falling: two stages, then the last drop follows at once and the third head stays silent. Right, beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(queries.a2_values())
-fig = draw.own_queries(queries.falling_and_rising())
+draw.own_queries(queries.falling_and_rising())
 plt.show()
-record.verdict("recall2025/full-dynamics")
-record.verdict("recall2025/a2-mild")
-record.verdict("recall2025/q-a2-reversed")
+record.verdicts("full-dynamics", "a2-mild", "q-a2-reversed")
 
 # %% [markdown]
 # *A2 lifted, order four: loss with the plateaus (dotted), and below what a match adds to each head's score, for $\beta$ that falls from head to head (left) or rises.* With A2
@@ -434,7 +411,7 @@ record.verdict("recall2025/q-a2-reversed")
 # division must learn to look at responses *and* to match.
 
 # %% mystnb={"image": {"alt": "A3 lifted. Left: the three beta rise one after another and the heads become active in order within a short time. Right: attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
-fig = draw.without_a3(found["A3"])
+draw.without_a3(found["A3"])
 plt.show()
 record.verdict("recall2025/q-a3")
 
@@ -457,17 +434,17 @@ whole = {
     "all lifted, scale 0.01": (FreeModel(order=3, scale=0.01, a0=False, **SGD), 1500 if paper else 80),
 }
 trained = {name: (setting, train(setting, seeds, steps)) for name, (setting, steps) in whole.items()}
-fig = draw.free(trained)
+draw.free(trained)
 plt.show()
 record("full/seeds", seeds)
 record.all(free_model.free_values(*trained.values()))
-record.verdict("recall2025/end-to-end")
-record.verdict("recall2025/mirror")
+record.verdicts("end-to-end", "mirror")
 
 # %% [markdown]
 # *Top: loss of {glue:text}`full/seeds` seeds in each of three settings. Bottom: attention by offset at the end, first seed. Learning rate 0.3, momentum 0.9.* All learn the task,
 # but the stairs are worn. Say that a loss "rests" at a plateau's value if it falls there at most half as fast as at the jumps on both sides. From scale 0.1 it rests at the first
-# and second inner plateau in shares of {glue:text}`free/rests_each` of the seeds; from 0.01, over both plateaus, in {glue:text}`free/rests_small`: shoulders, nothing flat. With the
+# and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds; from 0.01 the share over both plateaus is {glue:text}`free/rests_small`, of shoulders
+# that are nowhere flat. With the
 # window kept at least {glue:text}`free/offsets_window` offsets find a head. With everything lifted some seeds do with {glue:text}`free/offsets_lifted`, and heads look further back.
 #
 # ## What to take away
@@ -478,6 +455,8 @@ record.verdict("recall2025/mirror")
 
 # %% [markdown]
 # ## Exercises
+#
+# Each can be solved with what this chapter imports. The solutions ran with the chapter and check their own answers.
 #
 # **1. Plateaus by counting.** Three symbols, two responses. A model compares the last $m$ tokens and answers with the frequencies among the orderings that it cannot tell apart.
 # Compute its expected loss for $m = 0, \dots, 3$ on paper. Why are there only two stairs?
@@ -562,10 +541,9 @@ assert np.abs(off[1]).max() < 0.05
 # solves the task. The same section once writes the scores as $\sigma(X Q^\top K X^\top)$, with $X$ for $R$: the shapes do not fit. The table of A.2 asks with $R_{t-1}$; it should
 # be the last token's $R_{l-1}$.
 
-# %%
+# %% tags=["hide-input"]
 record.all(misprints.misprint_values())
-for question in ("q-diag", "q-table"):
-    record.verdict(f"recall2025/{question}")
+record.verdicts("q-diag", "q-table")
 
 # %% [markdown]
 # **The matrix with $\gamma$.** Appendix A.2 defines $\tilde I_k = I - \gamma 11^\top$. The proof of lemma C.1 writes the entries out as $1$ on the diagonal and $-\gamma$ beside it,
@@ -578,20 +556,19 @@ for question in ("q-diag", "q-table"):
 # Equation 6 has the right one: $e^{\alpha_h}$ for the head's own entry and 1 for the others. **Lemma C.3** prints $e^{\alpha_1 - 1}$ for $e^{\alpha_1} - 1$ and $e_h^1$ for $e_1^k$.
 # The proof of **lemma D.1** has zeros above the diagonal of $A$ where equation 1 has $-\infty$; a softmax tells them apart.
 
-# %%
+# %% tags=["hide-input"]
 record.all(exact.lemma_c1() | exact.lemma_c2_errors() | exact.lemma_c3() | exact.lemma_d())
-for item in ("lemmaC.1-C.3", "q-lemmaC.1", "q-eq12", "q-eq6", "q-lemmaC.3-weight", "lemmaD.1-D.2"):
-    record.verdict(f"recall2025/{item}")
-record.verdict("recall2025/q-lemmaD.1-matrix")
+record.verdicts(
+    "lemmaC.1-C.3", "q-lemmaC.1", "q-eq12", "q-eq6", "q-lemmaC.3-weight", "lemmaD.1-D.2", "q-lemmaD.1-matrix"
+)
 
 # %% [markdown]
 # **Two constants after theorem 3.1.** Near the start the text prints $\beta^2 \approx 4 s^2 + \varepsilon^2$; the conserved quantity gives $2(k-1)/k$ in place of 4. Equation 3 prints
 # $\lambda = 1$ in the late law, and the text calls its right side, $bT$, the exponential integral, which stands on the left. **Lines of the proof:** 417 has $k - 1$ where 419 has
 # the right $k$, 420 says $\dot\alpha_1 < 0$, 421 loses the square of $e^{\alpha_1} + k - 1$.
 
-# %%
-record.verdict("recall2025/q-local-law")
-record.verdict("recall2025/q-late-law")
+# %% tags=["hide-input"]
+record.verdicts("q-local-law", "q-late-law")
 
 # %% [markdown]
 # ## Every claim

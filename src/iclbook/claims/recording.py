@@ -95,6 +95,15 @@ class Recorder:
         self._show(html, verdict_text(claim, result))
         return result
 
+    def verdicts(self, *names: str) -> None:
+        """The badges of several claims, each named without the paper's key.
+
+        Raises:
+            UserError: as for a single one.
+        """
+        for name in names:
+            self.verdict(f"{self.ledger.paper}/{name}")
+
     def prose(self, text: str) -> None:
         """Display Markdown with the recorded values that it names as a text cell does: for text on what may not be measured yet.
 
