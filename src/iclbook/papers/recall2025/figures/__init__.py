@@ -1,11 +1,12 @@
 """Figures of the chapter on recall2025; each function draws one and shows what its caption in the chapter says."""
 
-from .first_jump import conservation, first_jump, slider_gamma, slider_scale, time_scales
+from .first_jump import conservation, first_jump, time_scales
 from .in_page import race
 from .order import census, later
 from .relaxed import free, lifted, own_queries, without_a3
+from .sliders import show_gamma, show_orders, show_scale
 from .task import construction, illustration
-from .training import losses, slider_frame, training
+from .training import losses, training
 
 __all__ = [
     "census",
@@ -19,9 +20,9 @@ __all__ = [
     "losses",
     "own_queries",
     "race",
-    "slider_frame",
-    "slider_gamma",
-    "slider_scale",
+    "show_gamma",
+    "show_orders",
+    "show_scale",
     "time_scales",
     "training",
     "without_a3",

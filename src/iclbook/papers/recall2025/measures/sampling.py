@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from ....statistics import share_error
-from ..runs.trainings import Setting
+from ..runs.trainings import Setting, Training, choose, matching_settings, sgd, staged_share
+from ..theory import Population
+from .stages import SNAPSHOTS, Values
+
+MOMENTUM, BATCH = 0.9, 64
 
 #: Keys of a setting's learning rate and its admissible range, its largest beta and their ratio, by the reading of the window.
 SETTING_KEYS = {
@@ -53,3 +57,25 @@ def share_values(figure: str, reading: str, shares: dict[str, float], seeds: int
         ordered: shares["ordered"],
         ordered_se: share_error(round(shares["ordered"] * seeds), seeds),
     }
+
+
+def trained(readings: dict[str, Population], seeds: int) -> tuple[Values, dict[tuple[str, str], Training]]:
+    """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta as in Figure 1 and reversed as in Figure 4.
+
+    Returns:
+        what is recorded, and the trainings by figure and reading; a reading that no setting fits has none.
+    """
+    settings = {name: matching_settings(pop) for name, pop in readings.items()}
+    values: Values = {"fig1/seeds": seeds, **fitting(settings)}
+    runs = {}
+    for name, pop in readings.items():
+        chosen = choose(settings[name])
+        if chosen is None:
+            continue
+        rate = chosen.effective * (1 - MOMENTUM)
+        values |= setting_values(name, chosen, MOMENTUM)
+        for figure, start in (("fig1", chosen.betas()), ("fig4", chosen.betas()[::-1])):
+            run = sgd(pop, start, rate, MOMENTUM, max(SNAPSHOTS) + 500, BATCH, seeds)
+            runs[figure, name] = run
+            values |= share_values(figure, name, staged_share(pop, run, start), seeds)
+    return values, runs

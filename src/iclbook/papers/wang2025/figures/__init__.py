@@ -2,7 +2,7 @@
 
 from .architecture import architecture, matrices
 from .erasure import drift, erasure
-from .frames import blocks_frame, heads_frame, kernel_frame
+from .frames import show_blocks, show_heads, show_kernels
 from .in_page import label_square
 from .square import accuracy_courses, learned_matrices, probability_maps, products
 from .sweeps import bounds, courses, fits, sweep, two_blocks
@@ -11,20 +11,20 @@ from .theorem import gradients
 __all__ = [
     "accuracy_courses",
     "architecture",
-    "blocks_frame",
     "bounds",
     "courses",
     "drift",
     "erasure",
     "fits",
     "gradients",
-    "heads_frame",
-    "kernel_frame",
     "label_square",
     "learned_matrices",
     "matrices",
     "probability_maps",
     "products",
+    "show_blocks",
+    "show_heads",
+    "show_kernels",
     "sweep",
     "two_blocks",
 ]

@@ -1,4 +1,4 @@
-"""Frames of the sliders: functional gradient descent on one context of the quadrants, no training."""
+"""Sliders over functional gradient descent on one context of the quadrants, no training; the small profile draws two places of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ....drawing import style
+from ....sliders import Slider, show
 from ....tasks.categorical import Quadrants
 from ..measures.square import free_map
 
@@ -36,13 +37,64 @@ def _draw(p: np.ndarray, batch, title: str) -> Figure:
     return fig
 
 
-def blocks_frame(blocks: int, n: int) -> Figure:
+def show_blocks(paper: bool) -> None:
+    """Number of blocks and context size."""
+    show(
+        _blocks_frame,
+        [
+            Slider("blocks", "blocks K", [1, 2, 4, 8] if paper else [1, 2], live=(1, 12, 1)),
+            Slider("n", "examples N", [10, 30, 100, 300] if paper else [10, 100], live=(5, 400, 5)),
+        ],
+        start={"blocks": 2, "n": 100},
+        title="Gradient steps and context size",
+        alt=lambda blocks, n: (
+            f"Maps of the predicted probabilities over the square after {blocks} blocks with {n} examples."
+        ),
+    )
+
+
+def show_kernels(paper: bool) -> None:
+    """Kernel and bandwidth."""
+    show(
+        _kernel_frame,
+        [
+            Slider(
+                "kernel",
+                "kernel",
+                ["rbf", "laplacian", "softmax", "exponential", "linear"] if paper else ["rbf", "linear"],
+            ),
+            Slider(
+                "gamma", "bandwidth γ", [1.0, 3.0, 8.0, 30.0] if paper else [1.0, 8.0], live=(0.5, 40.0, 0.5)
+            ),
+        ],
+        start={"kernel": "rbf", "gamma": 8.0},
+        title="Kernel and bandwidth",
+        alt=lambda kernel, gamma: (
+            f"Maps of the predicted probabilities over the square, kernel {kernel}, gamma {gamma:g}."
+        ),
+    )
+
+
+def show_heads(paper: bool) -> None:
+    """Number of heads, broad and narrow."""
+    show(
+        _heads_frame,
+        [Slider("heads", "heads M", [1, 2, 3, 4] if paper else [1, 2])],
+        start={"heads": 2},
+        title="Several kernels at once",
+        alt=lambda heads: (
+            f"Maps of the predicted probabilities over the square with {heads} heads of increasing precision."
+        ),
+    )
+
+
+def _blocks_frame(blocks: int, n: int) -> Figure:
     """Number of blocks and context size, RBF with gamma = 8."""
     p, batch = free_map("rbf", 8.0, n, blocks, RATES["rbf"], TASK)
     return _draw(p, batch, f"RBF, γ = 8, {blocks} block{'s' * (blocks > 1)}, N = {n}")
 
 
-def kernel_frame(kernel: str, gamma: float) -> Figure:
+def _kernel_frame(kernel: str, gamma: float) -> Figure:
     """Kernel and bandwidth, two blocks, N = 100."""
     p, batch = free_map(
         kernel, gamma, 100, 2, RATES[kernel] / (np.exp(gamma) if kernel == "exponential" else 1), TASK
@@ -50,7 +102,7 @@ def kernel_frame(kernel: str, gamma: float) -> Figure:
     return _draw(p, batch, f"{kernel}, γ = {gamma:g}, 2 blocks, N = 100")
 
 
-def heads_frame(heads: int) -> Figure:
+def _heads_frame(heads: int) -> Figure:
     """Heads with precisions 1, 4, 16, 64: broad and narrow kernels added, two blocks."""
     p, batch = free_map("rbf", 1.0, 100, 2, RATES["rbf"], TASK, heads=heads)
     return _draw(

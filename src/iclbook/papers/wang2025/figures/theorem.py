@@ -10,9 +10,19 @@ from matplotlib.figure import Figure
 from ....drawing import style
 from ..measures.theorem2 import Gradient
 
+#: Panels: laws of the covariates, and what is not among the scalars at their stationary point.
+LAWS = {"sphere": "sphere", "cube": "cube U(-1, 1)", "group": "group of 20", "skewed": "no symmetry"}
+ENDS = {
+    "fixed_B": "B, $W_e$ fixed",
+    "fixed_T": "T, $W_e$ fixed",
+    "fixed_S": "F to F, $W_e$ fixed",
+    "rotated_T": "T, $W_e$ rotated",
+}
 
-def gradients(found: Mapping[str, Gradient], titles: Mapping[str, str]) -> Figure:
-    """Each panel: all entries of the gradients of both layers with two standard errors; discs on the diagonal, crosses off it."""
+
+def gradients(found: Mapping[str, Gradient], stationary: bool = False) -> Figure:
+    """Under each law of the covariates, or where the scalars are stationary. Each panel: all entries of the gradients of both layers with two standard errors; discs on the diagonal, crosses off it."""
+    titles = ENDS if stationary else LAWS
     fig, axes = style.figure(len(titles), height=2.7, sharey=False)
     for ax, (name, title) in zip(np.ravel(axes), titles.items(), strict=True):
         g = found[name]
