@@ -44,3 +44,16 @@ window.FontAwesomeConfig = Object.assign(window.FontAwesomeConfig ?? {}, { autoR
     );
   document.head.append(icon);
 })();
+
+// 5. A link to a place in a closed section opens it, in browsers that do not do so themselves.
+(() => {
+  const reveal = () => {
+    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const fold = place?.closest("details.iclbook-fold:not([open])");
+    if (!fold) return;
+    fold.open = true;
+    place.scrollIntoView();
+  };
+  window.addEventListener("hashchange", reveal);
+  window.addEventListener("DOMContentLoaded", reveal);
+})();

@@ -39,6 +39,7 @@ def entry(paper: str, root: Path) -> Entry | None:
 def minutes(notebook: nbformat.NotebookNode) -> int:
     """How long the text takes to read, code and folded parts left out; at least one minute."""
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    text = re.sub(r"<details.*?</details>", " ", text, flags=re.DOTALL)
     formulas = len(re.findall(r"\$\$.*?\$\$", text, re.DOTALL))
     words = len(re.sub(r"\$\$.*?\$\$", " ", text, flags=re.DOTALL).split())
     pictures = sum("image" in cell.metadata.get("mystnb", {}) for cell in notebook.cells)

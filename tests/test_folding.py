@@ -1,0 +1,61 @@
+"""Sections that are closed at first, in the notebook and in the page."""
+
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+
+from iclbook.book import glance
+from iclbook.book.folding import MARK, with_folds
+from iclbook.book.inputs import chapters
+
+ROOT = Path(__file__).resolve().parents[1]
+OPEN = '<details class="iclbook-fold">'
+
+
+def notebook(*cells: str, marked: int = 1) -> nbformat.NotebookNode:
+    made = [
+        nbformat.v4.new_code_cell(text[1:]) if text.startswith("!") else nbformat.v4.new_markdown_cell(text)
+        for text in cells
+    ]
+    made[marked].metadata[MARK] = True
+    return nbformat.v4.new_notebook(cells=made)
+
+
+def test_a_marked_section_is_wrapped_up_to_the_next_heading_of_its_level():
+    found = with_folds(notebook("# Title", "## Errata\n\nA slip.", "!badge()", "more", "## Next", "end"))
+    sources = [cell.source for cell in found.cells]
+    assert sources[1].startswith(f"## Errata\n\n{OPEN}<summary>")
+    assert sources[1].endswith("\n\nA slip.")
+    assert sources[2:] == ["badge()", "more", "</details>", "## Next", "end"]
+
+
+def test_a_marked_section_at_the_end_is_closed_and_a_deeper_heading_does_not_close_it():
+    found = with_folds(notebook("# Title", "## Errata", "### Of proofs"))
+    assert [cell.source for cell in found.cells][2:] == ["### Of proofs", "</details>"]
+
+
+def test_without_the_mark_nothing_changes():
+    plain = notebook("# Title", "## Errata", "## Next")
+    del plain.cells[1].metadata[MARK]
+    assert [cell.source for cell in with_folds(plain).cells] == ["# Title", "## Errata", "## Next"]
+
+
+def test_folded_text_takes_no_time_to_read():
+    long = notebook("# Title", "## Errata\n\n" + "word " * 2200, "## Next")
+    assert glance.minutes(long) == 10
+    assert glance.minutes(with_folds(long)) == 1
+
+
+@pytest.mark.parametrize("name", chapters(ROOT))
+def test_errata_of_chapters_are_closed_and_end_where_a_cell_begins(name):
+    cells = jupytext.read(ROOT / "notebooks" / f"{name}.py").cells
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    if not any("## Errata" in text for text in texts):
+        pytest.skip("no errata")
+    (place,) = [i for i, cell in enumerate(cells) if cell.source.startswith("## Errata")]
+    assert cells[place].metadata.get(MARK), "closed by the mark in its cell's metadata"
+    after = [cell.source for cell in cells[place + 1 :] if cell.cell_type == "markdown"]
+    following = next(text for text in after if "\n#" in f"\n{text}")
+    assert following.startswith("## "), "the next heading begins its cell"
