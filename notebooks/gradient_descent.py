@@ -550,11 +550,10 @@ for beta in (1.0, 0.3, 0.1, 0.03):
 assert near < 0.001 < 0.02 < far
 assert np.abs(heads[0] - data.y.mean()).max() < 0.1  # one head alone tends to the mean response
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
 #
-# Slips of the paper that do not change the story. First the sentences around the theorems, decided by the solver; the table has them all, with the counterexample and the
-# hypothesis that mends the sentence, "(weakest)" where nothing weaker would do.
+# Slips that leave the story as it is. First sentences around the theorems; the solver decided, and the table says what mends each ("weakest": nothing less would do).
 #
 # - **A7**, "$0 < \rho^2 < 1$ (equivalently $0 < \eta a < 2$)": at $\eta a = 1$ the rate is 0. Read $\rho^2 < 1$.
 # - **B3** and **B4**, "the factor is smaller": where attention changes nothing, it is equal. Read "not larger".
@@ -591,7 +590,8 @@ Table(recomputed, arithmetic.COLUMNS | {"result": "result"}, "All recomputed num
 # | 9.3: GPT-2 is "extremely sensitive" to layers 5 to 11 | {glue:text}`arithmetic/9.3/early` of the eight causal heads lie there |
 # | 9.4: larger models learn more in context, $r = 0.58$ over six | $p =$ {glue:text}`arithmetic/9.4/p`; without the smallest model $r =$ {glue:text}`arithmetic/9.4/five` |
 # | 9.5.1: layer scale "helps most consistently" | Welch's $p =$ {glue:text}`arithmetic/9.5.1/scale-p` at $d = 4, 8, 16$ |
-#
+
+# %% [markdown]
 # ## Every claim
 #
 # The studies of section 9 together took {glue:text}`runs/minutes` minutes of one processor core. Claims on published language models need their weights.
