@@ -1,4 +1,4 @@
-"""Every chapter at every profile runs to its end and records what its reference says: values, verdicts, and nothing else.
+"""Every chapter at every profile runs to its end, solutions of its exercises included, and records what its reference says: values, verdicts, and nothing else.
 
 It runs under pinned code paths, with every slider moved through its whole range (the live ones to their ends at the small profile). A copy in ``executed/`` that this test made is not made again while
 it is fresh; one that somebody else made, on other code paths or with its sliders at rest, is. The page tests show the same copies.
@@ -10,7 +10,9 @@ import hashlib
 import os
 from pathlib import Path
 
+import nbformat
 import pytest
+from exercises import silent
 
 from iclbook.book.inputs import chapters, executed_path, is_stale
 from iclbook.check import check_executed, table
@@ -43,6 +45,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
     result = check_executed(name, profile, ROOT)
     assert result.ok, f"\n{table([result])}"
     assert result.compared > 0
+    assert silent(nbformat.read(copy, as_version=4)) == [], "solutions of exercises that show no answer"
 
 
 def is_marked(copy: Path, mark: Path) -> bool:

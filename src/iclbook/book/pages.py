@@ -21,7 +21,14 @@ from .inputs import LIBRARY
 #: Beside the pages; a dot keeps it out of what a web server shows.
 RECORD = ".made-from.json"
 #: What every page is made with, beside the code that computes parts of pages.
-SHARED = ("_config.yml", "_toc.yml", "book/references.bib", "book/templates", "book/assets")
+SHARED = (
+    "_config.yml",
+    "_toc.yml",
+    "book/notation.md",
+    "book/references.bib",
+    "book/templates",
+    "book/assets",
+)
 
 
 def digest(paths: Iterable[Path]) -> str:

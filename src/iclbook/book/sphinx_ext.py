@@ -23,6 +23,7 @@ from . import glance, page_models, pages, quoting
 from .captions import NumberedFigures
 from .folding import with_folds
 from .inputs import chapters, executed_path, is_stale, stale_line
+from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     # With `env`, changing the profile re-reads every page.
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
     app.add_post_transform(NumberedFigures)
+    app.add_post_transform(FirstUses)
     app.connect("source-read", replace_source)
     app.connect("env-get-outdated", outdated_pages)
     app.connect("env-before-read-docs", note_sources)

@@ -2,10 +2,20 @@
 
 from .algebra import figure_1, reweighting
 from .deep import ablation, ablation_changes, depth_course, depth_grid, guided, guided_layers
-from .frames import gains_frame, layers_frame, spectrum_frame, temperature_frame
+from .frames import (
+    gains_frame,
+    layers_frame,
+    show_gains,
+    show_layers,
+    show_spectrum,
+    show_temperature,
+    spectrum_frame,
+    temperature_frame,
+)
 from .one_layer import alignment_gains, diversity, dynamics, masks
 
 __all__ = [
     "ablation", "ablation_changes", "alignment_gains", "depth_course", "depth_grid", "diversity", "dynamics", "figure_1", "gains_frame",
-    "guided", "guided_layers", "layers_frame", "masks", "reweighting", "spectrum_frame", "temperature_frame",
+    "guided", "guided_layers", "layers_frame", "masks", "reweighting", "show_gains", "show_layers", "show_spectrum", "show_temperature",
+    "spectrum_frame", "temperature_frame",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Frames of the chapter's sliders; each returns a figure of a fixed size for any value of its sliders."""
+"""The chapter's sliders, and their frames: functions that draw a figure of a fixed size for any value of the sliders."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ....drawing import style
+from ....sliders import Slider, show
 from ..runs.studies import SPECTRUM
 from ..theory import probe, reweighting
-from ..theory.heads import best_residual, visible
+from ..theory.heads import MASKS, best_residual, visible
 
 HEIGHT = 2.8
 
@@ -100,3 +101,64 @@ def gains_frame(n_heads: int, mask: str) -> Figure:
     right.set(xlabel="λ of the channel", ylabel="squared error left", ylim=(0, 1.08))
     right.set_title(f"worst channel {residual.max():.2g}")
     return fig
+
+
+def show_spectrum(few: bool) -> None:
+    """Five channels at some condition numbers and steps; ``few`` of all, for a short run."""
+    steps = [0.9, 1.0] if few else [0.25, 0.5, 0.9, 1.0, 1.05, 1.3]
+    conditions = [2.0, 20.0] if few else [2.0, 20.0, 120.0]
+    show(
+        spectrum_frame,
+        [
+            Slider("condition", "condition number κ", conditions, live=(1.1, 500.0, 0.1), log=True),
+            Slider("step", "step / η*", steps, live=(0.05, 1.6, 0.05)),
+        ],
+        start={"condition": 20.0, "step": 1.0},
+        title="Contraction of five eigenchannels in one step, and along ten layers",
+        alt=lambda condition, step: (
+            f"Contraction of five channels at condition number {condition:g} and {step:g} times the balanced step."
+        ),
+    )
+
+
+def show_layers(few: bool) -> None:
+    """The slowest channel after some numbers of layers."""
+    show(
+        layers_frame,
+        [Slider("layers", "layers", [1, 3] if few else [1, 2, 3, 5, 10, 20], live=(1, 30, 1))],
+        start={"layers": 3},
+        title="What equal layers compound to",
+        alt=lambda layers: (
+            f"Squared error left after {layers} layers against the condition number, and the rate compounded."
+        ),
+    )
+
+
+def show_temperature(few: bool) -> None:
+    """Softmax attention on curvature at some inverse temperatures."""
+    betas = [0.1, 0.2] if few else [-0.5, 0.0, 0.1, 0.2, 0.4, 1.0]
+    show(
+        temperature_frame,
+        [Slider("beta", "inverse temperature β", betas, live=(-1.0, 3.0, 0.1))],
+        start={"beta": 0.2},
+        title="Softmax attention on curvature: weights, and the descent that they give",
+        alt=lambda beta: (
+            f"Attention to twelve examples and the descent of w at inverse temperature {beta:g}."
+        ),
+    )
+
+
+def show_gains(few: bool) -> None:
+    """What heads with one gain each can do, for some numbers of heads and masks."""
+    show(
+        gains_frame,
+        [
+            Slider("n_heads", "heads", [1, 4] if few else [1, 2, 4]),
+            Slider("mask", "mask", list(MASKS[:2] if few else MASKS)),
+        ],
+        start={"n_heads": 4, "mask": "spectral"},
+        title="One gain for each head: the best that one step can do",
+        alt=lambda n_heads, mask: (
+            f"Channels seen by {n_heads} heads under the {mask} mask, and the squared error left in each channel."
+        ),
+    )

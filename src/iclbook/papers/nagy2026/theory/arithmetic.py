@@ -196,6 +196,18 @@ def _shown(numbers: tuple[float, ...]) -> str:
     return ", ".join(f"{x:.4g}" for x in numbers)
 
 
+#: Columns of the table of printed numbers that do not follow.
+COLUMNS = {
+    "section": "section",
+    "printed": "printed",
+    "recomputed as": "recomputed as",
+    "from": "from the printed",
+    "gives": "gives",
+    "at least": "at least",
+    "at most": "at most",
+}
+
+
 def rows(results: tuple[Recomputed, ...]) -> list[dict[str, str]]:
     """A table: what is printed, what it is recomputed from, the numbers and the intervals that rounding allows, whether it follows."""
     return [

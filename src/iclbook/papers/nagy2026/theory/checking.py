@@ -176,6 +176,25 @@ def equations() -> list[str]:
     return found
 
 
+#: Columns of the table of the thirty, and of that of the sentences that fail.
+COLUMNS = {
+    "statement": "theorem",
+    "the paper's words": "in words",
+    "formal": "formally: hypotheses ⟹ conclusion",
+    "result": "result",
+    "hypotheses not needed": "not needed",
+}
+FAILING_COLUMNS = {
+    "statement": "belongs to",
+    "kind": "kind",
+    "the paper's words": "the sentence or how it is read",
+    "formal": "formally: hypotheses ⟹ conclusion",
+    "result": "result",
+    "counterexample": "counterexample",
+    "mended by": "mended by",
+}
+
+
 def rows(results: Sequence[Result]) -> list[dict[str, str]]:
     """A table of formal statements: where, words, the statement, what came out, counterexample, what mends it, what is not needed."""
     return [

@@ -1,0 +1,166 @@
+"""Words and letters of the notation page, linked where a chapter uses them first.
+
+Only prose is touched: no heading, caption, table, box, badge, code or formula of more than one letter, and no text that is a link already. Each word and each letter
+is linked once in a chapter, so that a page stays calm; the link shows the word's meaning when it is pointed at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+#: Where the glossary and the list of letters stand.
+NOTATION = "book/notation"
+#: Words of the glossary that chapters also use in another sense, as in double precision, stability window or proof kernel: never linked by themselves.
+ORDINARY = {
+    *("activation", "claim", "episode", "kernel", "margin", "offset", "precision", "profile", "reading"),
+    *("record", "replay", "spread", "stage", "study", "window"),
+}
+#: What is no prose, with everything in it.
+NO_PROSE = (
+    nodes.Admonition,
+    nodes.caption,
+    nodes.container,
+    nodes.figure,
+    nodes.FixedTextElement,
+    nodes.literal,
+    nodes.raw,
+    nodes.reference,
+    nodes.table,
+    nodes.title,
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a word is explained: the place in the notation page, and a sentence to show; the sentence may be empty."""
+
+    anchor: str
+    meaning: str = ""
+
+
+class FirstUses(SphinxPostTransform):
+    """Link the first use of each word of the glossary, and of each letter of several meanings, in every chapter."""
+
+    default_priority = 25  # after captions have moved into their figures
+    formats = ("html",)
+
+    def run(self, **kwargs: object) -> None:
+        """Change the page in place."""
+        page = self.env.docname
+        if not page.startswith("notebooks/") or NOTATION not in self.env.found_docs:
+            return
+        notation = self.env.get_doctree(NOTATION)
+        address = self.app.builder.get_relative_uri(page, NOTATION)
+        link_first_uses(self.document, words(notation), letters(notation), address)
+
+
+def words(notation: nodes.document) -> dict[str, Place]:
+    """Words of the glossaries, without the :data:`ORDINARY` ones."""
+    found = {}
+    for glossary in notation.findall(addnodes.glossary):
+        for item in glossary.findall(nodes.definition_list_item):
+            meaning = _first_sentence(item)
+            for term in item.findall(nodes.term):
+                if term.astext() not in ORDINARY and term["ids"]:
+                    found[term.astext()] = Place(term["ids"][0], meaning)
+    return found
+
+
+def letters(notation: nodes.document) -> dict[str, Place]:
+    """Letters that have several meanings, as TeX."""
+    return {
+        letter.astext(): Place(entry["ids"][0])
+        for entry in notation.findall(nodes.inline)
+        if any(name.startswith("letter-") for name in entry["ids"])
+        for letter in entry.findall(nodes.math)
+    }
+
+
+def _first_sentence(item: nodes.definition_list_item) -> str:
+    """Of the explanation; empty where it holds a formula, which a tooltip cannot show."""
+    text = ""
+    for child in next(iter(item.findall(nodes.paragraph)), nodes.paragraph()).children:
+        if isinstance(child, nodes.math):
+            return ""
+        text += child.astext()
+        sentence = re.match(r"(.+?\.)(\s|$)", text, re.DOTALL)
+        if sentence:
+            return " ".join(sentence[1].split())
+    return ""
+
+
+def link_first_uses(
+    document: nodes.document, words: Mapping[str, Place], letters: Mapping[str, Place], address: str
+) -> None:
+    """Link each word and each letter once, in place.
+
+    Args:
+        document: the page.
+        words, letters: what to link, and where each is explained.
+        address: of the notation page, seen from this one.
+    """
+    there = {node.get("refuri", "").partition("#")[2] for node in document.findall(nodes.reference)}
+    left = {word: place for word, place in words.items() if place.anchor not in there}
+    signs = dict(letters)
+    for node in list(_prose(document)):
+        if isinstance(node, nodes.math):
+            place = signs.get(node.astext())
+            if place is not None:
+                signs = {sign: other for sign, other in signs.items() if other != place}
+                node.replace_self(_link(node.deepcopy(), place, address))
+        else:
+            pieces = list(_pieces(node, left, address))
+            if any(isinstance(piece, nodes.reference) for piece in pieces):
+                node.parent.replace(node, pieces)
+
+
+def _prose(node: nodes.Node) -> Iterator[nodes.Text | nodes.math]:
+    """Texts and formulas of the page's prose, in order; of emphasised text only what is a single word or term."""
+    for child in node.children:
+        if isinstance(child, (nodes.Text, nodes.math)):
+            if not isinstance(node, (nodes.document, nodes.section)):
+                yield child
+        elif isinstance(child, nodes.emphasis):
+            if len(child.astext().split()) <= 3:
+                yield from _prose(child)
+        elif not isinstance(child, NO_PROSE):
+            yield from _prose(child)
+
+
+def _pieces(text: nodes.Text, left: dict[str, Place], address: str) -> Iterator[nodes.Node]:
+    """The text, cut at the words that are linked; those leave ``left``."""
+    rest = str(text)
+    while left and (match := _pattern(left).search(rest)):
+        word = next(name for name in left if _alternative(name).fullmatch(match[0]))
+        if match.start():
+            yield nodes.Text(rest[: match.start()])
+        yield _link(nodes.Text(match[0]), left.pop(word), address)
+        rest = rest[match.end() :]
+    if rest:
+        yield nodes.Text(rest)
+
+
+def _alternative(word: str) -> re.Pattern[str]:
+    """A word, also in the plural; capitals count in abbreviations and names only."""
+    exact = re.escape(word).replace(r"\ ", r"\s+").replace("'", "['\u2019]")
+    return re.compile(exact if word[:1].isupper() else f"(?i:{exact}(?:e?s)?)")
+
+
+def _pattern(words: Mapping[str, Place]) -> re.Pattern[str]:
+    """Any of the words, the longest first, not as a part of another."""
+    patterns = (_alternative(word).pattern for word in sorted(words, key=len, reverse=True))
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(patterns)})(?![\w-])")
+
+
+def _link(shown: nodes.Node, place: Place, address: str) -> nodes.reference:
+    link = nodes.reference("", "", shown, internal=True, refuri=f"{address}#{place.anchor}")
+    link["classes"].append("iclbook-term")
+    if place.meaning:
+        link["reftitle"] = place.meaning
+    return link

@@ -1,0 +1,150 @@
+"""Words of the glossary and letters of several meanings are linked where a chapter uses them first, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from docutils import nodes
+from docutils.utils import new_document
+from sphinx import addnodes
+
+from iclbook.book.inputs import chapters
+from iclbook.book.terms import ORDINARY, Place, letters, link_first_uses, words
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = {
+    "softmax": Place("term-softmax", "Turns scores into weights."),
+    "softmax attention": Place("term-softmax-attention"),
+    "Adam": Place("term-Adam"),
+    "Glorot's start": Place("term-Glorot"),
+    "batch": Place("term-batch"),
+}
+LETTERS = {
+    r"\epsilon": Place("letter-epsilon"),
+    r"\varepsilon": Place("letter-epsilon"),
+    "w": Place("letter-w"),
+}
+
+
+def page(*children: nodes.Node) -> nodes.document:
+    document = new_document("page")
+    document += nodes.section("", nodes.title("", "Softmax, w and Adam"), *children)
+    link_first_uses(document, WORDS, LETTERS, "../book/notation.html")
+    return document
+
+
+def text(*parts: str | nodes.Node) -> nodes.paragraph:
+    return nodes.paragraph("", "", *(nodes.Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def linked(document: nodes.document) -> list[tuple[str, str]]:
+    found = [node for node in document.findall(nodes.reference) if "iclbook-term" in node["classes"]]
+    return [(node.astext(), node["refuri"]) for node in found]
+
+
+def test_a_word_is_linked_once_where_it_stands_first_and_the_text_stays() -> None:
+    document = page(text("A softmax, then softmax again."), text("And softmax."))
+    assert linked(document) == [("softmax", "../book/notation.html#term-softmax")]
+    assert [node.astext() for node in document.findall(nodes.paragraph)] == [
+        "A softmax, then softmax again.",
+        "And softmax.",
+    ]
+    (link,) = document.findall(nodes.reference)
+    assert link["reftitle"] == "Turns scores into weights."
+
+
+def test_the_longest_word_wins_and_both_are_linked_where_both_stand() -> None:
+    document = page(text("Softmax attention has a softmax."))
+    assert [shown for shown, _ in linked(document)] == ["Softmax attention", "softmax"]
+
+
+@pytest.mark.parametrize(
+    ("says", "shown"),
+    [
+        ("two batches", ["batches"]),
+        ("a minibatch, a batch-mean", []),
+        ("Adams and adam", []),
+        ("from Glorot\u2019s start", ["Glorot\u2019s start"]),
+        ("softmax\nattention", ["softmax\nattention"]),
+        ("", []),
+    ],
+)
+def test_what_counts_as_the_word(says: str, shown: list[str]) -> None:
+    assert [word for word, _ in linked(page(text(says)))] == shown
+
+
+def test_a_letter_is_linked_once_whatever_its_shape_and_formulas_are_left_alone() -> None:
+    signs = [nodes.math("", sign) for sign in ("w x", "w", "w", r"\varepsilon", r"\epsilon")]
+    document = page(text(*signs))
+    assert linked(document) == [
+        ("w", "../book/notation.html#letter-w"),
+        (r"\varepsilon", "../book/notation.html#letter-epsilon"),
+    ]
+    assert len(list(document.findall(nodes.math))) == len(signs)
+
+
+@pytest.mark.parametrize(
+    "child",
+    [
+        nodes.container("", text("softmax"), classes=["cell"]),
+        nodes.figure("", nodes.caption("", "softmax")),
+        nodes.table("", text("softmax")),
+        nodes.admonition("", text("softmax")),
+        nodes.literal_block("", "softmax"),
+        nodes.raw("", "softmax", format="html"),
+        text(nodes.literal("", "softmax")),
+        text(nodes.reference("", "softmax", refuri="elsewhere")),
+        text(nodes.emphasis("", "The caption of a figure with softmax.")),
+        text(nodes.reference("", "what softmax is", refuri="../book/notation.html#term-softmax"), " softmax"),
+    ],
+    ids=lambda child: type(child.children[0] if child.children else child).__name__,
+)
+def test_what_is_no_prose_or_linked_already_is_left_alone(child: nodes.Node) -> None:
+    assert linked(page(child)) == []
+
+
+def test_a_word_that_is_set_off_and_one_in_a_list_are_linked() -> None:
+    item = nodes.bullet_list("", nodes.list_item("", text("Adam")))
+    document = page(text("the ", nodes.emphasis("", "softmax attention")), item)
+    assert [shown for shown, _ in linked(document)] == ["softmax attention", "Adam"]
+
+
+def glossary(term: str, *meaning: str | nodes.Node) -> nodes.document:
+    document = new_document("notation")
+    item = nodes.definition_list_item(
+        "", nodes.term("", term, ids=["term-x"]), nodes.definition("", text(*meaning))
+    )
+    document += addnodes.glossary("", nodes.definition_list("", item))
+    return document
+
+
+def test_a_word_shows_the_first_sentence_of_its_meaning_unless_that_holds_a_formula() -> None:
+    assert words(glossary("token", "One element. Or\nmore.")) == {"token": Place("term-x", "One element.")}
+    assert words(glossary("token", "The pair ", nodes.math("", "z"), ".")) == {"token": Place("term-x", "")}
+    assert words(glossary("kernel", "A function.")) == {}
+
+
+def test_letters_are_read_with_all_their_shapes() -> None:
+    document = new_document("notation")
+    shapes = [nodes.math("", "a"), nodes.Text(", "), nodes.math("", "A")]
+    document += text(nodes.inline("", "", *shapes, ids=["letter-a"]), nodes.math("", "b"))
+    assert letters(document) == {"a": Place("letter-a"), "A": Place("letter-a")}
+
+
+def test_every_word_that_is_never_linked_stands_in_the_glossary() -> None:
+    notation = (ROOT / "book" / "notation.md").read_text().splitlines()
+    assert sorted(ORDINARY - set(notation)) == []
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", chapters(ROOT))
+def test_links_of_a_built_chapter_lead_to_the_notation_page(book: Path, name: str) -> None:
+    there = set(re.findall(r'id="([^"]+)"', (book / "book" / "notation.html").read_text()))
+    made = (book / "notebooks" / f"{name}.html").read_text()
+    targets = re.findall(r'<a class="iclbook-term[^"]*" href="\.\./book/notation\.html#([^"]+)"', made)
+    assert 10 <= len(targets) <= 50, "some, and not so many that the page is restless"
+    assert len(targets) == len(set(targets))
+    assert sorted(set(targets) - there) == []
