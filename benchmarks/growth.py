@@ -114,18 +114,18 @@ def cores(
     measured: Measured,
     contenders: Sequence[str],
     heads: Sequence[int],
-    most: int,
+    ways: Sequence[tuple[int, int]],
     rounds: int,
     seconds: float,
     say: Callable[[str], None],
 ) -> list[dict]:
-    """Run-steps a second of :data:`RUNS` runs in all: one process of one thread, one of several, several of one."""
+    """Run-steps a second of :data:`RUNS` runs in all, by so many processes of so many threads each; ``ways`` begins with one of one."""
     rows = []
     for n_heads in heads:
         for name in ("eager", "compiled"):
             if name not in contenders or missing(name, "cpu"):
                 continue
-            for processes, threads in ((1, 1), (1, most), (most, 1)):
+            for processes, threads in ways:
                 say(f"cores: H={n_heads}, {name}, {processes} x {threads}")
                 case = asdict(Case(name, n_heads, RUNS // processes, threads))
                 job = {"cases": [case], "threads": threads, "rounds": rounds, "seconds": seconds}

@@ -252,9 +252,9 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
     if device == "cpu":
         make["categorical"] = lambda: categorical(plan, say)
         if cores > 1:
-            many = min(2, cores)
+            ways = [(1, 1), *((1, t) for t in threads if t > 1), (2, 1)]
             make["cores"] = lambda: growth.cores(
-                measured, plan.ladder, plan.heads, many, plan.ladder_rounds, plan.ladder_seconds, say
+                measured, plan.ladder, plan.heads, ways, plan.ladder_rounds, plan.ladder_seconds, say
             )
     found |= {part: make[part]() for part in parts if part in make}
     described["others"] = {"before": quiet, "during": watch.others()}

@@ -223,7 +223,7 @@ def test_processes_meet_and_their_rates_add_up():
         with_others = len(os.listdir(job["meet"][0])) if job["beside"] else 0
         return {"cases": [{"rates": [100.0 * job["threads"]]}], "peak_mb": 250.0, "seen": with_others}
 
-    rows = growth.cores(measured, ("eager",), (2,), 2, 1, 0.1, lambda _: None)
+    rows = growth.cores(measured, ("eager",), (2,), [(1, 1), (1, 2), (2, 1)], 1, 0.1, lambda _: None)
     rates = {(r["processes"], r["threads"]): r["rate"]["median"] for r in rows}
     assert rates == {(1, 1): 100, (1, 2): 200, (2, 1): 200}
     assert "500" in growth.cores_text(rows), "two processes take twice the memory"
