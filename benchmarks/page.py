@@ -150,8 +150,25 @@ def _overtakes(found: dict[str, dict], n_heads: int, results: dict) -> str:
             said.append(f"{LABELS[name]} overtakes it after {number(steps)} steps")
     text = f"Against the plain loop, training one run of H = {n_heads}: {'; '.join(said)}."
     if results["device"] == "cpu":
-        text += f" The trainer compiles by itself from {results['compile_from_steps']:,} steps on."
+        text += f" The trainer compiles by itself from {results['compile_from_steps']:,} steps on{_choice(found, results)}."
     return text
+
+
+def _choice(found: dict[str, dict], results: dict) -> str:
+    """Whether the trainer's own choice is ever behind the plain loop, first step included. Times are lines in the steps: their ends decide."""
+    limit = results["compile_from_steps"]
+    ends = [("eager", 1), ("eager", limit - 1), ("compiled", limit), ("compiled", 100 * limit)]
+    if not {"plain", "eager", "compiled"} <= found.keys():
+        return ""
+    behind = [
+        f"{steps:,}"
+        for name, steps in ends
+        if found[name]["first_s"] + steps / found[name]["rate"]["median"]
+        > found["plain"]["first_s"] + steps / found["plain"]["rate"]["median"]
+    ]
+    if behind:
+        return f"; with that it is behind the plain loop in trainings of {', '.join(behind)} steps"
+    return "; with that it is never behind the plain loop, whatever the number of steps"
 
 
 def losses(results: dict) -> str:

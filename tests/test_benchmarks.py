@@ -146,6 +146,24 @@ def test_numbers_have_three_significant_digits(x, text):
     assert page.number(x) == text
 
 
+@pytest.mark.parametrize(
+    ("eager", "compiled", "words"),
+    [
+        ((1.0, 110), (20.0, 1000), "never behind the plain loop"),
+        ((1.2, 110), (20.0, 1000), "behind the plain loop in trainings of 1 steps"),
+        ((1.0, 90), (20.0, 1000), "trainings of 1, 19,999 steps"),
+        ((1.0, 110), (200.0, 1000), "trainings of 20,000 steps"),
+        ((1.0, 110), (1.0, 99), "trainings of 20,000, 2,000,000 steps"),
+    ],
+)
+def test_the_page_says_whether_the_choice_to_compile_ever_loses(eager, compiled, words):
+    def row(first, rate):
+        return {"first_s": first, "rate": {"median": rate}}
+
+    found = {"plain": row(1.0, 100), "eager": row(*eager), "compiled": row(*compiled)}
+    assert words in page._choice(found, {"compile_from_steps": 20_000})
+
+
 # -- how cost grows ----------------------------------------------------------------------------------------------------
 
 
