@@ -160,6 +160,8 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
+    if options.verify and options.scheduler is not None:
+        raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
     train = _trainer_of(options.key)
     chosen = {"only": options.only, "profile": options.profile, "device": options.device}
     chosen |= {"fresh": options.fresh, "verify": options.verify}
