@@ -288,6 +288,7 @@ def test_nothing_is_published_from_a_busy_machine(monkeypatch, tmp_path, capsys,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # on a busy machine
 def test_quick_mode_measures_and_renders(tmp_path):
     out = tmp_path / "quick.json"
     before = page.PAGE.read_bytes()
