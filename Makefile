@@ -43,13 +43,10 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 
 # A GPU machine may bring its own Python with torch: make gpu GPU_PYTHON=python3 (what needs papermill is then left out).
 GPU_PYTHON ?= $(BIN)/python
-gpu:  ## what a GPU machine should be asked: CUDA tests, the benchmark ladder, all replays and all emulated processors
-	@$(GPU_PYTHON) -c "import torch; raise SystemExit(not torch.cuda.is_available())" || \
-	  { echo "error: there is no CUDA device here. Run make gpu on a machine that has one."; exit 2; }
-	@$(GPU_PYTHON) -m pytest -q -m cuda
-	@$(GPU_PYTHON) -m benchmarks --device cuda
-	@ICLBOOK_FULL=1 OMP_NUM_THREADS=1 $(GPU_PYTHON) -m pytest -q tests/test_results.py
-	@if $(GPU_PYTHON) -c "import papermill" 2>/dev/null; then ICLBOOK_FULL=1 $(GPU_PYTHON) -m pytest -q tests/test_emulated.py; fi
+STAGE ?=
+MINUTES ?= 9.5
+gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage)
+	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) $(if $(STAGE),--stage $(STAGE))
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@mkdir -p $(VENV)/share/jupyter/lab/settings

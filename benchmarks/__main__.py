@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from pathlib import Path
 
 from iclbook.errors import UserError
+from iclbook.files import write_whole
 
-from . import page, suite
+from . import idle, page, suite
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,10 +32,18 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--only",
-        choices=("categorical",),
-        help="measure this comparison alone and put it into the stored results of the CPU",
+        metavar="PART",
+        choices=suite.PARTS,
+        help=f"measure one part alone and put it into the stored results: {', '.join(suite.PARTS)}",
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="keep every answer there, and go on from there when interrupted",
     )
     chosen = parser.parse_args(argv)
+    suite.KEEP = chosen.keep
     try:
         if chosen.write_page:
             page.write()
@@ -45,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("error: interrupted. Nothing was stored; repeat the command.", file=sys.stderr)
+        print("error: interrupted. No results were stored; repeat the command.", file=sys.stderr)
         return 130
     return 0
 
@@ -61,29 +69,26 @@ def _measure(chosen: argparse.Namespace) -> None:
         print(f"{time.monotonic() - start:6.0f} s  {what}", file=sys.stderr, flush=True)
 
     plan = suite.QUICK if chosen.quick else suite.Plan()
-    if chosen.only:
-        results = page.stored()["cpu"]
-        if results is None or chosen.device != "cpu":
-            raise UserError(
-                "--only adds to stored results of the CPU, and there are none",
-                "Measure everything first: python -m benchmarks",
-            )
-        results["categorical"] = suite.categorical(plan, say)
-    else:
-        results = suite.run(plan, chosen.device, say)
-    if (results["machine"]["load_before"] or 0) > 0.5:
-        print("warning: the machine was busy before the start; repeat this when it is idle.", file=sys.stderr)
     path = chosen.out or (None if chosen.quick else page.RESULTS[chosen.device])
+    published = path == page.RESULTS[chosen.device]
+    if published:
+        mend = "Repeat this when nothing else runs, or measure without publishing: --quick, or --out FILE."
+        idle.require(idle.before(), "just now", mend)
+    parts = suite.PARTS if chosen.only is None else (chosen.only,)
+    before = None if chosen.only is None else page.stored()[chosen.device]
+    results = suite.run(plan, chosen.device, say, parts, before)
+    during = results["machine"]["others"]["during"]
+    if published and during > idle.ALLOWED:
+        path = suite.ROOT / ".cache" / f"benchmarks-{chosen.device}.json"
+        write_whole(path, (json.dumps(results, indent=1) + "\n").encode())
+        idle.require(
+            during,
+            "while it measured",
+            f"Repeat this when nothing else runs; what was measured lies in {path}.",
+        )
     if path is not None:
-        part = path.with_name(path.name + ".part")
-        try:
-            part.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-            os.replace(part, path)
-        except OSError as error:
-            raise UserError(
-                f"cannot write {path} ({error.strerror})", "Name another file with --out."
-            ) from error
-    if path == page.RESULTS[chosen.device]:
+        write_whole(path, (json.dumps(results, indent=1) + "\n").encode())
+    if published:
         page.write()
     both = {"cpu": None, "cuda": None} | {chosen.device: results}
     print(page.rendered(both))

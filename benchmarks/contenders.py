@@ -11,9 +11,14 @@ from iclbook.tasks import LinearRegression
 from iclbook.training import Group, Run, Trainer
 
 from .plain_loop import PlainLoop
-from .work import BATCH, CONTEXT, D_COVARIATE, NOISE_VAR, RATE, SCALE, STEPS, Case
+from .work import BATCH, CONTEXT, D_COVARIATE, NOISE_VAR, RATE, STEPS, Case
 
 TASK = LinearRegression(D_COVARIATE, CONTEXT, NOISE_VAR)
+
+
+def task(case: Case) -> LinearRegression:
+    """The prompts of a case."""
+    return LinearRegression(case.d, case.L, NOISE_VAR)
 
 
 class StepByStep(Trainer):
@@ -34,22 +39,22 @@ def trainer(case: Case, kind: type[Trainer] = Trainer) -> Trainer:
     group = Group(
         "runs",
         Attention,
-        {"d": D_COVARIATE, "n_heads": case.n_heads, "score_scale": "code"},
+        {"d": case.d, "n_heads": case.n_heads, "score_scale": "code"},
         [Run(seed, RATE, stream=stream) for seed in range(case.runs)],
     )
     compiled = case.contender in ("compiled", "shared", "graph compiled")
-    return kind(TASK, [group], STEPS, BATCH, record=(), device=case.device, compile=compiled)
+    return kind(task(case), [group], STEPS, BATCH, record=(), device=case.device, compile=compiled)
 
 
 def plain_loops(case: Case) -> list[PlainLoop]:
     """One plain loop per run."""
-    model = Attention(D_COVARIATE, case.n_heads, score_scale="code")
+    model = Attention(case.d, case.n_heads, score_scale="code")
     loops = []
     for seed in range(case.runs):
         generator = torch.Generator(device=case.device).manual_seed(seed)
         model.initialise(torch.Generator().manual_seed(seed))
         params = {name: p.detach() for name, p in model.named_parameters()}
-        loops.append(PlainLoop(TASK, params, BATCH, generator, RATE, SCALE))
+        loops.append(PlainLoop(task(case), params, BATCH, generator, RATE, case.scale))
     if case.contender == "plain compiled":
         compiled = torch.compile(loops[0].loss)
         loops[0].loss = compiled  # one run is enough: the others would run the same code

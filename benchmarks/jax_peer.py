@@ -16,27 +16,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .work import BATCH, CONTEXT, D_COVARIATE, NOISE_VAR, RATE, SCALE, WIDTH, Case
+from .work import BATCH, CONTEXT, D_COVARIATE, NOISE_VAR, RATE, Case
 
 Params = dict[str, Any]
 
 
-def prompts(key: jax.Array, batch: int = BATCH) -> tuple[jax.Array, jax.Array]:
+def prompts(
+    key: jax.Array, batch: int = BATCH, d: int = D_COVARIATE, length: int = CONTEXT
+) -> tuple[jax.Array, jax.Array]:
     """Covariates ``(B, L+1, d)``, the query last, and responses ``(B, L+1)``."""
-    n_x = (CONTEXT + 1) * D_COVARIATE
-    z = jax.random.normal(key, (batch, n_x + D_COVARIATE + CONTEXT + 1))
-    x = z[:, :n_x].reshape(batch, CONTEXT + 1, D_COVARIATE)
-    beta = z[:, n_x : n_x + D_COVARIATE] / math.sqrt(D_COVARIATE)
-    noise = z[:, n_x + D_COVARIATE :] * math.sqrt(NOISE_VAR)
+    n_x = (length + 1) * d
+    z = jax.random.normal(key, (batch, n_x + d + length + 1))
+    x = z[:, :n_x].reshape(batch, length + 1, d)
+    beta = z[:, n_x : n_x + d] / math.sqrt(d)
+    noise = z[:, n_x + d :] * math.sqrt(NOISE_VAR)
     return x, jnp.einsum("bld,bd->bl", x, beta) + noise
 
 
 def loss(params: Params, x: jax.Array, y: jax.Array) -> jax.Array:
     """Mean squared error of one run; parameters ``(H, D, D)``, prompts as :func:`prompts` makes them."""
-    kq = SCALE * jnp.einsum("hki,hkj->hij", params["key"], params["query"])
+    d = x.shape[-1]
+    kq = jnp.einsum("hki,hkj->hij", params["key"], params["query"]) / math.sqrt(d + 1)
     ov = jnp.einsum("hk,hkj->hj", params["output"][:, -1], params["value"])
     tokens = jnp.concatenate([x[:, :-1], y[:, :-1, None]], axis=-1)  # (B, L, D)
-    folded = jnp.einsum("hij,bj->bhi", kq[:, :, :D_COVARIATE], x[:, -1])  # (B, H, D)
+    folded = jnp.einsum("hij,bj->bhi", kq[:, :, :d], x[:, -1])  # (B, H, D)
     weights = jax.nn.softmax(jnp.einsum("bhi,bli->bhl", folded, tokens), axis=-1)  # (B, H, L)
     means = jnp.einsum("bhl,bli->bhi", weights, tokens)  # (B, H, D)
     return ((y[:, -1] - jnp.einsum("bhi,hi->b", means, ov)) ** 2).mean()
@@ -54,10 +57,10 @@ def adam(params: Params, grads: Params, first: Params, second: Params, t: jax.Ar
     return over(move, params, first, second), first, second
 
 
-def _step(carry: tuple, _: None) -> tuple[tuple, jax.Array]:
+def _step(case: Case, carry: tuple, _: None) -> tuple[tuple, jax.Array]:
     params, first, second, key, t = carry
     key, now = jax.random.split(key)
-    value, grads = jax.value_and_grad(loss)(params, *prompts(now))
+    value, grads = jax.value_and_grad(loss)(params, *prompts(now, BATCH, case.d, case.L))
     params, first, second = adam(params, grads, first, second, t + 1)
     return (params, first, second, key, t + 1), value
 
@@ -69,11 +72,12 @@ def build(case: Case) -> tuple[Callable[[int], None], int]:
 
     @partial(jax.jit, donate_argnums=0)
     def chunk(carry: tuple) -> tuple[tuple, jax.Array]:
-        return over_runs(lambda c: jax.lax.scan(_step, c, None, length=unit))(carry)
+        return over_runs(lambda c: jax.lax.scan(partial(_step, case), c, None, length=unit))(carry)
 
     draw = np.random.default_rng(0)
-    shape = (case.runs, case.n_heads, WIDTH, WIDTH)
-    bounds = {"query": WIDTH, "key": WIDTH, "value": WIDTH, "output": case.n_heads * WIDTH}
+    width = case.d + 1
+    shape = (case.runs, case.n_heads, width, width)
+    bounds = {"query": width, "key": width, "value": width, "output": case.n_heads * width}
     params = {
         name: jnp.asarray(draw.uniform(-1, 1, shape) / math.sqrt(fan_in), dtype=jnp.float32)
         for name, fan_in in bounds.items()

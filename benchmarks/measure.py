@@ -16,12 +16,13 @@ from collections.abc import Callable
 from .work import NORMALS, Case
 
 
-def pin(threads: int) -> bool:
-    """Keep this process, and whatever thread pools it starts, on ``threads`` cores; ``False`` where the system cannot."""
+def pin(threads: int, beside: int = 0) -> bool:
+    """Keep this process, and whatever thread pools it starts, on ``threads`` cores, beside so many other such processes; ``False`` where the system cannot."""
     if not hasattr(os, "sched_setaffinity"):
         return False
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, cores[-threads:])  # the last ones: interrupts and other work favour the first
+    end = len(cores) - threads * beside  # the last ones: interrupts and other work favour the first
+    os.sched_setaffinity(0, cores[max(0, end - threads) : end])
     return True
 
 
@@ -59,10 +60,27 @@ def suitable(steps: Callable[[int], None], unit: int, seconds: float) -> int:
         n *= 2
 
 
-def interleaved(cases: list[Case], rounds: int, seconds: float) -> list[dict]:
-    """Run-steps per second of every case in every round; the order is reversed each round, so that drift favours nobody."""
+def meet(folder: str, others: int) -> None:
+    """Wait until so many processes have come to the folder."""
+    with open(os.path.join(folder, str(os.getpid())), "w"):
+        pass
+    while len(os.listdir(folder)) < others:
+        time.sleep(0.001)
+
+
+def interleaved(cases: list[Case], job: dict) -> list[dict]:
+    """Run-steps per second of every case in every round; the order is reversed each round, so that drift favours nobody.
+
+    With ``steps`` in the job, so many are taken in a round, otherwise as many as take about ``seconds``; with ``meet``, it begins when all have come.
+    """
+    rounds, seconds = job["rounds"], job["seconds"]
     contenders = [prepared(case) for case in cases]
-    sizes = [suitable(steps, unit, seconds) for steps, unit, _ in contenders]
+    if "steps" in job:
+        sizes = [max(1, job["steps"] // unit) * unit for _, unit, _ in contenders]
+    else:
+        sizes = [suitable(steps, unit, seconds) for steps, unit, _ in contenders]
+    if "meet" in job:
+        meet(*job["meet"])
     rates: list[list[float]] = [[] for _ in cases]
     for r in range(rounds):
         order = range(len(cases)) if r % 2 == 0 else reversed(range(len(cases)))
@@ -99,7 +117,7 @@ def main(text: str) -> None:
     """Do one job: ``cases`` timed in turn, or the ``floor``, or (neither) only the imports, whose memory is everyone's baseline."""
     job = json.loads(text)
     threads = job["threads"]
-    answer: dict = {"pinned": pin(threads)}
+    answer: dict = {"pinned": pin(threads, job.get("beside", 0))}
     cases = [Case(**case) for case in job.get("cases", [])]
     with_torch = job.get("imports") == "torch" or any(not c.contender.startswith("jax") for c in cases)
     if with_torch or job.get("floor"):
@@ -112,7 +130,7 @@ def main(text: str) -> None:
     if job.get("floor"):
         answer["floor"] = floor(job["seconds"])
     if cases:
-        answer["cases"] = interleaved(cases, job["rounds"], job["seconds"])
+        answer["cases"] = interleaved(cases, job)
     answer["peak_mb"] = peak_mb()
     if with_torch and torch.cuda.is_available():
         answer["peak_gpu_mb"] = torch.cuda.max_memory_allocated() / 1024**2

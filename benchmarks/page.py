@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
 from pathlib import Path
 
 from iclbook.errors import UserError
 
 from . import categorical as gd
+from . import growth
+from .format import duration, number, span, table
 from .suite import ROOT
 from .work import LABELS, OURS
 
@@ -18,33 +18,6 @@ RESULTS = {"cpu": ROOT / "benchmarks" / "results.json", "cuda": ROOT / "benchmar
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 #: Lengths of training in the table of waiting times.
 LENGTHS = (100, 1_000, 10_000, 100_000, 500_000)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, first column to the left, the others to the right."""
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def number(x: float) -> str:
-    """Three significant digits, thousands marked: 2,750 or 9.31."""
-    if x == 0:
-        return "0"
-    digits = max(0, 2 - math.floor(math.log10(abs(x))))
-    return f"{round(x, 2 - math.floor(math.log10(abs(x)))):,.{digits}f}"
-
-
-def span(s: dict[str, float]) -> str:
-    """Median with least and largest."""
-    return f"{number(s['median'])} ({number(s['min'])} to {number(s['max'])})"
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, whichever reads best."""
-    for unit, size in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{number(seconds / size)} {unit}"
-    return f"{number(seconds)} s"
 
 
 def described(results: dict) -> str:
@@ -57,7 +30,9 @@ def described(results: dict) -> str:
         f"Measured on {m['date']} in {number(results['minutes'])} minutes on: {'; '.join(parts)}. The work is d = {results['work']['d']}, "
         f"L = {results['work']['L']}, {results['work']['batch']} prompts a step."
     )
-    if (m["load_before"] or 0) > 0.5:
+    if "others" in m:
+        text += f" Other programs used {number(m['others']['during'])} cores meanwhile ({number(m['others']['before'])} before)."
+    elif (m["load_before"] or 0) > 0.5:
         text += f" **The machine was busy** (load {m['load_before']} before the start): read these numbers with care."
     return text
 
@@ -175,8 +150,25 @@ def _overtakes(found: dict[str, dict], n_heads: int, results: dict) -> str:
             said.append(f"{LABELS[name]} overtakes it after {number(steps)} steps")
     text = f"Against the plain loop, training one run of H = {n_heads}: {'; '.join(said)}."
     if results["device"] == "cpu":
-        text += f" The trainer compiles by itself from {results['compile_from_steps']:,} steps on."
+        text += f" The trainer compiles by itself from {results['compile_from_steps']:,} steps on{_choice(found, results)}."
     return text
+
+
+def _choice(found: dict[str, dict], results: dict) -> str:
+    """Whether the trainer's own choice is ever behind the plain loop, first step included. Times are lines in the steps: their ends decide."""
+    limit = results["compile_from_steps"]
+    ends = [("eager", 1), ("eager", limit - 1), ("compiled", limit), ("compiled", 100 * limit)]
+    if not {"plain", "eager", "compiled"} <= found.keys():
+        return ""
+    behind = [
+        f"{steps:,}"
+        for name, steps in ends
+        if found[name]["first_s"] + steps / found[name]["rate"]["median"]
+        > found["plain"]["first_s"] + steps / found["plain"]["rate"]["median"]
+    ]
+    if behind:
+        return f"; with that it is behind the plain loop in trainings of {', '.join(behind)} steps"
+    return "; with that it is never behind the plain loop, whatever the number of steps"
 
 
 def losses(results: dict) -> str:
@@ -234,9 +226,40 @@ def categorical(results: dict) -> str:
             row += [span(r["rate"]), "1" if name == "literal" else span(r["ratio"])]
         rows.append(row)
     text = f"{block['batch']} contexts a step, one core, one process, contenders in turn; an ensemble counts each run's step."
-    if (block["machine"]["load_before"] or 0) > 0.5:
+    if (block.get("machine", {}).get("load_before") or 0) > 0.5:  # of results from before others were watched
         text += f" **The machine was busy** (load {block['machine']['load_before']})."
     return f"{text}\n\n{table(header, rows)}"
+
+
+def _sections(results: dict) -> list[str]:
+    """What was measured on one device, part by part."""
+    text = [described(results)]
+    if "paired" in results:
+        text += ["## Side by side, one core", paired(results)]
+    if results["device"] == "cpu" and "floor" in results:
+        text += ["## The floor", floor(results)]
+    if "ladder" in results:
+        text += [
+            "## Ensembles and threads",
+            ladder(results),
+            "## Where we lose",
+            waiting(results),
+            losses(results),
+        ]
+    if "cores" in results:
+        text += ["## Processes and threads", growth.cores_text(results["cores"])]
+    if "growth" in results:
+        text += ["## How cost grows", growth.text(results["growth"], results["imports_mb"])]
+    if "categorical" in results:
+        text += ["## In-context learning of categories", categorical(results)]
+    absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in results["missing"].items()]
+    absent += [f"- {t} threads: not measured: too few cores." for t in results["threads_missing"]]
+    absent += [f"- {title}: not measured yet." for part, title in NEW.items() if part not in results]
+    return [*text, "## Not measured in this run", "\n".join(absent) or "Nothing is missing."]
+
+
+#: Parts that results from before them lack.
+NEW = {"cores": "processes beside threads", "growth": "how cost grows with steps, runs, heads, L and d"}
 
 
 def rendered(results: dict[str, dict | None]) -> str:
@@ -245,20 +268,12 @@ def rendered(results: dict[str, dict | None]) -> str:
     if cpu is None:
         text = ["No results are stored yet. `make bench` measures them and writes them here."]
     else:
-        text = [described(cpu), "## Side by side, one core", paired(cpu), "## The floor", floor(cpu)]
-        text += ["## Ensembles and threads", ladder(cpu), "## Where we lose", waiting(cpu), losses(cpu)]
-        if "categorical" in cpu:
-            text += ["## In-context learning of categories", categorical(cpu)]
-        absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in cpu["missing"].items()]
-        absent += [f"- {t} threads: not measured: too few cores." for t in cpu["threads_missing"]]
-        text += ["## Not measured in this run", "\n".join(absent) or "Nothing is missing."]
+        text = _sections(cpu)
     text.append("## On a GPU")
     if cuda is None:
-        text.append(
-            "Not measured: no GPU. `python -m benchmarks --device cuda` measures the same ladder there."
-        )
+        text.append("Not measured: no GPU. `make gpu` measures the same ladder there.")
     else:
-        text += [described(cuda), paired(cuda), ladder(cuda), waiting(cuda), losses(cuda)]
+        text += [part.replace("## ", "### ") if part.startswith("## ") else part for part in _sections(cuda)]
     return "\n\n".join(part for part in text if part)
 
 

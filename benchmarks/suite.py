@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -11,12 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from iclbook.errors import UserError
+from iclbook.files import write_whole
 
+from . import growth, idle
 from .work import BATCH, CONTEXT, D_COVARIATE, HEADS, LABELS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +33,8 @@ class Plan:
 
     Attributes:
         rounds, seconds: of the paired comparison; every contender runs for about ``seconds`` in each round.
-        ladder_rounds, ladder_seconds: of each rung of the ladder.
+        ladder_rounds, ladder_seconds: of each rung of the ladder, and of each point of how cost grows.
+        axes: what grows, and its values.
     """
 
     heads: tuple[int, ...] = HEADS
@@ -42,14 +47,36 @@ class Plan:
     seconds: float = 0.6
     ladder_rounds: int = 5
     ladder_seconds: float = 0.4
+    axes: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: growth.AXES)
 
 
 #: Seconds instead of minutes; says little about speed, but goes through the same code.
-QUICK = Plan((2,), (8,), (1,), ("plain", "eager", "compiled"), 8, ("plain", "eager"), 3, 0.1, 2, 0.1)
+QUICK = Plan(
+    (2,), (8,), (1,), ("plain", "eager", "compiled"), 8, ("eager",), 3, 0.1, 2, 0.1, {"steps": (1, 4, 16)}
+)  # fmt: skip
+
+
+#: Where answers are kept, and found again by a command that was interrupted; nowhere by default.
+KEEP: Path | None = None
 
 
 def measured(job: dict, module: str = "benchmarks.measure") -> dict:
-    """Run one job in a fresh process (``python -m module``) and return its answer.
+    """The answer to a job, from a fresh process (``python -m module``) or kept from an interrupted command.
+
+    Raises:
+        UserError: the process failed; its last line is shown.
+    """
+    if KEEP is None:
+        return _measured(job, module)
+    name = hashlib.sha256(json.dumps([job, module], sort_keys=True).encode()).hexdigest()[:16]
+    path = KEEP / f"{name}.json"
+    if not path.exists():
+        write_whole(path, json.dumps(_measured(job, module)).encode())
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _measured(job: dict, module: str) -> dict:
+    """Run one job in a fresh process and return its answer.
 
     Raises:
         UserError: the process failed; its last line is shown.
@@ -189,36 +216,60 @@ def categorical(plan: Plan, say: Say) -> dict:
         }
         for n, rates in answer["rates"].items()
     }
-    return {"batch": BATCH, "pinned": answer["pinned"], "machine": machine("cpu"), "rows": rows}
+    return {"batch": BATCH, "pinned": answer["pinned"], "rows": rows}
 
 
-def run(plan: Plan, device: str, say: Say) -> dict:
-    """Measure everything in ``plan``; the results as they are stored."""
+#: Parts of the results that can be measured alone.
+PARTS = ("floor", "paired", "ladder", "cores", "growth", "categorical")
+
+
+def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before: dict | None = None) -> dict:
+    """Measure parts of what is in ``plan``; the results as they are stored, with the other parts as they were ``before``.
+
+    How busy others kept the machine is kept with them.
+    """
     from iclbook.training.trainer import COMPILE_FROM_STEPS
 
-    start = time.monotonic()
-    described = machine(device)
+    start, described = time.monotonic(), machine(device)
+    quiet, watch = idle.before(), idle.Watch()
     cores = described["cores"] or 1
     threads = [t for t in plan.threads if t <= cores] if device == "cpu" else [1]
-    say("imports and random numbers")
-    drawn = measured({"threads": 1, "floor": True, "seconds": plan.seconds})["floor"]
-    imports = {"torch": measured({"threads": 1, "imports": "torch"})["peak_mb"]}
-    if not missing("jax vmap", device):
-        imports["jax"] = measured({"threads": 1, "imports": "jax"})["peak_mb"]
-    return {
-        "machine": described,
-        "device": device,
+    found: dict[str, Any] = {
         "work": {"d": D_COVARIATE, "L": CONTEXT, "batch": BATCH, "rate": RATE},
         "compile_from_steps": COMPILE_FROM_STEPS,
-        "floor": {
-            "seconds_per_normal": float(f"{drawn['seconds_per_normal']:.4g}"),
-            "normals_per_step": drawn["normals_per_step"],
-        },
-        "imports_mb": {name: round(mb) for name, mb in imports.items()},
         "missing": {name: why for name in LABELS if (why := missing(name, device))},
-        "paired": [_paired(plan, n_heads, device, say) for n_heads in plan.heads],
-        "ladder": [row for t in threads for row in _ladder(plan, t, device, say)],
-        **({"categorical": categorical(plan, say)} if device == "cpu" else {}),
         "threads_missing": [t for t in plan.threads if t > cores],
-        "minutes": round((time.monotonic() - start) / 60, 1),
+        "imports_mb": _imports(device),
     }
+    make = {
+        "floor": lambda: _floor(plan),
+        "paired": lambda: [_paired(plan, n_heads, device, say) for n_heads in plan.heads],
+        "ladder": lambda: [row for t in threads for row in _ladder(plan, t, device, say)],
+        "growth": lambda: growth.measure(
+            measured, plan.ladder, device, plan.ladder_rounds, plan.ladder_seconds, say, plan.axes
+        ),
+    }
+    if device == "cpu":
+        make["categorical"] = lambda: categorical(plan, say)
+        if cores > 1:
+            ways = [(1, 1), *((1, t) for t in threads if t > 1), (2, 1)]
+            make["cores"] = lambda: growth.cores(
+                measured, plan.ladder, plan.heads, ways, plan.ladder_rounds, plan.ladder_seconds, say
+            )
+    found |= {part: make[part]() for part in parts if part in make}
+    described["others"] = {"before": quiet, "during": watch.others()}
+    minutes = round((time.monotonic() - start) / 60, 1)
+    return {**(before or {}), "machine": described, "device": device, **found, "minutes": minutes}
+
+
+def _imports(device: str) -> dict[str, int]:
+    """Memory that imports alone take, MB."""
+    peers = ["torch"] + ["jax"] * (not missing("jax vmap", device))
+    return {name: round(measured({"threads": 1, "imports": name})["peak_mb"]) for name in peers}
+
+
+def _floor(plan: Plan) -> dict:
+    """Seconds that a random number takes."""
+    drawn = measured({"threads": 1, "floor": True, "seconds": plan.seconds})["floor"]
+    per = float(f"{drawn['seconds_per_normal']:.4g}")
+    return {"seconds_per_normal": per, "normals_per_step": drawn["normals_per_step"]}

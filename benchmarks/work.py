@@ -41,13 +41,36 @@ LADDER = ("plain", "eager", "compiled", "graph", "graph compiled", "jax vmap")
 
 @dataclass(frozen=True)
 class Case:
-    """One configuration: ``runs`` independent runs with ``n_heads`` heads each."""
+    """One configuration: ``runs`` independent runs with ``n_heads`` heads each, on prompts of ``L`` pairs with ``d`` covariates."""
 
     contender: str
     n_heads: int
     runs: int
     threads: int = 1
     device: str = "cpu"
+    d: int = D_COVARIATE
+    L: int = CONTEXT
+
+    @property
+    def scale(self) -> float:
+        """The published code's factor on scores."""
+        return 1 / math.sqrt(self.d + 1)
+
+    @property
+    def work(self) -> float:
+        """Operations of one step of all runs, counted: two per multiplication and addition, thrice for the step back; a random number counts twenty."""
+        width = self.d + 1
+        normals = (self.L + 1) * width + self.d
+        responses = 2 * (self.L + 1) * self.d
+        # scores and averages over the tokens, softmax, and the folded query; of each head
+        heads = self.n_heads * (4 * self.L * width + 5 * self.L + 2 * width * self.d + 2 * width)
+        return self.runs * BATCH * (20.0 * normals + responses + 3 * heads)
+
+    @property
+    def arrays_mb(self) -> float:
+        """Memory of a step's random numbers and of each head's scores, their weights and their gradients, float32."""
+        normals = (self.L + 1) * (self.d + 1) + self.d
+        return self.runs * BATCH * 4 * (normals + 3 * self.n_heads * self.L) / 2**20
 
 
 def missing(contender: str, device: str) -> str | None:

@@ -61,6 +61,15 @@ def minibook(make_minibook: Callable[[], Path], monkeypatch: pytest.MonkeyPatch)
     return root
 
 
+@pytest.fixture
+def empty_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a book without chapters, where studies of a test keep their results."""
+    (tmp_path / "_toc.yml").write_text("")
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def executed_minibook(make_minibook: Callable[[], Path]) -> Path:
     """A miniature book whose chapter was run once, to copy from: not to be changed."""

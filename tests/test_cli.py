@@ -67,6 +67,7 @@ def test_every_command_has_help_with_an_example(command, capsys):
         (["train", "dmo"], ["unknown paper 'dmo'", "demo"]),
         (["train", "demo"], ["demo has no studies"]),
         (["train", "/x"], ["unknown paper '/x'"]),
+        (["train", "demo", "--verify", "--scheduler", "local"], ["Leave out --scheduler"]),
         (["claims", "/x"], ["unknown paper ''", "demo"]),
         (["claims", "/"], ["unknown paper ''", "demo"]),
         (["claims", "dmo"], ["unknown paper 'dmo'", "demo"]),

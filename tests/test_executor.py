@@ -17,7 +17,7 @@ from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Adam, Run, Sgd, Trainer, stretches
 from iclbook.training import study as study_module
-from iclbook.training.study import Group, Study, shared_out, train_study
+from iclbook.training.study import Group, Study, train_study
 from iclbook.training.verify import verify_study
 
 
@@ -36,17 +36,6 @@ def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
     for key, value in alone.arrays.items():
         np.testing.assert_allclose(shared[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
     assert not list((tmp_path / ".cache").rglob("*.pt")), "finished parts leave no checkpoint"
-
-
-def test_groups_are_shared_out_evenly():
-    sizes = {"a": 1, "b": 6, "c": 2, "d": 3}
-    groups = [
-        Group(n, Attention, {"d": 3, "n_heads": 1}, [Run(s) for s in range(k)]) for n, k in sizes.items()
-    ]
-    shares = [[g.name for g in share] for share in shared_out(groups, 2)]
-    assert shares == [["b"], ["a", "c", "d"]]
-    assert len(shared_out(groups, 9)) == 4
-    assert shared_out(groups, 1) == [tuple(groups)]
 
 
 # -- what a training keeps, and what --verify derives again ------------------------------------------------------------

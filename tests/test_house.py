@@ -31,7 +31,7 @@ FLOORS = (
     {"claims", "models", "references", "store", "tasks"},
     {"drawing", "sliders", "training"},
     {"papers"},
-    {"book", "check", "cli", "command_line"},
+    {"book", "check", "cli", "cluster", "command_line", "workers"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -160,21 +160,28 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
+    if options.verify and options.scheduler is not None:
+        raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
     train = _trainer_of(options.key)
     chosen = {"only": options.only, "profile": options.profile, "device": options.device}
     chosen |= {"fresh": options.fresh, "verify": options.verify}
-    if options.workers == 1 or options.verify:
+    if options.verify:
         train(**chosen)
         return 0
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    if options.scheduler is not None:
+        from .cluster import Cluster
 
-    from .book.orphans import die_with
+        with Cluster(options.scheduler, options.workers) as cluster:
+            train(**chosen, executor=cluster, parts=cluster.parts)
+        return 0
+    from .workers import Local, usable_workers
 
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers that fight for cores are many times slower
-    context = get_context("spawn")
-    with ProcessPoolExecutor(options.workers, context, die_with, (os.getpid(),)) as executor:
-        train(**chosen, executor=executor, parts=options.workers)
+    workers = usable_workers(options.workers, options.device)
+    if workers == 1:
+        train(**chosen)
+        return 0
+    with Local(workers) as processes:
+        train(**chosen, executor=processes, parts=workers)
     return 0
 
 

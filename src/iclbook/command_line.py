@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from .errors import one_line
@@ -145,6 +144,7 @@ def _train(commands) -> None:
         "resumes from its checkpoint.\n\n"
         "examples:\n"
         "  iclbook train he2025 --device cuda\n"
+        "  iclbook train he2025 --scheduler tcp://10.0.0.5:8786      on a Dask cluster\n"
         "  iclbook train he2025 --verify      derive stored runs again, as far as is cheap, and compare",
         "paper",
     )  # fmt: skip
@@ -159,8 +159,12 @@ def _train(commands) -> None:
         "--workers",
         metavar="N",
         type=_positive,
-        default=os.cpu_count() or 1,
-        help="processes that share a study's models (default: one a core)",
+        help="processes, one thread each, that share a study's runs (default: one a core)",
+    )
+    sub.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="train on the Dask cluster with this scheduler (tcp://HOST:PORT), or start one here: local",
     )
 
 

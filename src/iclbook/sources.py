@@ -17,6 +17,7 @@ NEUTRAL = frozenset(
         "profiles.py",
         "project.py",
         "sources.py",
+        "training/progress.py",
         "training/replay.py",
     }
 )

@@ -44,6 +44,8 @@ def _keep_compiled_code_apart() -> None:
     flags = os.environ.get("TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG", "default")
     name = f"torchinductor_{os.getuid()}_{torch.backends.cpu.get_cpu_capability()}_{flags}".lower()
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(tempfile.gettempdir(), name))
+    # What the processor says of itself is believed; otherwise inductor compiles and loads a probe for every instruction set.
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 
 def compile_method(method: types.MethodType) -> Callable:

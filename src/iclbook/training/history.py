@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +26,19 @@ class History:
     loss: np.ndarray
     circuits: dict[str, np.ndarray]
     kept: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def joined(pieces: Sequence[History]) -> History:
+    """The history of a group from those of its runs, trained in pieces."""
+
+    def every(arrays: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        return {k: np.concatenate([a[k] for a in arrays], axis=1) for k in arrays[0]}
+
+    if len(pieces) == 1:
+        return pieces[0]
+    loss = np.concatenate([piece.loss for piece in pieces], axis=1)
+    circuits, kept = every([piece.circuits for piece in pieces]), every([piece.kept for piece in pieces])
+    return History(pieces[0].steps, loss, circuits, kept)
 
 
 def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:

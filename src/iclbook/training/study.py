@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from ..project import find_root
 from ..sources import modules_of, source_digest
 from .description import plain
 from .groups import Group
-from .history import History, pack, pack_kept
+from .history import History, joined, pack, pack_kept
 from .replay import REPLAY_STEPS, replay
 from .trainer import COMPILE_FROM_STEPS, Trainer
 
@@ -106,19 +107,20 @@ def _made_from(study: Study) -> str:
 
 
 class _Done(NamedTuple):
-    """A trained study, or a part of one: histories, states kept on the way, kind of device, whether steps were compiled."""
+    """A trained study, or a part of one: histories, states kept on the way, and what the provenance says of the process."""
 
     histories: dict[str, History]
     states: dict[str, np.ndarray]
     device: str
-    compiled: bool
+    about: dict[str, Any]
 
 
 def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> _Done:
     """Train a study (or a part of one), resuming from ``path``."""
     trainer = study.trainer(device)
     histories = trainer.train(path, progress=progress, about=_made_from(study), fresh=fresh)
-    return _Done(histories, trainer.states, trainer.device.type, trainer.compiled)
+    about = {"compiled": trainer.compiled, "threads": torch.get_num_threads(), "pinned": is_pinned()}
+    return _Done(histories, trainer.states, trainer.device.type, about)
 
 
 def train_study(
@@ -139,16 +141,18 @@ def train_study(
         fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).
         progress: show a bar.
         executor: train parts of the study as tasks there: a process pool, or the executor that Dask, MPI or Slurm clients
-            offer. The numbers are the same, because a run depends on its own seed only.
+            offer. A run depends on its own seed only.
         parts: how many parts of about as many runs each, such as the processes of the pool: groups of a part share their data, which are drawn once;
-            ``None`` makes every group a part.
+            ``None`` makes every group a part. Equal parts give equal numbers wherever they are trained; other parts may round otherwise.
 
     Raises:
         UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
     folder = find_root() / ".cache" / "checkpoints"
     stem = f"{study.paper}-{profile}-{study.name}"
-    shares = [study.groups] if executor is None else shared_out(study.groups, parts or len(study.groups))
+    shares = [study.groups]
+    if executor is not None:
+        shares = shared_out(study.groups, parts) if parts else [(group,) for group in study.groups]
     whole = len(shares) == 1
     trained = {
         folder / (f"{stem}.pt" if whole else f"{stem}-{i + 1}of{len(shares)}.pt"): dataclasses.replace(
@@ -162,12 +166,22 @@ def train_study(
 
 
 def shared_out(groups: Sequence[Group], parts: int) -> list[tuple[Group, ...]]:
-    """Groups in at most so many parts of about as many runs each, in their own order within a part."""
-    shares: list[list[Group]] = [[] for _ in range(min(parts, len(groups)))]
-    for group in sorted(groups, key=lambda g: -len(g.runs)):
-        min(shares, key=lambda share: sum(len(g.runs) for g in share)).append(group)
+    """Groups in at most so many parts of about as many runs each, in their own order within a part; what divides is cut between runs.
+
+    The runs stand in a line, largest groups first, which is cut into equal lengths, or beside that, between two groups, where this is near.
+    """
+    line = sorted(groups, key=lambda g: -len(g.runs))
+    starts = [0, *accumulate(len(g.runs) for g in line)]
+    length = starts[-1] / parts
+    near = {i: min(starts, key=lambda s, at=i * length: abs(s - at)) for i in range(parts + 1)}
+    cuts = sorted({s if abs(s - i * length) <= length / 8 else int(i * length) for i, s in near.items()})
     place = {group.name: i for i, group in enumerate(groups)}
-    return [tuple(sorted(share, key=lambda g: place[g.name])) for share in shares]
+    shares = []
+    for first, last in pairwise(cuts):
+        inside = [(g, max(first - s, 0), last - s) for g, s in zip(line, starts, strict=False)]
+        share = [dataclasses.replace(g, runs=g.runs[a:b]) for g, a, b in inside if b > 0 and g.runs[a:b]]
+        shares.append(tuple(sorted(share, key=lambda g: place[g.name])))
+    return shares
 
 
 def _train_parts(
@@ -191,8 +205,12 @@ def _train_parts(
             for i, (path, part) in enumerate(parts.items())
         ]
         done = [task.result() for task in tasks]
-    histories = {name: history for part in done for name, history in part.histories.items()}
-    states = {key: state for part in done for key, state in part.states.items()}
+    histories = {
+        g.name: joined([part.histories[g.name] for part in done if g.name in part.histories])
+        for g in study.groups
+    }
+    # of a group in pieces, states are kept of the first
+    states = {key: state for part in reversed(done) for key, state in part.states.items()}
     arrays = pack(histories) | pack_kept(histories)
     if study.measure is not None:
         arrays |= study.measure(study, histories)
@@ -201,9 +219,8 @@ def _train_parts(
         source,
         time.perf_counter() - start,
         done[0].device,
-        compiled=done[0].compiled,
-        threads=torch.get_num_threads(),
-        pinned=is_pinned(),
+        **done[0].about,
+        parts=len(parts),
     )
     store.save(study.paper, profile, study.name, arrays, about, may_diverge=study.may_diverge, states=states)
     for path in parts:

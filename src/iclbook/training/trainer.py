@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from .. import random
 from ..errors import UserError
@@ -27,6 +26,7 @@ from .groups import Group, Observation, Run
 from .history import History, log_and_linear_steps
 from .interrupts import interruptible
 from .old_numbers import OldNumbers
+from .progress import shown
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
 COMPILE_FROM_STEPS = 20_000
@@ -354,12 +354,7 @@ class Trainer:
         end = self.steps if until is None else min(until, self.steps)
         marks = [s for s in self.record if s > self.done]
         last_mark, saved = max(s for s in self.record if s <= self.done), time.monotonic()
-        with (
-            interruptible() as interrupted,
-            tqdm(
-                total=self.steps, initial=self.done, disable=not progress, unit="step", mininterval=1.0
-            ) as bar,
-        ):
+        with interruptible() as interrupted, shown(progress, self.steps, self.done) as bar:
             while self.done < end:
                 if self.done in self._starts:
                     self.states |= stretches.states(self)
