@@ -20,6 +20,7 @@ FLOORS = (
         "errors",
         "files",
         "machines",
+        "numbers",
         "profiles",
         "project",
         "random",

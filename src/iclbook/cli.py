@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .command_line import MISTAKE, parser
 from .errors import UserError, one_line
+from .numbers import number
 from .profiles import check_profile
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def _probe(options: argparse.Namespace) -> int:
     )
     width = max(map(len, values))
     for name, value in values.items():
-        print(f"{name:<{width}}  {value:.4g}")
+        print(f"{name:<{width}}  {number(value, 4)}")
     print(f"wrote {options.out}")
     return 0
 

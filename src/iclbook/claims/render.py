@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from ..numbers import number
 from . import verdicts as v
 from .ledger import Claim
 from .verdicts import PartResult, Verdict
@@ -123,7 +124,7 @@ def counts_line(rows: Iterable[Row]) -> str:
 
 def _counted(numbers: dict[str, int], what: str) -> str:
     total = sum(numbers.values())
-    shown = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+    shown = ", ".join(f"{count:,} {word}" for word, count in numbers.items() if count)
     return f"{total} {what}{'' if total == 1 else 's'}" + (f": {shown}" if shown else "")
 
 
@@ -143,7 +144,7 @@ def rules_line(rows: Sequence[Row]) -> str:
     ]
     if margins:
         smallest, where = min(margins)
-        lines.append(f"The smallest margin above 1 is {smallest:.2g} times its uncertainty ({where}).")
+        lines.append(f"The smallest margin above 1 is {number(smallest, 2)} times its uncertainty ({where}).")
     return " ".join(lines)
 
 

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from ..errors import UserError
+from ..numbers import number, tidied
 
 #: Words that are marked as good or bad wherever they fill a cell; symbol and word, so that colour only repeats them.
 GOOD = ("proved", "follows")
@@ -71,7 +72,7 @@ class Table:
 
 
 def _cell(value: Any) -> str:
-    text = escape(str(value))
+    text = escape(number(value) if isinstance(value, int | float) else tidied(str(value)))
     if text in GOOD:
         return f'<span class="iclbook-holds">\u2713 {text}</span>'
     if text in BAD:
