@@ -19,6 +19,7 @@ FLOORS = (
     {
         "errors",
         "files",
+        "formulas",
         "machines",
         "numbers",
         "profiles",

@@ -17,6 +17,7 @@ _SUPERSCRIPTS = str.maketrans(
 _WORDS = {6: "million", 9: "billion"}
 _PLAIN = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d+)(?P<rest>(?:\.\d+)?%?)")
 _IN_TEXT = re.compile(r"(?<![\w.,/-])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+|%)?(?![\w/-]|[.,]\d)")
+_YEAR = re.compile(r"\d{4}")
 _POWER = re.compile(r"(?P<sign>[+-]?)(?P<mantissa>\d+(?:\.\d+)?)[eE](?P<power>[+-]?\d+)")
 
 
@@ -60,8 +61,9 @@ def numbers(values: list | tuple, digits: int = 3, form: str | None = None) -> s
 
 
 def tidied(text: str) -> str:
-    """A text in which ``format`` wrote the numbers, such as a table's cell, with each of them as :func:`number` would have written it."""
-    return _IN_TEXT.sub(lambda match: _dressed(match[0]), text)
+    """A text in which ``format`` wrote the numbers, such as a table's cell, with each of them as :func:`number` would have written it; four digits may be a year, and stay."""
+    text = _IN_TEXT.sub(lambda match: match[0] if _YEAR.fullmatch(match[0]) else _dressed(match[0]), text)
+    return text.replace(" +- ", " ± ")
 
 
 def _trimmed(text: str, exact: bool = False) -> str:
