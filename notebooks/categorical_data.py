@@ -189,8 +189,8 @@ record.verdict("wang2025/q-deep-erasure")
 #
 # ## The data, and how good a model can be
 #
-# Appendix E: five of 25 categories and five anchors $a_m \sim N(0, I_{10})$ are drawn for each context; $f(x) = 10 \sum_m w_{c(m)} \kappa(x
-# - a_m)$ with a kernel that is 0.1 at the nearest other anchor (the text calls the factor 10 $\lambda$, which has nothing to do with the erasure
+# Appendix E: five of 25 categories and five anchors $a_m \sim N(0, I_{10})$ are drawn for each context; $f(x) =
+# 10 \sum_m w_{c(m)} \kappa(x - a_m)$ with a kernel that is 0.1 at the nearest other anchor (the text calls the factor 10 $\lambda$, which has nothing to do with the erasure
 #   head's $\lambda$). The text does not say how $x$ is drawn, and prints the kernel with an unsquared distance; the published code has $x \sim
 #   U(-1,1)^{10}$ and a squared one. The mean of the largest true probability bounds every accuracy, so it can rule readings out. It also moves
 #   with $W_e$, which is drawn once: so each printed bound is one draw from a wide distribution.

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from iclbook.claims import all_ledgers
-from iclbook.formulas import GREEK, html, markdown, pieces, plain, tex
+from iclbook.formulas import FUNCTIONS, GREEK, html, markdown, pieces, plain, tex
 
 KNOWN = [
     ("omega = 1/sqrt(d)", r"\omega  = 1/\sqrt{d}", "ω = 1/√d"),
@@ -31,6 +31,7 @@ KNOWN = [
     ("A^adv", r"A^{\mathrm{adv}}", "A^adv"),
     ("p_{N+1}", r"p_{N+1}", "p_(N+1)"),
     ("p(Y = c given x)", r"p(Y = c \mid  x)", "p(Y = c | x)"),
+    ("0 < η·x₁² and w* ≠ 0", r"0 \lt  η·x_{1}^{2} \text{ and } w^{*} ≠ 0", "0 < η·x₁² and w* ≠ 0"),
     ("d^0.1", r"d^{0.1}", "d^(0.1)"),
 ]  # fmt: skip
 
@@ -48,6 +49,12 @@ def test_a_text_with_formulas():
     )
     assert plain(text) == "for L ≥ 40 & −0.5 < 10⁻⁶"
     assert markdown(text, str.upper) == r"FOR $L \ge  40$ & −0.5 < 10⁻⁶"
+
+
+def test_code_in_a_text():
+    assert html("run `a < b -1`") == "run <code>a &lt; b -1</code>"
+    assert plain("run `a -1`") == "run a -1"
+    assert markdown("*run* `a_b`", lambda words: words.replace("*", "!")) == "!run! `a_b`"
 
 
 def test_a_formula_can_neither_open_an_element_nor_break_a_tables_cell():
@@ -87,10 +94,10 @@ def test_no_formula_of_a_ledger_stands_outside_dollars():
 
 def test_every_formula_of_a_ledger_is_tex_of_known_words():
     """MathJax would show an unknown command in red; the browser's test looks for that on the pages."""
-    known = {*GREEK, *["sigma", "epsilon", "sqrt", "lvert", "rvert", "vert", "Vert", "hat", "bar", "tilde", "mathrm", "times", "cdot", "le", "ge", "lt", "gt", "to", "pm", "ldots", "mid", "sim", "sum", "in"],
-             *["exp", "log", "ln", "sinh", "cosh", "tanh", "min", "max"]}  # fmt: skip
+    commands = "sigma epsilon sqrt lvert rvert vert Vert hat bar tilde mathrm times cdot le ge lt gt to pm ldots mid sim sum in"
+    known = {*GREEK, *commands.split(), *FUNCTIONS}
     for name, text in texts():
         for is_formula, words in pieces(text):
             if is_formula:
                 assert set(re.findall(r"\\([A-Za-z]+)", tex(words))) <= known, (name, words)
-        assert not re.search(r"[\\${}]", plain(text).replace("{1,2,3,4}", "").replace("{3,4,5,6}", "")), name
+        assert not re.search(r"[\\${}`]", plain(text).replace("{1,2,3,4}", "").replace("{3,4,5,6}", "")), name

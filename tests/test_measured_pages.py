@@ -115,7 +115,7 @@ return texts;
 #: What stands there where Markdown, TeX or a number was not turned into what it means.
 RAW = re.compile(
     r"`|\\[A-Za-z]{2,}|\\[()\[\]]|\$[^$\d\s]|\{[a-z]+(?::[a-z]+)?\}|^:::|\]\(|\*\*\w|[_^]\{|"  # markup
-    r"(?<![\w.])\d+(?:\.\d+)?e[+-]?\d+\b|(?<![\w.,/\u2013-])-\d|\b\d*\.\d*?0{4,}\d*|\bnan\b|\bNone\b"  # numbers
+    r"(?<![\w.])\d+(?:\.\d+)?e[+-]?\d+\b|(?<![\w.,/\u2013-])-\d|\b\d*\.\d*?0{4,}\d*|\bnan\b"  # numbers
 )
 
 

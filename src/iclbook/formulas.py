@@ -2,7 +2,7 @@
 
 Between two dollars a text holds a formula in plain notation: ``$omega = 1/sqrt(d)$``, ``$mu_gamma$``, ``$t^(-1/6)$``, ``$H >= 2$``. A page shows it as TeX
 (:func:`html`, :func:`markdown`), a terminal and a spoken name as plain letters: ω = 1/√d (:func:`plain`). There is no backslash in a ledger, so a text reads
-well wherever it turns up. Numbers outside formulas are written as everywhere (:mod:`.numbers`).
+well wherever it turns up. Numbers outside formulas are written as everywhere (:mod:`.numbers`); code stands between backticks.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ GREEK = {
 }  # fmt: skip
 #: Words of a formula: as TeX, and as letters.
 WORDS = {name: (rf"\{'epsilon' if name == 'eps' else name} ", letter) for name, letter in GREEK.items()} | {
+    "lam": (r"\lambda ", "λ"),
     "s2": (r"\sigma^2", "σ²"),
     "yhat": (r"\hat{y}", "ŷ"),
     "xbar": (r"\bar{x}", "x̄"),
@@ -46,8 +47,29 @@ SIGNS = {
     "<": (r"\lt ", "<"),
     ">": (r"\gt ", ">"),
 }
+#: Words of a formula that are prose.
+PROSE = {
+    "exactly",
+    "when",
+    "and",
+    "or",
+    "not",
+    "for",
+    "all",
+    "some",
+    "implies",
+    "iff",
+    "where",
+    "if",
+    "then",
+    "there",
+    "are",
+    "with",
+}
 FUNCTIONS = {"exp", "log", "ln", "sinh", "cosh", "tanh", "min", "max"}
 _SUPERSCRIPTS = str.maketrans("0123456789-+T", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ᵀ")
+_RAISED = {letter: digit for digit, letter in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+_LOWERED = {letter: digit for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
 _TOKEN = re.compile(
     r"(?P<number>(?:\d[\d,]*\d|\d)?(?:\.\d+|\d)(?:e-?\d+)?)|(?P<sqrt>sqrt\()|(?P<abs>abs\()|(?P<soft>O~)"
     r"|(?P<raised>\^)|(?P<below>_)|(?P<star>(?<=[\w)}])\*)|(?P<side>(?<=\w)[+-](?=[,;:|)]|$))|(?P<word>[A-Za-z]+\d?)|(?P<sign>" + "|".join(map(re.escape, SIGNS)) + r")|(?P<other>.)",
@@ -85,6 +107,7 @@ def html(text: str) -> str:
             rf'<span class="math notranslate nohighlight">\({escape(tex(formula), quote=False)}\)</span>'
         ),
         lambda words: escape(tidied(words)),
+        lambda code: f"<code>{escape(code)}</code>",
     )
 
 
@@ -95,17 +118,30 @@ def markdown(text: str, escaped: Callable[[str], str]) -> str:
         escaped: makes Markdown show a text as it is.
     """
     return _mapped(
-        " ".join(text.split()), lambda formula: f"${tex(formula)}$", lambda words: escaped(tidied(words))
+        " ".join(text.split()),
+        lambda formula: f"${tex(formula)}$",
+        lambda words: escaped(tidied(words)),
+        lambda code: f"`{code}`",
     )
 
 
 def plain(text: str) -> str:
     """A text in letters alone: for terminals, names that are spoken and tooltips."""
-    return _mapped(text, _letters, tidied)
+    return _mapped(text, _letters, tidied, str)
 
 
-def _mapped(text: str, formula: Callable[[str], str], words: Callable[[str], str]) -> str:
-    return "".join(formula(part) if is_formula else words(part) for is_formula, part in pieces(text))
+def _mapped(
+    text: str, formula: Callable[[str], str], words: Callable[[str], str], code: Callable[[str], str]
+) -> str:
+    """A text whose formulas, words and code (between backticks) are written by these functions."""
+    written = []
+    for is_formula, part in pieces(text):
+        if is_formula:
+            written.append(formula(part))
+        else:
+            halves = re.split(r"`([^`]+)`", part)
+            written += [code(half) if index % 2 else words(half) for index, half in enumerate(halves)]
+    return "".join(written)
 
 
 def tex(formula: str) -> str:
@@ -143,6 +179,10 @@ class _Reader:
             return self._wrapped(kind)
         if kind == "number":
             return self._number(token)
+        if not self.form and token in _RAISED:
+            return f"^{{{_RAISED[token]}}}"
+        if not self.form and token in _LOWERED:
+            return f"_{{{_LOWERED[token]}}}"
         if kind == "word":
             return self._word(token)
         if kind in ("star", "side"):
@@ -182,6 +222,8 @@ class _Reader:
                 if self.form
                 else self._letter(token)
             )
+        if token in PROSE:
+            return rf"\text{{ {token} }}"
         if token in FUNCTIONS:
             return rf"\{token} "
         return rf"\mathrm{{{token}}}" if not (len(token) == 2 and token.islower()) else token

@@ -62,9 +62,9 @@ def _table(board: Board, root: Path) -> list[str]:
     for claim, verdict in board.rows:
         kind = "question" if claim.is_question else "claim"
         key = f'<span data-verdict="{verdict.word}" data-paper="{board.ledger.paper}" data-kind="{kind}"></span>'
-        where = formulas.markdown(claim.where, render.plain_markdown)
+        where = formulas.markdown(claim.where, render.plain_markdown).replace("|", "&#124;")
         if page:
-            where = f'<a href="{page}#{claim.anchor}">{formulas.html(claim.where)}</a>'.replace("|", "&#124;")
+            where = f'<a href="{page}#{claim.anchor}">{where}</a>'
         lines.append(
             f"| {key}{render.badge(verdict.word, verdict.label)} | {formulas.markdown(claim.says, render.plain_markdown)} | {where} |"
         )
