@@ -67,7 +67,7 @@ def table(results: Sequence[ChapterCheck]) -> str:
 
 
 def _closing(result: ChapterCheck) -> str:
-    head = f"{result.chapter} ({result.profile}, {result.seconds:.0f} s)"
+    head = f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s)"
     if result.error:
         return f"{head}: FAILED. {result.error}"
     count = len(result.differences)

@@ -122,7 +122,7 @@ def counts_line(rows: Iterable[Row]) -> str:
 
 def _counted(numbers: dict[str, int], what: str) -> str:
     total = sum(numbers.values())
-    shown = ", ".join(f"{count:,} {word}" for word, count in numbers.items() if count)
+    shown = ", ".join(f"{number(count)} {word}" for word, count in numbers.items() if count)
     return f"{total} {what}{'' if total == 1 else 's'}" + (f": {shown}" if shown else "")
 
 
