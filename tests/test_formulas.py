@@ -78,7 +78,7 @@ def texts():
 
 #: What is mathematics wherever it stands. Names of settings, such as wide_spectrum, are words.
 MATHEMATICS = re.compile(
-    rf"sqrt\(|[<>]=|->|(?<![\w-])(?:{'|'.join(GREEK)})(?:[_^*][\w*]*)?(?![\w-])|\b[A-Za-z]_[a-z]\b|\w\^[\w(-]"
+    rf"sqrt\(|\babs\(|[<>]=|->|(?<![\w-])(?:{'|'.join(GREEK)})(?:[_^*][\w*]*)?(?![\w-])|\b[A-Za-z]_[a-z]\b|\w\^[\w(-]"
 )
 
 
