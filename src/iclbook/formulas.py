@@ -115,12 +115,18 @@ def markdown(text: str, escaped: Callable[[str], str]) -> str:
     """A text as MyST Markdown.
 
     Args:
-        escaped: makes Markdown show a text as it is.
+        escaped: makes Markdown show a text as it is; spaces at its ends are kept here.
     """
+
+    def words(part: str) -> str:
+        core = part.strip()
+        before, _, after = part.partition(core) if core else (part, "", "")
+        return f"{before}{escaped(tidied(core)) if core else ''}{after}"
+
     return _mapped(
         " ".join(text.split()),
         lambda formula: f"${tex(formula)}$",
-        lambda words: escaped(tidied(words)),
+        words,
         lambda code: f"`{code}`",
     )
 
