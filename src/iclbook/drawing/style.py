@@ -100,6 +100,7 @@ _RC = {
     "lines.markersize": 4.5,
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same figure on every machine
     "mathtext.fontset": "cm",
+    "axes.formatter.use_mathtext": True,  # an axis in millions says x 10^6, not 1e6
     "font.size": 10,
     "axes.prop_cycle": cycler(color=PALETTE),
 }
