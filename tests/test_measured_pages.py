@@ -106,7 +106,9 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
     objections = {}
     for width in (harness.WIDE, harness.NARROW):
         browser.resize(width)
-        browser.driver.execute_async_script("setTimeout(arguments[0], 100)")
+        browser.driver.execute_async_script(
+            "setTimeout(arguments[0], 500)"
+        )  # the theme looks again at what scrolls
         objections[f"{width} light"] = audit(browser)
         browser.theme("dark")
         objections[f"{width} dark"] = audit(browser, COLOURS)
