@@ -26,6 +26,7 @@ KNOWN = [
     ("rho_obs^L", r"\rho _{\mathrm{obs}}^{L}", "ρ_obs^L"),
     ("gamma -> 0+", r"\gamma  \to  0^{+}", "γ → 0+"),
     ("+-mu", r"\pm \mu", "±μ"),
+    ("L = 10000", r"L = 10{,}000", "L = 10,000"),
     ("L = 32,768", r"L = 32{,}768", "L = 32,768"),
     ("H = 1..4", r"H = 1\ldots 4", "H = 1…4"),
     ("A^adv", r"A^{\mathrm{adv}}", "A^adv"),

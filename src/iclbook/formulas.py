@@ -212,6 +212,7 @@ class _Reader:
 
     def _number(self, token: str) -> str:
         plain, _, power = token.partition("e")
+        plain = tidied(plain)
         if self.form:
             return number(float(token), 12) if power else plain
         plain = plain.replace(",", "{,}")
