@@ -161,6 +161,8 @@ def test_warnings_are_errors_in_the_next_build_too(
     ("raw", "says"),
     [
         ('<a href="nowhere.html">x</a>', "leads to a file that is not there"),
+        ('<a href="../here.html#nowhere">x</a>', "leads to a place that is not there"),
+        ('<a href="#nowhere">x</a>', "leads to a place that is not there"),
         ('<a href="../../../outside.html">x</a>', "leads out of the book"),
         ('<img src="nowhere.png" alt="x">', "leads to a file that is not there"),
         ('<script src="https://example.org/a.js"></script>', "loads from outside"),
@@ -214,8 +216,9 @@ def test_a_build_refuses_a_page_without_its_sliders(built: Path) -> None:
     assert pages.missing_sliders(html, chapters, key) == []
 
 
-def test_vendored_files_are_what_their_list_says() -> None:
-    assets = REPOSITORY / "book" / "assets"
+@pytest.mark.parametrize("folder", ["book/assets", "tests/vendor"])
+def test_vendored_files_are_what_their_list_says(folder: str) -> None:
+    assets = REPOSITORY / folder
     listed = {}
     for line in (assets / "VENDORED.txt").read_text().splitlines():
         if not line.startswith("#"):
@@ -223,8 +226,8 @@ def test_vendored_files_are_what_their_list_says() -> None:
             listed[name] = digest
     found = {
         path.relative_to(assets).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for folder in ("widgets", "mathjax")
-        for path in (assets / folder).rglob("*")
+        for name in ("widgets", "mathjax", "axe-core")
+        for path in (assets / name).rglob("*")
         if path.is_file()
     }
     assert found == listed

@@ -165,7 +165,7 @@ def test_all_runs_that_agree_with_the_reference_have_its_verdict(claim, rule, di
         (math.inf, True, "exact"),
         (12.3, True, "margin: 12 times its uncertainty"),
         (1.54, False, "margin: 1.5 times its rounding"),
-        (5e9, False, "margin: over 1000 times its rounding"),
+        (5e9, False, "margin: over 1,000 times its rounding"),
         (0.42, True, "margin: only 0.4 of its uncertainty"),
         (0.0, True, "margin: only 0 of its uncertainty"),
     ],

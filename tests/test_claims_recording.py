@@ -6,7 +6,7 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook.claims import Record, Recorder, read_records
-from iclbook.claims.records import PREFIX, significant
+from iclbook.claims.records import PREFIX
 from iclbook.errors import UserError
 
 NOTEBOOK = """\
@@ -107,28 +107,22 @@ def test_an_unknown_paper_or_profile(book, paper, profile):
 @pytest.mark.parametrize(
     ("value", "options", "text"),
     [
-        (0.13, {}, "0.130"),
+        (0.13, {}, "0.13"),
         (3.4567, {}, "3.46"),
-        (12345.6, {}, "12300"),
+        (12345.6, {}, "12,300"),
         (99.96, {}, "100"),
-        (0.00012, {}, "1.20e-4"),
-        (2.5e7, {}, "2.50e7"),
+        (0.00012, {}, "1.2 × 10⁻⁴"),
+        (2.5e7, {}, "25 million"),
         (0.0, {}, "0"),
-        (-0.04, {}, "-0.0400"),
+        (-0.04, {}, "−0.04"),
         (7, {}, "7"),
         (True, {}, "yes"),
-        ([0.5, 2.0], {}, "0.500, 2.00"),
+        ([0.5, 2.0], {}, "0.5, 2"),
         (0.256, {"fmt": ".0%"}, "26%"),
     ],
 )
 def test_the_text_of_a_number(value, options, text):
     assert Record.make("key", value, **options).text == text
-
-
-def test_significant_digits_do_not_lose_the_number():
-    rng = np.random.default_rng(0)
-    for value in 10 ** rng.uniform(-9, 9, 500) * rng.choice([-1, 1], 500):
-        assert float(significant(value)) == pytest.approx(value, rel=5.01e-3)
 
 
 def test_the_verdict_follows_from_what_was_recorded(record):
@@ -171,7 +165,7 @@ def test_records_come_back_exactly(tmp_path):
     values = {"a": 0.1 + 0.2, "b": [1, 2.5e-300], "c": True, "d": "text \u03c9", "e": 10**20}
     found = read_records(write_notebook(tmp_path / "x.ipynb", **values))
     assert {key: item.value for key, item in found.items()} == values
-    assert found["b"].text == "1, 2.50e-300"
+    assert found["b"].text == "1, 2.5 × 10⁻³⁰⁰"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"cells": 3}', "null"])
@@ -214,14 +208,14 @@ def test_prose_reads_the_records_and_the_page_does_not_show_them(executed):
     notebook = nbformat.read(executed, as_version=4)
     nbformat.validate(notebook)
     glued = extract_glue_data(notebook, [0] * len(notebook.cells), None)
-    assert format_plain_text(glued["omega"]["data"]["text/plain"], "") == "0.130"
+    assert format_plain_text(glued["omega"]["data"]["text/plain"], "") == "0.13"
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code" and "seeds" in cell.source]
     assert outputs == [[]], "MyST-NB takes the records out of the cell and nothing is left to show"
 
 
 @pytest.mark.parametrize(
     ("value", "fmt", "shown"),
-    [(500_000, ",", "500,000"), ([0.1304, 0.141], None, "0.130, 0.141"), ("it's", None, "it's")],
+    [(500_000, ",", "500,000"), ([0.1304, 0.141], None, "0.13, 0.141"), ("it's", None, "it's")],
 )
 def test_prose_shows_a_record_as_it_was_formatted(value, fmt, shown):
     """MyST-NB evaluates the text: a bare "500,000" would be shown as the tuple (500, 0)."""

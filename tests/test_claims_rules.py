@@ -82,7 +82,7 @@ def test_a_reference_to_an_absent_key_names_it():
     ("rule", "words"),
     [
         ("> 0", "above 0"),
-        ("<= 1e-9", "at most 1e-9"),
+        ("<= 1e-9", "at most 10⁻⁹"),
         ("within 5% of 0.13", "within 5% of 0.13"),
         ("in [1, 2]", "from 1 to 2"),
         ("true", "yes"),

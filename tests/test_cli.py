@@ -223,7 +223,7 @@ def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 4
     assert cli.main(["claims", "demo/both"]) == 0
     one = capsys.readouterr().out
-    assert "fails size: 0.200, rule: within 0.02 of 0.13" in one
+    assert "fails size: 0.2, rule: within 0.02 of 0.13" in one
     assert "demo/exact" not in one
     assert cli.main(["claims", "demo", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["demo/exact"]["verdict"] == "reproduced"

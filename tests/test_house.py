@@ -19,7 +19,9 @@ FLOORS = (
     {
         "errors",
         "files",
+        "formulas",
         "machines",
+        "numbers",
         "profiles",
         "project",
         "random",

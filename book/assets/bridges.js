@@ -57,3 +57,15 @@ window.FontAwesomeConfig = Object.assign(window.FontAwesomeConfig ?? {}, { autoR
   window.addEventListener("hashchange", reveal);
   window.addEventListener("DOMContentLoaded", reveal);
 })();
+
+// 6. What scrolls sideways on this screen can be reached, and scrolled, with the keyboard.
+(() => {
+  const boxes = ".bd-article table, .bd-article .pst-scrollable-table-container, .bd-article .iclbook-scroll, .bd-article div.math, .bd-article .cell_output";
+  const reach = () => {
+    for (const box of document.querySelectorAll(boxes)) {
+      if (box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)) box.tabIndex = 0;
+    }
+  };
+  window.addEventListener("load", reach);
+  window.addEventListener("resize", reach);
+})();

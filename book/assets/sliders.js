@@ -7,27 +7,37 @@
   const set = (element, name, value) => {
     if (value && element.getAttribute(name) !== value) element.setAttribute(name, value);
   };
-  const describe = () => {
-    for (const handle of document.querySelectorAll(".iclbook-controls .noUi-handle")) {
+  const panels = document.getElementsByClassName("iclbook-sliders");
+  const describe = (panel) => {
+    for (const handle of panel.querySelectorAll(".iclbook-controls .noUi-handle")) {
       const row = handle.closest(".widget-slider");
       set(handle, "aria-label", row?.querySelector(".widget-label")?.textContent);
       set(handle, "aria-valuetext", row?.querySelector(".widget-readout")?.textContent);
     }
-    for (const readout of document.querySelectorAll(".iclbook-controls .widget-readout[contenteditable=true]")) {
+    for (const readout of panel.querySelectorAll(".iclbook-controls .widget-readout[contenteditable=true]")) {
       readout.contentEditable = "false"; // typing there does nothing to a slider through a list of values
     }
     ["Play or pause", "Stop"].forEach((name, number) => {
-      for (const button of document.querySelectorAll(`.iclbook-play .widget-play button:nth-of-type(${number + 1})`)) {
+      for (const button of panel.querySelectorAll(`.iclbook-play .widget-play button:nth-of-type(${number + 1})`)) {
         set(button, "aria-label", name);
       }
     });
-    for (const label of document.querySelectorAll(".iclbook-sliders [title=null]")) {
+    for (const label of panel.querySelectorAll("[title=null]")) {
       label.removeAttribute("title"); // the widget manager writes a missing tooltip as the word null
     }
   };
-  // The widgets appear after load, and a moved slider changes its readout.
+  // The widgets appear after load, and a moved slider changes its readout: once a picture at most, or a slider would answer late.
+  let asked = false;
+  const later = () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      for (const panel of panels) describe(panel);
+    });
+  };
   window.addEventListener("load", () => {
-    new MutationObserver(describe).observe(document.body, { childList: true, subtree: true, characterData: true });
-    describe();
+    new MutationObserver(later).observe(document.body, { childList: true, subtree: true, characterData: true });
+    later();
   });
 })();

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from .command_line import MISTAKE, parser
 from .errors import UserError, one_line
+from .formulas import plain
+from .numbers import number
 from .profiles import check_profile
 
 if TYPE_CHECKING:
@@ -224,7 +226,7 @@ def _probe(options: argparse.Namespace) -> int:
     )
     width = max(map(len, values))
     for name, value in values.items():
-        print(f"{name:<{width}}  {value:.4g}")
+        print(f"{name:<{width}}  {number(value, 4)}")
     print(f"wrote {options.out}")
     return 0
 
@@ -248,7 +250,7 @@ def _claims(options: argparse.Namespace) -> int:
     boards = [board for board in scoreboard.boards(options.profile, root) if board.ledger.paper in names]
     rows = [row for board in boards for row in board.rows if not item or row[0].id == options.key]
     if options.json:
-        found = {claim.id: {"verdict": found.word, "note": found.note} for claim, found in rows}
+        found = {claim.id: {"verdict": found.word, "note": plain(found.note)} for claim, found in rows}
         print(json.dumps(found, indent=1))
     elif options.key is None:
         _print_counts(boards, options.profile)
@@ -282,7 +284,7 @@ def _print_claims(rows: Sequence[Row], one: bool) -> None:
         return
     claim, found = rows[0]
     print(render.verdict_text(claim, found))
-    print(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else ""))
+    print(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
 
 
 def _print_counts(boards: Sequence[Board], profile: str) -> None:

@@ -201,8 +201,8 @@ def test_records_are_known_and_judge_the_claims():
         "q-spearman": "it depends",
         "q-theory-0450": "no",
     }
-    assert words["q-rho-agreement"].reading == "measured on rho"
-    assert words["q-spearman"].reading == "t approximation"
+    assert words["q-rho-agreement"].reading == "measured on $rho$"
+    assert words["q-spearman"].reading == "$t$ approximation"
     holding = {p.key for p in words["q-percentages"].parts if p.holds}
     assert holding == {"arithmetic/9.5.1/reduction", "arithmetic/9.5/losses"}
 

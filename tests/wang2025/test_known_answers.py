@@ -311,7 +311,7 @@ def test_a_printed_mean_is_compared_by_a_prediction_interval(monkeypatch):
     assert values["q-published/wide_accuracy_reach"] == pytest.approx(reach)
     found = judge("q-published", values)
     assert found.word == "it depends"
-    assert found.reading == "N = 125 (published code)"
+    assert found.reading == "$N = 125$ (published code)"
     assert failing(judge("q-printed-kernel", values)) == {"q-printed-kernel/accuracy", "q-printed-kernel/nll"}
 
 

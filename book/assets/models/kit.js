@@ -23,7 +23,12 @@
   const html = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
   const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
   const set = (element, attributes) => fill(element, attributes, []);
-  const number = (value, digits = 2) => (Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value).toFixed(digits).replace("-", "−");
+  /** A number for a reader: so many decimals (or `most` of them, without zeros at the end), thousands apart, a true minus. */
+  const formats = {};
+  const number = (value, digits = 2, most = digits) => {
+    const format = (formats[`${digits} ${most}`] ??= new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: most }));
+    return format.format(Math.abs(value) < 0.5 * 10 ** -most ? 0 : value).replace("-", "−");
+  };
 
   // ---- plots -------------------------------------------------------------------------------------------------------
 
@@ -43,7 +48,7 @@
     return found;
   };
   const tickText = (value, log) => {
-    if (!log) return String(Number(value.toPrecision(6))).replace("-", "−");
+    if (!log) return number(value, 0, 6);
     const power = Math.round(Math.log10(value));
     const signs = String(power).replace(/[-0-9]/g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
     return Math.abs(power) <= 2 ? String(Number(value.toPrecision(1))) : `10${signs}`;

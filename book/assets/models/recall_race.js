@@ -98,7 +98,7 @@ iclbook.model("recall_race", (data, { html, svg, set, number, plot, handles, sli
     cells.forEach((entries, h) => entries.forEach((box, w) => set(box, { "fill-opacity": a[h][w].toFixed(3) })));
     map.setAttribute("aria-label", `Attention to the own offset: ${a.map((v, h) => `head ${h + 1} ${number(v[h])}`).join(", ")}`);
     const active = jumps.map((t, h) => [t, h + 1]).filter(([t]) => t <= times[i]).sort((p, q) => p[0] - q[0]).map(([, h]) => h);
-    words.textContent = `At time ${Math.round(times[i]).toLocaleString("en")}: ${active.length ? `head${active.length > 1 ? "s" : ""} ${active.join(", then ")} active` : "no head active"}, loss ${number(loss(path[i]), 3)}.`;
+    words.textContent = `At time ${number(times[i], 0)}: ${active.length ? `head${active.length > 1 ? "s" : ""} ${active.join(", then ")} active` : "no head active"}, loss ${number(loss(path[i]), 3)}.`;
   };
   const redraw = () => {
     run();
@@ -122,7 +122,7 @@ iclbook.model("recall_race", (data, { html, svg, set, number, plot, handles, sli
     state.betas = state.betas.map((b) => Math.max(data.range[0], b * factor));
     later();
   } });
-  const clock = slider({ label: "time", min: 0, max: 1, value: state.at, step: 0.0025, format: (v) => (times.length ? Math.round(times[Math.round(v * (times.length - 1))]).toLocaleString("en") : ""), on: (v) => {
+  const clock = slider({ label: "time", min: 0, max: 1, value: state.at, step: 0.0025, format: (v) => (times.length ? number(times[Math.round(v * (times.length - 1))], 0) : ""), on: (v) => {
     state.at = v;
     show();
   } });

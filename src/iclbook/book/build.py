@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from ..errors import UserError
+from ..numbers import number as number_of
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths
 from . import orphans, page_models, pages
@@ -71,7 +72,7 @@ def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | No
             failures.append(result)
             say(f"[{number}/{len(names)}] {name} failed")
         else:
-            say(f"[{number}/{len(names)}] {name} ran in {seconds:.0f} s")
+            say(f"[{number}/{len(names)}] {name} ran in {number_of(seconds, form='.0f')} s")
     if failures:
         for failure in failures[1:]:
             say(f"error: {failure}")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -84,14 +85,15 @@ class Record:
 
 
 def problems(html: Path) -> list[str]:
-    """What the pages may not hold, which Sphinx does not look at in raw HTML: links to files that are not there, and anything loaded from outside."""
+    """What the pages may not hold, which Sphinx does not look at in raw HTML: links to files or places that are not there, and anything loaded from outside."""
     found = []
+    read = cache(_References.of)
     for path in sorted(html.rglob("*.html")):
         page = path.relative_to(html)
         if page.parts[0] == "_static":
             continue
-        for tag, address in _References.of(path):
-            why = _problem(tag, address, path, html)
+        for tag, address in read(path).found:
+            why = _problem(tag, address, path, html) or _nowhere(tag, address, path, read)
             if why:
                 found.append(f"{page.as_posix()}: <{tag}> {why} ({address[:100]})")
     return list(dict.fromkeys(found))
@@ -119,20 +121,23 @@ def missing_sliders(html: Path, executed: Mapping[str, Path], key: str) -> list[
 
 
 class _References(HTMLParser):
-    """Every address in a page, with the element that holds it."""
+    """Every address in a page, with the element that holds it, and the places that addresses may name."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[tuple[str, str]] = []
+        self.places: set[str] = set()
 
     @classmethod
-    def of(cls, path: Path) -> list[tuple[str, str]]:
+    def of(cls, path: Path) -> _References:
         reader = cls()
         reader.feed(path.read_text(encoding="utf-8"))
-        return reader.found
+        return reader
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
+            if name == "id" and value:
+                self.places.add(value)
             if name in ("src", "href", "data", "poster", "action", "xlink:href") and value:
                 self.found.append((tag, value.strip()))
             elif name == "srcset" and value:
@@ -145,6 +150,17 @@ class _References(HTMLParser):
 
 def _in_css(text: str) -> Iterator[str]:
     return (match[1] for match in re.finditer(r"""url\(\s*["']?([^"')]+)""", text))
+
+
+def _nowhere(tag: str, address: str, page: Path, read: Callable[[Path], _References]) -> str:
+    """Why a link to a place in the book leads nowhere; empty if it does not, or names no place."""
+    parts = urlsplit(address)
+    if tag != "a" or parts.scheme or parts.netloc or parts.fragment in ("", "top"):
+        return ""
+    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    if target.suffix != ".html":
+        return ""
+    return "" if unquote(parts.fragment) in read(target).places else "leads to a place that is not there"
 
 
 def _problem(tag: str, address: str, page: Path, html: Path) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from ..claims import render
 from ..claims.scoreboard import Board, boards
 from ..errors import UserError
+from ..formulas import plain
 
 MARKER = re.compile(
     r"\{\{ (?:verdict (?P<claim>\S+): (?P<word>[^}]+?)|value (?P<paper>\S+) (?P<key>\S+)) \}\}"
@@ -48,7 +49,7 @@ def _filled(match: re.Match, found: dict[str, Board], folder: str) -> str:
             "Read the text again and write it for what came out.",
         )
     page = f"{folder}/{board.ledger.chapter.removesuffix('.py')}.html#{claim.anchor}"
-    title = escape(" ".join(claim.says.split()), quote=True)
+    title = escape(plain(" ".join(claim.says.split())))
     return f'<a class="iclbook-quoted" href="{page}" title="{title}">{render.badge(verdict.word, verdict.label)}</a>'
 
 

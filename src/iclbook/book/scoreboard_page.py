@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from .. import formulas
 from ..claims import Claim, Verdict, render
 from ..claims.scoreboard import Board, boards, counts_line
 from ..project import find_root
@@ -61,11 +62,11 @@ def _table(board: Board, root: Path) -> list[str]:
     for claim, verdict in board.rows:
         kind = "question" if claim.is_question else "claim"
         key = f'<span data-verdict="{verdict.word}" data-paper="{board.ledger.paper}" data-kind="{kind}"></span>'
-        where = escape(claim.where).replace("|", "&#124;")
+        where = formulas.markdown(claim.where, render.plain_markdown).replace("|", "&#124;")
         if page:
             where = f'<a href="{page}#{claim.anchor}">{where}</a>'
         lines.append(
-            f"| {key}{render.badge(verdict.word, verdict.label)} | {render.plain_markdown(claim.says)} | {where} |"
+            f"| {key}{render.badge(verdict.word, verdict.label)} | {formulas.markdown(claim.says, render.plain_markdown)} | {where} |"
         )
     return lines
 
@@ -101,7 +102,7 @@ def _cells(rows: tuple[render.Row, ...], questions: bool, page: str) -> str:
 
 def _cell(claim: Claim, verdict: Verdict, page: str) -> str:
     symbol, name = render.SYMBOLS[verdict.word]
-    says = escape(f"{claim.where}: {claim.says} \u2013 {verdict.label}", quote=True).replace("\n", " ")
+    says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
     where = f' href="{page}#{claim.anchor}"' if page else ' tabindex="0"'
     return f'<a class="iclbook-cell iclbook-badge-{name}"{where} aria-label="{says}" data-says="{says}">{symbol}</a>'
 

@@ -10,6 +10,7 @@ from time import perf_counter
 from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
 from ..errors import UserError
 from ..machines import environment
+from ..numbers import number
 from ..profiles import check_profile
 from ..project import find_root
 from ..references import (
@@ -270,7 +271,7 @@ def _bound(value: object, spread: float | list) -> str:
     if isinstance(value, bool | str):
         return "exact"
     sizes = tolerance(value, spread)
-    return f"{max(sizes) if isinstance(sizes, list) else sizes:.2g}"
+    return number(max(sizes) if isinstance(sizes, list) else sizes, 2)
 
 
 def ledger_of(name: str, root: Path | None = None) -> Ledger:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from ..numbers import number
 from ..references import Value, write_text
 
 
@@ -66,7 +67,7 @@ def table(results: Sequence[ChapterCheck]) -> str:
 
 
 def _closing(result: ChapterCheck) -> str:
-    head = f"{result.chapter} ({result.profile}, {result.seconds:.0f} s)"
+    head = f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s)"
     if result.error:
         return f"{head}: FAILED. {result.error}"
     count = len(result.differences)
@@ -81,7 +82,7 @@ def _short(value: Value | None) -> str:
     if value is None:
         return "-"
     text = (
-        f"{value:.10g}"
+        number(value, 10)
         if isinstance(value, float)
         else json.dumps(value)
         if isinstance(value, list)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from .. import formulas
 from ..errors import UserError
 from ..profiles import PROFILES
 from ..project import find_root, ledger_path, ledger_paths, shown
@@ -278,16 +279,26 @@ def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]
         )
     return Claim(
         id=claim_id,
-        where=entry.text("where"),
-        says=entry.text("says"),
-        paper=entry.text("paper", None, numbers=True),
+        where=_words(entry, "where"),
+        says=_words(entry, "says"),
+        paper=_words(entry, "paper"),
         decides=entry.one_of("decides", PROFILES, "paper"),
-        reduced=entry.text("reduced", None),
+        reduced=_words(entry, "reduced"),
         fails_as=entry.one_of("fails_as", FAILS_AS, "not reproduced"),
         parts=tuple(parts),
-        out_of_reach=entry.text("out_of_reach", None),
+        out_of_reach=_words(entry, "out_of_reach"),
         inventory=entry.text("inventory", None),
     )
+
+
+def _words(entry: Located, field: str) -> str | None:
+    """A field that readers see, which may hold formulas; None where it is not there."""
+    text = entry.text(field, None, numbers=field == "paper")
+    try:
+        formulas.pieces(text or "")
+    except ValueError as problem:
+        raise entry[field].error(str(problem), "Write such as $omega = 1/sqrt(d)$, or no dollar.") from None
+    return text
 
 
 def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
@@ -313,11 +324,11 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
                 f"{problem}", "Write a number, printed:NAME or key:NAME of what the rule must not pass."
             ) from None
     return Part(
-        name=entry.text("name"),
+        name=_words(entry, "name"),
         key=entry.text("key"),
         rule=rule,
-        because=entry.text("because"),
-        reading=entry.text("reading", None),
+        because=_words(entry, "because"),
+        reading=_words(entry, "reading"),
         error=entry.text("error", None),
         refuses=refuses,
         late=entry.flag("late"),

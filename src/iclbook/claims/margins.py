@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..numbers import number
 from ..references import Reference, agrees, read_reference, reference_path, tolerance
 from .ledger import Part
-from .records import Record, significant
+from .records import Record
 from .rules import Value
 
 #: Standard errors in an uncertainty.
@@ -116,7 +117,7 @@ def margin_text(margin: float | None, sampled: bool) -> str:
         return "exact"
     what = "its uncertainty" if sampled else "its rounding"
     if margin <= 1:
-        return f"margin: only {significant(margin, 1)} of {what}"
+        return f"margin: only {number(margin, 1)} of {what}"
     if margin > AMPLE:
-        return f"margin: over {AMPLE} times {what}"
-    return f"margin: {significant(margin, 2)} times {what}"
+        return f"margin: over {number(AMPLE)} times {what}"
+    return f"margin: {number(margin, 2)} times {what}"

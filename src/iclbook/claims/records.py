@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError, one_line
+from ..numbers import numbers
 from .rules import Value
 
 PREFIX = "application/papermill.record/"
@@ -155,22 +156,6 @@ def _finite(key: str, value: float) -> None:
 
 
 def _text(value: Value, fmt: str | None) -> str:
-    if isinstance(value, list):
-        return ", ".join(_text(item, fmt) for item in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if fmt is not None:
-        return format(value, fmt)
-    return significant(value) if isinstance(value, float) else str(value)
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """``value`` to ``digits`` significant digits, plain between 0.001 and a million: 0.130, 3.50, 12300, 1.2e-7."""
-    if value == 0:
-        return "0"
-    if not 1e-3 <= abs(value) < 1e6:
-        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-        return f"{mantissa}e{int(exponent)}"
-    rounded = float(f"{value:.{digits - 1}e}")
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
-    return f"{rounded:.{decimals}f}"
+    if isinstance(value, str):
+        return value if fmt is None else format(value, fmt)
+    return numbers(value if isinstance(value, list) else [value], form=fmt)

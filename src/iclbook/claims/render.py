@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 
+from ..formulas import html, plain
+from ..numbers import number
 from . import verdicts as v
 from .ledger import Claim
 from .verdicts import PartResult, Verdict
@@ -40,7 +41,7 @@ def badge(word: str, label: str = "") -> str:
     symbol, name = SYMBOLS[word]
     return (
         f'<span class="iclbook-badge iclbook-badge-{name}">'
-        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{escape(label or word)}</span>'
+        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{html(label or word)}</span>'
     )
 
 
@@ -49,15 +50,13 @@ def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
     place = f' id="{claim.anchor}"' if anchor else ""
     where = f"{claim.where}; paper: {claim.paper}" if claim.paper else claim.where
     head = (
-        f'{badge(verdict.word, verdict.label)} <span class="iclbook-says">{escape(claim.says)}</span> '
-        f'<span class="iclbook-where">({escape(where)})</span>'
+        f'{badge(verdict.word, verdict.label)} <span class="iclbook-says">{html(claim.says)}</span> '
+        f'<span class="iclbook-where">({html(where)})</span>'
     )
     # The style sheet hides the measured values while the parts, which say the same, are unfolded.
     measured = _measured(verdict)
-    sides = f'<div class="iclbook-sides">{escape(measured)}</div>' if measured else ""
-    note = (
-        f'<div class="iclbook-note">{sides}{escape(verdict.remark)}</div>' if sides or verdict.remark else ""
-    )
+    sides = f'<div class="iclbook-sides">{html(measured)}</div>' if measured else ""
+    note = f'<div class="iclbook-note">{sides}{html(verdict.remark)}</div>' if sides or verdict.remark else ""
     if not verdict.parts:
         return f'<div class="iclbook-verdict"{place}>{head}{note}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
@@ -79,11 +78,11 @@ def _measured(verdict: Verdict) -> str:
 
 def _part_html(part: PartResult) -> str:
     mark, word = ("\u2713", "holds") if part.holds else ("\u2717", "fails")
-    reading = f' <span class="iclbook-reading">[{escape(part.reading)}]</span>' if part.reading else ""
+    reading = f' <span class="iclbook-reading">[{html(part.reading)}]</span>' if part.reading else ""
     return (
-        f'<span class="iclbook-{word}">{mark} {word}</span> {escape(part.name)}{reading}: '
-        f"<strong>{escape(part.text)}</strong>, rule: {escape(_rule(part))} "
-        f'<span class="iclbook-because">({escape(part.because)}{"; late rule" if part.late else ""})</span>'
+        f'<span class="iclbook-{word}">{mark} {word}</span> {html(part.name)}{reading}: '
+        f"<strong>{html(part.text)}</strong>, rule: {html(_rule(part))} "
+        f'<span class="iclbook-because">({html(part.because)}{"; late rule" if part.late else ""})</span>'
     )
 
 
@@ -101,7 +100,7 @@ def verdict_text(claim: Claim, verdict: Verdict) -> str:
         reading = f" [{part.reading}]" if part.reading else ""
         word = "holds" if part.holds else "fails"
         lines.append(f"    {word} {part.name}{reading}: {part.text}, rule: {_rule(part)}")
-    return "\n".join(lines)
+    return plain("\n".join(lines))
 
 
 def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
@@ -123,7 +122,7 @@ def counts_line(rows: Iterable[Row]) -> str:
 
 def _counted(numbers: dict[str, int], what: str) -> str:
     total = sum(numbers.values())
-    shown = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+    shown = ", ".join(f"{number(count)} {word}" for word, count in numbers.items() if count)
     return f"{total} {what}{'' if total == 1 else 's'}" + (f": {shown}" if shown else "")
 
 
@@ -143,7 +142,7 @@ def rules_line(rows: Sequence[Row]) -> str:
     ]
     if margins:
         smallest, where = min(margins)
-        lines.append(f"The smallest margin above 1 is {smallest:.2g} times its uncertainty ({where}).")
+        lines.append(f"The smallest margin above 1 is {number(smallest, 2)} times its uncertainty ({where}).")
     return " ".join(lines)
 
 
@@ -154,7 +153,7 @@ def closing_html(rows: Sequence[Row], shown: Iterable[str] = ()) -> str:
         rows: claims with their verdicts.
         shown: ids of claims whose badge stands on the page.
     """
-    line = escape(f"{counts_line(rows)}. {rules_line(rows)}")
+    line = html(f"{counts_line(rows)}. {rules_line(rows)}")
     shown = set(shown)
     others = "".join(verdict_html(claim, verdict) for claim, verdict in rows if claim.id not in shown)
     return f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p>{others}</div>'
@@ -168,6 +167,7 @@ def table_text(rows: Sequence[Row], width: int = 100) -> str:
     for claim, verdict in rows:
         symbol = SYMBOLS[verdict.word][0]
         tail = verdict.note or "; ".join(f"{part.name} {part.text}" for part in verdict.parts) or claim.where
+        tail = plain(tail)
         line = f"{symbol} {verdict.word:<{longest_word}}  {claim.id:<{longest_id}}  {tail}"
         lines.append(line if len(line) <= width else line[: width - 1].rstrip() + "\u2026")
     lines.append(counts_line(rows))

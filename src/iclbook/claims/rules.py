@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..numbers import number
 from ..references import ROUNDING, Value
 
 GRAMMAR = (
@@ -89,15 +90,11 @@ class Term:
         if self.key is None or self.key not in records:
             return str(self)
         value = records[self.key]
-        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        shown = number(value, 4) if not isinstance(value, list | str) else str(value)
         return f"{shown} ({self.key})" if not isinstance(value, list) else self.key
 
     def __str__(self) -> str:
-        return (
-            self.key
-            if self.key is not None
-            else re.sub(r"e([+-])0*", r"e\1", f"{self.number:.12g}").replace("e+", "e")
-        )
+        return self.key if self.key is not None else number(self.number, 12)
 
 
 @dataclass(frozen=True)

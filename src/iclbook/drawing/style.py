@@ -26,6 +26,8 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
+from ..numbers import number
+
 WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
 DPI = 100  # CSS pixels an inch
 SCALE = 2  # PNG pixels a CSS pixel
@@ -98,6 +100,7 @@ _RC = {
     "lines.markersize": 4.5,
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same figure on every machine
     "mathtext.fontset": "cm",
+    "axes.formatter.use_mathtext": True,  # an axis in millions says x 10^6, not 1e6
     "font.size": 10,
     "axes.prop_cycle": cycler(color=PALETTE),
 }
@@ -181,7 +184,7 @@ def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:
     line = ax.xaxis if axis == "x" else ax.yaxis
     (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
     line.set_major_locator(FixedLocator(ticks))
-    line.set_major_formatter(FixedFormatter([f"{t:g}" for t in ticks]))
+    line.set_major_formatter(FixedFormatter([number(t) for t in ticks]))
     line.set_minor_formatter(NullFormatter())
 
 

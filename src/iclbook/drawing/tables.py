@@ -7,6 +7,8 @@ from html import escape
 from typing import Any
 
 from ..errors import UserError
+from ..formulas import html, plain
+from ..numbers import number
 
 #: Words that are marked as good or bad wherever they fill a cell; symbol and word, so that colour only repeats them.
 GOOD = ("proved", "follows")
@@ -18,7 +20,7 @@ class Table:
 
     Args:
         rows: one mapping for each row; what a column lacks stays empty.
-        columns: key of each column and its heading.
+        columns: key of each column and its heading; both may hold formulas, as in a ledger (:mod:`iclbook.formulas`).
         label: what the table holds, for screen readers and as the line to click on when it is folded.
         folded: show the label alone until it is clicked on.
 
@@ -44,11 +46,11 @@ class Table:
         self.rows, self.columns, self.label, self.folded = list(rows), dict(columns), label, folded
 
     def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns.values())
+        head = "".join(f'<th scope="col">{html(name)}</th>' for name in self.columns.values())
         body = "".join(
             "<tr>"
             + "".join(
-                f'<td data-label="{escape(name, quote=True)}">{_cell(row.get(key, ""))}</td>'
+                f'<td data-label="{escape(plain(name), quote=True)}">{_cell(row.get(key, ""))}</td>'
                 for key, name in self.columns.items()
             )
             + "</tr>"
@@ -64,14 +66,14 @@ class Table:
 
     def __repr__(self) -> str:
         lines = [
-            "; ".join(f"{name}: {row.get(key, '')}" for key, name in self.columns.items())
+            "; ".join(plain(f"{name}: {row.get(key, '')}") for key, name in self.columns.items())
             for row in self.rows
         ]
         return "\n".join([self.label, *lines])
 
 
 def _cell(value: Any) -> str:
-    text = escape(str(value))
+    text = number(value) if isinstance(value, int | float) else html(str(value))
     if text in GOOD:
         return f'<span class="iclbook-holds">\u2713 {text}</span>'
     if text in BAD:

@@ -10,6 +10,7 @@ from itertools import islice, product
 from typing import Any
 
 from ..errors import UserError
+from ..numbers import number
 
 MAX_FRAMES = 60  # precomputed frames a page
 MAX_BYTES = 3_000_000  # their size in the page, where they stand in base64
@@ -152,4 +153,4 @@ def values_at(sliders: Sequence[Slider], indices: Sequence[int]) -> dict[str, An
 
 
 def _text(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, int | float) else str(value)

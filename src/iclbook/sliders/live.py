@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..errors import UserError
+from ..numbers import number
 from .definition import Slider, start_indices
 from .panel import Panel, control_look, describe, lay_out, picture, picture_html, png_of, selection, with_play
 from .rendering import draw
@@ -72,7 +73,7 @@ def build(
     def words() -> str:
         if alt:
             return alt(**values())
-        shown = [c.label if isinstance(c, w.SelectionSlider) else f"{c.value:.3g}" for c in controls]
+        shown = [c.label if isinstance(c, w.SelectionSlider) else number(c.value) for c in controls]
         return describe(sliders, shown, title)
 
     first = draw(frame, values(), colours=None)
@@ -117,12 +118,12 @@ def _control(slider: Slider, start: dict[str, Any] | None) -> w.Widget:
             min=math.log10(low),
             max=math.log10(high),
             step=step,
-            readout_format=".3g",
+            readout_format=",.3r",
             **options,
         )
     if all(isinstance(number, int) for number in slider.live):
         return w.IntSlider(value, min=low, max=high, step=step, **options)
-    return w.FloatSlider(value, min=low, max=high, step=step, readout_format=".3g", **options)
+    return w.FloatSlider(value, min=low, max=high, step=step, readout_format=",.3r", **options)
 
 
 def _positions(control: w.Widget) -> tuple[str, list]:

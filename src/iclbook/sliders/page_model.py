@@ -21,6 +21,7 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from ..errors import UserError
+from ..numbers import number
 from ..project import find_root
 from .rendering import draw
 
@@ -98,7 +99,7 @@ def markup(model: PageModel, title: str, description: str) -> str:
     text = json.dumps(_plain(model.data, model.name), separators=(",", ":"), allow_nan=False)
     if len(text) > MAX_CHARACTERS:
         raise UserError(
-            f"the model {model.name!r} has {len(text):,} characters of numbers, where {MAX_CHARACTERS:,} are allowed",
+            f"the model {model.name!r} has {number(len(text))} characters of numbers, where {number(MAX_CHARACTERS)} are allowed",
             "Give it fewer or shorter numbers.",
         )
     frame = draw(lambda: model.still(), {})

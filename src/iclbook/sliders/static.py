@@ -13,6 +13,7 @@ import ipywidgets as w
 from matplotlib.figure import Figure
 
 from ..errors import UserError
+from ..numbers import number
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, combinations, start_indices, values_at
 from .panel import Panel, describe, lay_out, picture, picture_html, png_of, selection, with_play
 from .rendering import Frame, draw
@@ -117,7 +118,7 @@ def _enter(key: tuple, contents: dict[tuple[int, ...], tuple[Frame, str]]) -> in
     total = size + sum(held for name, (_, held) in _page.items() if name != key)
     if total > MAX_BYTES:
         raise UserError(
-            f"slider frames of {total / 1e6:.1f} MB on one page, where {MAX_BYTES / 1e6:.0f} MB are allowed",
+            f"slider frames of {number(total / 1e6, form='.1f')} MB on one page, where {number(MAX_BYTES / 1e6)} MB are allowed",
             "Give the sliders fewer values, or draw a smaller or plainer figure.",
         )
     _page[key] = (len(contents), size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ....numbers import numbers
 from . import quantities as q
 from .printed import NUMBER, SENTENCE, TEST, Item, Recomputed, Rounded, Within, recompute
 from .rates import SPECTRUM, balanced_rate, best_loss_rate, best_mean_rate, matches, others_tried, rates_tried
@@ -192,8 +193,8 @@ def recompute_all() -> tuple[Recomputed, ...]:
     return tuple(recompute(item) for item in ITEMS)
 
 
-def _shown(numbers: tuple[float, ...]) -> str:
-    return ", ".join(f"{x:.4g}" for x in numbers)
+def _shown(found: tuple[float, ...]) -> str:
+    return numbers(found, 4)
 
 
 #: Columns of the table of printed numbers that do not follow.

@@ -204,9 +204,9 @@ def rows(results: Sequence[Result]) -> list[dict[str, str]]:
             "the paper's words": r.statement.words,
             "formal": _formal(r.statement),
             "result": r.word,
-            "counterexample": assignment(r.counterexample),
+            "counterexample": _set(assignment(r.counterexample)),
             "mended by": _mend(r),
-            "hypotheses not needed": "; ".join(r.unneeded),
+            "hypotheses not needed": "; ".join(map(_set, r.unneeded)),
         }
         for r in results
     ]
@@ -219,8 +219,10 @@ def assignment(values: Mapping[str, Fraction] | None) -> str:
 
 def _formal(s: Proposition | Induction) -> str:
     """Hypotheses, conclusion and definitions as one line."""
-    line = " ⟹ ".join(filter(None, ["; ".join(s.hypothesis_texts()), s.conclusion_text()]))
-    definitions = "; ".join(s.definition_texts())
+    line = " ⟹ ".join(filter(None, ["; ".join(map(_set, s.hypothesis_texts())), _set(s.conclusion_text())]))
+    definitions = "; ".join(
+        s.definition_texts() if isinstance(s, Induction) else map(_set, s.definition_texts())
+    )
     if isinstance(s, Induction):
         return f"{line} ({definitions})"
     return f"{line}, where {definitions}" if definitions else line
@@ -229,7 +231,12 @@ def _formal(s: Proposition | Induction) -> str:
 def _mend(r: Result) -> str:
     if r.word != NEEDS:
         return ""
-    return r.statement.repair_text() + (" (weakest)" if r.weakest else "")
+    return _set(r.statement.repair_text()) + (" (weakest)" if r.weakest else "")
+
+
+def _set(formula: str) -> str:
+    """A formula for a table, which sets what stands between dollars."""
+    return f"${formula}$" if formula else ""
 
 
 def records(results: Sequence[Result] | None = None) -> dict[str, str | int | bool]:

@@ -1,0 +1,329 @@
+"""What can be measured on every page of the built book: axe, what no reader should see, how soon sliders and models answer, and what the search finds.
+
+One build and one browser for all of it. axe-core is a file of the tests (``tests/vendor``); the book does not hold it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from browser import harness
+from test_browser import unavailable
+
+from iclbook.book import pages
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.xdist_group("measured pages")]
+ROOT = Path(__file__).resolve().parents[1]
+AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
+CHAPTERS = (
+    "linear_regression",
+    "attention_gradients",
+    "associative_recall",
+    "categorical_data",
+    "gradient_descent",
+)
+#: Milliseconds in which a slider or a model must have answered, median over its positions.
+PROMPT = 50
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[harness.Browser]:
+    reason = harness.missing()
+    if reason:
+        unavailable(reason)
+    driven = harness.Browser()
+    driven.driver.set_script_timeout(120)
+    yield driven
+    driven.close()
+
+
+def listed(html: Path) -> list[Path]:
+    """Every page but the one that only leads on to the first."""
+    return [
+        path
+        for path in harness.pages(html)
+        if 'http-equiv="Refresh"' not in path.read_text(encoding="utf-8")[:500]
+    ]
+
+
+# --- axe ------------------------------------------------------------------------------------------------------------------
+
+AUDIT = """
+const [rules, done] = arguments;
+const options = { resultTypes: ["violations"], ...(rules ? { runOnly: { type: "rule", values: rules } } : {}) };
+axe.run(document, options).then(
+  (found) => done(found.violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.html.slice(0, 160)} (${n.target})`))),
+  (error) => done([String(error)]),
+);
+"""
+#: Between the light and the dark page only colours differ: there the rules on colours are asked again.
+COLOURS = ["color-contrast", "link-in-text-block"]
+
+
+#: Colours must have arrived before they are read. Formulas are MathJax's, 40 elements each and all alike: on one page they are audited, on the others they
+#: are words, or the audit would take minutes.
+PREPARE = """
+document.head.append(Object.assign(document.createElement("style"), { textContent: "* { transition: none !important; }" }));
+if (!arguments[0]) for (const formula of document.querySelectorAll("mjx-container")) formula.replaceWith("formula");
+"""
+WITH_FORMULAS = "notation.html"
+
+
+def audit(browser: harness.Browser, rules: list[str] | None = None) -> list[str]:
+    if not browser.driver.execute_script("return Boolean(window.axe)"):
+        browser.driver.execute_script(AXE.read_text(encoding="utf-8"))
+    return browser.driver.execute_async_script(AUDIT, rules)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one visit to a page gave: the texts that a reader meets, formulas that MathJax cannot read, what axe objects to by width and theme."""
+
+    texts: list[str]
+    unreadable: int
+    objections: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def seen(book, browser) -> dict[str, Seen]:
+    """Every page, visited once."""
+    return {path.name: visit(browser, path) for path in listed(book)}
+
+
+def visit(browser: harness.Browser, path: Path) -> Seen:
+    browser.open(path.as_uri(), width=harness.WIDE, theme="light")
+    texts = browser.driver.execute_script(TEXTS)
+    unreadable = browser.driver.execute_script(
+        "return document.querySelectorAll('mjx-merror, [data-mjx-error]').length"
+    )
+    browser.driver.execute_script(PREPARE, path.name == WITH_FORMULAS)
+    objections = {}
+    for width in (harness.WIDE, harness.NARROW):
+        browser.resize(width)
+        browser.driver.execute_async_script(
+            "setTimeout(arguments[0], 500)"
+        )  # the theme looks again at what scrolls
+        objections[f"{width} light"] = audit(browser)
+        browser.theme("dark")
+        objections[f"{width} dark"] = audit(browser, COLOURS)
+        browser.theme("light")
+    return Seen(texts, unreadable, {how: lines for how, lines in objections.items() if lines})
+
+
+def test_axe_finds_nothing(seen):
+    assert {name: page.objections for name, page in seen.items() if page.objections} == {}
+    assert len(seen) > 10
+
+
+def test_axe_would_find_something(browser, tmp_path):
+    bad = '<p style="color: #aaa; background: #fff">pale</p><button aria-label="Search">Find</button><img src="data:,">'
+    (tmp_path / "bad.html").write_text(f"<html><body>{bad}</body></html>", encoding="utf-8")
+    browser.open((tmp_path / "bad.html").as_uri())
+    rules = {line.partition(":")[0] for line in audit(browser)}
+    assert {"color-contrast", "label-content-name-mismatch", "image-alt", "document-title"} <= rules
+    assert audit(browser, ["color-contrast"])
+
+
+# --- what a reader reads --------------------------------------------------------------------------------------------------
+
+TEXTS = """
+const skipped = "code, pre, kbd, script, style, noscript, template, textarea, mjx-container, .iclbook-still";
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const texts = [];
+while (walker.nextNode()) {
+  const text = walker.currentNode.textContent.trim();
+  if (text && !walker.currentNode.parentElement.closest(skipped)) texts.push(text);
+}
+for (const element of document.querySelectorAll("[alt], [title], [aria-label], [aria-valuetext], [data-says]")) {
+  for (const name of ["alt", "title", "aria-label", "aria-valuetext", "data-says"]) {
+    if (element.hasAttribute(name) && !element.closest("mjx-container")) texts.push(element.getAttribute(name));
+  }
+}
+return texts;
+"""
+#: What stands there where Markdown, TeX or a number was not turned into what it means.
+RAW = re.compile(
+    r"`|\\[A-Za-z]{2,}|\\[()\[\]]|\$[^$\d\s]|\{[a-z]+(?::[a-z]+)?\}|^:::|\]\(|\*\*\w|[_^]\{|"  # markup
+    r"(?<![\w.])\d+(?:\.\d+)?e[+-]?\d+\b|(?<![\w.,/\u2013-])-\d|\b\d*\.\d*?0{4,}\d*|\bnan\b"  # numbers
+)
+
+
+def unread(text: str) -> bool:
+    return bool(RAW.search(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["`code`", r"so \omega is", r"\(x\)", "$x$", "{cite}", "{glue:text}", ":::note", "[a](b)", "**bold**", "x_{i}", "1e-06", "4e+06", "at -0.5", "rate 0.10000", "nan"],
+)  # fmt: skip
+def test_raw_text_is_recognised(text):
+    assert unread(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "costs $5",
+        "f(x) = {1, 2}",
+        "e-5 notation",
+        "3-5 and OLMo-2-7B",
+        "0.0001",
+        "−0.5",
+        "a_1 and W_e",
+        "2.1-2.3",
+    ],
+)
+def test_plain_text_is_left_alone(text):
+    assert not unread(text)
+
+
+def test_no_page_shows_raw_markup_or_numbers(seen):
+    assert all(len(page.texts) > 20 for page in seen.values())
+    assert [
+        f"{name}: {text[:160]}" for name, page in seen.items() for text in page.texts if unread(text)
+    ] == []
+    assert {name: page.unreadable for name, page in seen.items() if page.unreadable} == {}
+
+
+def test_no_link_is_dead(book):
+    assert pages.problems(book) == []
+
+
+# --- how soon it answers --------------------------------------------------------------------------------------------------
+
+STEP = """
+const [area, changes, done] = arguments;
+const pause = () => new Promise((go) => setTimeout(go, 0));
+const picture = () => [...area.querySelectorAll(".iclbook-frame img")].filter((i) => i.checkVisibility() && i.width);
+const readout = () => area.querySelector(".widget-readout").textContent;
+const handle = area.querySelector(".noUi-handle");
+const press = (key) => handle.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+(async () => {
+  press("Home");
+  await new Promise((go) => setTimeout(go, 300));
+  const times = [];
+  for (const changed of changes) {
+    const [before, said, began] = [picture()[0], readout(), performance.now()];
+    press("ArrowRight");
+    while (readout() === said || picture().length !== 1 || (changed && picture()[0] === before)) {
+      if (performance.now() - began > 3000) return done(`no answer from ${said}`);
+      await pause();
+    }
+    await picture()[0].decode();
+    times.push(performance.now() - began);
+  }
+  done(times);
+})();
+"""
+
+
+def best_of_three(browser, script: str, *arguments) -> list[float]:
+    """Milliseconds of each answer. Other work on the machine makes all of them late at times; what is slow by itself is slow three times."""
+    runs = []
+    for _ in range(3):
+        times = browser.driver.execute_async_script(script, *arguments)
+        assert isinstance(times, list), times
+        assert times
+        runs.append(times)
+        if statistics.median(times) < PROMPT:
+            break
+    return min(runs, key=statistics.median)
+
+
+def test_every_slider_answers_at_once(book, browser):
+    expected = harness.expected_frames(ROOT / "executed" / "paper")
+    slow, checked = {}, 0
+    for name in CHAPTERS:
+        browser.open((book / "notebooks" / f"{name}.html").as_uri())
+        for panel in browser.panels():
+            info = expected[panel.model_id]
+            rest = info["start"][1:]
+            first = [
+                info["frames"][",".join(map(str, [i, *rest]))]
+                for i in range(len(info["sliders"][0]["labels"]))
+            ]
+            changes = [a != b for a, b in itertools.pairwise(first)]
+            times = best_of_three(browser, STEP, panel.area, changes)
+            checked += 1
+            if statistics.median(times) >= PROMPT:
+                slow[f"{name}, {info['title']}"] = times
+    assert slow == {}
+    assert checked == len(expected) > 10
+
+
+MODEL = """
+const [figure, done] = arguments;
+const drawn = () => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 0)));
+(async () => {
+  const times = [];
+  const ask = async (element, event) => {
+    const began = performance.now();
+    element.dispatchEvent(event);
+    await drawn();
+    times.push(performance.now() - began);
+  };
+  for (const input of figure.querySelectorAll("input[type=range]")) {
+    const [low, high, now] = [Number(input.min), Number(input.max), input.value];
+    for (let i = 0; i <= 10; i++) {
+      input.value = low + ((high - low) * i) / 10;
+      await ask(input, new Event("input", { bubbles: true }));
+    }
+    input.value = now;
+    await ask(input, new Event("input", { bubbles: true }));
+  }
+  for (const handle of figure.querySelectorAll(".handle[tabindex='0']")) {
+    for (let i = 0; i < 10; i++) await ask(handle, new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true, cancelable: true }));
+  }
+  done(times);
+})();
+"""
+
+
+def test_every_model_answers_at_once(book, browser):
+    slow, checked = {}, 0
+    for path in listed(book):
+        if 'data-model="' not in path.read_text(encoding="utf-8"):
+            continue
+        browser.open(path.as_uri())
+        for figure in browser.driver.find_elements("css selector", "figure[data-model]"):
+            times = best_of_three(browser, MODEL, figure)
+            checked += 1
+            if statistics.median(times) >= PROMPT:
+                slow[f"{path.name}, {figure.get_attribute('data-model')}"] = times
+    assert slow == {}
+    assert checked >= 4
+
+
+# --- search ---------------------------------------------------------------------------------------------------------------
+
+HEADINGS = """
+return [...document.querySelectorAll("article section[id] > h2, article section[id] > h3")].map((h) => [
+  h.parentElement.id, h.cloneNode(true), [...h.childNodes].filter((n) => n.nodeType === 3).map((n) => n.textContent).join("").trim(),
+]).map(([id, , text]) => [id, text]);
+"""
+FOUND = "return [...document.querySelectorAll('#search-results a')].map((a) => a.getAttribute('href'))"
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_search_finds_a_section_and_leads_to_it(book, browser, name):
+    browser.open((book / "notebooks" / f"{name}.html").as_uri())
+    headings = [
+        pair
+        for pair in browser.driver.execute_script(HEADINGS)
+        if re.fullmatch(r"[A-Za-z ,:'-]{12,}", pair[1])
+    ]
+    assert headings, "no heading of plain words"
+    place, words = headings[len(headings) // 2]
+    browser.open(f"{(book / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
+    browser._wait(f"({FOUND.removeprefix('return ')}).length > 0", seconds=10)
+    found = browser.driver.execute_script(FOUND)
+    assert any(f"notebooks/{name}.html" in href and href.endswith(f"#{place}") for href in found), (
+        words,
+        found[:8],
+    )

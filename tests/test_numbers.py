@@ -1,0 +1,135 @@
+"""The one formatter: what it writes for known numbers, and that no room writes numbers for readers by another way."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import iclbook
+from iclbook.numbers import number, numbers, tidied
+
+KNOWN = [
+    (0.13, "0.13"), (0.001, "0.001"), (0.035, "0.035"), (0.0350001, "0.035"), (3.4567, "3.46"), (12345.6, "12,300"), (99.96, "100"),
+    (0.00012, "1.2 × 10⁻⁴"), (1e-6, "10⁻⁶"), (1.0004e-6, "1.00 × 10⁻⁶"), (2.5e7, "25 million"), (4e6, "4 million"), (1e6, "1 million"),
+    (1_234_567.0, "1.23 million"), (999_999.5, "1.00 million"), (999_600.3, "1.00 million"), (12_345_678.0, "12.3 million"), (-2.5e9, "−2.5 billion"),
+    (1.39e49, "1.39 × 10⁴⁹"), (1e12, "10¹²"), (0.0, "0"), (-0.0, "0"), (-0.04, "−0.04"), (5.0, "5"), (1000.0, "1,000"), (123456.0, "123,456"),
+    (0.99984, "1.00"), (1.0004, "1.00"), (2.9996, "3.00"), (1 / 3, "0.333"), (999.6, "1,000"), (0.0009996, "0.001"), (0.00099949, "9.99 × 10⁻⁴"),
+    (7, "7"), (-7, "−7"), (1000, "1,000"), (4_000_000, "4,000,000"), (True, "yes"), (False, "no"),
+    (math.inf, "∞"), (-math.inf, "−∞"), (math.nan, "undefined"), (5e-324, "4.94 × 10⁻³²⁴"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "text"), KNOWN)
+def test_known_answers(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "text"),
+    [
+        (0.256, ".0%", "26%"),
+        (-0.256, ".1%", "−25.6%"),
+        (0.1, ".2f", "0.10"),
+        (-0.001, ".2f", "0.00"),
+        (0.5, "+.2f", "+0.50"),
+        (-0.5, "+.2f", "−0.50"),
+        (12345.6, ".0f", "12,346"),
+        (40000, ",", "40,000"),
+        (1.39e49, ".2g", "1.4 × 10⁴⁹"),
+        (2e-7, ".1e", "2.0 × 10⁻⁷"),
+    ],
+)
+def test_a_format_of_the_ledger_says_how_many_decimals(value, form, text):
+    assert number(value, form=form) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(12.34, 1, "10"), (0.96, 1, "1"), (1234.5678, 6, "1,234.57"), (0.05, 12, "0.05")],
+)
+def test_more_or_fewer_digits(value, digits, text):
+    assert number(value, digits) == text
+
+
+def test_numbers_of_numpy_and_several():
+    assert number(np.float64(0.25)) == "0.25"
+    assert number(np.float32(2.0)) == "2"
+    assert numbers([0.5, 2.0, -1]) == "0.5, 2, −1"
+
+
+@pytest.mark.parametrize(
+    ("text", "tidy"),
+    [
+        ("-0.50 to -0.18", "−0.50 to −0.18"),
+        ("+0.31 at 18000", "+0.31 at 18,000"),
+        ("1e-08, -2.5e+07", "10⁻⁸, −2.5 × 10⁷"),
+        ("0.50 ± 0.02 (t = -1.3)", "0.50 ± 0.02 (t = −1.3)"),
+        ("48% / 12000", "48% / 12,000"),
+        (
+            "W_2, layer-3, 2024-11-22, 1,000, 5-shot, sgd1e-3, 9.5.1",
+            "W_2, layer-3, 2024-11-22, 1,000, 5-shot, sgd1e-3, 9.5.1",
+        ),
+    ],
+)
+def test_numbers_within_a_text(text, tidy):
+    assert tidied(text) == tidy
+
+
+#: Rooms whose texts readers see; figures draw theirs with matplotlib.
+ROOMS = ("book", "check", "claims", "drawing", "sliders", "cli.py", "command_line.py")
+#: What a program reads: the seconds in a JUnit report.
+FOR_PROGRAMS = {"write_junit"}
+
+
+def formatted_elsewhere(source: str) -> list[str]:
+    """Numbers that a module formats itself: f-strings and ``format`` with a specification for numbers."""
+    tree = ast.parse(source)
+    left_out = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and function.name in FOR_PROGRAMS
+        for node in ast.walk(function)
+    }
+    found = []
+    for node in ast.walk(tree):
+        spec = None
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+            spec = "".join(
+                str(part.value) for part in node.format_spec.values if isinstance(part, ast.Constant)
+            )
+        if spec and re.search(r"[efgEFG%,]$", spec) and id(node) not in left_out:
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_no_room_formats_numbers_for_readers_itself():
+    library = Path(iclbook.__file__).parent
+    files = [path for room in ROOMS for path in (sorted((library / room).rglob("*.py")) or [library / room])]
+    assert len(files) > 30
+    found = {path.name: formatted_elsewhere(path.read_text(encoding="utf-8")) for path in files}
+    assert {name: texts for name, texts in found.items() if texts} == {}
+    assert all(len(formatted_elsewhere(f'f"{{x:{spec}}}"')) == 1 for spec in (".3g", ",", ".0%", "+.1f"))
+    assert formatted_elsewhere('f"{x:<12} {y!r} {z}"') == []
+
+
+def read_back(text: str) -> float:
+    """The number that a reader understands."""
+    text = text.replace("−", "-").replace(",", "")
+    for word, power in (("million", 6), ("billion", 9)):
+        text = re.sub(rf"\s*{word}", f"e{power}", text)
+    plain = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    found = re.fullmatch(r"(?:(-?[\d.]+) × |(-?))10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text)
+    return float(f"{found[1] or found[2] + '1'}e{found[3].translate(plain)}" if found else text)
+
+
+def test_rounding_does_not_lose_the_number():
+    rng = np.random.default_rng(0)
+    for value in 10 ** rng.uniform(-15, 15, 3000) * rng.choice([-1, 1], 3000):
+        text = number(value)
+        assert read_back(text) == pytest.approx(value, rel=5.01e-3), text
+        assert not re.search(r"\de[+-]?\d|-|\d{4}", text.partition(".")[0]), text
