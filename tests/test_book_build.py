@@ -69,6 +69,54 @@ def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixtur
     ]
 
 
+def test_an_unchanged_book_is_not_read_again_and_every_change_is_seen(
+    built: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    build("smoke")
+    for path, undone in (
+        (built / "book" / "plain.md", True),
+        (page_of(built, "book/intro"), False),
+        (built / "_build" / "html" / "_static" / "iclbook.css", False),
+        (built / "src/iclbook/papers/tiny/claims.yaml", True),
+    ):
+        capfd.readouterr()
+        build("smoke")
+        assert "the pages are up to date" in capfd.readouterr().out
+        good = path.read_bytes()
+        path.write_bytes(good + b"\n")
+        assert not pages.is_sealed(built, "smoke"), path
+        if undone:
+            path.write_bytes(good)
+            assert pages.is_sealed(built, "smoke"), path
+        build("smoke")
+    assert not pages.is_sealed(built, "paper")
+
+
+def test_new_prose_needs_no_run(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    notebook, copy = built / "notebooks" / "tiny.py", executed_path("tiny", "smoke")
+    source, ran = notebook.read_text(), json.loads(copy.read_text())
+    notebook.write_text(
+        source.replace("# Some mathematics", "# Other words, {glue:text}`tiny/frames`, some mathematics")
+    )
+    try:
+        build("smoke")
+        out = capfd.readouterr().out
+        assert "notebooks/tiny.py has new prose; its code ran as it stands" in out
+        assert "running" not in out
+        assert re.search(r"Other words, <span[^>]*>5", page_of(built, "notebooks/tiny").read_text())
+        assert [c for c in json.loads(copy.read_text())["cells"] if c["cell_type"] == "code"] == [
+            c for c in ran["cells"] if c["cell_type"] == "code"
+        ], "what ran stays as it ran"
+        before = copy.read_bytes()
+        notebook.write_text(source.replace("# Some mathematics", "# Other words, {glue:text}`tiny/frame`"))
+        with pytest.raises(UserError, match=r"injects 'tiny/frame', .* Did you mean 'tiny/frames'\?"):
+            build("smoke")
+        assert copy.read_bytes() == before
+    finally:
+        notebook.write_text(source)
+        build("smoke")
+
+
 def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     copy, ledger = executed_path("tiny", "smoke"), built / "src/iclbook/papers/tiny/claims.yaml"
     good, rules = copy.read_bytes(), ledger.read_text()

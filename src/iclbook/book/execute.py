@@ -119,7 +119,7 @@ def run_notebook(
     root = (root or find_root()).resolve()
     check_profile(profile)
     inputs = input_digests(name, profile, root)  # before the run: what changes meanwhile makes the copy stale
-    notebook = _read_source(name, root)
+    notebook = _to_run(name, root)
     limit = _timeout(timeout_s)
     target = executed_path(name, profile, root)
     partial = _prepare(name, target, root)
@@ -171,11 +171,11 @@ def _replacing(
             partial.unlink(missing_ok=True)
 
 
-def _read_source(name: str, root: Path) -> nbformat.NotebookNode:
-    """The chapter as a notebook, with a last cell that tells whether everything before it ran.
+def read_source(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter as a notebook.
 
     Raises:
-        UserError: no such chapter, not a notebook, no `parameters` cell.
+        UserError: no such chapter, not a notebook.
     """
     try:
         notebook = jupytext.read(source_path(name, root))
@@ -185,6 +185,16 @@ def _read_source(name: str, root: Path) -> nbformat.NotebookNode:
             f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter."
         ) from error
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return notebook
+
+
+def _to_run(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter with a last cell that tells whether everything before it ran.
+
+    Raises:
+        UserError: no such chapter, not a notebook, no `parameters` cell.
+    """
+    notebook = read_source(name, root)
     if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
         raise UserError(
             f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device."
@@ -193,7 +203,7 @@ def _read_source(name: str, root: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-#: exit() and quit() only ask the kernel to stop once it is idle: the cells after them may run or not.
+#: exit() and quit() only ask the kernel to stop once it is idle, and the cells after them may run or not.
 _LAST_CELL = """\
 if get_ipython().exit_now:
     raise SystemExit("exit() or quit() was called")"""

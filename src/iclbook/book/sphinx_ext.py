@@ -140,7 +140,14 @@ def keep_record(app: Sphinx, exception: Exception | None) -> None:
         return
     made = {page: app.env.iclbook_made_from[page] for page in app.env.found_docs}
     written = {page: [now, pages.digest([html / f"{page}.html"])] for page, now in made.items()}
-    pages.Record(app.iclbook_shared, _titles(app.env), written).write(html)
+    pages.Record(app.iclbook_shared, _titles(app.env), written, _files(app)).write(html)
+
+
+def _files(app: Sphinx) -> list[str]:
+    """Everything that some page was made from."""
+    found = {name for page in app.env.found_docs for name in app.env.dependencies[page]}
+    found |= {app.env.doc2path(page, base=False) for page in app.env.found_docs}
+    return sorted(map(str, found))
 
 
 def _source_digest(app: Sphinx, page: str) -> str:
