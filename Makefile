@@ -11,10 +11,6 @@ else
 SUDO   := sudo
 endif
 
-# Within the environment, not in the user's home: open .py chapters as notebooks, fetch no news.
-LAB_SETTINGS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"python": "Jupytext Notebook"}}, \
-  "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help book test mutants check bench gpu lab lint clean setup pins browser proofs
@@ -52,9 +48,7 @@ gpu:  ## what a GPU machine should be asked: CUDA tests, the benchmark ladder, a
 	@if $(GPU_PYTHON) -c "import papermill" 2>/dev/null; then ICLBOOK_FULL=1 $(GPU_PYTHON) -m pytest -q tests/test_emulated.py; fi
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
-	@mkdir -p $(VENV)/share/jupyter/lab/settings
-	@echo '$(LAB_SETTINGS)' > $(VENV)/share/jupyter/lab/settings/overrides.json
-	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+	@$(BIN)/python -m iclbook.book.lab
 
 proofs:  ## compile the Coq proofs of nagy2026 and print the axioms they use (needs coqc)
 	@$(MAKE) --no-print-directory -C proofs
