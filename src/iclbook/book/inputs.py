@@ -35,12 +35,20 @@ def chapters(root: Path | None = None) -> list[str]:
         UserError: ``_toc.yml`` cannot be read or lists a notebook that is not there.
     """
     root = root or find_root()
-    tree = read_yaml(root / "_toc.yml").value
-    entries = [Path(entry) for entry in _entries(tree)]
+    entries = [Path(entry) for entry in listed_pages(root)]
     names = list(dict.fromkeys(entry.name for entry in entries if entry.parent.as_posix() == "notebooks"))
     for name in names:
         source_path(name, root)
     return names
+
+
+def listed_pages(root: Path) -> list[str]:
+    """Every page of ``_toc.yml``, in reading order: ``book/intro``.
+
+    Raises:
+        UserError: ``_toc.yml`` cannot be read.
+    """
+    return list(dict.fromkeys(_entries(read_yaml(root / "_toc.yml").value)))
 
 
 def _entries(node: object) -> Iterable[str]:
