@@ -56,6 +56,15 @@ def test_pages_show_the_executed_chapter_and_the_counts(built: Path) -> None:
     assert "claim-tiny-two" in scoreboard
 
 
+def test_no_page_names_an_address_that_is_not_known(built: Path) -> None:
+    page = page_of(built, "notebooks/tiny").read_text()
+    assert '<meta name="description" content="' in page
+    assert 'property="og:title" content="A tiny chapter"' in page
+    for absent in ("og:image", "og:url", "mybinder", "github.com", "source-repository-button", "issues/new"):
+        assert absent not in page
+    assert (built / "_build/html/_static/preview.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     copy, page = executed_path("tiny", "smoke"), built / "_build" / "html" / "notebooks" / "tiny.html"
     before = copy.stat().st_mtime_ns, page.stat().st_mtime_ns

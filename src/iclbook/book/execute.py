@@ -18,6 +18,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from ..errors import UserError
+from ..machines import this_machine, versions
 from ..profiles import check_profile
 from ..project import find_root
 from . import orphans
@@ -309,7 +310,8 @@ def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: st
         tags = cell.metadata.get("tags", [])
         if "injected-parameters" in tags:
             cell.metadata["tags"] = [*tags, "remove-cell"]
-    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device}
+    made_on = {"versions": versions(), "machine": this_machine()}
+    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
     # Paths of this machine are of no use to a reader.
     for key in ("input_path", "output_path"):
         notebook.metadata.get("papermill", {}).pop(key, None)

@@ -156,6 +156,8 @@ class _References(HTMLParser):
         return reader.found
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "link" and dict(attrs).get("rel") == "canonical":
+            return  # says where the page stands; nothing is loaded
         for name, value in attrs:
             if name in ("src", "href", "data", "poster", "action", "xlink:href") and value:
                 self.found.append((tag, value.strip()))
