@@ -42,13 +42,13 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 
 # A GPU machine may bring its own Python with torch: make gpu GPU_PYTHON=python3 (what needs papermill is then left out).
 GPU_PYTHON ?= $(BIN)/python
-gpu:  ## what a GPU machine should be asked: CUDA tests, the benchmark ladder, all replays and all emulated processors
+gpu:  ## what a GPU machine should be asked: CUDA tests, the benchmark ladder, all replays and all emulated processors (reports in _build/gpu)
 	@$(GPU_PYTHON) -c "import torch; raise SystemExit(not torch.cuda.is_available())" || \
 	  { echo "error: there is no CUDA device here. Run make gpu on a machine that has one."; exit 2; }
-	@$(GPU_PYTHON) -m pytest -q -m cuda
+	@$(GPU_PYTHON) -m pytest -q -m cuda --junitxml _build/gpu/cuda.xml
 	@$(GPU_PYTHON) -m benchmarks --device cuda
-	@ICLBOOK_FULL=1 OMP_NUM_THREADS=1 $(GPU_PYTHON) -m pytest -q tests/test_results.py
-	@if $(GPU_PYTHON) -c "import papermill" 2>/dev/null; then ICLBOOK_FULL=1 $(GPU_PYTHON) -m pytest -q tests/test_emulated.py; fi
+	@ICLBOOK_FULL=1 OMP_NUM_THREADS=1 $(GPU_PYTHON) -m pytest -q tests/test_results.py --junitxml _build/gpu/results.xml
+	@if $(GPU_PYTHON) -c "import papermill" 2>/dev/null; then ICLBOOK_FULL=1 $(GPU_PYTHON) -m pytest -q tests/test_emulated.py --junitxml _build/gpu/emulated.xml; fi
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(BIN)/python -m iclbook.book.lab
