@@ -54,8 +54,7 @@ def first_paragraph(document: nodes.document) -> str:
     """The first paragraph of running text in words, cut at a sentence where that fits and at a word otherwise; none, the empty string."""
     for paragraph in document.findall(nodes.paragraph):
         inside = isinstance(paragraph.parent, nodes.section | nodes.document)
-        words = re.sub(r"[\\${}]|\s+", " ", paragraph.astext())
-        words = " ".join(words.split())
+        words = " ".join(re.sub(r"[\\${}]", "", paragraph.astext()).split())
         if inside and len(words) > 40 and not all(isinstance(c, nodes.emphasis) for c in paragraph.children):
             return shortened(words)
     return ""
@@ -65,7 +64,8 @@ def shortened(words: str, longest: int = LONGEST) -> str:
     """At most so many characters, whole sentences if one fits."""
     if len(words) <= longest:
         return words
-    end = max(words.rfind(mark, 0, longest) for mark in (". ", "? ", "! "))
+    ends = words.replace("et al. ", "et al.+")  # no end of a sentence
+    end = max(ends.rfind(mark, 0, longest) for mark in (". ", "? ", "! "))
     return words[: end + 1] if end > 40 else words[: words.rfind(" ", 0, longest - 1)] + "\u2026"
 
 
@@ -78,7 +78,7 @@ def write_preview(app: Sphinx, exception: Exception | None) -> None:
     root = Path(app.srcdir)
     sheet = (root / "book" / "assets" / "verdicts.css").read_text(encoding="utf-8")
     path = Path(app.outdir) / PREVIEW
-    drawn = picture(app.config.project, boards(app.config.iclbook_profile, root), colours(sheet))
+    drawn = picture(app.config.html_title, boards(app.config.iclbook_profile, root), colours(sheet))
     path.parent.mkdir(exist_ok=True)
     if not path.is_file() or path.read_bytes() != drawn:
         path.write_bytes(drawn)
@@ -91,7 +91,7 @@ def colours(sheet: str) -> dict[str, str]:
 
 
 def picture(title: str, found: list, colour: dict[str, str]) -> bytes:
-    """1200 x 630 PNG: the title, and a row of squares for each paper."""
+    """1200 x 630 PNG: the title, and a square for each claim, two rows for each paper."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
@@ -105,10 +105,12 @@ def picture(title: str, found: list, colour: dict[str, str]) -> bytes:
     axes.text(6, 57, render.counts_line(row for board in found for row in board.rows).split(";")[0],
               fontsize=15, va="center", color="#444444", wrap=True)  # fmt: skip
     height = 34 / max(1, len(found))
+    longest = max((sum(not claim.is_question for claim, _ in board.rows) for board in found), default=1)
+    side = min(height / 2.6, 108 / -(-max(longest, 1) // 2))
     for line, board in enumerate(found):
         order = list(render.SYMBOLS)
-        rows = sorted(board.rows, key=lambda row: order.index(row[1].word))
-        side = min(height / 2.6, 108 / max(1, -(-len(rows) // 2)))
+        rows = [row for row in board.rows if not row[0].is_question]
+        rows.sort(key=lambda row: order.index(row[1].word))
         for number, (_, verdict) in enumerate(rows):
             name = render.SYMBOLS[verdict.word][1]
             place = (6 + side * (number // 2), 17 + line * height + side * (number % 2))
