@@ -142,7 +142,7 @@ def cells(text: str) -> list[str]:
             # a token, not a line: a string may hold one
             if token.type == tokenize.COMMENT and token.start[1] == 0 and token.string.startswith("# %%"):
                 starts.append(token.start[0] - 1)
-    except (tokenize.TokenError, SyntaxError):
+    except (tokenize.TokenError, SyntaxError, ValueError):
         return [text]
     return ["".join(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
 
