@@ -11,19 +11,18 @@ else
 SUDO   := sudo
 endif
 
-# Within the environment, not in the user's home: open .py chapters as notebooks, fetch no news.
-LAB_SETTINGS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"python": "Jupytext Notebook"}}, \
-  "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test mutants check bench gpu lab lint clean setup pins browser proofs
+.PHONY: help book pdf test mutants check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
+
+pdf: $(STAMP) browser book  ## print the whole book into _build/pdf/book.pdf
+	@$(BIN)/python -m iclbook.book.pdf
 
 # One worker a core, up to four, each computing with one thread; the pages come after the chapters that they show.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10
@@ -49,9 +48,7 @@ gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: 
 	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) $(if $(STAGE),--stage $(STAGE))
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
-	@mkdir -p $(VENV)/share/jupyter/lab/settings
-	@echo '$(LAB_SETTINGS)' > $(VENV)/share/jupyter/lab/settings/overrides.json
-	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+	@$(BIN)/python -m iclbook.book.lab
 
 proofs:  ## compile the Coq proofs of nagy2026 and print the axioms they use (needs coqc)
 	@$(MAKE) --no-print-directory -C proofs

@@ -45,7 +45,7 @@ def make_minibook(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path
         shutil.copytree(REPOSITORY / "tests" / "fixtures" / "minibook", root)
         shutil.copy(REPOSITORY / "_config.yml", root)
         shutil.copy(REPOSITORY / "book" / "references.bib", root / "book")
-        for folder in ("assets", "templates"):
+        for folder in ("assets", "lab", "templates"):
             (root / "book" / folder).symlink_to(REPOSITORY / "book" / folder)
         return root
 

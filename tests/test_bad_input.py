@@ -292,7 +292,7 @@ def test_damaged_sources(folder: Path, text: str) -> None:
     root = whole(folder)
     write(root / "notebooks" / "demo.py", text)
     try:
-        said = str(len(execute._read_source("demo", root).cells))
+        said = str(len(execute._to_run("demo", root).cells))
     except UserError as mistake:
         said = str(mistake)
     assert said.isdigit() or said.startswith("notebooks/demo.py ")

@@ -56,6 +56,15 @@ def test_pages_show_the_executed_chapter_and_the_counts(built: Path) -> None:
     assert "claim-tiny-two" in scoreboard
 
 
+def test_no_page_names_an_address_that_is_not_known(built: Path) -> None:
+    page = page_of(built, "notebooks/tiny").read_text()
+    assert '<meta name="description" content="' in page
+    assert 'property="og:title" content="A tiny chapter"' in page
+    for absent in ("og:image", "og:url", "mybinder", "github.com", "source-repository-button", "issues/new"):
+        assert absent not in page
+    assert (built / "_build/html/_static/preview.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     copy, page = executed_path("tiny", "smoke"), built / "_build" / "html" / "notebooks" / "tiny.html"
     before = copy.stat().st_mtime_ns, page.stat().st_mtime_ns
@@ -67,6 +76,54 @@ def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixtur
         "The book is at _build/html/index.html",
         COUNTS,
     ]
+
+
+def test_an_unchanged_book_is_not_read_again_and_every_change_is_seen(
+    built: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    build("smoke")
+    for path, undone in (
+        (built / "book" / "plain.md", True),
+        (page_of(built, "book/intro"), False),
+        (built / "_build" / "html" / "_static" / "iclbook.css", False),
+        (built / "src/iclbook/papers/tiny/claims.yaml", True),
+    ):
+        capfd.readouterr()
+        build("smoke")
+        assert "the pages are up to date" in capfd.readouterr().out
+        good = path.read_bytes()
+        path.write_bytes(good + b"\n")
+        assert not pages.is_sealed(built, "smoke"), path
+        if undone:
+            path.write_bytes(good)
+            assert pages.is_sealed(built, "smoke"), path
+        build("smoke")
+    assert not pages.is_sealed(built, "paper")
+
+
+def test_new_prose_needs_no_run(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    notebook, copy = built / "notebooks" / "tiny.py", executed_path("tiny", "smoke")
+    source, ran = notebook.read_text(), json.loads(copy.read_text())
+    notebook.write_text(
+        source.replace("# Some mathematics", "# Other words, {glue:text}`tiny/frames`, some mathematics")
+    )
+    try:
+        build("smoke")
+        out = capfd.readouterr().out
+        assert "notebooks/tiny.py has new prose; its code ran as it stands" in out
+        assert "running" not in out
+        assert re.search(r"Other words, <span[^>]*>5", page_of(built, "notebooks/tiny").read_text())
+        assert [c for c in json.loads(copy.read_text())["cells"] if c["cell_type"] == "code"] == [
+            c for c in ran["cells"] if c["cell_type"] == "code"
+        ], "what ran stays as it ran"
+        before = copy.read_bytes()
+        notebook.write_text(source.replace("# Some mathematics", "# Other words, {glue:text}`tiny/frame`"))
+        with pytest.raises(UserError, match=r"injects 'tiny/frame', .* Did you mean 'tiny/frames'\?"):
+            build("smoke")
+        assert copy.read_bytes() == before
+    finally:
+        notebook.write_text(source)
+        build("smoke")
 
 
 def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,8 @@ import nbformat
 import pytest
 from exercises import silent
 
-from iclbook.book.inputs import chapters, executed_path, is_stale
+from iclbook.book.inputs import PROSE_ONLY, chapters, executed_path, is_stale
+from iclbook.book.prose import renew_prose
 from iclbook.check import check_executed, table
 from iclbook.machines import environment
 from iclbook.profiles import PROFILES
@@ -35,6 +36,9 @@ MOVED = {"smoke": "ends", "paper": "1"}
 @pytest.mark.parametrize("profile", PROFILES)
 def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None:
     copy, mark = executed_path(name, profile, ROOT), ROOT / ".cache" / "checked" / f"{profile}-{name}.sha256"
+    if is_marked(copy, mark) and is_stale(name, profile, ROOT) == PROSE_ONLY:
+        renew_prose(name, profile, ROOT)
+        mark.write_text(fingerprint(copy))
     if is_stale(name, profile, ROOT) or not is_marked(copy, mark):
         from iclbook.book.execute import run_notebook
 

@@ -261,7 +261,7 @@ def _claims(options: argparse.Namespace) -> int:
 
 def _report_stale(ledgers: Sequence[Ledger], profile: str, root: Path) -> int:
     """Say which executed chapters are not of today's inputs, one line each; how many."""
-    from .book.inputs import executed_path, is_stale, stale_line
+    from .book.inputs import PROSE_ONLY, executed_path, is_stale, stale_line
 
     stale = 0
     for ledger in ledgers:
@@ -269,7 +269,7 @@ def _report_stale(ledgers: Sequence[Ledger], profile: str, root: Path) -> int:
         if not executed_path(name, profile, root).exists():
             continue  # not run: its claims are not yet tested, and say so
         why = is_stale(name, profile, root)
-        if why:
+        if why and why != PROSE_ONLY:  # verdicts rest on no word of the text
             _report(one_line(stale_line(name, profile, why)))
             stale += 1
     return stale

@@ -9,7 +9,10 @@ show how far that is. All switches are read when a library is loaded, so they ac
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
 
 from .errors import UserError
 
@@ -92,3 +95,20 @@ def _has_avx512() -> bool:
 
     # A process that is itself pinned has these switched off in numpy's table; the processor's flags stay.
     return bool(features.get("AVX512F") and features.get("AVX512VL"))
+
+
+def versions() -> dict[str, str]:
+    """Versions of what can change a number."""
+    found = {"Python": platform.python_version()}
+    return found | {name: version(name) for name in ("torch", "numpy", "scipy")}
+
+
+def this_machine() -> str:
+    """This machine in words: processor and cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        names = []
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{names[0] if names else platform.machine()}, {cores} cores, {platform.system()}"

@@ -110,5 +110,6 @@ def _config() -> dict:
     for option in ("html_static_path", "templates_path"):
         sphinx[option] = [str(ROOT / path) for path in sphinx[option]]
     config.pop("bibtex_bibfiles", None)
+    config.pop("launch_buttons")  # the book's own extension decides on them
     config["exclude_patterns"] = ["_build"]
     return config

@@ -12,11 +12,7 @@ from ..numbers import number as number_of
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths
 from . import orphans, page_models, pages
-from .inputs import chapters, executed_path, is_stale
-from .parallel import run_notebooks
-
-#: Where the pages are, below the book's folder.
-HTML = Path("_build") / "html"
+from .inputs import PROSE_ONLY, chapters, executed_path, is_stale
 
 
 def build(
@@ -45,26 +41,48 @@ def build(
     root = (root or find_root()).resolve()
     check_profile(profile)
     names = chapters(root)
-    stale = {}
-    for name in names:
-        why = is_stale(name, profile, root)
-        if not why:
-            say(f"notebooks/{name}.py is up to date")
-        elif run:
-            say(f"running notebooks/{name}.py at profile {profile}: {why}")
-            stale[name] = why
-    _run(list(stale), profile, device, root, jobs)
-    say("building the pages")
-    _jupyter_book(root, profile)
-    _require_sound_pages(root, names, profile)
-    page = root / HTML / "index.html"
+    if run:
+        _run(_to_run(names, profile, root), profile, device, root, jobs)
+    if pages.is_sealed(root, profile):
+        say("the pages are up to date")
+    else:
+        say("building the pages")
+        _jupyter_book(root, profile)
+        _require_sound_pages(root, names, profile)
+        pages.seal(root, profile)
+    page = root / pages.HTML / "index.html"
     say(f"\nThe book is at {_shown(page)}")
     _say_counts(root, profile)
     return page
 
 
+def _to_run(names: list[str], profile: str, root: Path) -> list[str]:
+    """The chapters that must run; where only prose has changed, the executed copy takes it over instead."""
+    stale = []
+    for name in names:
+        why = is_stale(name, profile, root)
+        if not why:
+            say(f"notebooks/{name}.py is up to date")
+        elif why == PROSE_ONLY and _takes_prose(name, profile, root):
+            say(f"notebooks/{name}.py has new prose; its code ran as it stands")
+        else:
+            say(f"running notebooks/{name}.py at profile {profile}: {why}")
+            stale.append(name)
+    return stale
+
+
+def _takes_prose(name: str, profile: str, root: Path) -> bool:
+    from .prose import renew_prose  # seconds to import, and needed for few builds; so is running, below
+
+    return renew_prose(name, profile, root)
+
+
 def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | None) -> None:
     """Run these chapters and say how each ended; the first failure is raised once all have ended."""
+    if not names:
+        return
+    from .parallel import run_notebooks
+
     failures = []
     runs = run_notebooks(names, profile, device, root, jobs)
     for number, (name, result, seconds) in enumerate(runs, start=1):
@@ -83,7 +101,7 @@ def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
     """Refuse what Sphinx does not look at: addresses in raw HTML, and slider figures and models that got lost."""
     from ..sliders import METADATA_KEY
 
-    html = root / HTML
+    html = root / pages.HTML
     executed = {f"notebooks/{name}": executed_path(name, profile, root) for name in names}
     found = [*pages.problems(html), *pages.missing_sliders(html, executed, METADATA_KEY)]
     found += page_models.missing(html, executed)

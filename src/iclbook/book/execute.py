@@ -18,6 +18,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from ..errors import UserError
+from ..machines import this_machine, versions
 from ..profiles import check_profile
 from ..project import find_root
 from . import orphans
@@ -119,7 +120,7 @@ def run_notebook(
     root = (root or find_root()).resolve()
     check_profile(profile)
     inputs = input_digests(name, profile, root)  # before the run: what changes meanwhile makes the copy stale
-    notebook = _read_source(name, root)
+    notebook = _to_run(name, root)
     limit = _timeout(timeout_s)
     target = executed_path(name, profile, root)
     partial = _prepare(name, target, root)
@@ -171,11 +172,11 @@ def _replacing(
             partial.unlink(missing_ok=True)
 
 
-def _read_source(name: str, root: Path) -> nbformat.NotebookNode:
-    """The chapter as a notebook, with a last cell that tells whether everything before it ran.
+def read_source(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter as a notebook.
 
     Raises:
-        UserError: no such chapter, not a notebook, no `parameters` cell.
+        UserError: no such chapter, not a notebook.
     """
     try:
         notebook = jupytext.read(source_path(name, root))
@@ -185,6 +186,16 @@ def _read_source(name: str, root: Path) -> nbformat.NotebookNode:
             f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter."
         ) from error
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return notebook
+
+
+def _to_run(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter with a last cell that tells whether everything before it ran.
+
+    Raises:
+        UserError: no such chapter, not a notebook, no `parameters` cell.
+    """
+    notebook = read_source(name, root)
     if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
         raise UserError(
             f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device."
@@ -193,7 +204,7 @@ def _read_source(name: str, root: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-#: exit() and quit() only ask the kernel to stop once it is idle: the cells after them may run or not.
+#: exit() and quit() only ask the kernel to stop once it is idle, and the cells after them may run or not.
 _LAST_CELL = """\
 if get_ipython().exit_now:
     raise SystemExit("exit() or quit() was called")"""
@@ -299,7 +310,8 @@ def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: st
         tags = cell.metadata.get("tags", [])
         if "injected-parameters" in tags:
             cell.metadata["tags"] = [*tags, "remove-cell"]
-    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device}
+    made_on = {"versions": versions(), "machine": this_machine()}
+    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
     # Paths of this machine are of no use to a reader.
     for key in ("input_path", "output_path"):
         notebook.metadata.get("papermill", {}).pop(key, None)

@@ -49,7 +49,9 @@ def minutes(notebook: nbformat.NotebookNode) -> int:
 def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
     """The box in MyST Markdown."""
     lines = []
-    fields = entry.fields if entry is not None else {}
+    fields = dict(entry.fields) if entry is not None else {}
+    if "doi" in fields:
+        fields.setdefault("url", f"https://doi.org/{fields['doi']}")
     links = [
         f"[{text}]({fields[name]})"
         for name, text in (("url", "The paper"), ("code", "its code"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import json
+import tokenize
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,9 @@ LIBRARY = Path(__file__).resolve().parents[1]
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"
 
+#: What :func:`is_stale` says of a copy that lacks new prose only: its code ran as it stands (:mod:`iclbook.book.prose` takes the words over).
+PROSE_ONLY = "changed since: prose"
+
 
 def chapters(root: Path | None = None) -> list[str]:
     """Names of the chapter notebooks that ``_toc.yml`` lists, in reading order.
@@ -30,12 +35,20 @@ def chapters(root: Path | None = None) -> list[str]:
         UserError: ``_toc.yml`` cannot be read or lists a notebook that is not there.
     """
     root = root or find_root()
-    tree = read_yaml(root / "_toc.yml").value
-    entries = [Path(entry) for entry in _entries(tree)]
+    entries = [Path(entry) for entry in listed_pages(root)]
     names = list(dict.fromkeys(entry.name for entry in entries if entry.parent.as_posix() == "notebooks"))
     for name in names:
         source_path(name, root)
     return names
+
+
+def listed_pages(root: Path) -> list[str]:
+    """Every page of ``_toc.yml``, in reading order: ``book/intro``.
+
+    Raises:
+        UserError: ``_toc.yml`` cannot be read.
+    """
+    return list(dict.fromkeys(_entries(read_yaml(root / "_toc.yml").value)))
 
 
 def _entries(node: object) -> Iterable[str]:
@@ -80,7 +93,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """sha256 of everything that can change the executed copy of a chapter.
 
     Returns:
-        ``notebook``: its source. ``library``: the code of this package that its imports reach. ``ledger``: its claims.
+        ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that its imports reach. ``ledger``: its claims.
         ``results``: the committed results it loads (paper profile only). ``reference``: its values and how far rounding carries them,
         which the badges show. ``pins``: requirements.txt and constraints.txt.
 
@@ -96,13 +109,42 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
             results += [p for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
     source = source_path(name, root)
     return {
-        "notebook": _digest([source], root),
+        **_halves(source),
         "library": _library(_imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)),
         "ledger": _digest(ledgers, root),
         "results": _digest(results, root),
         "reference": _reference(reference_path(name, profile, root)),
         "pins": _digest([root / "requirements.txt", root / "constraints.txt"], root),
     }
+
+
+def _halves(source: Path) -> dict[str, str]:
+    """Digests of a percent notebook's code and of its prose; each sees where the other's cells stand, and nothing else of them.
+
+    Where the file is no Python, all of it counts as code.
+    """
+    raw = _read(source)
+    halves = {"notebook": [], "prose": []}
+    for cell in cells(raw.decode(errors="surrogateescape")):
+        is_text = cell.partition("\n")[0].partition("%%")[2].lstrip().startswith(("[markdown]", "[md]"))
+        halves["prose" if is_text else "notebook"].append(cell.strip())
+        if not is_text:
+            halves["prose"].append("")  # a paragraph that moved across a code cell is new prose
+    return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}
+
+
+def cells(text: str) -> list[str]:
+    """A percent notebook's header and cells, each with its ``# %%`` line; one piece where the file is no Python."""
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            # a token, not a line: a string may hold one
+            if token.type == tokenize.COMMENT and token.start[1] == 0 and token.string.startswith("# %%"):
+                starts.append(token.start[0] - 1)
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return [text]
+    return ["".join(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
 
 
 def _is_leftover(path: Path) -> bool:

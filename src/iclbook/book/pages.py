@@ -9,18 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ..project import ledger_paths
 from ..references import write_text
-from .inputs import LIBRARY
+from .inputs import LIBRARY, chapters, is_stale
 
+#: Where the pages are, below the book's folder.
+HTML = Path("_build") / "html"
 #: Beside the pages; a dot keeps it out of what a web server shows.
 RECORD = ".made-from.json"
+#: And what they are altogether: a build that finds all of this unchanged has nothing to do.
+SEAL = ".sealed"
 #: What every page is made with, beside the code that computes parts of pages.
 SHARED = (
     "_config.yml",
@@ -60,18 +65,20 @@ class Record:
         shared: what every page was made with.
         titles: page -> title; other pages show it in their navigation.
         pages: page -> what it was made from, and the digest of the page itself.
+        files: everything that a page was made from, below the book's folder where it lies there.
     """
 
     shared: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
     pages: Mapping[str, list[str]] = field(default_factory=dict)
+    files: Sequence[str] = ()
 
     @classmethod
     def read(cls, html: Path) -> Record:
         """The list of the last build; an empty one where none succeeded."""
         try:
             body = json.loads((html / RECORD).read_text(encoding="utf-8"))
-            return cls(body["shared"], dict(body["titles"]), dict(body["pages"]))
+            return cls(body["shared"], dict(body["titles"]), dict(body["pages"]), list(body["files"]))
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return cls()
 
@@ -82,6 +89,30 @@ class Record:
     def holds(self, html: Path, page: str, made_from: str) -> bool:
         """Whether the page stands there as it was written, from these contents."""
         return self.pages.get(page) == [made_from, digest([html / f"{page}.html"])]
+
+
+def seal(root: Path, profile: str) -> None:
+    """Note that the pages are sound, and of what they were made; after a build that succeeded."""
+    write_text(root / HTML / SEAL, _state(root, profile) + "\n")
+
+
+def is_sealed(root: Path, profile: str) -> bool:
+    """Whether the pages are, byte for byte, those of the last good build, and nothing that they are made from has changed since."""
+    path = root / HTML / SEAL
+    if not path.is_file() or any(is_stale(name, profile, root) for name in chapters(root)):
+        return False
+    return path.read_text(encoding="utf-8").strip() == _state(root, profile)
+
+
+def _state(root: Path, profile: str) -> str:
+    """Digest over the sources of all pages, what they are made with, and the pages."""
+    html = root / HTML
+    made_from = [root / name for name in Record.read(html).files]
+    made_with = [root / name for name in ("requirements.txt", "constraints.txt")]
+    made = sorted(p for p in html.rglob("*") if p.is_file() and p.name != SEAL)
+    parts = [profile, shared_digest(root), digest([*made_from, *made_with, *ledger_paths(root)])]
+    parts += [digest(made), *(p.relative_to(html).as_posix() for p in made)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def problems(html: Path) -> list[str]:
@@ -135,6 +166,8 @@ class _References(HTMLParser):
         return reader
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "link" and dict(attrs).get("rel") == "canonical":
+            return  # says where the page stands; nothing is loaded
         for name, value in attrs:
             if name == "id" and value:
                 self.places.add(value)

@@ -19,7 +19,8 @@ from sphinx.util import logging
 
 from ..errors import UserError
 from ..profiles import check_profile
-from . import glance, page_models, pages, quoting
+from ..references import reference_path
+from . import addresses, glance, page_models, pages, quoting
 from .captions import NumberedFigures
 from .folding import with_folds
 from .inputs import chapters, executed_path, is_stale, stale_line
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 #: Pages with a place for something computed at build time, and the marker that is replaced there.
 SCOREBOARD = ("book/scoreboard", "<!-- scoreboard -->")
 COUNTS = ("book/intro", "<!-- verdict counts -->")
+STATUS = ("book/status", "<!-- status -->")
 #: The page that quotes verdicts of all chapters.
 FOUND = "book/found"
 
@@ -45,6 +47,9 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
     app.add_post_transform(NumberedFigures)
     app.add_post_transform(FirstUses)
+    app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
+    app.connect("html-page-context", addresses.describe_page)
+    app.connect("build-finished", addresses.write_preview, priority=100)  # before the pages are noted as made
     app.connect("source-read", replace_source)
     app.connect("env-get-outdated", outdated_pages)
     app.connect("env-before-read-docs", note_sources)
@@ -62,6 +67,8 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace(SCOREBOARD[1], _scoreboard(app, "markdown", docname))
     elif docname == COUNTS[0]:
         source[0] = source[0].replace(COUNTS[1], _scoreboard(app, "counts_line", docname))
+    elif docname == STATUS[0]:
+        source[0] = source[0].replace(STATUS[1], _status(app, docname))
     elif quoting.MARKER.search(source[0]):
         source[0] = _with_quotations(app, docname, source[0])
     if page_models.MARKER.search(source[0]):
@@ -108,7 +115,7 @@ def outdated_pages(
     record = pages.Record.read(html)
     if record.shared != pages.shared_digest(root):
         return list(env.found_docs)
-    outdated = [page for page in (SCOREBOARD[0], COUNTS[0], FOUND) if page in env.found_docs]
+    outdated = [page for page in (SCOREBOARD[0], COUNTS[0], STATUS[0], FOUND) if page in env.found_docs]
     for page in env.found_docs:
         folder, _, name = page.rpartition("/")
         now = f"{_source_digest(app, page)} {_dependency_digest(app, page)}"
@@ -144,7 +151,14 @@ def keep_record(app: Sphinx, exception: Exception | None) -> None:
         return
     made = {page: app.env.iclbook_made_from[page] for page in app.env.found_docs}
     written = {page: [now, pages.digest([html / f"{page}.html"])] for page, now in made.items()}
-    pages.Record(app.iclbook_shared, _titles(app.env), written).write(html)
+    pages.Record(app.iclbook_shared, _titles(app.env), written, _files(app)).write(html)
+
+
+def _files(app: Sphinx) -> list[str]:
+    """Everything that some page was made from."""
+    found = {name for page in app.env.found_docs for name in app.env.dependencies[page]}
+    found |= {app.env.doc2path(page, base=False) for page in app.env.found_docs}
+    return sorted(map(str, found))
 
 
 def _source_digest(app: Sphinx, page: str) -> str:
@@ -191,6 +205,21 @@ def _with_quotations(app: Sphinx, docname: str, text: str) -> str:
     except UserError as error:
         logger.warning("%s", error, location=docname)
         return quoting.MARKER.sub("", text)
+
+
+def _status(app: Sphinx, docname: str) -> str:
+    """The status of every chapter; what cannot be read becomes a warning on that page."""
+    from . import status_page
+
+    root, profile = Path(app.srcdir), app.config.iclbook_profile
+    for name in chapters(root):
+        for path in (executed_path(name, profile, root), reference_path(name, profile, root)):
+            app.env.note_dependency(str(path))
+    try:
+        return status_page.markdown(profile, root)
+    except (UserError, ValueError, LookupError, TypeError, AttributeError) as error:
+        logger.warning("%s", error, location=docname)
+        return ""
 
 
 def _scoreboard(app: Sphinx, what: str, docname: str) -> str:

@@ -1,0 +1,122 @@
+"""What a page says of itself to the outside: links to the repository, and the preview that a message with its address shows.
+
+All of it hangs on two settings of ``_config.yml``: ``repository: url`` and ``html: baseurl``. While they are empty, no page names an address.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from io import BytesIO
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+#: The picture, beside the book's style sheets.
+PREVIEW = Path("_static") / "preview.png"
+BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
+LONGEST = 200
+
+
+def switch_buttons(app: Sphinx, config: Config) -> None:
+    """On ``config-inited``: buttons for the repository, for feedback and for launching stand exactly where an address is known."""
+    options = config.html_theme_options
+    known = bool(options.get("repository_url"))
+    options.update(dict.fromkeys(BUTTONS, known))
+    if not known:
+        options.pop("launch_buttons", None)
+
+
+def describe_page(
+    app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None
+) -> None:
+    """On ``html-page-context``: the page's first paragraph is its description; its preview has an address where the book has one."""
+    if doctree is None:
+        return
+    title = app.env.titles[pagename].astext()
+    about = {"og:title": title, "og:type": "article", "og:site_name": app.config.html_title or title}
+    text = first_paragraph(doctree)
+    tags = [f'<meta name="description" content="{escape(text)}">'] if text else []
+    if text:
+        about["og:description"] = text
+    base = app.config.html_baseurl.rstrip("/")
+    if base:
+        about["og:url"] = f"{base}/{pagename}.html"
+        about["og:image"] = f"{base}/{PREVIEW.as_posix()}"
+        tags.append('<meta name="twitter:card" content="summary_large_image">')
+    tags += [f'<meta property="{name}" content="{escape(value)}">' for name, value in about.items()]
+    context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
+
+
+def first_paragraph(document: nodes.document) -> str:
+    """The first paragraph of running text in words, cut at a sentence where that fits and at a word otherwise; none, the empty string."""
+    for paragraph in document.findall(nodes.paragraph):
+        inside = isinstance(paragraph.parent, nodes.section | nodes.document)
+        words = " ".join(re.sub(r"[\\${}]", "", paragraph.astext()).split())
+        if inside and len(words) > 40 and not all(isinstance(c, nodes.emphasis) for c in paragraph.children):
+            return shortened(words)
+    return ""
+
+
+def shortened(words: str, longest: int = LONGEST) -> str:
+    """At most so many characters, whole sentences if one fits."""
+    if len(words) <= longest:
+        return words
+    ends = words.replace("et al. ", "et al.+")  # no end of a sentence
+    end = max(ends.rfind(mark, 0, longest) for mark in (". ", "? ", "! "))
+    return words[: end + 1] if end > 40 else words[: words.rfind(" ", 0, longest - 1)] + "\u2026"
+
+
+def write_preview(app: Sphinx, exception: Exception | None) -> None:
+    """On ``build-finished``: draw the book's verdicts, a square each, as the picture of the preview."""
+    if exception is not None or app.builder.name != "html":
+        return
+    from ..claims.scoreboard import boards
+
+    root = Path(app.srcdir)
+    sheet = (root / "book" / "assets" / "verdicts.css").read_text(encoding="utf-8")
+    path = Path(app.outdir) / PREVIEW
+    drawn = picture(app.config.html_title, boards(app.config.iclbook_profile, root), colours(sheet))
+    path.parent.mkdir(exist_ok=True)
+    if not path.is_file() or path.read_bytes() != drawn:
+        path.write_bytes(drawn)
+
+
+def colours(sheet: str) -> dict[str, str]:
+    """The colours of verdicts on the light page: ``reproduced`` -> ``#00573f``."""
+    light = sheet.partition('html[data-theme="dark"]')[0]
+    return dict(re.findall(r"--iclbook-([\w-]+): (#[0-9a-f]{6});", light))
+
+
+def picture(title: str, found: list, colour: dict[str, str]) -> bytes:
+    """1200 x 630 PNG: the title, and a square for each claim, two rows for each paper."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    from ..claims import render
+
+    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="#fbfbf9")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, 120), ylim=(63, 0))
+    axes.axis("off")
+    axes.text(6, 10, title, fontsize=40, weight="bold", va="center", color="#222222")
+    axes.text(6, 57, render.counts_line(row for board in found for row in board.rows).split(";")[0],
+              fontsize=15, va="center", color="#444444", wrap=True)  # fmt: skip
+    height = 34 / max(1, len(found))
+    longest = max((sum(not claim.is_question for claim, _ in board.rows) for board in found), default=1)
+    side = min(height / 2.6, 108 / -(-max(longest, 1) // 2))
+    for line, board in enumerate(found):
+        order = list(render.SYMBOLS)
+        rows = [row for row in board.rows if not row[0].is_question]
+        rows.sort(key=lambda row: order.index(row[1].word))
+        for number, (_, verdict) in enumerate(rows):
+            name = render.SYMBOLS[verdict.word][1]
+            place = (6 + side * (number // 2), 17 + line * height + side * (number % 2))
+            square = Rectangle(place, side * 0.84, side * 0.84, color=colour.get(name, "#55595e"),
+                               alpha=0.25 if name == "untested" else 1)  # fmt: skip
+            axes.add_patch(square)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,102 @@
+"""JupyterLab for readers of the chapters: injected numbers and citations are shown, code is folded, and no notebook changes by being opened.
+
+``python -m iclbook.book.lab`` starts it. Its settings and its small extension (``book/lab/extension.js``) lie in ``.cache/lab``, not in the user's home.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pybtex.database import Entry, parse_file
+
+from ..claims import read_records
+from ..errors import UserError
+from ..project import find_root
+from ..references import write_text
+from .inputs import PROSE_ONLY, chapters, executed_path, is_stale
+
+#: Open .py chapters as notebooks, fetch no news.
+SETTINGS = {
+    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"python": "Jupytext Notebook"}},
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+PACKAGE = {
+    "name": "iclbook",
+    "version": "0.1.0",
+    "jupyterlab": {
+        "extension": True,
+        "_build": {"load": "static/extension.js", "extension": "./extension"},
+    },
+}
+
+
+def prepare(root: Path) -> Path:
+    """Write the settings, the extension and what it fills into the text; returns their folder."""
+    folder = root / ".cache" / "lab"
+    extension = folder / "labextensions" / "iclbook"
+    write_text(folder / "settings" / "overrides.json", json.dumps(SETTINGS))
+    write_text(extension / "package.json", json.dumps(PACKAGE))
+    stored = {"values": {name: values(name, root) for name in chapters(root)}, "citations": citations(root)}
+    write_text(extension / "static" / "values.json", json.dumps(stored))
+    shutil.copy(root / "book" / "lab" / "extension.js", extension / "static")
+    return folder
+
+
+def values(chapter: str, root: Path) -> dict[str, str]:
+    """What the last headless run of a chapter recorded, as prose shows it: key -> text; of the paper profile, else of smoke.
+
+    A copy that is stale is not shown: a reader who wants the numbers runs the notebook.
+    """
+    for profile in ("paper", "smoke"):
+        if is_stale(chapter, profile, root) in ("", PROSE_ONLY):
+            found = read_records(executed_path(chapter, profile, root))
+            return {key: record.text for key, record in found.items()}
+    return {}
+
+
+def citations(root: Path) -> dict[str, dict[str, str]]:
+    """Every paper of the bibliography: key -> authors, year, title and address."""
+    path = root / "book" / "references.bib"
+    if not path.is_file():
+        return {}
+    return {key: _citation(entry) for key, entry in parse_file(str(path)).entries.items()}
+
+
+def _citation(entry: Entry) -> dict[str, str]:
+    names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", ())]
+    authors = names[0] + " et al." if len(names) > 2 else " and ".join(names)
+    fields = {name: entry.fields[name].replace("{", "").replace("}", "") for name in entry.fields}
+    if "doi" in fields:
+        fields.setdefault("url", f"https://doi.org/{fields['doi']}")
+    return {"authors": authors} | {name: fields[name] for name in ("year", "title", "url") if name in fields}
+
+
+def command(root: Path, folder: Path, more: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """The command line and the environment that start JupyterLab in the book."""
+    argv = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
+    argv += [f"--LabApp.app_settings_dir={folder / 'settings'}", "--LabApp.default_url=/lab/tree/notebooks"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is often no other user
+        argv.append("--allow-root")
+    paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    return [*argv, *more], os.environ | {"JUPYTER_PATH": os.pathsep.join(paths)}
+
+
+def main() -> int:
+    """Start JupyterLab in place of this process."""
+    try:
+        root = find_root()
+        argv, env = command(root, prepare(root), sys.argv[1:])
+    except UserError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    os.chdir(root)
+    os.execve(argv[0], argv, env)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

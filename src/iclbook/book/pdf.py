@@ -1,0 +1,278 @@
+"""The whole book as one PDF: the built pages in their order, printed by Chromium.
+
+``python -m iclbook.book.pdf`` prints the pages that ``iclbook build`` has left. Sliders stand where they begin, models show their still picture; folded text is open,
+folded code is left out, and the parts of a verdict stay in the pages.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import sys
+import tempfile
+from html import escape
+from pathlib import Path
+from posixpath import normpath
+from urllib.parse import quote, unquote, urlsplit
+
+from bs4 import BeautifulSoup, Tag
+
+from ..claims.yaml_lines import read_yaml
+from ..errors import UserError
+from ..project import find_root
+from ..references import write_text
+from . import pages
+from .inputs import listed_pages
+
+PDF = Path("_build") / "pdf" / "book.pdf"
+VIEW, STATE = (f"application/vnd.jupyter.widget-{what}+json" for what in ("view", "state"))
+#: What paper has no use for.
+DROPPED = "script, form, button, a.headerlink, .iclbook-live, details.above-input, details.below-input, details.above-output"
+STYLE = """
+@page { size: A4; margin: 18mm 16mm 20mm; @bottom-center { content: counter(page); font: 9pt sans-serif; color: #555; } }
+@page :first { @bottom-center { content: ""; } }
+html { font-size: 9.5pt; } body { background: #fff; display: block; margin: 0; }
+article.bd-article { display: block; max-width: none; padding: 0; }
+article.bd-article, nav.book-contents { break-before: page; }
+.book-cover { padding-top: 30%; text-align: center; } .book-cover p { color: #555; }
+nav.book-contents ul { list-style: none; padding: 0; } nav.book-contents li { margin: .3em 0; } nav.book-contents li.part { font-weight: 600; margin-top: 1em; }
+mjx-assistive-mml { display: none !important; } /* as wide as its formula unbroken; the printed formula is read as it stands */
+h1, h2, h3, h4 { break-after: avoid; }
+img, tr, mjx-container[display="true"], .iclbook-verdict, .admonition-title { break-inside: avoid; }
+.bd-article img { max-width: 100% !important; height: auto !important; max-height: 220mm; }
+.bd-article table, .bd-article .cell_output, .bd-article .math, .iclbook-scroll { overflow: visible !important; max-width: 100%; }
+.bd-article table { display: table; font-size: .85em; } .bd-article td, .bd-article th { overflow-wrap: anywhere; white-space: normal !important; }
+.bd-article table.notation tr > :first-child { position: static; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8em; }
+"""
+
+
+def book_html(root: Path) -> str:
+    """One HTML document of all built pages; its addresses are meant from the folder of :data:`PDF`.
+
+    Raises:
+        UserError: a page is not built.
+    """
+    html = root / pages.HTML
+    names = listed_pages(root)
+    for name in names:
+        if not (html / f"{name}.html").is_file():
+            raise UserError(f"the page {name} is not built", "Run `iclbook build` first.")
+    soups = {
+        name: BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+        for name in names
+    }
+    articles = {name: _article(soup, name, names) for name, soup in soups.items()}
+    config = read_yaml(root / "_config.yml").value
+    title = escape(str(config.get("title", "")))
+    head = _head(next(soup for soup in reversed(soups.values()) if soup.find("script", src=_is_mathjax)))
+    cover = (
+        f'<section class="book-cover"><p role="heading" aria-level="1" style="font-size:2.4em">{title}</p>'
+        f"<p>{escape(str(config.get('author', '')))}</p></section>"
+    )
+    return (
+        f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>{title}</title>{head}'
+        f"<style>{STYLE}</style></head><body>{cover}{_contents(articles)}{''.join(map(str, articles.values()))}</body></html>"
+    )
+
+
+def _head(page: BeautifulSoup) -> str:
+    """Style sheets and formulas of a page whose address is two folders up from ``_static``."""
+    kept = []
+    for tag in page.head.find_all(["link", "script"]):
+        address = tag.get("href") or tag.get("src") or ""
+        if tag.name == "link" and "stylesheet" in (tag.get("rel") or ()):
+            kept.append(f'<link rel="stylesheet" href="../html/{_in_html(address, "x/y")}">')
+        elif _is_mathjax(address):
+            kept.append(f'<script defer src="../html/{_in_html(address, "x/y")}"></script>')
+        elif (tag.string or "").startswith("window.MathJax"):
+            kept.append(str(tag))
+    return "".join(dict.fromkeys(kept))
+
+
+def _is_mathjax(address: str | None) -> bool:
+    return bool(address) and "/tex-mml-chtml.js" in address
+
+
+def _contents(articles: dict[str, Tag]) -> str:
+    lines = []
+    for name, article in articles.items():
+        heading = article.find("h1")
+        title = heading.get_text(" ", strip=True) if heading else name
+        lines.append(f'<li><a href="#{_id(name)}">{escape(title)}</a></li>')
+    return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(lines)}</ul></nav>'
+
+
+def _article(page: BeautifulSoup, name: str, names: list[str]) -> Tag:
+    """The text of a page, made for paper."""
+    article = page.find("article", class_="bd-article")
+    if article is None:
+        raise UserError(
+            f"the page {name} has no text", "Build the book again: remove _build, `iclbook build`."
+        )
+    _replace_sliders(page, article, name)
+    for tag in article.select(DROPPED):
+        tag.decompose()
+    for tag in article.find_all("details"):
+        if not tag.find_parent(class_="iclbook-verdict"):
+            tag["open"] = ""
+    for tag in article.find_all(id=True):
+        if not tag.find_parent("svg"):
+            tag["id"] = _id(name, tag["id"])
+    article["id"] = _id(name)
+    for tag in article.find_all("a", href=True):
+        _relink(tag, name, names)
+    for tag in article.find_all(["img", "source"]):
+        del tag["loading"]
+        for part in ("src", "srcset"):
+            if tag.get(part) and not tag[part].startswith("data:"):
+                tag[part] = f"../html/{_in_html(tag[part], name)}"
+    return article
+
+
+def _replace_sliders(page: BeautifulSoup, article: Tag, name: str) -> None:
+    """Put the picture at which each slider figure begins, with its words, in the figure's place.
+
+    Raises:
+        UserError: a slider figure without a picture.
+    """
+    stored = page.find("script", type=STATE)
+    state = json.loads(stored.string)["state"] if stored else {}
+    for view in article.find_all("script", type=VIEW):
+        parts = list(_shown(state, json.loads(view.string)["model_id"]))
+        if not any("<img" in part for part in parts):
+            raise UserError(
+                f"a slider figure of {name} has no picture", "Run its chapter again and build the book."
+            )
+        figure = BeautifulSoup(f'<figure class="iclbook-sliders">{"".join(parts)}</figure>', "html.parser")
+        view.replace_with(figure)
+
+
+def _shown(state: dict, model: str):
+    """The HTML that a widget shows at the start, in order; and where its sliders stand, in words."""
+    widget = state.get(model.removeprefix("IPY_MODEL_"), {}).get("state", {})
+    kind, children = widget.get("_model_name", ""), widget.get("children", [])
+    if kind == "HTMLModel":
+        yield f"<div>{widget['value']}</div>"
+    elif kind == "SelectionSliderModel":
+        label = widget["_options_labels"][widget["index"]]
+        yield f"<p>{escape(widget.get('description', ''))}: {escape(str(label))}</p>"
+    elif kind == "StackModel":
+        children = children[widget["selected_index"] or 0 :][:1]
+    for child in children:
+        yield from _shown(state, child)
+
+
+def _relink(tag: Tag, name: str, names: list[str]) -> None:
+    """Turn a link to a page of the book into one within the document; what is in neither stays as words."""
+    parts = urlsplit(tag["href"])
+    if parts.scheme or parts.netloc:
+        return
+    page = _in_html(parts.path, name).removesuffix(".html") if parts.path else name
+    if page in names:
+        tag["href"] = "#" + _id(page, unquote(parts.fragment))
+    else:
+        del tag["href"]
+
+
+def _in_html(address: str, name: str) -> str:
+    """An address of a page, from the folder of all pages."""
+    path = urlsplit(address).path
+    return quote(normpath(unquote(path if "/" not in name else f"{name.rpartition('/')[0]}/{path}")))
+
+
+def _id(page: str, fragment: str = "") -> str:
+    return page.replace("/", "-") + (f"--{fragment}" if fragment else "")
+
+
+def print_book(root: Path) -> Path:
+    """Print the built pages; returns the PDF.
+
+    Raises:
+        UserError: a page that is not built, no Chromium, a picture or formula that cannot be shown.
+    """
+    for command in ("chromium", "chromedriver"):
+        if shutil.which(command) is None:
+            raise UserError(
+                f"{command} is not installed", "Install chromium and chromium-driver, then repeat."
+            )
+    page = root / PDF.with_suffix(".html")
+    write_text(page, book_html(root))
+    data = _printed(page)
+    partial = (root / PDF).with_suffix(".part")
+    partial.write_bytes(data)
+    os.replace(partial, root / PDF)
+    return root / PDF
+
+
+#: Waits for every picture and formula, makes formulas that are wider than the page smaller, then says what is not shown.
+READY = """
+const done = arguments[0];
+const pictures = [...document.images];
+Promise.all([window.MathJax?.startup?.promise, document.fonts.ready, ...pictures.map((i) => i.decode().catch(() => 0))]).then(() => {
+  const width = (element) => element.getBoundingClientRect().width;
+  const excesses = [...document.querySelectorAll("mjx-container")].map((formula) =>
+    [formula, width(formula.querySelector("mjx-math") ?? formula) / width(formula.closest("p, div, li, td, dd") ?? document.body)]);
+  for (const [formula, excess] of excesses) if (excess > 1) formula.style.fontSize = `${95 / excess}%`;
+  done([
+    ...pictures.filter((i) => !i.naturalWidth).map((i) => "the picture " + i.src.slice(-80)),
+    ...[...document.querySelectorAll("mjx-merror")].map((e) => "the formula " + e.title),
+  ]);
+});
+"""
+#: Pixels between the margins of a page: what is laid out wider makes Chromium print everything smaller.
+WIDTH = 673
+
+
+def _printed(page: Path) -> bytes:
+    from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    with tempfile.TemporaryDirectory(prefix="iclbook-print-", ignore_cleanup_errors=True) as profile:
+        for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                     "--disable-background-networking", f"--user-data-dir={profile}"):  # fmt: skip
+            options.add_argument(flag)
+        try:
+            driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+        except WebDriverException as problem:
+            raise UserError(f"Chromium does not start ({problem.msg})", "Install it anew.") from None
+        try:
+            driver.set_script_timeout(300)
+            driver.command_executor.client_config.timeout = 600
+            size = {"width": WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+            driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+            driver.get(page.as_uri())
+            lacking = driver.execute_async_script(READY)
+            if lacking:
+                raise UserError(
+                    f"the book cannot be printed: {lacking[0]}", "Build the book again and look at its pages."
+                )
+            settings = {
+                "preferCSSPageSize": True,
+                "printBackground": True,
+                "generateDocumentOutline": True,
+                "generateTaggedPDF": True,
+            }
+            return base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", settings)["data"])
+        finally:
+            driver.quit()
+
+
+def main() -> int:
+    """Print the book and say where it is."""
+    try:
+        path = print_book(find_root())
+    except UserError as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    print(f"The book is printed: {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

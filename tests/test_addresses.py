@@ -1,0 +1,147 @@
+"""Links to the repository, descriptions and previews; and the status page."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from docutils import nodes
+from PIL import Image
+
+from iclbook.book import addresses, status_page
+from iclbook.book.build import build
+from iclbook.book.glance import markdown
+from iclbook.book.inputs import executed_path, input_digests
+from iclbook.claims.scoreboard import boards
+from iclbook.references import Reference, reference_path, write_reference
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.slow
+def test_addresses_appear_once_they_are_set(minibook_that_ran: Path) -> None:
+    config = minibook_that_ran / "_config.yml"
+    text = config.read_text()
+    for old, new in (
+        ('baseurl: "" ', "baseurl: https://someone.github.io/book/ "),
+        ('url: ""\n  branch', "url: https://github.com/someone/book\n  branch"),
+        ('colab_url: "" ', "colab_url: https://colab.research.google.com "),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    config.write_text(text)
+    build("smoke", root=minibook_that_ran)
+    html = minibook_that_ran / "_build" / "html"
+    page = (html / "notebooks" / "tiny.html").read_text()
+    links = set(re.findall(r'href="(https://[^"]+)"', page))
+    assert "https://github.com/someone/book" in links
+    assert "https://github.com/someone/book/edit/main/notebooks/tiny.py" in links
+    assert "https://mybinder.org/v2/gh/someone/book/main?urlpath=lab/tree/notebooks/tiny.py" in links
+    assert any(
+        link.startswith("https://colab.research.google.com/github/someone/book/blob/main/notebooks/tiny")
+        for link in links
+    )
+    assert any(link.startswith("https://github.com/someone/book/issues/new?") for link in links)
+    assert 'property="og:image" content="https://someone.github.io/book/_static/preview.png"' in page
+    assert 'property="og:url" content="https://someone.github.io/book/notebooks/tiny.html"' in page
+
+
+def test_the_preview_is_a_picture_of_the_verdicts(minibook_that_ran: Path) -> None:
+    colour = addresses.colours((ROOT / "book" / "assets" / "verdicts.css").read_text())
+    found = boards("smoke", minibook_that_ran)
+    drawn = addresses.picture("A Book", found, colour)
+    image = Image.open(BytesIO(drawn)).convert("RGB")
+    assert image.size == (1200, 630)
+    shown = {colour for _, colour in image.getcolors(1 << 20)}
+    assert tuple(bytes.fromhex(colour["reproduced"][1:])) in shown
+    assert tuple(bytes.fromhex(colour["inconsistent"][1:])) not in shown
+    assert addresses.picture("A Book", found, colour) == drawn, "an unchanged book makes the same file"
+
+
+def test_a_description_is_the_first_paragraph_of_text() -> None:
+    page = nodes.document(None, None)
+    section = nodes.section()
+    page += section
+    section += nodes.paragraph(
+        "", "", nodes.emphasis(text="A reproduction of a paper with a long title, and nothing else.")
+    )
+    box = nodes.admonition()
+    box += nodes.paragraph(text="Words in a box, which stand for themselves and describe no page at all.")
+    section += box
+    assert addresses.first_paragraph(page) == ""
+    section += nodes.paragraph(
+        text="Losses fall in steps. " + "What is learned at each of them, and why so late? " * 5
+    )
+    found = addresses.first_paragraph(page)
+    assert found.startswith("Losses fall in steps. What is learned")
+    assert found.endswith("?")
+    assert len(found) <= addresses.LONGEST
+    assert addresses.shortened("word " * 100).endswith("word\u2026")
+
+
+def test_the_box_links_a_paper_by_its_doi(minibook_that_ran: Path) -> None:
+    from pybtex.database import Entry
+
+    (board,) = boards("smoke", minibook_that_ran)
+    assert "[The paper](https://doi.org/10.1/x)" in markdown(board, 1, Entry("article", {"doi": "10.1/x"}))
+    both = Entry(
+        "article", {"doi": "10.1/x", "url": "https://arxiv.org/abs/1", "code": "https://github.com/a/b"}
+    )
+    assert "[The paper](https://arxiv.org/abs/1) and [its code](https://github.com/a/b)" in markdown(
+        board, 1, both
+    )
+
+
+def status_line(root: Path) -> list[str]:
+    line = next(li for li in status_page.markdown("smoke", root).splitlines() if "notebooks/tiny.py" in li)
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def judged_by(reference: Reference, root: Path) -> list[str]:
+    """The line of the status page when the executed copy was made beside this reference."""
+    write_reference(reference_path("tiny", "smoke", root), "tiny", reference)
+    copy = executed_path("tiny", "smoke", root)
+    notebook = json.loads(copy.read_text())
+    notebook["metadata"]["iclbook"]["inputs"] = input_digests("tiny", "smoke", root)
+    copy.write_text(json.dumps(notebook))
+    return status_line(root)
+
+
+def test_the_status_says_when_where_and_whether(minibook_that_ran: Path) -> None:
+    root = minibook_that_ran
+    assert status_line(root)[-1].startswith("not compared: references")
+    verdicts = {"tiny/one": "reproduced", "tiny/two": "not yet tested"}
+    good = Reference({"tiny/measured": 1.004, "tiny/frames": 5}, {}, verdicts)
+    chapter, ran, took, where, versions, checked = judged_by(good, root)
+    assert chapter == "[A tiny document](../notebooks/tiny.py)"
+    timing = json.loads(executed_path("tiny", "smoke").read_text())["metadata"]["papermill"]
+    assert ran.startswith(timing["end_time"][:10])
+    assert took == f"{timing['duration']:.0f} s"
+    assert "cores" in where
+    assert "torch 2." in versions
+    assert checked == "all 2 values agree"
+    moved = Reference({"tiny/measured": 1.003, "tiny/frames": 5}, {}, verdicts)
+    assert judged_by(moved, root)[-1] == "1 of 2 values differ: `tiny/measured`"
+    write_reference(reference_path("tiny", "smoke", root), "tiny", good)
+    assert status_line(root)[-1] == "stale (changed since: reference)"
+    executed_path("tiny", "smoke").unlink()
+    assert status_line(root)[1:] == ["not yet", "", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(None, "not noted"), (4.4, "4 s"), (200, "3 min"), (18_000, "5.0 h")]
+)
+def test_durations(seconds: float | None, said: str) -> None:
+    assert status_page.duration(seconds) == said
+
+
+def test_stored_trainings_are_summed_up() -> None:
+    text = status_page.markdown("paper", ROOT)
+    stored = text.partition("## Stored trainings")[2]
+    line = next(li for li in stored.splitlines() if "linear_regression" in li)
+    studies = len(list((ROOT / "results/he2025/paper").glob("*.json")))
+    assert f"| {studies} |" in line
+    assert re.search(r"\| [\d.]+ h \| torch 2\.\d+\.\d\S* on c\w+", line)

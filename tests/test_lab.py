@@ -1,0 +1,172 @@
+"""A chapter in JupyterLab, as a reader sees it in a browser: numbers, citations, boxes, formulas and folded code; and opening or saving it changes no byte."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import jupytext
+import pytest
+from browser import harness
+from selenium.webdriver.common.keys import Keys
+
+from iclbook.book import lab
+from iclbook.book.inputs import executed_path, is_stale
+
+ROOT = Path(__file__).resolve().parents[1]
+MORE = """
+# %% [markdown]
+# From {cite:t}`he2025` and others {cite}`agarwal2025,recall2025`, the value {glue:text}`tiny/nowhere`.
+#
+# :::{admonition} A box of $k$
+# :class: tip
+# Inside it **bold** and {glue:text}`tiny/frames`.
+# :::
+#
+# ````{dropdown} A folded answer
+# Words in the fold.
+# ````
+"""
+
+
+def test_values_are_those_of_the_last_run_and_none_of_a_stale_one(minibook_that_ran: Path) -> None:
+    assert lab.values("tiny", minibook_that_ran) == {"tiny/measured": "1.00", "tiny/frames": "5"}
+    ledger = minibook_that_ran / "src/iclbook/papers/tiny/claims.yaml"
+    ledger.write_text(ledger.read_text() + "# another ledger\n")
+    assert lab.values("tiny", minibook_that_ran) == {}
+    executed_path("tiny", "smoke").unlink()
+    assert lab.values("tiny", minibook_that_ran) == {}
+
+
+def test_citations_name_authors_year_and_address() -> None:
+    found = lab.citations(ROOT)
+    assert found["he2025"]["authors"] == "He et al."
+    assert found["he2025"]["url"].startswith("https://arxiv.org/")
+    assert found["agarwal2025"]["title"].endswith("Sculpts Bayesian Manifolds")
+    assert found["recall2025"] | {"title": ""} == {"authors": "Anonymous", "year": "2025", "title": ""}
+
+
+def test_root_in_a_container_is_let_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for user, flag in ((0, True), (1000, False)):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        argv, env = lab.command(tmp_path, tmp_path / "lab")
+        assert ("--allow-root" in argv) is flag
+        assert env["JUPYTER_PATH"].split(os.pathsep)[0] == str(tmp_path / "lab")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_saving_a_chapter_changes_no_byte(path: Path) -> None:
+    config = jupytext.config.load_jupytext_config(str(path))
+    notebook = jupytext.read(path, config=config)
+    notebook.metadata["language_info"] = {"name": "python", "version": "3.11.7"}  # JupyterLab adds it
+    for option in ("notebook_metadata_filter", "cell_metadata_filter"):
+        notebook.metadata["jupytext"][option] = getattr(config, option)
+    assert jupytext.writes(notebook, "py:percent", config=config) == path.read_text()
+
+
+@pytest.fixture
+def session(minibook_that_ran: Path) -> Iterator[tuple[Path, str]]:
+    """JupyterLab in a miniature book with more prose: the book's folder, and the address of its chapter."""
+    root = minibook_that_ran
+    chapter = root / "notebooks" / "tiny.py"
+    chapter.write_text(chapter.read_text().rstrip("\n") + "\n" + MORE)
+    shutil.copy(ROOT / "jupytext.toml", root)
+    assert is_stale("tiny", "smoke") == "changed since: prose"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    folder = lab.prepare(root)
+    stored = folder / "labextensions" / "iclbook" / "static" / "values.json"
+    stored.write_text(stored.read_text().replace('"tiny/frames"', '"tiny/forgotten"'))
+    argv, env = lab.command(root, folder, ["--no-browser", f"--port={port}", "--IdentityProvider.token=tiny"])
+    home = {
+        "HOME": str(root / "home"),
+        "JUPYTER_CONFIG_DIR": str(root / "home"),
+        "JUPYTER_RUNTIME_DIR": str(root / "run"),
+    }
+    with (root / "lab.log").open("w") as said:
+        server = subprocess.Popen(argv, env=env | home, cwd=root, stdout=said, stderr=said)
+    try:
+        wait_for(f"{address}/api?token=tiny", server, root / "lab.log")
+        yield root, f"{address}/lab/tree/notebooks/tiny.py?token=tiny"
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def wait_for(address: str, server: subprocess.Popen, said: Path, seconds: float = 60) -> None:
+    """Until the server answers; what it said where it does not."""
+    end = time.monotonic() + seconds
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail(f"JupyterLab does not answer\n{said.read_text()[-3000:]}", pytrace=False)
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(180)
+def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> None:
+    if harness.missing():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(harness.missing())
+    root, address = session
+    chapter = root / "notebooks" / "tiny.py"
+    before = chapter.read_bytes()
+    browser = harness.Browser()
+    try:
+        browser.resize(harness.WIDE)
+        browser.driver.get(address)
+        browser._wait("document.querySelectorAll('.iclbook-value').length >= 4", seconds=60)
+        browser._wait("document.querySelector('.jp-InputPlaceholder')", seconds=20)
+        text = " ".join(browser._run("return document.querySelector('.jp-Notebook').innerText").split())
+        assert "We measured 1.00." in text
+        assert "of (not run) frames:" in text
+        assert (
+            "From He et al. (2025) and others [Agarwal et al., 2025; Anonymous, 2025], the value (not run)."
+            in text
+        )
+        assert "{glue" not in text
+        assert "{cite" not in text
+        assert ":::" not in text
+        link = "return document.querySelector('a.iclbook-cite').href"
+        assert browser._run(link) == "https://arxiv.org/abs/2503.12734"
+        assert "Inside it bold and (not run)." in browser._run(
+            "return document.querySelector('div.iclbook-box').innerText"
+        )
+        assert not browser._run("return document.querySelector('details.iclbook-box').open")
+        browser._wait("document.querySelector('div.iclbook-box mjx-container')", seconds=20)
+        folded = browser._run(
+            "return [...document.querySelectorAll('.jp-CodeCell')].map("
+            "c => c.querySelector('.jp-InputPlaceholder') !== null)"
+        )
+        assert folded == [False, False, True, False], "the cell tagged hide-input, and no other"
+        time.sleep(3)  # a kernel starts and writes its language into the open notebook
+        assert chapter.read_bytes() == before
+        browser.driver.find_element("css selector", ".jp-Notebook").send_keys(Keys.CONTROL, "s")
+        written = chapter.stat().st_mtime_ns
+        time.sleep(3)
+        assert chapter.stat().st_mtime_ns != written or chapter.read_bytes() == before
+        assert chapter.read_bytes() == before
+        notebook = browser.driver.find_element("css selector", ".jp-Notebook")
+        for _ in range(5):  # run the cells; what they record comes into the text
+            notebook.send_keys(Keys.SHIFT, Keys.ENTER)
+        browser._wait("document.querySelector('.jp-Notebook').innerText.includes('of 5 frames:')", seconds=60)
+        assert chapter.read_bytes() == before
+        browser._collect()
+        strangers = [
+            url for url in browser.requests if not harness.is_local(url) and not url.startswith("ws://127")
+        ]
+        assert strangers == []
+    finally:
+        if "ICLBOOK_SCREENSHOTS" in os.environ:
+            browser.driver.save_screenshot(f"{os.environ['ICLBOOK_SCREENSHOTS']}/lab.png")
+        browser.close()

@@ -1,0 +1,125 @@
+"""Which changes of a chapter are new prose and which are new code, and how prose comes into an executed copy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jupytext
+import pytest
+
+from iclbook.book.inputs import PROSE_ONLY, cells, executed_path, input_digests, is_stale, source_path
+from iclbook.book.prose import renew_prose
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTER = """\
+# %% [markdown]
+# Words.
+
+# %% tags=["parameters"]
+profile = "paper"
+
+# %%
+text = '''
+# %% [markdown]
+no cell
+'''
+
+# %% [markdown] tags=["aside"]
+# More words.
+
+# %%
+x = 1
+"""
+
+
+@pytest.fixture
+def chapter(tmp_path: Path) -> Path:
+    """A book of one chapter."""
+    path = tmp_path / "notebooks" / "one.py"
+    path.parent.mkdir()
+    path.write_text(CHAPTER)
+    (tmp_path / "_toc.yml").write_text("root: notebooks/one\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("# Words.", "# Other words.", {"prose"}),
+        ("# More words.\n", "# More words.\n\n\n\n", set()),
+        ('# %% [markdown] tags=["aside"]', "# %% [markdown]", {"prose"}),
+        ("# %% [markdown]\n# Words.\n\n", "", {"prose"}),
+        ("# %%\nx = 1\n", "# %%\nx = 1\n\n# %% [markdown]\n# An end.\n", {"prose"}),
+        ("x = 1", "x = 2", {"notebook"}),
+        ("x = 1", "x = 1  # why", {"notebook"}),
+        ("# %%\nx", '# %% tags=["hide-input"]\nx', {"notebook"}),
+        ("no cell", "none", {"notebook"}),
+        ("# %%\nx = 1\n", "# %%\nx = 1\n\n# %%\ny = 1\n", {"notebook", "prose"}),
+    ],
+)
+def test_halves(chapter: Path, tmp_path: Path, old: str, new: str, changed: set[str]) -> None:
+    before = input_digests("one", "smoke", tmp_path)
+    assert CHAPTER.count(old) == 1
+    chapter.write_text(CHAPTER.replace(old, new))
+    after = input_digests("one", "smoke", tmp_path)
+    # library: which modules the chapter imports is read from the whole file
+    assert {part for part in after if after[part] != before[part]} - {"library"} == changed
+
+
+def test_a_paragraph_that_moves_across_code_is_prose(chapter: Path, tmp_path: Path) -> None:
+    before = input_digests("one", "smoke", tmp_path)
+    head = "# %% [markdown]\n# Words.\n\n"
+    chapter.write_text(CHAPTER.removeprefix(head) + "\n" + head)
+    after = input_digests("one", "smoke", tmp_path)
+    assert {part for part in after if after[part] != before[part]} == {"prose"}
+
+
+def test_a_file_that_is_no_python_is_all_code(chapter: Path, tmp_path: Path) -> None:
+    assert cells("x = (\n# %%\n") == ["x = (\n# %%\n"]
+    before = input_digests("one", "smoke", tmp_path)
+    chapter.write_text(CHAPTER + "x = (")
+    assert input_digests("one", "smoke", tmp_path)["notebook"] != before["notebook"]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_cells_are_those_of_the_notebook(path: Path) -> None:
+    kinds = [c.cell_type for c in jupytext.read(path).cells]
+    header, *found = cells(path.read_text())
+    assert header.startswith("# ---")
+    assert [("markdown" if c.startswith("# %% [markdown]") else "code") for c in found] == kinds
+
+
+def ran(minibook: Path, edit) -> bool:
+    """Change the executed copy of the tiny chapter, and its prose; whether the copy takes the prose."""
+    copy = executed_path("tiny", "smoke")
+    notebook = json.loads(copy.read_text())
+    edit(notebook)
+    copy.write_text(json.dumps(notebook))
+    source = source_path("tiny")
+    source.write_text(source.read_text().replace("A tiny chapter", "A renamed chapter"))
+    assert is_stale("tiny", "smoke") == PROSE_ONLY
+    return renew_prose("tiny", "smoke", minibook)
+
+
+def test_prose_comes_into_the_copy(minibook_that_ran: Path) -> None:
+    before = json.loads(executed_path("tiny", "smoke").read_text())
+    assert ran(minibook_that_ran, lambda notebook: None)
+    assert is_stale("tiny", "smoke") == ""
+    after = json.loads(executed_path("tiny", "smoke").read_text())
+    assert "A renamed chapter" in "".join(after["cells"][0]["source"])
+    order = [cell["cell_type"] for cell in before["cells"]]
+    assert [cell["cell_type"] for cell in after["cells"]] == order
+    assert [c for c in after["cells"] if c["cell_type"] == "code"] == [
+        c for c in before["cells"] if c["cell_type"] == "code"
+    ]
+    assert after["metadata"]["widgets"] == before["metadata"]["widgets"]
+
+
+def test_a_copy_of_other_code_takes_no_prose(minibook_that_ran: Path) -> None:
+    def edit(notebook: dict) -> None:
+        last = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"][-1]
+        last["source"] = "record.table(1)"
+
+    assert not ran(minibook_that_ran, edit)
+    assert is_stale("tiny", "smoke") == PROSE_ONLY

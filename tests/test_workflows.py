@@ -1,0 +1,131 @@
+"""The workflows: valid by the published schema, commands that are there, and no more rights, time or network than each needs.
+
+``data/github-workflow.schema.json`` is SchemaStore's (Apache-2.0). No runner is at hand here: what a workflow calls is what the other tests check.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from benchmarks import gpu
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEMA = json.loads((Path(__file__).parent / "data" / "github-workflow.schema.json").read_text())
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+NAMES = sorted(path.name for path in (ROOT / ".github" / "workflows").iterdir())
+CONTEXTS = ("github.", "runner.os", "steps.", "hashFiles(")
+MAIN, REQUEST = "github.ref == 'refs/heads/main'", "github.event_name == 'pull_request'"
+
+
+def read(name: str) -> dict:
+    """A workflow; YAML 1.1 takes its word ``on`` for a truth value."""
+    found = yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text())
+    return {"on" if key is True else key: value for key, value in found.items()}
+
+
+def faults(workflow: dict) -> list[str]:
+    """What the schema, the Makefile and bash say against a workflow, and what it leaves open."""
+    found = [error.message[:200] for error in jsonschema.Draft7Validator(SCHEMA).iter_errors(workflow)]
+    for expression in re.findall(r"\$\{\{ (.*?) \}\}", json.dumps(workflow)):
+        if not expression.startswith(CONTEXTS):
+            found.append(f"unknown context: {expression}")
+    if "permissions" not in workflow:
+        found.append("no permissions")
+    for name, job in workflow.get("jobs", {}).items():
+        if "timeout-minutes" not in job:
+            found.append(f"{name}: no timeout")
+        if job.get("needs", name) not in workflow["jobs"]:
+            found.append(f"{name}: needs {job['needs']}")
+        for step in job.get("steps", []):
+            found += step_faults(step)
+    return found
+
+
+def step_faults(step: dict) -> list[str]:
+    if "uses" in step:
+        return [] if re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) else [f"no release: {step['uses']}"]
+    script = re.sub(r"\$\{\{.*?\}\}", "X", step.get("run", ""))
+    checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+    found = [checked.stderr] if checked.returncode else []
+    return found + [f"no target {t}" for t in re.findall(r"\bmake (\w+)", script) if t not in TARGETS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_workflow_is_sound(name: str) -> None:
+    assert faults(read(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("workflow", lambda w: w.pop("permissions")),
+        ("workflow", lambda w: w.update(jbos={})),
+        ("job", lambda j: j.pop("timeout-minutes")),
+        ("job", lambda j: j.update(needs="nobody")),
+        ("job", lambda j: j.update(runs_on="ubuntu-latest")),
+        ("steps", lambda s: s.append({"run": "make nothing"})),
+        ("steps", lambda s: s.append({"run": "if true; then"})),
+        ("steps", lambda s: s.append({"run": "echo ${{ secret.key }}"})),
+        ("steps", lambda s: s.append({"uses": "somebody/action@main"})),
+        ("steps", lambda s: s.append({"name": "does nothing"})),
+    ],
+)
+def test_a_fault_is_seen(part: str, change) -> None:
+    bad = copy.deepcopy(read("test.yml"))
+    change({"workflow": bad, "job": bad["jobs"]["test"], "steps": bad["jobs"]["test"]["steps"]}[part])
+    assert len(faults(bad)) == 1
+
+
+@pytest.mark.parametrize(("name", "job"), [("test.yml", "test"), ("pages.yml", "build")])
+def test_the_environment_is_cached_by_its_pins(name: str, job: str) -> None:
+    steps = read(name)["jobs"][job]["steps"]
+    (cache,) = (step["with"] for step in steps if step.get("with", {}).get("path") == ".venv")
+    for pins in re.search(r"^PINS.*cat (.*?) \|", MAKEFILE, re.MULTILINE)[1].split():
+        assert f"'{pins}'" in cache["key"], "what the Makefile's stamp counts"
+
+
+def test_only_main_is_published_and_a_pull_request_leaves_its_pages() -> None:
+    jobs = read("pages.yml")["jobs"]
+    assert (jobs["deploy"]["if"], jobs["deploy"]["needs"]) == (MAIN, "build")
+    assert jobs["deploy"]["permissions"] == {"pages": "write", "id-token": "write"}
+    assert "permissions" not in jobs["build"]
+    kept = {s["uses"].partition("@")[0]: s for s in jobs["build"]["steps"] if "upload" in s.get("uses", "")}
+    assert kept["actions/upload-artifact"]["if"] == REQUEST
+    assert kept["actions/upload-pages-artifact"]["if"] == MAIN
+    assert {step["with"]["path"] for step in kept.values()} == {"_build/html"}
+
+
+def test_the_gpu_run_compares_keeps_its_reports_and_has_no_network() -> None:
+    workflow = read("paper.yml")
+    assert "--net" in workflow["defaults"]["run"]["shell"].split()
+    steps = workflow["jobs"]["paper"]["steps"]
+    assert not any("shell" in step for step in steps)
+    commands = "\n".join(step.get("run", "") for step in steps)
+    assert "iclbook.cli check --profile paper" in commands
+    assert "make gpu" in commands
+    assert "pip" not in commands
+    (kept,) = (step["with"] for step in steps if "upload" in step.get("uses", ""))
+    assert kept["include-hidden-files"]
+    folder = str(gpu.FOLDER.relative_to(gpu.ROOT))  # what make gpu keeps of each unit
+    assert {"paper.xml", "paper.json", folder} <= set(kept["path"].split())
+
+
+def test_the_shell_of_the_gpu_run_reaches_nobody(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("tail -n +2 /proc/net/route\nid -u\n")
+    command = read("paper.yml")["defaults"]["run"]["shell"].replace("{0}", str(script)).split()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip(f"this machine makes no namespaces: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(os.getuid())], "no route, the same user"
