@@ -19,8 +19,7 @@ from sphinx.util import logging
 
 from ..errors import UserError
 from ..profiles import check_profile
-from . import glance, page_models, pages, quoting
-from .captions import NumberedFigures
+from . import captions, glance, page_models, pages, quoting
 from .inputs import chapters, executed_path, is_stale, stale_line
 
 logger = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     """Register with Sphinx."""
     # With `env`, changing the profile re-reads every page.
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
-    app.add_post_transform(NumberedFigures)
+    captions.setup(app)
     app.connect("source-read", replace_source)
     app.connect("env-get-outdated", outdated_pages)
     app.connect("env-before-read-docs", note_sources)
