@@ -136,7 +136,8 @@ def _put_below(ax: Axes) -> None:
     if words.width < 0.45 * box.width and words.height < 0.4 * box.height:
         return
     legend.set_loc("upper left")
-    lowest = min(ax.xaxis.get_tightbbox().y0, box.y0)
+    axis = ax.xaxis.get_tightbbox()  # none where nothing stands below the panel
+    lowest = box.y0 if axis is None else min(axis.y0, box.y0)
     left = (0.03 * ax.figure.dpi - box.x0) / box.width
     legend.set_bbox_to_anchor((left, (lowest - box.y0) / box.height - 0.01), transform=ax.transAxes)
 
