@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import textwrap
+import warnings
 from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
@@ -33,10 +35,17 @@ def narrow(figure: Figure) -> Figure | None:
     for ax in [ax for ax in panels if not ax.axison and not ax.has_data() and not ax.texts]:
         ax.remove()
         panels.remove(ax)
-    if not panels or copy.subfigs or not _restack(copy, panels):
-        return None
-    _fit(copy, panels)
-    copy.draw_without_rendering()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # before its lines are broken a figure may have no room
+        if not panels or copy.subfigs or not _restack(copy, panels):
+            return None
+        _fit(copy, panels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            copy.draw_without_rendering()
+        except UserWarning:  # and still has none
+            return None
     box = [ax.get_window_extent() for ax in panels]
     images = [bool(ax.images) for ax in panels]
     if min(b.width if not i else 9e9 for b, i in zip(box, images, strict=True)) < LEAST * copy.dpi:
@@ -114,6 +123,9 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
         words = [text.get_text() for text in legend.get_texts()]
         legend.remove()
         figure.legend(legend.legend_handles, words, loc="outside upper center", ncols=1)
+    legends = [ax.get_legend() for ax in panels if ax.get_legend() is not None]
+    for legend in legends:
+        legend.set_in_layout(False)  # until it has its place: a wide one would leave the panel no width
     figure.draw_without_rendering()
     for ax in panels:
         for text in (ax.title, ax._left_title, ax.xaxis.label):
@@ -125,20 +137,24 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
     figure.draw_without_rendering()
     for ax in panels:
         _thin_ticks(ax)
-        if ax.get_legend() is not None:
-            _put_below(ax)
+    figure.draw_without_rendering()
+    for legend in legends:
+        _put_below(legend.axes, legend, figure)
+        legend.set_in_layout(True)
 
 
-def _put_below(ax: Axes) -> None:
+def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:
     """A legend beside whose words a narrow panel has no room for data goes below it."""
-    legend, box = ax.get_legend(), ax.get_window_extent()
-    words = legend.get_window_extent()
+    box, words = ax.get_window_extent(), legend.get_window_extent()
     if words.width < 0.45 * box.width and words.height < 0.4 * box.height:
         return
+    if words.width > 0.94 * figure.bbox.width:
+        for text in legend.get_texts():
+            text.set_text("\n".join(textwrap.wrap(text.get_text(), 36)))
     legend.set_loc("upper left")
     axis = ax.xaxis.get_tightbbox()  # none where nothing stands below the panel
     lowest = box.y0 if axis is None else min(axis.y0, box.y0)
-    left = (0.03 * ax.figure.dpi - box.x0) / box.width
+    left = (0.03 * figure.dpi - box.x0) / box.width
     legend.set_bbox_to_anchor((left, (lowest - box.y0) / box.height - 0.01), transform=ax.transAxes)
 
 

@@ -143,7 +143,8 @@ class _Series:
             return label
         looks = _looks(artist) if colour is None else ("", _hex(colour), "")
         found = self.entries.get(looks) or self.entries.get(("", looks[1], ""))
-        self.unnamed += 1
+        if found is None:
+            self.unnamed += 1
         return found or f"series {self.unnamed}"
 
 

@@ -51,9 +51,10 @@ class Step:
 
 
 class Notes:
-    """What is known of the statements so far."""
+    """What is known of the statements so far; ``namespace`` holds the notebook's names."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
         self._makers: dict[str, list[Step]] = {}
         self._figures: dict[int, Step] = {}  # number of an open figure -> what drew it
         self._now = Step()
@@ -70,12 +71,12 @@ class Notes:
         if isinstance(config, Mapping) and "paper" in config:
             self._now.studies[config["paper"], config["name"]] = results.provenance
 
-    def end(self, namespace: Mapping[str, Any]) -> None:
+    def end(self) -> None:
         """The statement has run: what it bound and what it drew come from it."""
         step, self._now = self._now, Step()
         step.seconds = time.perf_counter() - self._began
         for name in step.binds:
-            if _is_data(namespace.get(name)):
+            if _is_data(self._namespace.get(name)):
                 kept = self._makers.get(name, []) if name in step.uses else []
                 self._makers[name] = [*kept, step]
         open_now = plt.get_fignums()
@@ -83,14 +84,19 @@ class Notes:
         for number in open_now:
             if number not in drawing:
                 drawing[number] = step
-            elif drawing[number].binds & step.uses:  # draws more into it
+            elif self._draws_into(drawing[number], step):
                 drawing[number].before.append(step)
         self._figures = drawing
+
+    def _draws_into(self, maker: Step, step: Step) -> bool:
+        """Whether a statement may draw into a figure that another made: it uses what that one bound, or pyplot's current figure."""
+        return bool(maker.binds & step.uses) or any(self._namespace.get(name) is plt for name in step.uses)
 
     def origin(self, figure: Figure) -> dict[str, Any]:
         """Of a figure that is shown now: seconds of computing, and the stored trainings, by name."""
         self._now.seconds = time.perf_counter() - self._began
-        steps = self._figures.get(getattr(figure, "number", None), self._now).all()
+        maker = self._figures.get(getattr(figure, "number", None), self._now)
+        steps = Step(before=[maker, *([self._now] if self._draws_into(maker, self._now) else [])]).all()
         studies = {key: about for step in steps for key, about in step.studies.items()}
         return {
             "seconds": round(sum(step.seconds for step in steps), 1),

@@ -38,16 +38,16 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
     """
     if ABOUT in shell.display_formatter.formatters:
         return
-    notes = Notes()
+    notes = Notes(shell.user_ns)
     watch_results(notes)
 
     def step(uses: tuple[str, ...], binds: tuple[str, ...]) -> None:
-        notes.end(shell.user_ns)
+        notes.end()
         notes.begin(frozenset(uses), frozenset(binds))
 
     shell.user_ns_hidden[STEP] = shell.user_ns[STEP] = step
     shell.ast_transformers.append(Stepping(STEP))
-    shell.events.register("post_run_cell", lambda result: notes.end(shell.user_ns))
+    shell.events.register("post_run_cell", lambda result: notes.end())
 
     def picture(figure: Figure) -> tuple[str, dict[str, int]]:
         width, height = (round(inches * css_dpi) for inches in figure.get_size_inches())
