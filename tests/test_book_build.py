@@ -65,6 +65,36 @@ def test_no_page_names_an_address_that_is_not_known(built: Path) -> None:
     assert (built / "_build/html/_static/preview.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_figure_carries_its_numbers_its_origin_and_a_picture_for_phones(built: Path) -> None:
+    page = page_of(built, "notebooks/tiny")
+    text = page.read_text(encoding="utf-8")
+    (figure,) = re.findall(r'<figure[^>]*id="figure-1".*?</figure>', text, re.DOTALL)
+    image = re.search(r"<img [^>]*>", figure)[0]
+    assert all(
+        part in image
+        for part in ('loading="lazy"', 'decoding="async"', 'width="700"', 'height="', 'alt="A line')
+    )
+    (narrow,) = re.findall(r'<source media="[^"]*" srcset="([^"]*)"', figure)
+    assert (page.parent / narrow).read_bytes().startswith(b"\x89PNG")
+    (numbers,) = re.findall(r'<a href="([^"]*)" download="[^"]*">Numbers of this figure</a>', figure)
+    rows = (page.parent / numbers).read_text().splitlines()
+    assert rows[0] == "panel,series,kind,x axis,y axis,x,y"
+    assert rows[2] == "1,rising,line,step,height,1,1.5"
+    assert "All of it was computed when the chapter ran" in figure
+    assert "Two lines." in figure
+    assert "base64" not in figure
+
+
+def test_widgets_stay_on_the_disk_until_a_reader_comes_near(built: Path) -> None:
+    page = page_of(built, "notebooks/tiny")
+    text = page.read_text(encoding="utf-8")
+    assert "widget-view+json" in text
+    assert "widget-state+json" not in text
+    assert '<script src="../_static/widgets/embed.js' not in text
+    (state,) = re.findall(r'data-state="\.\./([^"]*)"', text)
+    assert "widget-state+json" in (page.parents[1] / state).read_text(encoding="utf-8")
+
+
 def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     copy, page = executed_path("tiny", "smoke"), built / "_build" / "html" / "notebooks" / "tiny.html"
     before = copy.stat().st_mtime_ns, page.stat().st_mtime_ns

@@ -20,11 +20,7 @@
   });
 })();
 
-// 2. Font Awesome exchanges <i> for <svg>; the buttons of Play look for their <i> afterwards. Nesting keeps both.
-//    (The theme has loaded it by now: its live settings are changed, before it looks at the page.)
-window.FontAwesomeConfig = Object.assign(window.FontAwesomeConfig ?? {}, { autoReplaceSvg: "nest" });
-
-// 3. The widget manager's schema checker complains about its own schema on every page; nothing of ours is meant.
+// 2. The widget manager's schema checker complains about its own schema on every page; nothing of ours is meant.
 (() => {
   const warn = console.warn;
   console.warn = (...words) => {
@@ -32,7 +28,7 @@ window.FontAwesomeConfig = Object.assign(window.FontAwesomeConfig ?? {}, { autoR
   };
 })();
 
-// 4. An icon of our own, inline: otherwise the browser asks the server for a favicon.ico that is not there.
+// 3. An icon of our own, inline: otherwise the browser asks the server for a favicon.ico that is not there.
 (() => {
   const icon = document.createElement("link");
   icon.rel = "icon";

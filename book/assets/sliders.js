@@ -1,9 +1,5 @@
-/* What the widgets leave out: names and spoken values of the slider handles, and an icon fix. */
+/* What the widgets leave out: names and spoken values of the slider handles. */
 (() => {
-  // Play looks for the <i> of its icon after Font Awesome has exchanged it for <svg>. Nesting keeps both. Font Awesome is loaded
-  // before this file and acts when the page is parsed, so its settings can still be changed here.
-  if (window.FontAwesome) window.FontAwesome.config.autoReplaceSvg = "nest";
-
   const set = (element, name, value) => {
     if (value && element.getAttribute(name) !== value) element.setAttribute(name, value);
   };

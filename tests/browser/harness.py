@@ -104,6 +104,7 @@ class Browser:
         self._wait("document.readyState === 'complete'")
         # The theme keeps the reader's choice; set it as its button does.
         self.theme(theme)
+        self._run("window.iclbookSliders?.()")  # a reader's coming near loads them
         self._wait(
             "[...document.querySelectorAll(arguments[0])].every(view =>"
             " view.previousElementSibling?.matches('.widget-subarea') &&"

@@ -1,4 +1,4 @@
-"""Figures of the pages: a picture that a cell drew, numbered, with its caption right below.
+"""Figures of the pages: a picture that a cell drew, numbered, with its caption right below, and folded below that its numbers and their origin.
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
 the verdicts, which may stand between, into the figure.
@@ -6,8 +6,19 @@ the verdicts, which may stand between, into the figure.
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.writers.html5 import HTML5Translator
+
+from . import about_figures, lazy
+from .inputs import executed_path
 
 
 class NumberedFigures(SphinxPostTransform):
@@ -17,6 +28,8 @@ class NumberedFigures(SphinxPostTransform):
 
     def run(self, **kwargs: object) -> None:
         """Change the page in place."""
+        page, notebook = self._executed()
+        known = about_figures.of_pictures(notebook)
         pictures = [node for node in self.document.findall(nodes.image) if _cell(node) is not None]
         for number, picture in enumerate(pictures, start=1):
             picture["loading"] = "lazy"
@@ -26,6 +39,64 @@ class NumberedFigures(SphinxPostTransform):
             words = nodes.inline("", f"Figure {number}. ", classes=["caption-number"])
             caption = _take_caption(_cell(figure))
             figure += nodes.caption("", "", words, *(caption.children if caption is not None else ()))
+            about = known.get(Path(picture["uri"]).stem)
+            if about is not None:
+                files = about_figures.write(about, Path(self.app.outdir), page, number)
+                figure += nodes.legend("", nodes.raw("", about_figures.folded(about, files), format="html"))
+                picture["iclbook"] = {**about, **files}
+                if "narrow" not in files:
+                    figure["classes"].append("iclbook-wide")
+        self._add_stills(page, notebook)
+
+    def _executed(self) -> tuple[str, Mapping[str, Any]]:
+        """The page's name and its executed copy; no cells where it is no chapter."""
+        env = getattr(self.document.settings, "env", None)
+        page = env.docname if env is not None else ""
+        folder, _, name = page.rpartition("/")
+        nothing: Mapping[str, Any] = {"cells": [], "metadata": {}}
+        if folder != "notebooks" or getattr(self.app.builder, "format", "") != "html":
+            return page, nothing
+        path = executed_path(name, self.app.config.iclbook_profile, Path(self.app.srcdir))
+        return page, json.loads(path.read_text(encoding="utf-8")) if path.is_file() else nothing
+
+    def _add_stills(self, page: str, notebook: Mapping[str, Any]) -> None:
+        """After every slider the picture that stands until it is loaded."""
+        for model, (png, alt, width, height) in lazy.stills(notebook).items():
+            for node in [n for n in self.document.findall(nodes.raw) if lazy.model_id(n.astext()) == model]:
+                name = f"{lazy.FILES}/{page.rpartition('/')[2]}-{model[:12]}.png"
+                about_figures.write_bytes(Path(self.app.outdir) / name, png)
+                still = lazy.still_html(lazy.up(page) + name, alt, width, height)
+                node.parent.insert(node.parent.index(node) + 1, nodes.raw("", still, format="html"))
+
+
+def visit_image(self: HTML5Translator, node: nodes.image) -> None:
+    """An image as Sphinx writes it; a figure's keeps its place while it loads, and a phone gets a picture of its own."""
+    HTML5Translator.visit_image(self, node)
+    about = node.get("iclbook")
+    if about is None:
+        return
+    element = re.sub(r' style="[^"]*"', "", self.body.pop(), count=1)
+    size = "".join(
+        f' {side}="{re.sub("[^0-9]", "", str(node[side]))}"' for side in ("width", "height") if side in node
+    )
+    element = element.replace("<img ", f'<img decoding="async"{size} ', 1)
+    if "narrow" in about:
+        width, height = about["size"]
+        source = f'<source media="(max-width: 40rem)" srcset="{about["narrow"]}" width="{width}" height="{height}">'
+        element = f"<picture>{source}{element.rstrip()}</picture>"
+    self.body.append(element)
+
+
+def depart_image(self: HTML5Translator, node: nodes.image) -> None:
+    """Nothing is left to close."""
+    HTML5Translator.depart_image(self, node)
+
+
+def setup(app: Sphinx) -> None:
+    """Register with Sphinx."""
+    app.add_post_transform(NumberedFigures)
+    app.add_node(nodes.image, override=True, html=(visit_image, depart_image))
+    app.connect("html-page-context", lazy.move_widgets, priority=900)
 
 
 def _cell(node: nodes.Node) -> nodes.container | None:

@@ -20,8 +20,7 @@ from sphinx.util import logging
 from ..errors import UserError
 from ..profiles import check_profile
 from ..references import reference_path
-from . import addresses, glance, page_models, pages, quoting
-from .captions import NumberedFigures
+from . import addresses, captions, glance, page_models, pages, quoting
 from .folding import with_folds
 from .inputs import chapters, executed_path, is_stale, stale_line
 from .terms import FirstUses
@@ -45,7 +44,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     """Register with Sphinx."""
     # With `env`, changing the profile re-reads every page.
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
-    app.add_post_transform(NumberedFigures)
+    captions.setup(app)
     app.add_post_transform(FirstUses)
     app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
     app.connect("html-page-context", addresses.describe_page)

@@ -14,6 +14,7 @@ Alt text. Give a figure of a notebook its alt text in the cell's metadata, which
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -115,7 +116,7 @@ def use() -> None:
 
 
 def _use_inline() -> None:
-    """Inline figures: twice the pixels, and the figure's own size (the default crops each to its content)."""
+    """Inline figures: twice the pixels, and the figure's own size (the default crops each to its content); a headless run keeps what they show."""
     from IPython import get_ipython
 
     if get_ipython() is None:
@@ -123,6 +124,10 @@ def _use_inline() -> None:
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
     set_matplotlib_formats("retina", bbox_inches=None)
+    if os.environ.get("ICLBOOK_HEADLESS") == "1":
+        from .shown import keep  # a program that only draws needs none of it
+
+        keep(get_ipython(), DPI, SCALE)
 
 
 def figure(

@@ -26,7 +26,7 @@ LABELS = {"loss": "loss (nats)", "accuracy": "accuracy", "entropy": "entropy (na
 
 def curves(em: Curves, sgd: Curves, floor: float) -> Figure:
     """Figures 6 to 8 side by side: mean and range over seeds; the printed ends as diamonds with their standard deviations."""
-    fig, axes = style.figure(3, height=2.75)
+    fig, axes = style.figure(3, height=3.0)
     for ax, metric in zip(axes, ("loss", "accuracy", "entropy"), strict=True):
         for arm, curve in (("em", em), ("sgd", sgd)):
             values = curve[METRICS[metric]]
@@ -39,7 +39,7 @@ def curves(em: Curves, sgd: Curves, floor: float) -> Figure:
         ax.set(xlabel="step", title=LABELS[metric])
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
     axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")
-    axes[0].legend(loc="lower left", fontsize=8, bbox_to_anchor=(0, 0.12))
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 
@@ -184,11 +184,11 @@ def time_scales(runs: Mapping[str, Sequence[Mapping[str, np.ndarray]]], steps: n
 
 def diagnostics(found: Diagnostics, last: int = 24) -> Figure:
     """Section 8.1 at one moment: compatibility and advantage of the last positions, column usage, value norms."""
-    fig, axes = style.figure(4, height=2.5)
+    fig, axes = style.figure(4, height=2.5, width_ratios=(1.3, 1.3, 1, 1))
     see = np.tril(np.ones((last, last)))
     for ax, matrix, title in ((axes[0], found.b, "$b_{ij}$"), (axes[1], found.a_adv, r"$A^{adv}_{ij}$")):
         part = matrix[-last:, -last:].numpy() * see
-        style.heatmap(ax, part, float(np.quantile(np.abs(part), 0.98)), title=title)
+        style.heatmap(ax, part, float(np.quantile(np.abs(part), 0.98)), title=title, bar=True)
         ax.set(xlabel=f"last {last} keys")
     axes[0].set_ylabel("last queries")
     position = np.arange(1, len(found.usage) + 1)

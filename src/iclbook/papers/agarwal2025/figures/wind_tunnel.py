@@ -60,6 +60,7 @@ def errors_by_place(results: dict[str, Results], studies: dict[str, Study]) -> F
     ):
         look = {"color": LOOKS[model][1], "mec": style.INK, "mew": 0.6, "ms": 6, "clip_on": False}
         axes[0].plot(longer.length + 0.9, says[name], "<", **look)
+    axes[0].plot([], [], "<", mfc="none", mec=style.INK, label="paper, larger models")
     longest = dict(studies["tunnel_bijection"].groups[0].observe.probes)["long"]
     axes[1].plot(
         np.arange(1, longest.length + 1), prior_error(longest), color=style.INK, lw=1, ls=(0, (4, 2))
@@ -69,7 +70,7 @@ def errors_by_place(results: dict[str, Results], studies: dict[str, Study]) -> F
     axes[0].set_ylim(0, 0.46)
     axes[1].set_ylim(0, 1.15 * axes[1].get_ylim()[1])
     fig.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=6, columnspacing=1, fontsize=8
+        *axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1, fontsize=8
     )
     return fig
 

@@ -91,7 +91,7 @@ def multitask(settings: Mapping[str, Mapping[int, MultiHeads]], run: int) -> Fig
         for j, h in enumerate(counts):
             heads = by_h[h]
             omega, mu = heads.omega[run].T, heads.mu[run].T  # (d, H), (N, H)
-            style.heatmap(axes[2 * i, j], omega, title=f"H = {h}", annotate=".2f" if h <= 2 else None)
+            style.heatmap(axes[2 * i, j], omega, title=f"H = {h}", annotate=".2f")
             style.heatmap(axes[2 * i + 1, j], mu, col_labels=[str(k + 1) for k in range(h)], annotate=".1f")
             axes[2 * i, j].set_aspect("auto")
             axes[2 * i + 1, j].set_aspect("auto")

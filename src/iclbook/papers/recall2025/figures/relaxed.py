@@ -79,7 +79,7 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
         bottom.set(xlabel="time t of the flow", ylim=(-1, 12))
     axes[0][0].set_ylabel("dot-product loss")
     axes[1][0].set_ylabel(r"score of a match, $\gamma_h$")
-    axes[1][0].legend(loc="upper left", fontsize=8.5)
+    axes[1][0].legend(loc="center right", fontsize=8.5)
     return fig
 
 

@@ -148,9 +148,10 @@ def bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
     ax.annotate("the draw used here", (own, 0), (own, 0.45), fontsize=8, ha="center")
     says = printed("wang2025")
-    ax.plot([says["section6/bound"]] * 2, [-0.4, 0.4], color=style.COLOURS["paper"], ls="--")
+    ax.plot([says["section6/bound"]] * 2, [-0.4, 0.4], color=style.COLOURS["paper"], ls="--", label="paper")
     ax.plot([max(says["authors/accuracy"])] * 2, [-4.4, -0.6], color=style.COLOURS["paper"], ls="--")
     ax.set_yticks([-i for i in range(len(names))], names.values())
     ax.set(xlabel="mean maximum probability (oracle accuracy)", ylim=(-4.6, 0.9))
+    ax.legend(loc="lower right", fontsize=8)
     ax.grid(axis="y", visible=False)
     return fig

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from ....drawing import style
 from ..measures.theorem2 import Gradient
@@ -23,7 +24,7 @@ ENDS = {
 def gradients(found: Mapping[str, Gradient], stationary: bool = False) -> Figure:
     """Under each law of the covariates, or where the scalars are stationary. Each panel: all entries of the gradients of both layers with two standard errors; discs on the diagonal, crosses off it."""
     titles = ENDS if stationary else LAWS
-    fig, axes = style.figure(len(titles), height=2.7, sharey=False)
+    fig, axes = style.figure(len(titles), height=2.9, sharey=False)
     for ax, (name, title) in zip(np.ravel(axes), titles.items(), strict=True):
         g = found[name]
         n = g.mean.shape[-1]
@@ -41,4 +42,6 @@ def gradients(found: Mapping[str, Gradient], stationary: bool = False) -> Figure
         ax.tick_params(labelsize=8)
         ax.grid(axis="x", visible=False)
     np.ravel(axes)[0].set_ylabel("gradient entry, 2 s.e.")
+    marks = [Line2D([], [], color=style.INK, ls="", ms=4, marker=marker) for marker in "ox"]
+    fig.legend(marks, ["on the diagonal", "off it"], loc="outside upper center", ncols=2, fontsize=8)
     return fig

@@ -1,0 +1,189 @@
+"""A figure laid out anew for a phone: its panels below each other, its words at the size that they have on a wide page."""
+
+from __future__ import annotations
+
+import pickle
+import textwrap
+import warnings
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+
+WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
+#: Inches of a panel's height, and the least width that its data may be left with beside the labels.
+LOW, HIGH, LEAST = 2.2, 2.7, 1.6
+LINE = 0.2  # inches of a line of a legend
+TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
+
+
+def narrow(figure: Figure) -> Figure | None:
+    """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
+
+    The copy belongs to no window, and the figure itself stays as it is.
+    """
+    try:
+        copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
+    except (AttributeError, TypeError, pickle.PicklingError):  # labels made by a function of the notebook
+        return None
+    copy.set_layout_engine("constrained")
+    panels = [ax for ax in copy.axes if getattr(ax, "_colorbar", None) is None]
+    for ax in [ax for ax in panels if not ax.axison and not ax.has_data() and not ax.texts]:
+        ax.remove()
+        panels.remove(ax)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # before its lines are broken a figure may have no room
+        if not panels or copy.subfigs or not _restack(copy, panels):
+            return None
+        _fit(copy, panels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            copy.draw_without_rendering()
+        except UserWarning:  # and still has none
+            return None
+    box = [ax.get_window_extent() for ax in panels]
+    images = [bool(ax.images) for ax in panels]
+    if min(b.width if not i else 9e9 for b, i in zip(box, images, strict=True)) < LEAST * copy.dpi:
+        return None
+    return None if _sticks_out(copy) else copy
+
+
+def _restack(figure: Figure, panels: list[Axes]) -> bool:
+    """Put the panels below each other in the order of reading; false where some stand in no grid, or it becomes endless."""
+    if any(ax.get_subplotspec() is None for ax in panels):
+        return False
+    figure.draw_without_rendering()
+    boxes = [ax.get_window_extent() for ax in panels]
+    rows = sorted({_row(ax) for ax in panels})
+    order = sorted(range(len(panels)), key=lambda i: (rows.index(_row(panels[i])), boxes[i].x0))
+    panels[:] = [panels[i] for i in order]
+    places = _places(panels, [rows.index(_row(ax)) for ax in panels])
+    below, beside = (1 + max(place[k] for place in places) for k in (0, 1))
+    heights = [0.0] * below
+    for ax, (row, _) in zip(panels, places, strict=True):
+        box = ax.get_window_extent()
+        heights[row] = max(heights[row], _height(ax, box.height / box.width, WIDTH / beside))
+    if len(panels) > 1:
+        _show_labels(panels)
+        grid = GridSpec(below, beside, figure=figure, height_ratios=heights)
+        for ax, place in zip(panels, places, strict=True):
+            ax.set_subplotspec(grid[place])
+    tall = sum(heights) + sum(LINE * len(legend.get_texts()) for legend in figure.legends)
+    figure.set_size_inches(WIDTH, tall)
+    return tall <= TALLEST
+
+
+def _row(ax: Axes) -> float:
+    """Where a panel's row begins, as a share of the figure's height from its top: the same for all of a row, whatever their labels."""
+    return round(1 - ax.get_subplotspec().get_position(ax.figure).y1, 2)
+
+
+def _places(panels: list[Axes], rows: list[int]) -> list[tuple[int, int]]:
+    """Row and column of every panel: one column of plots; matrices two abreast, those that stood below each other side by side."""
+    if len(panels) < 4 or not all(ax.images for ax in panels) or max(rows) > 1:
+        return [(place, 0) for place in range(len(panels))]
+    if max(rows) == 0:
+        return [(place // 2, place % 2) for place in range(len(panels))]
+    return [(rows[:place].count(row), row) for place, row in enumerate(rows)]
+
+
+def _height(ax: Axes, shape: float, width: float) -> float:
+    """Inches of a panel in a column so wide, its legend below it; ``shape`` is its height over its width before."""
+    if ax.images and ax.get_aspect() != "auto":
+        rows, columns = np.shape(ax.images[0].get_array())[:2]
+        return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
+    return float(np.clip(0.8 * width * shape + 0.6, LOW, HIGH)) + (
+        LINE * len(ax.get_legend().get_texts()) if ax.get_legend() else 0
+    )
+
+
+def _show_labels(panels: list[Axes]) -> None:
+    """Panels that shared the labels of a neighbour beside or below them get their own."""
+    for ax in panels:
+        for axis, shared in (("x", ax.get_shared_x_axes()), ("y", ax.get_shared_y_axes())):
+            together = [other for other in shared.get_siblings(ax) if other in panels]
+            if len(together) < 2:
+                continue
+            if axis == "x" and len(together) == len(panels) and ax is not panels[-1]:
+                continue  # one column over one axis: the last panel bears it
+            ax.tick_params(**{f"label{'bottom' if axis == 'x' else 'left'}": True})
+            label = next((t for o in together if (t := getattr(o, f"get_{axis}label")())), "")
+            if not getattr(ax, f"get_{axis}label")():
+                getattr(ax, f"set_{axis}label")(label)
+
+
+def _fit(figure: Figure, panels: list[Axes]) -> None:
+    """Break the lines of what is wider than the page, and thin out ticks that touch."""
+    for legend in figure.legends[:]:
+        words = [text.get_text() for text in legend.get_texts()]
+        legend.remove()
+        figure.legend(legend.legend_handles, words, loc="outside upper center", ncols=1)
+    legends = [ax.get_legend() for ax in panels if ax.get_legend() is not None]
+    for legend in legends:
+        legend.set_in_layout(False)  # until it has its place: a wide one would leave the panel no width
+    figure.draw_without_rendering()
+    for ax in panels:
+        for text in (ax.title, ax._left_title, ax.xaxis.label):
+            _wrap(text, figure)
+        _wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1)
+    for text in (figure._suptitle, getattr(figure, "_supxlabel", None)):
+        if text is not None:
+            _wrap(text, figure)
+    figure.draw_without_rendering()
+    for ax in panels:
+        _thin_ticks(ax)
+    figure.draw_without_rendering()
+    for legend in legends:
+        _put_below(legend.axes, legend, figure)
+        legend.set_in_layout(True)
+
+
+def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:
+    """A legend beside whose words a narrow panel has no room for data goes below it."""
+    box, words = ax.get_window_extent(), legend.get_window_extent()
+    if words.width < 0.45 * box.width and words.height < 0.4 * box.height:
+        return
+    if words.width > 0.94 * figure.bbox.width:
+        for text in legend.get_texts():
+            text.set_text("\n".join(textwrap.wrap(text.get_text(), 36)))
+    legend.set_loc("upper left")
+    axis = ax.xaxis.get_tightbbox()  # none where nothing stands below the panel
+    lowest = box.y0 if axis is None else min(axis.y0, box.y0)
+    left = (0.03 * figure.dpi - box.x0) / box.width
+    legend.set_bbox_to_anchor((left, (lowest - box.y0) / box.height - 0.01), transform=ax.transAxes)
+
+
+def _wrap(text: Text, figure: Figure, room: float | None = None) -> None:
+    box = text.get_window_extent()
+    long = max(box.width, box.height) if room is not None else box.width
+    room = 0.97 * WIDTH * figure.dpi if room is None else room
+    inside = box.x0 >= 0 and box.x1 <= figure.bbox.width
+    words = text.get_text()
+    if not words or (long <= room and inside):
+        return
+    lines = max(2, int(np.ceil(long / room)))
+    parts = textwrap.wrap(words, -(-len(words) // lines) + 4, break_long_words=False, break_on_hyphens=False)
+    if all(part.count("$") % 2 == 0 for part in parts):
+        text.set_text("\n".join(parts))
+
+
+def _thin_ticks(ax: Axes) -> None:
+    labels = [label for label in ax.get_xticklabels() if label.get_text() and label.get_visible()]
+    boxes = [label.get_window_extent() for label in labels]
+    if not any(a.x1 + 2 > b.x0 for a, b in pairwise(boxes)):
+        return
+    ax.tick_params(axis="x", rotation=40)
+    for label in ax.get_xticklabels():
+        label.set_horizontalalignment("right")
+        label.set_rotation_mode("anchor")
+
+
+def _sticks_out(figure: Figure) -> bool:
+    """Whether words leave the page."""
+    box = figure.get_tightbbox()
+    return box.x0 < -0.03 or box.x1 > WIDTH + 0.03

@@ -1,0 +1,266 @@
+"""The numbers that a matplotlib figure shows, as a CSV that can be read alone: every row names its panel, its series and its axes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection, QuadMesh
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.contour import ContourSet
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.patches import Polygon
+from matplotlib.quiver import Quiver
+from matplotlib.text import Annotation
+
+Row = dict[str, Any]
+
+#: All columns, in order; those that a figure leaves empty are left out.
+COLUMNS = (
+    *("panel", "title", "series", "kind", "x axis", "y axis"),
+    *("x", "y", "low", "high", "to x", "to y", "value", "x name", "y name"),
+)
+#: A longer line is thinned to about so many points, one for each pixel of a panel; its kind says so.
+POINTS = 300
+
+
+def table(figure: Figure) -> str:
+    """The CSV of a figure that has been drawn; the empty string where it shows no data."""
+    panels = [ax for ax in figure.axes if ax.get_visible() and getattr(ax, "_colorbar", None) is None]
+    rows = [
+        {"panel": number} | about | row
+        for number, ax in enumerate(panels, start=1)
+        for about in [_about(ax)]
+        for row in _named(ax, _rows(ax, figure))
+    ]
+    if not rows:
+        return ""
+    columns = [name for name in COLUMNS if any(row.get(name, "") != "" for row in rows)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_shown(row.get(name, "")) for name in columns] for row in rows)
+    return text.getvalue()
+
+
+def _shown(value: Any) -> str:
+    return f"{float(value):.7g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _about(ax: Axes) -> Row:
+    title = ax.get_title() or ax.get_title(loc="left") or ax.get_title(loc="right")
+    return {"title": title, "x axis": _axis_label(ax, "x"), "y axis": _axis_label(ax, "y")}
+
+
+def _axis_label(ax: Axes, axis: str) -> str:
+    """The label of an axis; where panels share it, that of the panel or of the figure that bears it."""
+    get = f"get_{axis}label"
+    shared = ax.get_shared_x_axes() if axis == "x" else ax.get_shared_y_axes()
+    labels = [getattr(other, get)() for other in (ax, *shared.get_siblings(ax))]
+    whole = getattr(ax.figure, f"_sup{axis}label", None)
+    return next((label for label in labels if label), whole.get_text() if whole is not None else "")
+
+
+def _named(ax: Axes, rows: Iterator[Row]) -> Iterator[Row]:
+    """The rows, each with the words that stand at its place on an axis whose ticks are words."""
+    words = {name: _words(getattr(ax, f"{name}axis")) for name in "xy"}
+    for row in rows:
+        names = {f"{name} name": words[name].get(row.get(name), "") for name in "xy" if words[name]}
+        yield row | names
+
+
+def _words(axis: Any) -> Mapping[float, str]:
+    """Tick -> word, of an axis whose ticks are not all numbers."""
+    words = {float(t): text.get_text() for t, text in zip(axis.get_ticklocs(), axis.get_ticklabels())}  # noqa: B905
+    return words if any(word and not _is_number(word) for word in words.values()) else {}
+
+
+def _is_number(text: str) -> bool:
+    plain = text.replace("−", "-").strip("$%").replace("\\mathdefault", "").strip("{}")
+    try:
+        float(plain)
+    except ValueError:
+        return plain.startswith(("10^", "-10^"))
+    return True
+
+
+def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
+    legend = _Series(ax, figure)
+    inside: set[int] = set()
+    for container in ax.containers:
+        inside |= {id(part) for part in _parts(container)}
+        if isinstance(container, BarContainer):
+            yield from _bars(container, legend)
+        elif isinstance(container, ErrorbarContainer):
+            yield from _error_bars(container, legend)
+    for artist in (*ax.lines, *ax.collections, *ax.images, *ax.patches, *ax.texts):
+        if id(artist) in inside or not artist.get_visible():
+            continue
+        if isinstance(artist, Line2D):
+            yield from _line(ax, artist, legend)
+        elif isinstance(artist, Collection):
+            yield from _collection(artist, ax, legend)
+        elif isinstance(artist, AxesImage):
+            yield from _image(artist, legend)
+        elif isinstance(artist, Polygon) and artist.get_transform().contains_branch(ax.transData):
+            series = legend.of(artist, artist.get_facecolor())
+            yield from ({"series": series, "kind": "outline", "x": x, "y": y} for x, y in artist.get_xy())
+        elif isinstance(artist, Annotation) and artist.arrow_patch is not None and artist.anncoords == "data":
+            yield _arrow(artist.get_text(), artist.xyann, artist.xy)
+
+
+def _parts(container: Any) -> Iterator[Any]:
+    """The artists of a container, those of its own containers included."""
+    for part in container:
+        if isinstance(part, tuple):
+            yield from _parts(part)
+        elif part is not None:
+            yield part
+
+
+class _Series:
+    """What a legend calls an artist: by the artist's own label, or by the entry of the same looks."""
+
+    def __init__(self, ax: Axes, figure: Figure) -> None:
+        legends = [a.get_legend() for a in (ax, *figure.axes)] + list(figure.legends)
+        self.entries: dict[Any, str] = {}
+        for legend in (each for each in legends if isinstance(each, Legend)):
+            for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=False):
+                self.entries.setdefault(_looks(handle), text.get_text())
+        self.unnamed = 0
+
+    def of(self, artist: Any, colour: Any = None) -> str:
+        label = str(artist.get_label() or "")
+        if label and not label.startswith("_"):
+            return label
+        looks = _looks(artist) if colour is None else ("", _hex(colour), "")
+        found = self.entries.get(looks) or self.entries.get(("", looks[1], ""))
+        if found is None:
+            self.unnamed += 1
+        return found or f"series {self.unnamed}"
+
+
+def _looks(artist: Any) -> tuple[str, str, str]:
+    if isinstance(artist, Line2D):
+        return str(artist.get_linestyle()), _hex(artist.get_color()), str(artist.get_marker())
+    colour = artist.get_facecolor() if hasattr(artist, "get_facecolor") else "none"
+    return "", _hex(colour), ""
+
+
+def _hex(colour: Any) -> str:
+    """A colour as text; of several, the first."""
+    if not isinstance(colour, str) and np.ndim(colour) == 2:
+        colour = colour[0] if len(colour) else "none"
+    return to_hex(colour)
+
+
+def _line(ax: Axes, line: Line2D, legend: _Series) -> Iterator[Row]:
+    across = ((ax.get_yaxis_transform(which="grid"), "y"), (ax.get_xaxis_transform(which="grid"), "x"))
+    series = legend.of(line)
+    x, y = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (line.get_xdata(), line.get_ydata()))
+    for transform, name in across:
+        if line.get_transform() == transform and len(x):
+            yield {"series": series, "kind": "line across", name: float({"x": x, "y": y}[name][0])}
+            return
+    if line.get_transform() != ax.transData:
+        return
+    joined = line.get_linestyle() not in ("None", " ", "")
+    every = -(-len(x) // POINTS) if joined else 1
+    kind = ("line" if joined else "points") + (f", every {every}th point" if every > 1 else "")
+    keep = sorted({*range(0, len(x), every), len(x) - 1}) if len(x) else []
+    for i in keep:
+        if np.isfinite(x[i]) and np.isfinite(y[i]):
+            yield {"series": series, "kind": kind, "x": x[i], "y": y[i]}
+
+
+def _bars(bars: BarContainer, legend: _Series) -> Iterator[Row]:
+    upright = bars.orientation != "horizontal"
+    for bar in bars.patches:
+        series = legend.of(bars, bar.get_facecolor())
+        (x, y), width, height = bar.get_xy(), bar.get_width(), bar.get_height()
+        row = {"series": series, "kind": "bar"}
+        if upright:
+            yield row | {"x": x + width / 2, "y": y + height} | ({"low": y} if y else {})
+        else:
+            yield row | {"x": x + width, "y": y + height / 2} | ({"low": x} if x else {})
+
+
+def _error_bars(container: ErrorbarContainer, legend: _Series) -> Iterator[Row]:
+    line, _, sticks = container
+    colour = line.get_color() if line is not None else sticks[0].get_color()
+    series = legend.of(container, colour)
+    for stick in sticks:
+        for (x0, y0), (x1, y1) in stick.get_segments():
+            upright = x0 == x1
+            ends = sorted((y0, y1) if upright else (x0, x1))
+            place = {"x": x0} if upright else {"y": y0}
+            yield {"series": series, "kind": "error bar", **place, "low": ends[0], "high": ends[1]}
+    if line is not None:
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True):
+            yield {"series": series, "kind": "points", "x": float(x), "y": float(y)}
+
+
+def _collection(artist: Collection, ax: Axes, legend: _Series) -> Iterator[Row]:
+    if isinstance(artist, Quiver):
+        for (x, y), u, v in zip(artist.XY, np.ravel(artist.U), np.ravel(artist.V), strict=True):
+            yield {"series": legend.of(artist), "kind": "arrow", "x": x, "y": y, "to x": x + u, "to y": y + v}
+    elif isinstance(artist, ContourSet):
+        for level, path in zip(artist.levels, artist.get_paths(), strict=False):
+            yield from ({"kind": "contour", "value": float(level), "x": x, "y": y} for x, y in path.vertices)
+    elif isinstance(artist, QuadMesh):
+        corners = artist.get_coordinates()
+        middle = (corners[:-1, :-1] + corners[1:, 1:]) / 2
+        values = np.ma.filled(artist.get_array().astype(float), np.nan).reshape(middle.shape[:2])
+        for place in np.ndindex(values.shape):
+            x, y = middle[place]
+            yield {"kind": "heat map", "x": x, "y": y, "value": values[place]}
+    elif isinstance(artist, PathCollection):
+        series, values = legend.of(artist), artist.get_array()
+        for i, (x, y) in enumerate(np.asarray(artist.get_offsets(), dtype=float)):
+            value = {} if values is None else {"value": float(values[i])}
+            yield {"series": series, "kind": "points", "x": x, "y": y} | value
+    elif isinstance(artist, LineCollection) and artist.get_transform().contains_branch(ax.transData):
+        series = legend.of(artist, artist.get_color())
+        for ends in artist.get_segments():
+            yield from ({"series": series, "kind": "segment", "x": x, "y": y} for x, y in ends)
+    elif isinstance(artist, PolyCollection):
+        yield from _band(artist, legend)
+
+
+def _band(band: PolyCollection, legend: _Series) -> Iterator[Row]:
+    """The lower and the upper edge of a band at each place, which a filled curve has along x."""
+    series = legend.of(band)
+    edges: dict[float, list[float]] = {}
+    for path in band.get_paths():
+        for x, y in path.vertices:
+            if np.isfinite(y):
+                edges.setdefault(float(x), []).append(float(y))
+    every = -(-len(edges) // POINTS) if edges else 1
+    kind = "band" + (f", every {every}th point" if every > 1 else "")
+    for x in sorted(edges)[::every]:
+        yield {"series": series, "kind": kind, "x": x, "low": min(edges[x]), "high": max(edges[x])}
+
+
+def _image(image: AxesImage, legend: _Series) -> Iterator[Row]:
+    values = image.get_array()
+    if values is None or np.ndim(values) != 2:
+        return  # a photograph, not numbers
+    left, right, bottom, top = image.get_extent()
+    rows, columns = values.shape
+    xs = left + (np.arange(columns) + 0.5) * (right - left) / columns
+    ys = np.arange(rows) + 0.5
+    ys = top + ys * (bottom - top) / rows if image.origin == "upper" else bottom + ys * (top - bottom) / rows
+    for (i, j), value in np.ndenumerate(np.ma.filled(np.ma.asarray(values).astype(float), np.nan)):
+        yield {"kind": "heat map", "x": float(xs[j]), "y": float(ys[i]), "value": value}
+
+
+def _arrow(text: str, start: tuple[float, float], end: tuple[float, float]) -> Row:
+    return {"series": text, "kind": "arrow", "x": start[0], "y": start[1], "to x": end[0], "to y": end[1]}

@@ -1,0 +1,234 @@
+"""What is kept of a figure: the numbers it shows, where they come from, and a layout for phones."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from iclbook import store
+from iclbook.drawing import narrow, numbers, origin, style
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_left():
+    yield
+    plt.close("all")
+
+
+def rows_of(figure) -> list[dict[str, str]]:
+    figure.canvas.draw()
+    return list(csv.DictReader(io.StringIO(numbers.table(figure))))
+
+
+def of_kind(rows, kind, *columns):
+    return [tuple(row[c] for c in columns) for row in rows if row["kind"] == kind]
+
+
+# -- numbers --------------------------------------------------------------------------------------------------------------
+
+
+def test_curves_and_bands_come_with_their_panel_axes_and_names():
+    fig, (left, right) = style.figure(2, sharey=True)
+    left.plot([1, 2, 4], [0.5, 0.25, 0.125], label="error")
+    left.fill_between([1, 2, 4], [0.4, 0.2, 0.1], [0.6, 0.3, 0.2], label="all seeds", alpha=0.2)
+    style.paper_line(left, 0.13, "paper: 0.13")
+    left.set(title="one head", xlabel="length $L$", ylabel="loss (nats)")
+    right.plot([1, 2], [3, 4], "o", label="runs")
+    rows = rows_of(fig)
+    assert of_kind(rows, "line", "series", "x", "y") == [
+        ("error", "1", "0.5"),
+        ("error", "2", "0.25"),
+        ("error", "4", "0.125"),
+    ]
+    assert ("all seeds", "2", "0.2", "0.3") in of_kind(rows, "band", "series", "x", "low", "high")
+    assert of_kind(rows, "line across", "series", "x", "y") == [("paper: 0.13", "", "0.13")]
+    assert {(r["panel"], r["title"], r["x axis"], r["y axis"]) for r in rows} == {
+        ("1", "one head", "length $L$", "loss (nats)"),
+        ("2", "", "", "loss (nats)"),  # the panels share the axis whose label the first one bears
+    }
+    assert of_kind(rows, "points", "panel", "x", "y") == [("2", "1", "3"), ("2", "2", "4")]
+
+
+def test_bars_and_error_bars_keep_the_words_on_the_axis():
+    fig, ax = style.figure()
+    ax.bar(["two heads", "three"], [0.4, 0.1], label="share")
+    ax.errorbar([0, 1], [0.4, 0.1], yerr=[0.05, 0.02], fmt="o", label="two errors")
+    rows = rows_of(fig)
+    assert of_kind(rows, "bar", "x name", "y") == [("two heads", "0.4"), ("three", "0.1")]
+    assert of_kind(rows, "error bar", "x name", "low", "high") == [
+        ("two heads", "0.35", "0.45"),
+        ("three", "0.08", "0.12"),
+    ]
+
+
+def test_heat_maps_keep_every_entry_and_no_colour_bar():
+    fig, ax = style.figure()
+    style.heatmap(ax, np.array([[1.0, -2.0], [0.5, 3.0]]), row_labels=["a", "b"], bar=True)
+    rows = rows_of(fig)
+    assert {(r["y name"], r["x"], r["value"]) for r in rows} == {
+        ("a", "0", "1"),
+        ("a", "1", "-2"),
+        ("b", "0", "0.5"),
+        ("b", "1", "3"),
+    }
+
+
+def test_scatter_segments_and_arrows():
+    fig, ax = style.figure()
+    ax.scatter([1, 2], [3, 4], c=[0.1, 0.2], label="dots")
+    ax.vlines([1, 2], 0, 1, label="sticks")
+    ax.annotate("step", (1, 1), (0, 0), arrowprops={"arrowstyle": "->"})
+    rows = rows_of(fig)
+    assert of_kind(rows, "points", "x", "y", "value") == [("1", "3", "0.1"), ("2", "4", "0.2")]
+    assert of_kind(rows, "segment", "x", "y") == [("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")]
+    assert of_kind(rows, "arrow", "series", "x", "y", "to x", "to y") == [("step", "0", "0", "1", "1")]
+
+
+def test_curves_without_a_label_are_named_by_the_legend_entry_of_the_same_looks():
+    fig, ax = style.figure()
+    for seed in range(3):
+        ax.plot([0, 1], [seed, seed], color="#0072B2", label="seeds" if seed == 0 else None)
+    ax.plot([0, 1], [5, 5], color="#D55E00")
+    ax.legend()
+    assert [s for (s,) in of_kind(rows_of(fig), "line", "series")[::2]] == [
+        "seeds",
+        "seeds",
+        "seeds",
+        "series 1",
+    ]
+
+
+def test_a_long_curve_is_thinned_and_says_so():
+    fig, ax = style.figure()
+    ax.plot(np.arange(10_000), np.arange(10_000))
+    rows = rows_of(fig)
+    assert len(rows) <= numbers.POINTS + 1
+    assert {row["kind"] for row in rows} == {"line, every 34th point"}
+    assert (rows[0]["x"], rows[-1]["x"]) == ("0", "9999"), "both ends stay"
+
+
+def test_a_figure_without_numbers_has_no_table():
+    fig, ax = style.figure()
+    ax.text(0.5, 0.5, "words")
+    fig.canvas.draw()
+    assert numbers.table(fig) == ""
+
+
+# -- origin ---------------------------------------------------------------------------------------------------------------
+
+
+def stored(name: str) -> store.Results:
+    config = {"paper": "he2025", "name": name, "steps": 10, "groups": [{"runs": [{"seed": 0}, {"seed": 1}]}]}
+    about = {"config": config, "seconds": 60.0, "source": "abc", "commit": ""}
+    return store.Results({"g/loss": np.zeros(2)}, about)
+
+
+class Notebook:
+    """Runs statements as a headless chapter does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            store.Results, "__getattribute__", object.__getattribute__
+        )  # undone with the test
+        self.namespace = {"plt": plt, "stored": stored, "step": self.step}
+        self.notes = origin.Notes(self.namespace)
+        origin.watch_results(self.notes)
+
+    def step(self, uses, binds) -> None:
+        self.notes.end()
+        self.notes.begin(frozenset(uses), frozenset(binds))
+
+    def run(self, source: str) -> None:
+        tree = origin.Stepping("step").visit(ast.parse(source))
+        exec(compile(tree, "cell", "exec"), self.namespace)
+        self.notes.end()
+
+    def studies(self, figure=None) -> list[str]:
+        return [s["study"] for s in self.notes.origin(figure or plt.gcf())["studies"]]
+
+
+@pytest.fixture
+def notebook(monkeypatch) -> Notebook:
+    return Notebook(monkeypatch)
+
+
+def test_a_figure_names_the_results_that_it_was_drawn_from(notebook):
+    notebook.run("a, b = stored('one'), stored('two')")
+    notebook.run("plt.figure()\nplt.plot(a['g/loss'])")
+    notebook.run("first = plt.gcf()")
+    assert notebook.studies() == ["one"], "loading is not reading, and the other study was not read"
+    about = notebook.notes.origin(notebook.namespace["first"])
+    (study,) = about["studies"]
+    assert (study["runs"], study["seeds"], study["steps"], study["seconds"]) == (2, "0-1", 10, 60.0)
+    assert set(about["versions"]) == {"Python", "torch", "numpy", "matplotlib"}
+
+
+def test_what_is_computed_from_results_carries_their_names_to_later_cells(notebook):
+    notebook.run("a, b = stored('one'), stored('two')")
+    notebook.run("means = {}\nmeans['x'] = a['g/loss'].mean()\nother = b['g/loss'].mean()")
+    notebook.run("def twice():\n    return 2 * means['x']")
+    notebook.run("y = twice()")
+    notebook.run("fig = plt.figure()\nplt.plot([y])")
+    assert notebook.studies() == ["one"]
+    notebook.run("fig2 = plt.figure()\nplt.plot([y, other])")
+    assert notebook.studies() == ["one", "two"]
+    notebook.run("plt.figure()\nplt.plot([1 for means in range(3)])")
+    assert notebook.studies() == [], "a name of a comprehension's own is no name of the notebook"
+
+
+def test_a_name_bound_anew_forgets_what_it_held(notebook):
+    notebook.run("a = stored('one')\nx = a['g/loss']")
+    notebook.run("x = [1.0]")
+    notebook.run("plt.figure()\nplt.plot(x)")
+    assert notebook.studies() == []
+
+
+def test_ranges_of_seeds():
+    assert origin.ranges([3, 0, 1, 2, 7]) == "0-3, 7"
+    assert origin.ranges([]) == ""
+
+
+# -- phones ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_of_panels_becomes_a_column_with_the_labels_it_shared():
+    fig, axes = style.figure(3, height=2.6, sharey=True)
+    for n, ax in enumerate(axes):
+        ax.plot([0, 1], [0, n], label=f"curve {n}")
+        ax.set(title=f"panel {n}", xlabel="step")
+    axes[0].set_ylabel("loss")
+    small = narrow.narrow(fig)
+    assert small.get_size_inches()[0] == narrow.WIDTH
+    boxes = [ax.get_window_extent() for ax in small.axes]
+    assert all(a.y0 > b.y1 for a, b in pairwise(boxes)), "below each other, in order"
+    assert {round(b.x0) for b in boxes} == {round(boxes[0].x0)}
+    assert [ax.get_ylabel() for ax in small.axes] == ["loss"] * 3
+    assert tuple(fig.get_size_inches()) == (style.WIDTH, 2.6), "the figure itself stays"
+    assert [ax.get_ylabel() for ax in axes] == ["loss", "", ""]
+
+
+def test_what_cannot_be_laid_out_anew_is_left_to_be_moved_sideways():
+    fig, ax = style.figure()
+    ax.barh(["a sentence as long as this one, which leaves no room for the bars themselves"], [1])
+    assert narrow.narrow(fig) is None
+
+
+def test_words_stay_on_the_page():
+    fig, axes = style.figure(2)
+    for ax in axes:
+        ax.plot([0, 1], label="a legend whose words are about as wide as a phone is")
+        ax.set(title="a title that is wider than any phone, so that its line must be broken", xlabel="step")
+        ax.legend()
+    small = narrow.narrow(fig)
+    box = small.get_tightbbox()
+    assert box.x0 >= -0.05
+    assert box.x1 <= narrow.WIDTH + 0.05
+    for ax in small.axes:
+        legend, panel = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        assert legend.y1 <= panel.y0, "a wide legend stands below its panel"

@@ -1,0 +1,120 @@
+"""What a page loads from the disk before a reader scrolls, how soon something stands there, and what a phone shows of its figures."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from browser import harness
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
+ASSETS = Path(__file__).resolve().parents[1] / "book" / "assets"
+
+MOST = 3_000_000  # bytes of a page's first view, all that it loads included
+SOONEST = 1000  # milliseconds until something is painted
+READABLE = 0.81  # the smallest labels are drawn 11.1 px tall (8 points) and must keep 9 px
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[harness.Browser]:
+    reason = harness.missing()
+    if reason:
+        required = os.environ.get("CI") or os.environ.get("ICLBOOK_REQUIRE_BROWSER") == "1"
+        (pytest.fail if required else pytest.skip)(reason)
+    driven = harness.Browser()
+    yield driven
+    driven.close()
+
+
+def first_view(browser: harness.Browser, page: Path) -> tuple[dict[str, int], float]:
+    """Bytes of every file that a page loads before a reader scrolls, and milliseconds until its first paint."""
+    browser.resize(harness.WIDE)
+    browser.driver.get("about:blank")
+    browser.problems()
+    browser.requests, browser.failures, browser.console = [], [], []
+    browser.driver.get(page.as_uri())
+    time.sleep(1.5)  # pictures near the window, fonts of formulas
+    assert browser.problems() == [], page
+    files = {unquote(urlsplit(url).path) for url in browser.requests if url.startswith("file:")}
+    paint = browser.driver.execute_script(
+        "return performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint')?.startTime ?? 1e9"
+    )
+    return {name: Path(name).stat().st_size for name in files}, paint
+
+
+def test_no_page_is_heavy_or_slow(browser, book):
+    heavy, slow = {}, {}
+    for page in harness.pages(book):
+        files, paint = first_view(browser, page.resolve())
+        assert str(page.resolve()) in files, "the page itself counts"
+        if sum(files.values()) > MOST:
+            largest = sorted(files.items(), key=lambda item: -item[1])[:5]
+            heavy[page.name] = [(Path(name).name, size) for name, size in largest]
+        if paint > SOONEST:  # once more: another program may have had the machine
+            _, paint = first_view(browser, page.resolve())
+        if paint > SOONEST:
+            slow[page.name] = round(paint)
+    assert heavy == {}
+    assert slow == {}
+
+
+def test_the_measure_counts_what_a_page_loads(browser, tmp_path):
+    (tmp_path / "large.js").write_text("/*" + "x" * MOST + "*/")
+    (tmp_path / "far.png").write_bytes(b"no picture")
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<p>words</p><script src="large.js"></script><div style="height: 30000px"></div><img loading="lazy" src="far.png">'
+    )
+    files, paint = first_view(browser, page)
+    assert sum(files.values()) > MOST
+    assert str(tmp_path / "far.png") not in files, "what lies far below is not loaded"
+    assert 0 < paint < 1e9
+
+
+def test_a_slider_is_loaded_when_a_reader_comes_near(browser, book):
+    page = next(p for p in harness.pages(book) if "data-manager" in p.read_text(encoding="utf-8"))
+    files, _ = first_view(browser, page.resolve())
+    assert not [name for name in files if name.endswith("embed.js")]
+    browser.driver.execute_script("document.querySelector('.iclbook-slider-still').scrollIntoView()")
+    browser._wait("document.querySelector('.widget-subarea .noUi-handle') !== null")
+    browser._wait("!document.querySelector('.iclbook-slider-still').checkVisibility()")
+    assert browser.problems() == []
+
+
+def test_figures_are_readable_on_a_phone(browser, book):
+    small = {}
+    for page in harness.pages(book):
+        if "/notebooks/" not in page.as_posix():
+            continue
+        browser.open(page.resolve().as_uri(), width=harness.NARROW)
+        shown = browser.driver.execute_script(
+            "return [...document.querySelectorAll('.iclbook-figure img, .iclbook-frame img')].filter(i => i.checkVisibility())"
+            ".map(i => { const s = i.parentElement.querySelector('source');"
+            " const meant = s && matchMedia(s.media).matches ? s.getAttribute('width') : i.getAttribute('width');"
+            " return [i.alt.slice(0, 60), i.getBoundingClientRect().width / meant]; })"
+        )
+        assert shown, page
+        small |= {alt: scale for alt, scale in shown if scale < READABLE}
+        assert not browser.scrolls_sideways(), page
+    assert small == {}
+
+
+def test_every_icon_of_the_pages_is_in_the_style_sheet(book):
+    sheet = (ASSETS / "icons.css").read_text()
+    known = set(re.findall(r"\.(fa-[a-z-]+)", sheet)) | {"fa-solid"}
+    used = {
+        name
+        for page in harness.pages(book)
+        for names in re.findall(
+            r'<(?:i|span|svg)[^>]* class="([^"]*\bfa-[^"]*)"', page.read_text(encoding="utf-8")
+        )
+        for name in names.split()
+        if name.startswith("fa-")
+    }
+    assert used, "the theme draws no icons any more?"
+    assert used <= known
