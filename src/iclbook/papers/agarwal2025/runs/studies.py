@@ -122,19 +122,8 @@ def fresh(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     )
 
 
-#: Extensions whose results are stored and which the book therefore shows.
-INCLUDED: tuple[str, ...] = (
-    "fair_more",
-    "chain_code",
-    "chain_code_last",
-    "chain_text_more",
-    "chain_text_last",
-)
-
-
 def extensions() -> dict[str, Study]:
-    """The same trainings for more seeds, at the paper profile. One study is one checkpoint, and these take long: list those that are trained in
-    :data:`INCLUDED`."""
+    """The same trainings for more seeds, at the paper profile: one study is one checkpoint, and these take long."""
     code, text = StickyChain("code"), StickyChain("nearer")
     every = [
         pairs("chain_code", code, tuple(range(15)), STEPS),
@@ -156,7 +145,7 @@ def studies(profile: str) -> dict[str, Study]:
             pairs("chain_text", text, PAPER_SEEDS[:3], STEPS),
             small_start(code, PAPER_SEEDS, STEPS),
             fresh(code, PAPER_SEEDS, 1500),
-            *(extensions()[name] for name in INCLUDED),
+            *extensions().values(),
         ]
     else:
         # long enough a chain and short enough a run that rate 1 does not yet magnify rounding
