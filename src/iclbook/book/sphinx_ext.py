@@ -19,7 +19,7 @@ from sphinx.util import logging
 
 from ..errors import UserError
 from ..profiles import check_profile
-from . import captions, glance, page_models, pages, quoting
+from . import about_figures, captions, glance, page_models, pages, quoting
 from .inputs import chapters, executed_path, is_stale, stale_line
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,8 @@ def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
         return nbformat.writes(jupytext.reads(source, fmt="py:percent"))
     text = path.read_text(encoding="utf-8")
     try:
-        return nbformat.writes(glance.with_glance(nbformat.reads(text, as_version=4), name, profile, root))
+        notebook = about_figures.without(nbformat.reads(text, as_version=4))
+        return nbformat.writes(glance.with_glance(notebook, name, profile, root))
     except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
         logger.warning("%s", error, location=docname)
         return text
