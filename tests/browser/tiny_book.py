@@ -11,6 +11,8 @@ import nbformat
 import yaml
 from nbclient import NotebookClient
 
+from iclbook.book import about_figures
+
 ROOT = Path(__file__).resolve().parents[2]
 
 SET_UP = """
@@ -95,7 +97,7 @@ def _notebook(path: Path) -> None:
         filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")])
     )
     NotebookClient(notebook, kernel_name="python3", timeout=120).execute(env=environment)
-    nbformat.write(notebook, path)
+    nbformat.write(about_figures.without(notebook), path)  # the real book's extension does so
 
 
 def _config() -> dict:

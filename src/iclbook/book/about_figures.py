@@ -23,6 +23,13 @@ def of_pictures(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def without(notebook: Any) -> Any:
+    """An executed copy as MyST-NB may read it: it warns of outputs that it does not know. Changed in place."""
+    for output in (o for cell in notebook["cells"] for o in cell.get("outputs", [])):
+        output.get("data", {}).pop(ABOUT, None)
+    return notebook
+
+
 def write(about: Mapping[str, Any], html: Path, page: str, number: int) -> dict[str, str]:
     """Put a figure's numbers and its picture for phones beside the pages; what was written (``csv``, ``narrow``) -> its address from the page."""
     name = f"{FILES}/{page.rpartition('/')[2]}-figure-{number}"

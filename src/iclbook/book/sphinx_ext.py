@@ -20,7 +20,7 @@ from sphinx.util import logging
 from ..errors import UserError
 from ..profiles import check_profile
 from ..references import reference_path
-from . import addresses, captions, glance, page_models, pages, quoting
+from . import about_figures, addresses, captions, glance, page_models, pages, quoting
 from .folding import with_folds
 from .inputs import chapters, executed_path, is_stale, stale_line
 from .terms import FirstUses
@@ -87,7 +87,7 @@ def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
         return nbformat.writes(jupytext.reads(source, fmt="py:percent"))
     text = path.read_text(encoding="utf-8")
     try:
-        notebook = with_folds(nbformat.reads(text, as_version=4))
+        notebook = with_folds(about_figures.without(nbformat.reads(text, as_version=4)))
         return nbformat.writes(glance.with_glance(notebook, name, profile, root))
     except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
         logger.warning("%s", error, location=docname)
