@@ -16,7 +16,7 @@ _SUPERSCRIPTS = str.maketrans(
 #: Names of the powers of ten of a thousandfold million, and so on; beyond them powers.
 _WORDS = {6: "million", 9: "billion"}
 _PLAIN = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d+)(?P<rest>(?:\.\d+)?%?)")
-_IN_TEXT = re.compile(r"(?<![\w.,/-])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+|%)?(?![\w/-]|[.,]\d)")
+_IN_TEXT = re.compile(r"(?<![\w.,/-])[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+|%)?(?![\w-]|/(?!\d)|[.,]\d)")
 _YEAR = re.compile(r"\d{4}")
 _POWER = re.compile(r"(?P<sign>[+-]?)(?P<mantissa>\d+(?:\.\d+)?)[eE](?P<power>[+-]?\d+)")
 
