@@ -208,14 +208,15 @@ for name in ("one", "linear", "two", "centred"):
 
 # %% [markdown]
 # *What the best step with a kernel leaves of the answers of trained heads, one mark a run.* One softmax head is a step with the softmax kernel; the next best kernel leaves
-# {glue:text}`kernel/one_next`. Two heads change kernel: their difference is a step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come
+# {glue:text}`kernel/one_next`. Linear attention is one with the linear kernel (the next best leaves {glue:text}`kernel/linear_next`). Two heads change kernel: their difference is a step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come
 # nearer still ({glue:text}`kernel/two_centred` left).
 #
-# ## What a common account must explain
+# ## What to take away
 #
-# Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from it, values where they help alone, all together where they do
-# not, and so does the failure of the two time scales outside of their own setting. What is learned in the end is a step with a kernel that the number of heads chooses. Whether deeper
-# models take several such steps cannot be read from slopes. Two cells wait for trainings: language models, and the ladder with its twin.
+# A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
+# it, values where they help alone, all together where they do not, and so does the failure of the two time scales outside of their own setting. What is learned in the end is a step
+# with a kernel that the number of heads chooses. Whether deeper models take several such steps cannot be read from slopes. Two cells wait for trainings: language models, and the
+# ladder with its twin.
 
 # %% tags=["hide-input"]
 record.verdict("crossing/q-language-positions")
@@ -269,6 +270,17 @@ true = descent.parameter_descent(prompts, rng)
 signs = [alignment(read, prompts.answer).signs for read in (whispered, true)]
 print(f"share of updates with the residual's sign: imitation {signs[0]:.2f}, descent {signs[1]:.2f}")
 assert signs[0] >= signs[1]
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
+# ## Errata
+#
+# What the papers' own sentences lack once they leave home:
+#
+# - **The wait** {cite}`recall2025` is stated for starts with even attention, $w = 0$. It needs them: where attention begins by looking elsewhere, by more than $\beta$, the conserved
+#   $\beta^2 - 2 y^2$ is negative, $\beta$ dies out, and the model never leaves.
+# - **Routing by advantage** {cite}`agarwal2025` is offered for mechanisms beyond softmax. Weights that sum to one [are not enough](#claim-crossing-q-routing-normalised).
+# - **Descent by layers** {cite}`nagy2026` is tested against stacks that answer other prompts. That null is the easy one; imitations that come
+#   nearer to the answer [are not in it](#claim-crossing-q-roc-signs).
 
 # %% [markdown]
 # ## Every claim

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..drawing.shown import ABOUT
+from ..numbers import number
 from .lazy import FILES, up
 
 
@@ -63,7 +64,7 @@ def folded(about: Mapping[str, Any], files: Mapping[str, str]) -> str:
 
 
 def _origin(origin: Mapping[str, Any]) -> str:
-    made = f"{origin['seconds']:g} s"
+    made = f"{number(origin['seconds'])} s"
     with_ = ", ".join(f"{escape(k)} {escape(v)}" for k, v in origin.get("versions", {}).items())
     computed = f"computed when the chapter ran, in {made}" + (f", with {with_}" if with_ else "")
     if not origin["studies"]:
@@ -75,15 +76,17 @@ def _origin(origin: Mapping[str, Any]) -> str:
 def _study(study: Mapping[str, Any]) -> str:
     """One line on a training."""
     seeds = escape(study["seeds"].replace("-", "\u2013"))
-    runs = f"{study['runs']:,} run{'s' if study['runs'] != 1 else ''}"
+    runs = f"{number(study['runs'])} run{'s' if study['runs'] != 1 else ''}"
     parts = [
         runs
         + (f" (seeds {seeds})" if "\u2013" in seeds or "," in seeds else f" (seed {seeds})" if seeds else "")
     ]
     if study.get("steps"):
-        parts.append(f"{study['steps']:,} steps")
-    minutes = study["seconds"] / 60
-    parts.append(f"{minutes:,.0f} minutes" if minutes >= 1.5 else f"{study['seconds']:,.0f} seconds")
+        parts.append(f"{number(study['steps'])} steps")
+    seconds = study["seconds"]
+    parts.append(
+        f"{number(round(seconds / 60))} minutes" if seconds >= 90 else f"{number(round(seconds))} seconds"
+    )
     parts[-1] += f" on {escape(study['device'])}" if study.get("device") else ""
     if study.get("date"):
         parts.append(study["date"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..check import check_executed
 from ..claims import Ledger, all_ledgers
 from ..errors import UserError
+from ..numbers import number
 from .inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 
 UNKNOWN = "not noted"
@@ -91,5 +92,5 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        return f"{number(round(seconds))} s"
+    return f"{number(round(seconds / 60))} min" if seconds < 7200 else f"{number(seconds / 3600, form='.1f')} h"
