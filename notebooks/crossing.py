@@ -278,9 +278,9 @@ assert signs[0] >= signs[1]
 #
 # - **The wait** {cite}`recall2025` is stated for starts with even attention, $w = 0$. It needs them: where attention begins by looking elsewhere, by more than $\beta$, the conserved
 #   $\beta^2 - 2 y^2$ is negative, $\beta$ dies out, and the model never leaves.
-# - **Routing by advantage** {cite}`agarwal2025` is offered for mechanisms beyond softmax. Weights that sum to one [are not enough](#claim-crossing-q-routing-normalised).
+# - **Routing by advantage** {cite}`agarwal2025` is offered for mechanisms beyond softmax. Weights that sum to one [are not enough](#routing-by-advantage).
 # - **Descent by layers** {cite}`nagy2026` is tested against stacks that answer other prompts. That null is the easy one; imitations that come
-#   nearer to the answer [are not in it](#claim-crossing-q-roc-signs).
+#   nearer to the answer [are not in it](#is-a-layer-a-step).
 
 # %% [markdown]
 # ## Every claim
