@@ -104,8 +104,8 @@ for name in (
     record.verdict(f"crossing/q-stages-{name}")
 
 # %% [markdown]
-# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* The law holds on every model, with
-# degrees from {glue:text}`stages/descent/degree` to {glue:text}`stages/layer/degree`.
+# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* Degrees
+# run from {glue:text}`stages/descent/degree` to {glue:text}`stages/layer/degree`; the badges say where the law holds.
 #
 # Two things can shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as they are in an infinite sample. Among prompts drawn at random the
 # answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can fit that, and the wait becomes logarithmic: the law is then one of the sample,

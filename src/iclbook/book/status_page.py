@@ -93,4 +93,6 @@ def duration(seconds: float | None) -> str:
         return UNKNOWN
     if seconds < 120:
         return f"{number(round(seconds))} s"
-    return f"{number(round(seconds / 60))} min" if seconds < 7200 else f"{number(seconds / 3600, form='.1f')} h"
+    return (
+        f"{number(round(seconds / 60))} min" if seconds < 7200 else f"{number(seconds / 3600, form='.1f')} h"
+    )
