@@ -344,5 +344,7 @@ def test_a_deleted_working_directory_is_one_line(tmp_path, monkeypatch):
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 @pytest.mark.parametrize(("target", "module"), [("lab", "lab"), ("pdf", "pdf")])
 def test_make_calls_what_other_tests_try(target, module):
-    done = subprocess.run(["make", "--dry-run", target], capture_output=True, text=True, cwd=REPOSITORY)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", target], capture_output=True, text=True, cwd=REPOSITORY
+    )
     assert done.stdout.splitlines()[-1].endswith(f"python -m iclbook.book.{module}")
