@@ -148,7 +148,7 @@ def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> N
             "return [...document.querySelectorAll('.jp-CodeCell')].map("
             "c => c.querySelector('.jp-InputPlaceholder') !== null)"
         )
-        assert folded == [False, False, True, False], "the cell tagged hide-input, and no other"
+        assert folded == [False, False, True, False, False], "the cell tagged hide-input, and no other"
         time.sleep(3)  # a kernel starts and writes its language into the open notebook
         assert chapter.read_bytes() == before
         browser.driver.find_element("css selector", ".jp-Notebook").send_keys(Keys.CONTROL, "s")

@@ -17,17 +17,12 @@ from browser import harness
 from test_browser import unavailable
 
 from iclbook.book import pages
+from iclbook.book.inputs import chapters
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.xdist_group("measured pages")]
 ROOT = Path(__file__).resolve().parents[1]
 AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
-CHAPTERS = (
-    "linear_regression",
-    "attention_gradients",
-    "associative_recall",
-    "categorical_data",
-    "gradient_descent",
-)
+CHAPTERS = chapters(ROOT)
 #: Milliseconds in which a slider or a model must have answered, median over its positions.
 PROMPT = 50
 

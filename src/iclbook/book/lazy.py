@@ -57,6 +57,13 @@ def _as_script(body: str) -> str:
     )
 
 
+def read_state(path: Path) -> dict[str, Any]:
+    """The widgets of a file that :func:`move_widgets` wrote, by model id."""
+    text = path.read_text(encoding="utf-8")
+    begin = text.index("JSON.stringify(") + len("JSON.stringify(")
+    return json.loads(text[begin : text.rindex(") }));")])["state"]
+
+
 def stills(notebook: Mapping[str, Any]) -> dict[str, tuple[bytes, str, int, int]]:
     """Of an executed copy: model id of each static slider -> PNG, alt text, width and height of the frame at which it starts."""
     widgets = notebook["metadata"].get("widgets", {}).get(STATE, {}).get("state", {})

@@ -23,11 +23,10 @@ from ..claims.yaml_lines import read_yaml
 from ..errors import UserError
 from ..project import find_root
 from ..references import write_text
-from . import pages
+from . import lazy, pages
 from .inputs import listed_pages
 
 PDF = Path("_build") / "pdf" / "book.pdf"
-VIEW, STATE = (f"application/vnd.jupyter.widget-{what}+json" for what in ("view", "state"))
 #: What paper has no use for.
 DROPPED = "script, form, button, a.headerlink, .iclbook-live, details.above-input, details.below-input, details.above-output"
 STYLE = """
@@ -64,7 +63,7 @@ def book_html(root: Path) -> str:
         name: BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
         for name in names
     }
-    articles = {name: _article(soup, name, names) for name, soup in soups.items()}
+    articles = {name: _article(soup, name, names, html) for name, soup in soups.items()}
     config = read_yaml(root / "_config.yml").value
     title = escape(str(config.get("title", "")))
     head = _head(next(soup for soup in reversed(soups.values()) if soup.find("script", src=_is_mathjax)))
@@ -105,14 +104,14 @@ def _contents(articles: dict[str, Tag]) -> str:
     return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(lines)}</ul></nav>'
 
 
-def _article(page: BeautifulSoup, name: str, names: list[str]) -> Tag:
+def _article(page: BeautifulSoup, name: str, names: list[str], html: Path) -> Tag:
     """The text of a page, made for paper."""
     article = page.find("article", class_="bd-article")
     if article is None:
         raise UserError(
             f"the page {name} has no text", "Build the book again: remove _build, `iclbook build`."
         )
-    _replace_sliders(page, article, name)
+    _replace_sliders(page, article, name, html)
     for tag in article.select(DROPPED):
         tag.decompose()
     for tag in article.find_all("details"):
@@ -132,15 +131,17 @@ def _article(page: BeautifulSoup, name: str, names: list[str]) -> Tag:
     return article
 
 
-def _replace_sliders(page: BeautifulSoup, article: Tag, name: str) -> None:
+def _replace_sliders(page: BeautifulSoup, article: Tag, name: str, html: Path) -> None:
     """Put the picture at which each slider figure begins, with its words, in the figure's place.
 
     Raises:
         UserError: a slider figure without a picture.
     """
-    stored = page.find("script", type=STATE)
-    state = json.loads(stored.string)["state"] if stored else {}
-    for view in article.find_all("script", type=VIEW):
+    stored = page.find("script", attrs={"data-state": True})  # what lazy.js would load, beside the page
+    state = lazy.read_state(html / lazy.FILES / Path(stored["data-state"]).name) if stored else {}
+    for still in article.select(".iclbook-slider-still"):
+        still.decompose()
+    for view in article.find_all("script", type=lazy.VIEW):
         parts = list(_shown(state, json.loads(view.string)["model_id"]))
         if not any("<img" in part for part in parts):
             raise UserError(

@@ -6,6 +6,7 @@ from html import escape
 
 from ....claims import Recorder, judge
 from ....claims.render import SYMBOLS
+from ....formulas import html, plain
 
 
 def matrix(record: Recorder) -> str:
@@ -18,12 +19,11 @@ def matrix(record: Recorder) -> str:
         verdict = found[claim.id]
         symbol, name = SYMBOLS[verdict.word]
         rows.setdefault(law, []).append(
-            f'<a class="iclbook-badge iclbook-badge-{name}" href="#{claim.anchor}" title="{escape(claim.says)}">'
-            f'<span aria-hidden="true">{symbol}</span> {escape(model)}: {escape(verdict.label)}</a>'
+            f'<a class="iclbook-badge iclbook-badge-{name}" href="#{claim.anchor}" title="{escape(plain(claim.says))}">'
+            f'<span aria-hidden="true">{symbol}</span> {html(model)}: {escape(verdict.label)}</a>'
         )
     body = "".join(
-        f'<tr><th scope="row">{escape(law)}</th><td>{" ".join(cells)}</td></tr>'
-        for law, cells in rows.items()
+        f'<tr><th scope="row">{html(law)}</th><td>{" ".join(cells)}</td></tr>' for law, cells in rows.items()
     )
     return (
         '<table class="iclbook-crossing"><thead><tr><th scope="col">Law</th><th scope="col">On which model does it hold?'
