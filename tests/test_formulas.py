@@ -102,3 +102,8 @@ def test_every_formula_of_a_ledger_is_tex_of_known_words():
             if is_formula:
                 assert set(re.findall(r"\\([A-Za-z]+)", tex(words))) <= known, (name, words)
         assert not re.search(r"[\\${}`]", plain(text).replace("{1,2,3,4}", "").replace("{3,4,5,6}", "")), name
+
+
+def test_a_prime_and_a_power_share_one_exponent() -> None:
+    assert tex("g_1'^2") == r"g_{1}^{\prime 2}"
+    assert tex("g'") == "g'"

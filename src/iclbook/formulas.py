@@ -151,8 +151,8 @@ def _mapped(
 
 
 def tex(formula: str) -> str:
-    """A formula as TeX."""
-    return _Reader(formula, 0).read().strip()
+    """A formula as TeX; a prime and a power share one exponent, as MathJax refuses two."""
+    return re.sub(r"'\^\{([^{}]*)\}", r"^{\\prime \1}", _Reader(formula, 0).read().strip())
 
 
 def _letters(formula: str) -> str:

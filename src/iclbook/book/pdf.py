@@ -138,7 +138,11 @@ def _replace_sliders(page: BeautifulSoup, article: Tag, name: str, html: Path) -
         UserError: a slider figure without a picture.
     """
     stored = page.find("script", attrs={"data-state": True})  # what lazy.js would load, beside the page
-    state = lazy.read_state(html / lazy.FILES / Path(stored["data-state"]).name) if stored else {}
+    inside = page.find("script", type=lazy.STATE)
+    if stored:
+        state = lazy.read_state(html / lazy.FILES / Path(stored["data-state"]).name)
+    else:
+        state = json.loads(inside.string)["state"] if inside else {}
     for still in article.select(".iclbook-slider-still"):
         still.decompose()
     for view in article.find_all("script", type=lazy.VIEW):
