@@ -450,4 +450,4 @@ def test_the_table_of_settled_heads_shows_the_mean_of_the_end():
     omega, mu = (np.where(late, [[end, -end]], 9.0) for end in (0.13, 3.5))
     table = settled(Heads(steps, omega, mu, np.zeros_like(mu), np.zeros_like(mu)))
     assert [list(row.values()) for row in table.rows] == [["ω", "0.13", "-0.13"], ["μ", "3.50", "-3.50"]]
-    assert list(table.columns.values()) == ["", "head 1", "head 2"]
+    assert list(table.columns.values()) == ["quantity", "head 1", "head 2"]

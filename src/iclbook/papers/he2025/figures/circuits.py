@@ -108,5 +108,5 @@ def settled(heads: Heads, run: int = 0) -> Table:
     """omega and mu of every head where training leaves them, a column a head."""
     values = {"ω": heads.settled(heads.omega)[run], "μ": heads.settled(heads.mu)[run]}
     rows = [{"": name, **{str(h): f"{v:z.2f}" for h, v in enumerate(of, 1)}} for name, of in values.items()]
-    columns = {key: f"head {key}" if key else "number" for key in rows[0]}
+    columns = {key: f"head {key}" if key else "quantity" for key in rows[0]}
     return Table(rows, columns, f"Where each of {len(values['ω'])} heads settles")
