@@ -106,4 +106,5 @@ def test_every_formula_of_a_ledger_is_tex_of_known_words():
 
 def test_a_prime_and_a_power_share_one_exponent() -> None:
     assert tex("g_1'^2") == r"g_{1}^{\prime 2}"
+    assert tex("g'_k^2") == r"g_{k}^{\prime 2}"
     assert tex("g'") == "g'"

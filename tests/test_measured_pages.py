@@ -81,7 +81,7 @@ class Seen:
     """What one visit to a page gave: the texts that a reader meets, formulas that MathJax cannot read, what axe objects to by width and theme."""
 
     texts: list[str]
-    unreadable: int
+    unreadable: list[str]
     objections: dict[str, list[str]]
 
 
@@ -95,7 +95,7 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
     browser.open(path.as_uri(), width=harness.WIDE, theme="light")
     texts = browser.driver.execute_script(TEXTS)
     unreadable = browser.driver.execute_script(
-        "return document.querySelectorAll('mjx-merror, [data-mjx-error]').length"
+        "return [...document.querySelectorAll('mjx-merror, [data-mjx-error]')].map(e => e.dataset.mjxError || e.textContent)"
     )
     browser.driver.execute_script(PREPARE, path.name == WITH_FORMULAS)
     objections = {}

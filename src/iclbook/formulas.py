@@ -152,7 +152,7 @@ def _mapped(
 
 def tex(formula: str) -> str:
     """A formula as TeX; a prime and a power share one exponent, as MathJax refuses two."""
-    return re.sub(r"'\^\{([^{}]*)\}", r"^{\\prime \1}", _Reader(formula, 0).read().strip())
+    return re.sub(r"'(_\{[^{}]*\})?\^\{([^{}]*)\}", r"\1^{\\prime \2}", _Reader(formula, 0).read().strip())
 
 
 def _letters(formula: str) -> str:
