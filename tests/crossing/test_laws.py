@@ -33,7 +33,7 @@ def made(attention_rate: float, value_rate: float) -> Landscape:
     def evaluate(x):
         return float(0.1 + 0.9 * (1 - x[1]) ** 2), np.array([attention_rate, value_rate]) * (x - 1)
 
-    return Landscape(lambda _: np.zeros(2), evaluate, lambda x: (x[:1], x[1:]), np.array([True, False]))
+    return Landscape(lambda _: np.full(2, 1e-9), evaluate, lambda x: (x[:1], x[1:]), np.array([True, False]))
 
 
 def test_who_leads_is_seen_and_rates_move_it():
@@ -43,6 +43,24 @@ def test_who_leads_is_seen_and_rates_move_it():
     assert quick.gradient(np.zeros(2)) == pytest.approx([-10, -1])
     assert timing.lead(quick, np.full(2, 1e-9)) < even
     assert timing.lead(made(0.1, 1.0), np.full(2, 1e-9)) > even
+
+
+def test_a_draw_from_which_the_model_rests_is_passed_over(monkeypatch):
+    goes, rests = (
+        made(0.1, 1.0),
+        Landscape(
+            lambda _: np.ones(2),
+            lambda x: (1.0, np.zeros(2)),
+            lambda x: (x[:1], x[1:]),
+            np.array([True, False]),
+        ),
+    )
+    monkeypatch.setattr(timing, "SIZES", {"made": 1.0})
+    monkeypatch.setattr(timing, "MODELS", {"made": lambda draw: rests if draw == timing.FIRST + 1 else goes})
+    leads = timing.leads(3)["made"]
+    assert (len(leads.equal), leads.passed_over) == (3, 1)
+    assert np.all(leads.equal > 0)
+    assert np.all(leads.quicker < leads.equal)
 
 
 def test_attention_and_values_are_those_of_the_models():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -45,8 +47,10 @@ def test_the_degree_of_made_up_waits():
 def test_a_flow_that_never_leaves_says_so(monkeypatch):
     monkeypatch.setattr(stages, "PATIENCE", 200)
     bowl = Landscape(lambda _: np.ones(1), lambda x: (1 + float(x @ x), 2 * x))
-    with pytest.raises(UserError, match="has not fallen"):
-        stages.leave(bowl, np.array([0.1]))
+    flat = Landscape(lambda _: np.ones(1), lambda x: (1.0, 0 * x))
+    for never in (bowl, flat):
+        with pytest.raises(stages.Resting, match="has not fallen"):
+            stages.leave(never, np.array([0.1]))
     with pytest.raises(UserError, match="has left already"):
         stages.leave(product(2), np.ones(2))
 
@@ -59,13 +63,33 @@ def test_adam_does_not_wait():
 
 
 def test_the_leading_direction_of_a_saddle():
-    saddle = Landscape(lambda _: np.ones(3), lambda x: (float(x @ (A @ x)) / 2, A @ x))
+    saddle = Landscape(lambda _: np.ones(3), lambda x: (float(x @ (A @ x)) / 2, A @ x), hessian=lambda _: A)
     A = np.diag([1.0, -2.0, -0.5])
     rate, directions = stages.leading(saddle, 3)
     assert rate == pytest.approx(2)
     assert np.abs(directions) == pytest.approx(np.array([[0, 1, 0]]))
     A[2, 2] = -2
     assert stages.leading(saddle, 3)[1].shape == (2, 3), "equal rates share"
+
+
+def test_second_derivatives_change_the_cost_of_a_stiff_flow_and_not_its_wait():
+    landscape = MODELS["layer"](0)
+    start = 0.25 * landscape.start(0)
+    asked = []
+
+    def evaluate(theta):
+        asked.append(theta)
+        return landscape.evaluate(theta)
+
+    def wait(**changed):
+        asked.clear()
+        return stages.leave(
+            replace(landscape, evaluate=evaluate, **changed), start, method=stages.STIFF
+        ).first(), len(asked)
+
+    (known, few), (by_differences, many) = wait(), wait(hessian=None)
+    assert known == pytest.approx(by_differences, rel=1e-3)
+    assert few < many / 2
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -76,6 +100,12 @@ def test_gradients_of_every_landscape_agree_with_differences(name):
     h = 1e-6
     slope = (landscape.value(theta + h * direction) - landscape.value(theta - h * direction)) / (2 * h)
     assert landscape.gradient(theta) @ direction == pytest.approx(slope, rel=1e-6, abs=1e-9)
+    if landscape.hessian:
+        ahead, back = (landscape.gradient(theta + sign * h * direction) for sign in (1, -1))
+        curved = landscape.hessian(theta)
+        assert curved == pytest.approx(curved.T, abs=1e-12 * np.abs(curved).max())
+        assert curved @ direction == pytest.approx((ahead - back) / (2 * h), rel=1e-5, abs=1e-7)
+    assert bool(landscape.hessian) == (name != "recall")
 
 
 def test_antithetic_prompts_tell_nothing_by_their_means():

@@ -52,6 +52,7 @@ def gradient_flow(
     method: str = "DOP853",
     rtol: float = 1e-10,
     atol: float = 1e-14,
+    hessian: Callable[[Array], Array] | None = None,
 ) -> Flow:
     """Integrate ``d theta / dt = -gradient(theta)``.
 
@@ -63,6 +64,7 @@ def gradient_flow(
         events: functions of the state whose upward passages through zero are located.
         stop_at: number of the event whose first passage ends the flow; none by default.
         method, rtol, atol: as in ``scipy.integrate.solve_ivp``.
+        hessian: of the loss, ``(n, n)`` at flat parameters, for methods that follow stiff flows; by differences of the gradient where it is not given.
 
     Raises:
         UserError: an end that is not after the start, times outside of the flow, an event to stop at that is not watched, or a flow that cannot be
@@ -99,7 +101,15 @@ def gradient_flow(
         watched.append(watch)
     with np.errstate(over="ignore", invalid="ignore"):
         solved = solve_ivp(
-            velocity, (0.0, float(until)), start.ravel(), method, at, events=watched, rtol=rtol, atol=atol
+            velocity,
+            (0.0, float(until)),
+            start.ravel(),
+            method,
+            at,
+            events=watched,
+            rtol=rtol,
+            atol=atol,
+            **({"jac": lambda t, flat: -hessian(flat)} if hessian else {}),
         )
     if solved.status < 0 or not np.isfinite(solved.y).all():
         raise UserError(

@@ -11,6 +11,7 @@ from ....drawing import style
 from ....models.kernels import KERNELS
 from ..measures.descent import OTHERWISE, area
 from ..measures.stages import CELLS
+from ..measures.timing import Leads
 
 Array = np.ndarray
 NAMES = {
@@ -64,14 +65,14 @@ def waits(found: Mapping[str, Array]) -> Figure:
     return fig
 
 
-def leads(found: Mapping[str, tuple[Array, Array]]) -> Figure:
+def leads(found: Mapping[str, Leads]) -> Figure:
     """Time at which attention is half-way over that of values, one dot a draw."""
     fig, ax = style.figure(aspect=0.4)
-    for row, pair in enumerate(found.values()):
-        for values, label, marker, shift in zip(
-            pair, ("equal rates", "queries and keys ten times faster"), "os", (-0.12, 0.12), strict=True
+    for row, of in enumerate(found.values()):
+        for values, label, marker, colour, shift in (
+            (of.equal, "equal rates", "o", style.PALETTE[0], -0.12),
+            (of.quicker, "queries and keys ten times faster", "s", style.PALETTE[3], 0.12),
         ):
-            colour = style.PALETTE[0 if marker == "o" else 3]
             ax.plot(
                 np.exp(values),
                 np.full(len(values), row + shift),

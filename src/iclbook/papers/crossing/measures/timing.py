@@ -5,14 +5,16 @@ Attention and values are compared as functions on the same prompts, not as param
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
 from ....statistics import standard_error
 from ..runs.landscape import Landscape
-from ..runs.models import MODELS
-from .stages import judged, leave
+from ..runs.models import FIRST, MODELS
+from .stages import Resting, leave
 
 Array = np.ndarray
 #: The way is that until the loss has fallen by this share of what it is at the origin.
@@ -29,7 +31,7 @@ def quicker_routing(landscape: Landscape, factor: float) -> Landscape:
         value, gradient = landscape.evaluate(theta)
         return value, rates * gradient
 
-    return replace(landscape, evaluate=evaluate)
+    return replace(landscape, evaluate=evaluate, hessian=None)
 
 
 def halfway(times: Array, states: Array) -> float:
@@ -48,36 +50,52 @@ def lead(landscape: Landscape, start: Array) -> float:
     return float(np.log(halfway(flow.times, np.array(attention)) / halfway(flow.times, np.array(values))))
 
 
+@dataclass(frozen=True)
+class Leads:
+    """Of one model: leads ``(draws,)`` with equal rates and with quicker routing, and how many draws were passed over, from which the model came to rest
+    before it had taken the way."""
+
+    equal: Array
+    quicker: Array
+    passed_over: int
+
+
 #: Model -> initial size.
 SIZES = {"heads": 0.3, "chain": 0.1, "known": 0.1}
 
 
-def leads(draws: int) -> dict[str, tuple[Array, Array]]:
-    """For each model the leads ``(draws,)`` with equal rates, and with quicker routing."""
-    found = {}
-    for name, size in SIZES.items():
-        pairs = []
-        for draw in judged(draws):
-            landscape = MODELS[name](draw)
-            start = size * landscape.start(draw)
+def leads(draws: int) -> dict[str, Leads]:
+    """Leads of each model on the first ``draws`` draws from which it can take that way."""
+    return {name: _leads(name, size, draws) for name, size in SIZES.items()}
+
+
+def _leads(name: str, size: float, draws: int) -> Leads:
+    pairs: list[tuple[float, float]] = []
+    for tried in count(1):
+        draw = FIRST + tried - 1
+        landscape = MODELS[name](draw)
+        start = size * landscape.start(draw)
+        with suppress(Resting):
             pairs.append((lead(landscape, start), lead(quicker_routing(landscape, EXCHANGED), start)))
-        found[name] = tuple(np.array(pairs).T)
-    return found
+        if len(pairs) == draws:
+            return Leads(*np.array(pairs).T, tried - draws)
 
 
-def timing_values(found: dict[str, tuple[Array, Array]]) -> dict[str, float]:
-    """Mean leads, and by how much quicker routing brings attention forward."""
+def timing_values(found: dict[str, Leads]) -> dict[str, float]:
+    """Mean leads, by how much quicker routing brings attention forward, and how many draws were passed over."""
+    heads, chain, known = (found[name] for name in ("heads", "chain", "known"))
     return {
-        "timing/heads": float(found["heads"][0].mean()),
-        "timing/heads_se": float(standard_error(found["heads"][0])),
-        "timing/heads_gain": float((found["heads"][0] - found["heads"][1]).mean()),
-        "timing/heads_gain_se": float(standard_error(found["heads"][0] - found["heads"][1])),
-        "timing/chain": float(found["chain"][0].mean()),
-        "timing/chain_se": float(standard_error(found["chain"][0])),
-        "timing/chain_gain": float((found["chain"][0] - found["chain"][1]).mean()),
-        "timing/chain_gain_se": float(standard_error(found["chain"][0] - found["chain"][1])),
-        "timing/known": float(found["known"][0].mean()),
-        "timing/known_se": float(standard_error(found["known"][0])),
-        "timing/known_gain": float((found["known"][0] - found["known"][1]).mean()),
-        "timing/known_gain_se": float(standard_error(found["known"][0] - found["known"][1])),
+        "timing/heads": float(heads.equal.mean()),
+        "timing/heads_se": float(standard_error(heads.equal)),
+        "timing/heads_gain": float((heads.equal - heads.quicker).mean()),
+        "timing/heads_gain_se": float(standard_error(heads.equal - heads.quicker)),
+        "timing/chain": float(chain.equal.mean()),
+        "timing/chain_se": float(standard_error(chain.equal)),
+        "timing/chain_gain": float((chain.equal - chain.quicker).mean()),
+        "timing/chain_gain_se": float(standard_error(chain.equal - chain.quicker)),
+        "timing/known": float(known.equal.mean()),
+        "timing/known_se": float(standard_error(known.equal)),
+        "timing/known_gain": float((known.equal - known.quicker).mean()),
+        "timing/known_gain_se": float(standard_error(known.equal - known.quicker)),
+        "timing/passed_over": heads.passed_over + chain.passed_over + known.passed_over,
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value
 from torch.overrides import TorchFunctionMode
 
 from ....tasks import Batch
@@ -21,21 +20,20 @@ Look = Callable[[nn.Module, Batch], Tensor]
 
 
 class Softmaxes(TorchFunctionMode):
-    """While it is active, keeps ``(scores, weights, axis)`` of every softmax along keys that a model takes.
+    """While it is active, keeps the weights of every softmax that a model takes.
 
     Attributes:
-        taken: in the order of the forward pass.
+        weights: in the order of the forward pass.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.taken: list[tuple[Tensor, Tensor, int]] = []
+        self.weights: list[Tensor] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if func in (torch.softmax, Tensor.softmax):
-            axis = kwargs["dim"] if kwargs and "dim" in kwargs else args[1]
-            self.taken.append((args[0], out, axis))
+            self.weights.append(out)
         return out
 
 
@@ -48,12 +46,14 @@ class Landscape:
         evaluate: ``evaluate(theta) -> (loss, gradient)``, float64.
         look: ``look(theta) -> (attention, values)`` on the prompts, flat, where the model has both.
         routing: ``(n,)``, which parameters make scores; none where the model has no queries and keys of its own.
+        hessian: ``hessian(theta) -> (n, n)``, second derivatives of the loss, where automatic differentiation gives them.
     """
 
     start: Callable[[int], Array]
     evaluate: Callable[[Array], tuple[float, Array]]
     look: Callable[[Array], tuple[Array, Array]] | None = None
     routing: Array | None = None
+    hessian: Callable[[Array], Array] | None = None
 
     def value(self, theta: Array) -> float:
         """Loss at ``theta (n,)``."""
@@ -79,36 +79,35 @@ def of_module(
         loss: ``loss(model, batch)``, a number.
         values: what the model's attention averages.
     """
-    fixed = {name: p.detach() for name, p in model.named_parameters() if name in held}
-    moving = {name: p.shape for name, p in model.named_parameters() if name not in held}
-    sizes = [shape.numel() for shape in moving.values()]
+    moving = {name: p for name, p in model.named_parameters() if name not in held}
+    parameters, sizes = list(moving.values()), [p.numel() for p in moving.values()]
 
-    class Call(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
+    def put(theta: Array) -> None:
+        flat = torch.from_numpy(np.ascontiguousarray(theta, dtype=float))
+        with torch.no_grad():
+            for p, part in zip(parameters, flat.split(sizes), strict=True):
+                p.copy_(part.view(p.shape))
 
-        def forward(self, function: Loss | Look) -> Tensor:
-            return function(self.model, batch)
-
-    call = Call()
-
-    def at(flat: Tensor, function: Loss | Look = loss) -> Tensor:
-        parts = dict(zip(moving, flat.split(sizes), strict=True))
-        own = {f"model.{name}": part.view(moving[name]) for name, part in parts.items()}
-        return functional_call(call, own | {f"model.{name}": p for name, p in fixed.items()}, (function,))
-
-    both = grad_and_value(at)
+    def slope(value: Tensor, **options: bool) -> Tensor:
+        return flat_of(torch.autograd.grad(value, parameters, materialize_grads=True, **options))
 
     def look(theta: Array) -> tuple[Array, Array]:
-        flat = torch.from_numpy(np.ascontiguousarray(theta, dtype=float))
+        put(theta)
         with torch.no_grad(), Softmaxes() as seen:
-            at(flat)
-        return seen.taken[0][1].flatten().numpy(), at(flat, values).detach().flatten().numpy()
+            loss(model, batch)
+            return seen.weights[0].flatten().numpy(), values(model, batch).flatten().numpy()
 
     def evaluate(theta: Array) -> tuple[float, Array]:
-        gradient, value = both(torch.from_numpy(np.ascontiguousarray(theta, dtype=float)))
-        return float(value), gradient.numpy()
+        put(theta)
+        value = loss(model, batch)
+        return float(value.detach()), slope(value).numpy()
+
+    def hessian(theta: Array) -> Array:
+        put(theta)
+        gradient = slope(loss(model, batch), create_graph=True)
+        every = torch.eye(len(gradient), dtype=gradient.dtype)
+        rows = torch.autograd.grad(gradient, parameters, every, is_grads_batched=True, materialize_grads=True)
+        return flat_of(rows, 1).numpy()
 
     def start(seed: int) -> Array:
         return np.random.default_rng(seed).standard_normal(sum(sizes))
@@ -116,7 +115,12 @@ def of_module(
     routing = np.concatenate(
         [np.full(size, name in ROUTING) for name, size in zip(moving, sizes, strict=True)]
     )
-    return Landscape(start, evaluate, look if values else None, routing if values else None)
+    return Landscape(start, evaluate, look if values else None, routing if values else None, hessian)
+
+
+def flat_of(parts: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors side by side, flat from ``axis`` on."""
+    return torch.cat([part.flatten(axis) for part in parts], axis)
 
 
 def antithetic(batch: Batch, n_tasks: int = 1) -> Batch:

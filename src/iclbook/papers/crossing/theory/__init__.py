@@ -1,1 +1,0 @@
-"""What each paper's law predicts on the others' models."""
