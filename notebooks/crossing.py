@@ -45,7 +45,7 @@ from iclbook.tasks import LinearRegression
 record = Recorder("crossing", profile)
 style.use()
 paper = profile == "paper"
-DRAWS, TIMED = (4, 40) if paper else (2, 2)
+DRAWS, TIMED = (4, 30) if paper else (2, 2)
 
 # %% [markdown]
 # ## The cells

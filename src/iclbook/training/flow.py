@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -21,11 +21,18 @@ class Flow:
         times: ``(T,)``.
         states: ``(T, ...)`` parameters at those times, in the shape of the start.
         events: for each event function, the times at which it passed zero.
+        between: the integrator's own interpolation, times ``(T,)`` to flat states ``(n, T)``, where the flow was asked for it.
     """
 
     times: Array
     states: Array
     events: tuple[Array, ...] = ()
+    between: Callable[[Array], Array] | None = None
+
+    def resampled(self, count: int) -> Flow:
+        """The same flow, which was followed with ``between``, at ``count`` evenly spaced times."""
+        times = np.linspace(self.times[0], self.times[-1], count)
+        return replace(self, times=times, states=self.between(times).T.reshape(count, *self.states.shape[1:]))
 
     def first(self, event: int = 0) -> float:
         """Time of the first passage of an event.
@@ -53,6 +60,7 @@ def gradient_flow(
     rtol: float = 1e-10,
     atol: float = 1e-14,
     hessian: Callable[[Array], Array] | None = None,
+    between: bool = False,
 ) -> Flow:
     """Integrate ``d theta / dt = -gradient(theta)``.
 
@@ -65,6 +73,7 @@ def gradient_flow(
         stop_at: number of the event whose first passage ends the flow; none by default.
         method, rtol, atol: as in ``scipy.integrate.solve_ivp``.
         hessian: of the loss, ``(n, n)`` at flat parameters, for methods that follow stiff flows; by differences of the gradient where it is not given.
+        between: whether the flow can be resampled afterwards.
 
     Raises:
         UserError: an end that is not after the start, times outside of the flow, an event to stop at that is not watched, or a flow that cannot be
@@ -109,6 +118,7 @@ def gradient_flow(
             events=watched,
             rtol=rtol,
             atol=atol,
+            dense_output=between,
             **({"jac": lambda t, flat: -hessian(flat)} if hessian else {}),
         )
     if solved.status < 0 or not np.isfinite(solved.y).all():
@@ -117,4 +127,4 @@ def gradient_flow(
             "Check the start and the gradient, or try another method.",
         )
     states = solved.y.T.reshape(-1, *start.shape)
-    return Flow(solved.t, states, tuple(solved.t_events or ()))
+    return Flow(solved.t, states, tuple(solved.t_events or ()), solved.sol)

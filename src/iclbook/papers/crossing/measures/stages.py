@@ -70,6 +70,7 @@ def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, method: st
         rtol=1e-6,
         atol=1e-7 * size,
         hessian=landscape.hessian if method == STIFF else None,
+        between=True,
     )
     if not len(flow.events[0]):
         raise resting

@@ -19,6 +19,8 @@ from .stages import Resting, leave
 Array = np.ndarray
 #: The way is that until the loss has fallen by this share of what it is at the origin.
 FALLEN = 0.25
+#: Times of the way at which both are looked at; the integrator's own steps are too few.
+TIMES = 201
 #: Rate of queries and keys against that of values, in the control.
 EXCHANGED = 10.0
 
@@ -45,7 +47,7 @@ def halfway(times: Array, states: Array) -> float:
 
 def lead(landscape: Landscape, start: Array) -> float:
     """Logarithm of the time at which attention is half-way over that of values, along gradient flow from ``start`` until :data:`FALLEN` of the loss is gone."""
-    flow = leave(landscape, start, FALLEN)
+    flow = leave(landscape, start, FALLEN).resampled(TIMES)
     attention, values = zip(*(landscape.look(state) for state in flow.states), strict=True)
     return float(np.log(halfway(flow.times, np.array(attention)) / halfway(flow.times, np.array(values))))
 
