@@ -52,7 +52,7 @@ def units() -> list[Unit]:
     """All of it, what costs least first."""
     python = sys.executable
     found = [Unit("tests", "CUDA tests", (python, "-m", "pytest", "-q", "-m", "cuda"))]
-    kept = ("--keep", str(FOLDER / "bench"), "--out", str(FOLDER / "results-cuda.json"))
+    kept = ("--keep", str(FOLDER / "bench" / code_digest()), "--out", str(FOLDER / "results-cuda.json"))
     bench = (python, "-m", "benchmarks", "--device", "cuda", *kept)
     found.append(Unit("bench", "everything", bench, resumes=True))
     command = (python, "-m", "iclbook.cli", "train")

@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from .format import number, span, table
+from iclbook.numbers import number
+
+from .format import span, table
 from .work import LABELS, Case, missing
 
 #: What grows, from its smallest to its largest value; the rest stays at he2025's size, with 8 runs of 2 heads.

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 from iclbook.errors import UserError
+from iclbook.numbers import duration, number
 
 from . import categorical as gd
 from . import growth
-from .format import duration, number, span, table
+from .format import span, table
 from .suite import ROOT
 from .work import LABELS, OURS
 
@@ -271,7 +272,9 @@ def rendered(results: dict[str, dict | None]) -> str:
         text = _sections(cpu)
     text.append("## On a GPU")
     if cuda is None:
-        text.append("Not measured: no GPU. `make gpu` measures the same ladder there.")
+        text.append(
+            "Not measured: no GPU. `python -m benchmarks --device cuda` measures the same ladder there and fills this part."
+        )
     else:
         text += [part.replace("## ", "### ") if part.startswith("## ") else part for part in _sections(cuda)]
     return "\n\n".join(part for part in text if part)

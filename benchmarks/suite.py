@@ -19,6 +19,7 @@ from typing import Any
 
 from iclbook.errors import UserError
 from iclbook.files import write_whole
+from iclbook.machines import usable_cores
 
 from . import growth, idle
 from .work import BATCH, CONTEXT, D_COVARIATE, HEADS, LABELS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
@@ -126,7 +127,7 @@ def machine(device: str) -> dict:
 
     return {
         "cpu": cpu,
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": usable_cores(),
         "gpu": _gpu() if device == "cuda" else None,
         "system": platform.system(),
         "python": platform.python_version(),

@@ -199,8 +199,6 @@ record.all(first_jump.local_law())
 record.all(time_scales.time_scale_values(scan, window, late))
 record.all(time_scales.window_exponents())
 record.all(time_scales.other_settings())
-SHORT, RATIOS = READINGS["k"], (4.0, 10.0, 100.0, 1e3, 1e4)
-short_scan = stages.plateau_scan(SHORT, RATIOS)
 record.verdicts(
     "timescale",
     "divergence",
@@ -236,7 +234,8 @@ betas, flows = (0.02, 0.005, 0.00125), {}
 for loss in ("dp", "ce"):
     p = stages.experiment(loss)
     flows[loss] = p, *stages.follow(p, betas)
-record.all(stages.plateau_values(stages.plateau_scan(READINGS["order"], RATIOS), short_scan))
+RATIOS = (4.0, 10.0, 100.0, 1e3, 1e4)
+record.all(stages.plateau_values(*(stages.plateau_scan(READINGS[name], RATIOS) for name in ("order", "k"))))
 record("plateaus/ratios", RATIOS)
 p, f, times = flows["ce"]
 record("plateaus/ce", stages.plateau_errors(p, f.states[0], times)["loss"])
@@ -294,9 +293,8 @@ record.verdicts("fig1", "q-settings")
 # smaller by a factor of {glue:text}`fig1/ratio`.*
 
 # %% mystnb={"image": {"alt": "Training with the window of three: the batch loss falls in three steps, the last two close together; at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
-if ("fig1", "k") in runs:
-    fig = draw.training(READINGS["k"], runs["fig1", "k"])
-    plt.show()
+draw.training(READINGS["k"], runs["fig1", "k"])
+plt.show()
 
 # %% [markdown]
 # *The same with the window of three, as (A0) says literally. Learning rate {glue:text}`fig1/k/rate` (fitting: {glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`),

@@ -273,7 +273,7 @@ record.verdicts("fig9")
 
 # %% [markdown]
 # *200 of the 2000 values of one seed, from start to end, on the principal axes of both runs together: the schedule (left) and SGD (right).* The claim is decided on all seeds whose weights are kept. The
-# schedule's arrows are {glue:text}`fig9/ratio` times as long, as a ten times larger rate makes them. Are they more coherent? The share of variance in their first component, less SGD's, is
+# schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's, is
 # {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention" has not
 # come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 #
@@ -442,7 +442,7 @@ record.verdicts("conj9.2", "conj9.3")
 #
 # ### A small wind tunnel
 # The evidence for all this is quoted from Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049 bits (transformer),
-# 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? It is what knowing nothing costs. In the published program the task has five states and symbols. An answer that ignores the input altogether, the
+# 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? Little less than what knowing nothing costs. In the published program the task has five states and symbols. An answer that ignores the input altogether, the
 # uniform one, has an error of {glue:text}`lstm_baseline/uniform` bits (first 15, all 20 observations); a filter that never looks back has {glue:text}`lstm_baseline/memoryless`. Over that filter, the
 # printed errors are {glue:text}`lstm_baseline/printed_ratios` (transformer, Mamba, LSTM). The printed LSTM is nine layers deep without residual connections, which the other two have.
 #

@@ -585,8 +585,7 @@ else:
     )
 
 # %%
-for item in ("tables1-3", "fig14", "tables4-7", "one-block", "q-mixing"):
-    record.verdict(f"wang2025/{item}")
+record.verdicts("tables1-3", "fig14", "tables4-7", "one-block", "q-mixing")
 
 # %% mystnb={"image": {"alt": "Left: excess loss of seventeen models by kind of token. Right: excess loss of four models along training."}}
 if models is not None:

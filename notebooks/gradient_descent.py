@@ -41,18 +41,22 @@ from iclbook.papers.nagy2026 import results, studies
 from iclbook.papers.nagy2026.figures import ladder as of_ladder
 from iclbook.papers.nagy2026.measures import ablation, diversity, dynamics, exact, guided, ladder, masks
 from iclbook.papers.nagy2026.runs.studies import SPECTRUM
-from iclbook.papers.nagy2026.theory import alike, arithmetic, checking, mutations
+from iclbook.papers.nagy2026.theory import (
+    alike,
+    arithmetic,
+    checking,
+    mutations,
+    probe,
+    reweighting,
+    von_oswald,
+)
 from iclbook.papers.nagy2026.theory import one_layer as closed
+from iclbook.papers.nagy2026.theory.notation import read
 
 style.use()
 paper = profile == "paper"
 
 record = Recorder("nagy2026", profile)
-
-
-def verdicts(*names: str) -> None:
-    for name in names:
-        record.verdict(f"nagy2026/{name}")
 
 
 study = studies(profile)
@@ -93,7 +97,7 @@ Table(checking.rows(checking.thirty(statements)), checking.COLUMNS, "The thirty 
 #
 # Each theorem comes in a paragraph that says more than its formula, and later sections lean on the paragraph. So the sentences are written down as well.
 # {glue:text}`theory/flagged_printed` of them fail as printed, and {glue:text}`theory/flagged_readings` more in the stricter one of two readings.
-# [Errata](#errata) lists them all, each with a counterexample and a hypothesis that mends it. In the verdicts the formal statement is one part and the sentence another, read as
+# [Errata](#errata) lists them all, each with a counterexample and, where one mends it, a hypothesis. In the verdicts the formal statement is one part and the sentence another, read as
 # it is printed. These matter for the story:
 #
 # - **B6**, "softmax concentration amplifies the descent signal": not always. With the softmax gradient of two real examples, $b_p - a_p w$, the signal can vanish where the
@@ -105,7 +109,7 @@ Table(checking.rows(checking.thirty(statements)), checking.COLUMNS, "The thirty 
 # - **D2** holds, and what it proves, that *both ends of the spectrum shrink alike*, is the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
 
 # %% tags=["hide-input"]
-verdicts("B6", "B7", "M3", "D2")
+record.verdicts("B6", "B7", "M3", "D2")
 
 # %% [markdown]
 # A proof is worth as much as its checker, so everything was broken once: each hypothesis dropped, each definition freed, each conclusion reversed. Of {glue:text}`mutations/all`
@@ -216,7 +220,7 @@ by_mask = masks.mask_runs(study["masks"], runs["masks"])
 draw.masks(by_mask)
 plt.show()
 record.all(masks.mask_records(by_mask))
-verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
+record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
 title = "Section 9.1 by setting: mean ± standard deviation over seeds"
 Table(masks.mask_rows(by_mask), masks.COLUMNS, title, folded=True)
 
@@ -238,7 +242,7 @@ course = dynamics.dynamics(study["alignment"], runs["alignment"])
 draw.dynamics(course)
 plt.show()
 record.all(dynamics.dynamics_records(course))
-verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory", "q-9.2-numbers")
+record.verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory", "q-9.2-numbers")
 title = "Section 9.2 by setting: means over seeds"
 Table(dynamics.dynamics_rows(course), dynamics.COLUMNS, title, folded=True)
 
@@ -305,7 +309,7 @@ for reading, measured in readings.items():
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
 draw.guided_layers(readings)
 plt.show()
-verdicts("9.5", "9.5-numbers")
+record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
 # *The query's attention to the sink (left) and the layer scale (right), layer by layer, every seed of each reading. Crosses: printed.*
@@ -337,7 +341,7 @@ plt.show()
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
 draw.ablation_changes(variants.at(1.0))
 plt.show()
-verdicts(
+record.verdicts(
     "9.5.1-depth", "9.5.1-scale", "9.5.1-sink", "9.5.1-ortho", "9.5.1-full", "9.5.1-means", "q-depth-helps"
 )
 
@@ -345,8 +349,8 @@ verdicts(
 # *Change of the error by each component against plain depth after the whole training, with two standard errors. Crosses: the printed changes.* "Does nothing" has to be shown: the
 # effect must be smaller than half of the printed effect that it is set against. A small $t$ would not do, since few seeds suffice for that. At $d = 4$, where the paper's deep
 # model is worst beside its baseline, ours changes the error by {glue:text}`9.5.1/s500/depth_change_4` after 500, {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and
-# {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps, as a share of the baseline's; where negative, depth *helps*. (That the full model "recovers 28, 20, 5 % of the depth
-# penalty" is a share of something else: see [Errata](#errata).)
+# {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps, as a share of the baseline's; where negative, depth *helps*. (That the full model recovers 28, 20, 5 % of the depth
+# penalty is a share of something else: see [Errata](#errata).)
 #
 # The next figure repeats the comparison of baseline and depth over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which {glue:text}`q-depth/learning` have a
 # baseline that learns (the others hardly get off the ground in these 2,000 steps). {glue:text}`q-depth/diverged` of the {glue:text}`q-depth/pairs` deep runs in them diverge;
@@ -383,7 +387,7 @@ draw.diversity(diverse, balanced)
 plt.show()
 record.all(diversity.diversity_records(diverse))
 record.all(diversity.balanced_records(balanced))
-verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle", "q-unstated")
+record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle", "q-unstated")
 Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 1", folded=True)
 
 # %% [markdown]
@@ -415,7 +419,7 @@ Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 
 
 # %% tags=["hide-input"]
 record.all(ladder.power_values())
-verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-agreement", "q-rho-own")
+record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-agreement", "q-rho-own")
 
 # %% [markdown]
 # For the rest there is a ladder: eleven small models of the Pythia shape, trained on a corpus of stories, repeated blocks, lists and
@@ -428,7 +432,7 @@ if get is None:
     display(Markdown(f"The ladder is not trained yet; its questions are open. This trains it: `{train}`."))
 else:
     record.all(ladder.ladder_records(get))
-    verdicts(*(c.id.partition("/")[2] for c in record.ledger.claims if "/q-ladder" in c.id))
+    record.verdicts(*(c.id.partition("/")[2] for c in record.ledger.claims if "/q-ladder" in c.id))
     Table(ladder.ladder_rows(get), ladder.COLUMNS, "The ladder at the end of training")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction, induction accuracy and recall over training, every model of the ladder; twins dashed."}}
@@ -471,7 +475,6 @@ if get is not None:
 # when it is asked at $x_1$? What does it then answer at $2 x_1$, and from which $\eta$ on is one step worse than none?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-from iclbook.papers.nagy2026.theory import von_oswald
 
 x, y, start = np.array([[1.5]]), np.array([[-2.0]]), np.zeros((1, 1))
 eta = 1 / x[0, 0] ** 2  # the curvature is a = x_1^2, and a step multiplies the error by 1 - eta a: zero here
@@ -493,7 +496,6 @@ assert error[1.99] < error[0.0] < error[2.01]  # from 2 / x_1^2 on a step is wor
 # own? Do two layers that share one gain? Write both down in the form of this chapter's statements, and let the solver decide.
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-from iclbook.papers.nagy2026.theory.notation import read
 
 # A block: a name, a sentence, and hypotheses => conclusion. A channel is done when the product of its factors is 0.
 own, shared = read("""
@@ -514,7 +516,6 @@ assert words == ["proved", "proved", "refuted"]
 # best if the eigenvalues may lie anywhere between 1 and $\kappa$, and how much is left? (Look for the polynomial of degree ten that is 1 at 0 and small from 1 to $\kappa$.)
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-from iclbook.papers.nagy2026.theory import probe
 
 kappa, layers = 120.0, 10
 spectrum = np.linspace(1, kappa, 20_001)
@@ -537,7 +538,6 @@ assert ((-tokens[len(x) :, 5] - w) ** 2).sum() / (w**2).sum() < 1.001 * own < eq
 # [trained models find](linear_regression.py).)
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-from iclbook.papers.nagy2026.theory import reweighting
 
 data, queries = reweighting.examples(20, noise=0.5, w_true=0.7), np.linspace(-2, 2, 41)
 # To first order in beta a head's weights are (1 + beta (x_i - mean) x_q) / n: of the difference a centred step is left.
@@ -553,7 +553,7 @@ assert np.abs(heads[0] - data.y.mean()).max() < 0.1  # one head alone tends to t
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
 #
-# Slips that leave the story as it is. First sentences around the theorems; the solver decided, and the table says what mends each ("weakest": nothing less would do).
+# Slips that leave the story as it is. First sentences around the theorems; the solver decided, and the table says what mends them, where anything does ("weakest": nothing less would do).
 #
 # - **A7**, "$0 < \rho^2 < 1$ (equivalently $0 < \eta a < 2$)": at $\eta a = 1$ the rate is 0. Read $\rho^2 < 1$.
 # - **B3** and **B4**, "the factor is smaller": where attention changes nothing, it is equal. Read "not larger".
@@ -562,7 +562,7 @@ assert np.abs(heads[0] - data.y.mean()).max() < 0.1  # one head alone tends to t
 # - **MN1**, "a valid norm": the squared Frobenius norm is not a norm, its root is.
 
 # %% tags=["hide-input"]
-verdicts("A7", "B3", "B4", "D3", "V2", "MN1")
+record.verdicts("A7", "B3", "B4", "D3", "V2", "MN1")
 failing, title = checking.failing(statements), "Sentences that fail as printed, or in a stricter reading"
 Table(checking.rows(failing), checking.FAILING_COLUMNS, title)
 
@@ -573,7 +573,7 @@ Table(checking.rows(failing), checking.FAILING_COLUMNS, title)
 # *whole error* of the deep model. And with seven models, Spearman's 0.89 has the exact $p$ of {glue:text}`spearman/exact_p` (0.007 printed, the large-sample formula).
 
 # %% tags=["hide-input"]
-verdicts("arithmetic", "q-percentages", "q-spearman")
+record.verdicts("arithmetic", "q-percentages", "q-spearman")
 recomputed = arithmetic.rows(arithmetic.counted())
 wrong = [row for row in recomputed if row["result"] != "follows"]
 display(Table(wrong, arithmetic.COLUMNS, "Printed numbers that do not follow"))

@@ -429,7 +429,8 @@ record.verdicts("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-
 # %% [markdown]
 # *Each column is a head, for one to four heads, in the text's setting (upper two rows) and in the code's (lower two). Of two rows, the upper shows how strongly the head compares each feature ($\omega$),
 # the lower what it adds to the prediction of each task ($\mu$).* What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features
-# $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums. Whether three heads then do as well as four depends on the seed; two heads do not suffice.
+# $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums. In the code's setting three heads then do as well as four; in the text's that depends on the seed. Two
+# heads do not suffice.
 #
 # | Steps $\sum_h \mu^{(h)}_n \omega^{(h)}_S$ of three heads, first run, text's setting: task 1 with its own, the shared and the other task's features; then task 2 with those of task 1, shared, its own |
 # |---|

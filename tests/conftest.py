@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,3 +127,14 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, :class:`browser.harness.Browser`."""
+    from browser import harness  # selenium is loaded where a browser is asked for
+
+    harness.require()
+    driven = harness.Browser()
+    yield driven
+    driven.close()

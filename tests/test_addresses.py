@@ -16,6 +16,7 @@ from iclbook.book.build import build
 from iclbook.book.glance import markdown
 from iclbook.book.inputs import executed_path, input_digests
 from iclbook.claims.scoreboard import boards
+from iclbook.numbers import duration
 from iclbook.references import Reference, reference_path, write_reference
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,7 +120,7 @@ def test_the_status_says_when_where_and_whether(minibook_that_ran: Path) -> None
     assert chapter == "[A tiny document](../notebooks/tiny.py)"
     timing = json.loads(executed_path("tiny", "smoke").read_text())["metadata"]["papermill"]
     assert ran.startswith(timing["end_time"][:10])
-    assert took == f"{timing['duration']:.0f} s"
+    assert took == duration(timing["duration"])
     assert "cores" in where
     assert "torch 2." in versions
     assert checked == "all 2 values agree"
@@ -129,13 +130,6 @@ def test_the_status_says_when_where_and_whether(minibook_that_ran: Path) -> None
     assert status_line(root)[-1] == "stale (changed since: reference)"
     executed_path("tiny", "smoke").unlink()
     assert status_line(root)[1:] == ["not yet", "", "", "", ""]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(None, "not noted"), (4.4, "4 s"), (200, "3 min"), (18_000, "5.0 h")]
-)
-def test_durations(seconds: float | None, said: str) -> None:
-    assert status_page.duration(seconds) == said
 
 
 def test_stored_trainings_are_summed_up() -> None:

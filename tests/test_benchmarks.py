@@ -140,13 +140,6 @@ def test_stored_results_name_no_host_and_no_folder():
 
 
 @pytest.mark.parametrize(
-    ("x", "text"), [(2753.4, "2,750"), (0.0912, "0.0912"), (9.31, "9.31"), (31.4, "31.4"), (999.6, "1,000")]
-)
-def test_numbers_have_three_significant_digits(x, text):
-    assert page.number(x) == text
-
-
-@pytest.mark.parametrize(
     ("eager", "compiled", "words"),
     [
         ((1.0, 110), (20.0, 1000), "never behind the plain loop"),

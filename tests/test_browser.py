@@ -31,23 +31,6 @@ class Site:
     expected: dict[str, dict]
 
 
-def unavailable(reason: str) -> None:
-    """Skip, or fail where the browser test is part of the proof."""
-    if os.environ.get("CI") or os.environ.get("ICLBOOK_REQUIRE_BROWSER") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[harness.Browser]:
-    reason = harness.missing()
-    if reason:
-        unavailable(reason)
-    driven = harness.Browser()
-    yield driven
-    driven.close()
-
-
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory, browser) -> tuple[Path, Path]:
     return tiny_book.build(tmp_path_factory.mktemp("tiny"))

@@ -210,6 +210,8 @@ def test_a_row_of_panels_becomes_a_column_with_the_labels_it_shared():
     assert {round(b.x0) for b in boxes} == {round(boxes[0].x0)}
     assert [ax.get_ylabel() for ax in small.axes] == ["loss"] * 3
     assert tuple(fig.get_size_inches()) == (style.WIDTH, 2.6), "the figure itself stays"
+    assert plt.fignum_exists(fig.number)
+    assert plt.get_fignums()[-1] == fig.number, "pyplot keeps no copy"
     assert [ax.get_ylabel() for ax in axes] == ["loss", "", ""]
 
 

@@ -66,7 +66,7 @@ def climbing(library: Path = LIBRARY) -> list[str]:
 
 
 def crossing(library: Path = LIBRARY) -> list[str]:
-    """Imports of one paper's room from another's."""
+    """Imports of one paper's room from another's; the crossing is about all of them, and may."""
     return [
         f"{path.relative_to(library)} imports {'.'.join(other)}"
         for path in sorted((library / "papers").rglob("*.py"))

@@ -8,13 +8,11 @@ from __future__ import annotations
 import itertools
 import re
 import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from browser import harness
-from test_browser import unavailable
 
 from iclbook.book import pages
 from iclbook.book.inputs import chapters
@@ -25,17 +23,6 @@ AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
 CHAPTERS = chapters(ROOT)
 #: Milliseconds in which a slider or a model must have answered, median over its positions.
 PROMPT = 50
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[harness.Browser]:
-    reason = harness.missing()
-    if reason:
-        unavailable(reason)
-    driven = harness.Browser()
-    driven.driver.set_script_timeout(120)
-    yield driven
-    driven.close()
 
 
 def listed(html: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,17 +24,6 @@ ROUNDING = 1e-9
 #: Of integrations at TIGHT: the sum of local errors of some hundred steps, stretched by a jump; the library's own are 1e-9.
 INTEGRATED, TIGHT = 1e-6, {"rtol": 1e-10, "atol": 1e-14}
 D, L, S2 = TASK.d, TASK.L, TASK.noise_var
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[harness.Browser]:
-    reason = harness.missing()
-    if reason:
-        needed = os.environ.get("CI") or os.environ.get("ICLBOOK_REQUIRE_BROWSER") == "1"
-        (pytest.fail if needed else pytest.skip)(reason)
-    driven = harness.Browser()
-    yield driven
-    driven.close()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import iclbook
-from iclbook.numbers import number, numbers, tidied
+from iclbook.numbers import duration, number, numbers, tidied
 
 KNOWN = [
     (0.13, "0.13"), (0.001, "0.001"), (0.035, "0.035"), (0.0350001, "0.035"), (3.4567, "3.46"), (12345.6, "12,300"), (99.96, "100"),
@@ -126,6 +126,13 @@ def read_back(text: str) -> float:
     plain = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
     found = re.fullmatch(r"(?:(-?[\d.]+) × |(-?))10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text)
     return float(f"{found[1] or found[2] + '1'}e{found[3].translate(plain)}" if found else text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(4.44, "4.4 s"), (45, "45 s"), (119, "119 s"), (200, "3.3 min"), (18_720, "5.2 h")]
+)
+def test_a_time_in_the_unit_that_reads_best(seconds, text):
+    assert duration(seconds) == text
 
 
 def test_rounding_does_not_lose_the_number():

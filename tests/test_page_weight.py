@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,17 +16,6 @@ ASSETS = Path(__file__).resolve().parents[1] / "book" / "assets"
 MOST = 3_000_000  # bytes of a page's first view, all that it loads included
 SOONEST = 1000  # milliseconds until something is painted
 READABLE = 0.81  # the smallest labels are drawn 11.1 px tall (8 points) and must keep 9 px
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[harness.Browser]:
-    reason = harness.missing()
-    if reason:
-        required = os.environ.get("CI") or os.environ.get("ICLBOOK_REQUIRE_BROWSER") == "1"
-        (pytest.fail if required else pytest.skip)(reason)
-    driven = harness.Browser()
-    yield driven
-    driven.close()
 
 
 def first_view(browser: harness.Browser, page: Path) -> tuple[dict[str, int], float]:

@@ -90,16 +90,11 @@ def pictures_in(document: pypdf.PdfReader) -> int:
     return len({image.indirect_reference.idnum for image in images} - masks)
 
 
-def require_browser() -> None:
-    if harness.missing():
-        pytest.fail(harness.missing())
-
-
 @pytest.mark.browser
 @pytest.mark.xdist_group("tiny")
 @pytest.mark.timeout(300)
 def test_a_small_book_is_printed(tmp_path: Path) -> None:
-    require_browser()
+    harness.require()
     tiny_book.build(tmp_path)
     document = pypdf.PdfReader(pdf.print_book(tmp_path))
     text = "\n".join(page.extract_text() for page in document.pages)
@@ -116,7 +111,7 @@ def test_a_small_book_is_printed(tmp_path: Path) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(900)
 def test_the_book_is_printed_with_every_figure(book: Path) -> None:
-    require_browser()
+    harness.require()
     path = pdf.print_book(ROOT)
     page = BeautifulSoup(path.with_suffix(".html").read_text(), "html.parser")
     document = pypdf.PdfReader(path)

@@ -6,6 +6,8 @@ import dataclasses
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -189,10 +191,15 @@ def test_the_bar_counts_all_parts_and_what_was_resumed_is_no_speed_of_today(caps
 
 @pytest.mark.parametrize(("asked", "expected"), [(3, 3), (None, 5)])
 def test_all_cores_by_default(monkeypatch, asked, expected):
-    from iclbook.book import parallel
-
-    monkeypatch.setattr(parallel, "usable_cores", lambda: 5)
+    monkeypatch.setattr(workers, "usable_cores", lambda: 5)
     assert workers.usable_workers(asked, "cpu") == expected
+
+
+def test_a_machine_without_the_notebooks_tools_trains_too():
+    code = "import sys; sys.modules.update(jupytext=None, papermill=None)\nfrom iclbook.workers import usable_workers\nprint(usable_workers(None, 'cpu'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 1
 
 
 def test_one_process_on_a_gpu(monkeypatch):

@@ -1,4 +1,4 @@
-/* Places where the page's own scripts and the widget manager's do not fit, or say what no reader needs. Loaded before both. */
+/* Places where the page's own scripts and the widget manager's do not fit, or say what no reader needs; and what links and the keyboard need. Loaded before both. */
 
 // 1. The widget manager typesets labels through MathJax 2's queue; the page carries MathJax 3.
 //    Give every object that becomes window.MathJax (first its configuration, then the library) that one function.
@@ -41,7 +41,7 @@
   document.head.append(icon);
 })();
 
-// 5. A link to a place in a closed section opens it, in browsers that do not do so themselves.
+// 4. A link to a place in a closed section opens it, in browsers that do not do so themselves.
 (() => {
   const reveal = () => {
     const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -54,7 +54,7 @@
   window.addEventListener("DOMContentLoaded", reveal);
 })();
 
-// 6. What scrolls sideways on this screen can be reached, and scrolled, with the keyboard.
+// 5. What scrolls sideways on this screen can be reached, and scrolled, with the keyboard.
 (() => {
   const boxes = ".bd-article table, .bd-article .pst-scrollable-table-container, .bd-article .iclbook-scroll, .bd-article div.math, .bd-article .cell_output";
   const reach = () => {

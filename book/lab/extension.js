@@ -91,7 +91,8 @@
   }
 
   function fold(cell) {
-    if (cell.model.type !== "code" || !(cell.model.getMetadata("tags") ?? []).includes("hide-input")) return;
+    const tags = cell.model.getMetadata("tags") ?? [];
+    if (cell.model.type !== "code" || !tags.some((tag) => tag === "hide-input" || tag === "hide-cell")) return;
     cell.syncCollapse = false;  // the fold is the reader's, not the notebook's; turned on again, it would unfold
     cell.inputHidden = true;
   }

@@ -223,20 +223,15 @@ class _Reader:
     def _word(self, token: str) -> str:
         if token in WORDS:
             return WORDS[token][self.form]
+        if token == "x" and self._stands_between():
+            return (r"\times ", "×")[self.form]
         if self.form or len(token) == 1:
-            return (
-                ("×" if token == "x" and self._stands_between() else token)
-                if self.form
-                else self._letter(token)
-            )
+            return token
         if token in PROSE:
             return rf"\text{{ {token} }}"
         if token in FUNCTIONS:
             return rf"\{token} "
         return rf"\mathrm{{{token}}}" if not (len(token) == 2 and token.islower()) else token
-
-    def _letter(self, token: str) -> str:
-        return r"\times " if token == "x" and self._stands_between() else token
 
     def _stands_between(self) -> bool:
         """Whether the x just read stands between spaces and two sizes, as in ``d x d``."""

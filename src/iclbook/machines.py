@@ -103,6 +103,13 @@ def versions() -> dict[str, str]:
     return found | {name: version(name) for name in ("torch", "numpy", "scipy")}
 
 
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def this_machine() -> str:
     """This machine in words: processor and cores."""
     try:
@@ -110,5 +117,4 @@ def this_machine() -> str:
         names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     except OSError:
         names = []
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{names[0] if names else platform.machine()}, {cores} cores, {platform.system()}"
+    return f"{names[0] if names else platform.machine()}, {usable_cores()} cores, {platform.system()}"

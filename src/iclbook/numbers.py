@@ -60,6 +60,14 @@ def numbers(values: list | tuple, digits: int = 3, form: str | None = None) -> s
     return ", ".join(number(value, digits, form) for value in values)
 
 
+def duration(seconds: float) -> str:
+    """A time in seconds, minutes or hours, whichever reads best: 4.4 s, 45 s, 3.3 min, 5.2 h."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{number(seconds / size, 2)} {unit}"
+    return f"{number(seconds, 2)} s"
+
+
 def tidied(text: str) -> str:
     """A text in which ``format`` wrote the numbers, such as a table's cell, with each of them as :func:`number` would have written it; four digits may be a year, and stay."""
     text = _IN_TEXT.sub(lambda match: match[0] if _YEAR.fullmatch(match[0]) else _dressed(match[0]), text)

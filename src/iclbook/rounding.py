@@ -57,17 +57,21 @@ def jittered(x: Tensor, generator: torch.Generator, units: float = 1.0) -> Tenso
     return torch.where(x == x.round(), x, x * (1 + units * UNIT * signs(x, generator)))
 
 
+def choosing() -> float:
+    """Units by which this twin moves what something is chosen by."""
+    return FARTHER if (number() or 0) >= SEARCHING else CHOOSING
+
+
 def moved_batch(
     draw: Callable[..., Sequence[Tensor]], numbers: Sequence[Tensor], generator: torch.Generator
 ) -> list[Tensor]:
     """The tensors ``draw(*numbers)`` of a twin: what was chosen near an edge is chosen anew, and the rest moved by a rounding unit."""
-    units = FARTHER if (number() or 0) >= SEARCHING else CHOOSING
-    others = [jittered(x, generator, units) for x in numbers]
+    others = [jittered(x, generator, choosing()) for x in numbers]
     pairs = zip(draw(*numbers), draw(*others), strict=True)
-    return [jittered(_chosen_anew(*pair), generator) for pair in pairs]
+    return [jittered(chosen_anew(*pair), generator) for pair in pairs]
 
 
-def _chosen_anew(x: Tensor, other: Tensor) -> Tensor:
+def chosen_anew(x: Tensor, other: Tensor) -> Tensor:
     """``x``, and where ``other`` is far from it, that."""
     if not x.is_floating_point() or not x.numel():
         return other

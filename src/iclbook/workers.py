@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 from .book import orphans
 from .errors import UserError, one_line
-from .machines import environment
+from .machines import environment, usable_cores
 
 #: How often a call is begun whose process was killed.
 TRIES = 3
@@ -257,7 +257,6 @@ def usable_workers(asked: int | None, device: str) -> int:
     """How many processes share a study: as asked for, otherwise one a core, and one on a GPU, which runs share by themselves."""
     if asked is not None:
         return asked
-    from .book.parallel import usable_cores
     from .training.devices import pick_device
 
     return usable_cores() if pick_device(device).type == "cpu" else 1

@@ -18,7 +18,7 @@ from iclbook.papers.agarwal2025.measures.cases import relative
 from iclbook.papers.agarwal2025.measures.chain import Curves
 from iclbook.papers.agarwal2025.runs import full_batch, short, shown
 from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, arm_runs
-from iclbook.papers.agarwal2025.runs.studies import ARMS, SIZES, extensions
+from iclbook.papers.agarwal2025.runs.studies import ARMS, SIZES
 from iclbook.papers.agarwal2025.theory import causal_mask
 from iclbook.papers.agarwal2025.theory import gradients as closed
 from iclbook.statistics import bootstrap_error, share_error
@@ -260,10 +260,13 @@ def test_every_study_of_both_profiles_can_be_described():
             assert study.describe()
 
 
-def test_extensions_bring_fifty_more_seeds():
+def test_pairs_of_runs_have_fifty_five_seeds():
     for kind in ("code", "nearer"):
-        every = (*studies("paper").values(), *extensions().values())
-        own = [s for s in every if isinstance(s.data, FullBatch) and chain.chain_of(s).leaving == kind]
+        own = [
+            s
+            for s in studies("paper").values()
+            if isinstance(s.data, FullBatch) and chain.chain_of(s).leaving == kind
+        ]
         own = [s for s in own if s.name != "small_start"]
         assert len({run.seed for study in own for run in study.groups[0].runs}) == 55
 

@@ -27,6 +27,7 @@ from torch import nn
 
 from iclbook.drawing import style
 from iclbook.papers.nagy2026 import figures as draw
+from iclbook.papers.nagy2026.figures import frames
 from iclbook.papers.nagy2026.measures import ablation, diversity, dynamics, exact, guided, masks, shared
 from iclbook.papers.nagy2026.runs.studies import SPECTRUM
 from iclbook.papers.nagy2026.theory import architectures, probe, reweighting
@@ -760,10 +761,10 @@ def test_figures_draw_every_seed_and_the_printed_values():
 
 
 SLIDERS = {
-    draw.spectrum_frame: [(2.0, 0.25), (120.0, 1.3), (1.1, 1.6)],
-    draw.layers_frame: [(1,), (20,), (30,)],
-    draw.temperature_frame: [(-1.0,), (0.0,), (3.0,)],
-    draw.gains_frame: [(1, "none"), (2, "random"), (4, "spectral"), (4, "redundant")],
+    frames.spectrum_frame: [(2.0, 0.25), (120.0, 1.3), (1.1, 1.6)],
+    frames.layers_frame: [(1,), (20,), (30,)],
+    frames.temperature_frame: [(-1.0,), (0.0,), (3.0,)],
+    frames.gains_frame: [(1, "none"), (2, "random"), (4, "spectral"), (4, "redundant")],
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..drawing.shown import ABOUT
-from ..numbers import number
+from ..numbers import duration, number
 from .lazy import FILES, up
 
 
@@ -64,7 +64,7 @@ def folded(about: Mapping[str, Any], files: Mapping[str, str]) -> str:
 
 
 def _origin(origin: Mapping[str, Any]) -> str:
-    made = f"{number(origin['seconds'])} s"
+    made = duration(origin["seconds"])
     with_ = ", ".join(f"{escape(k)} {escape(v)}" for k, v in origin.get("versions", {}).items())
     computed = f"computed when the chapter ran, in {made}" + (f", with {with_}" if with_ else "")
     if not origin["studies"]:
@@ -83,10 +83,7 @@ def _study(study: Mapping[str, Any]) -> str:
     ]
     if study.get("steps"):
         parts.append(f"{number(study['steps'])} steps")
-    seconds = study["seconds"]
-    parts.append(
-        f"{number(round(seconds / 60))} minutes" if seconds >= 90 else f"{number(round(seconds))} seconds"
-    )
+    parts.append(duration(study["seconds"]))
     parts[-1] += f" on {escape(study['device'])}" if study.get("device") else ""
     if study.get("date"):
         parts.append(study["date"])

@@ -25,15 +25,21 @@ def with_glance(
     """
     for ledger in all_ledgers(root):
         if ledger.chapter_name == chapter and notebook.cells:
-            text = markdown(board(ledger, profile, root), minutes(notebook), entry(ledger.paper, root))
+            text = markdown(board(ledger, profile, root), minutes(notebook), entries(root).get(ledger.paper))
             notebook.cells.insert(1, nbformat.v4.new_markdown_cell(text))
     return notebook
 
 
-def entry(paper: str, root: Path) -> Entry | None:
-    """The paper's entry in the bibliography, or None."""
+def entries(root: Path) -> dict[str, Entry]:
+    """The bibliography."""
     path = root / "book" / "references.bib"
-    return parse_file(str(path)).entries.get(paper) if path.is_file() else None
+    return dict(parse_file(str(path)).entries) if path.is_file() else {}
+
+
+def fields_of(entry: Entry) -> dict[str, str]:
+    """Fields of an entry, with the address that a DOI stands for."""
+    fields = dict(entry.fields)
+    return ({"url": f"https://doi.org/{fields['doi']}"} if "doi" in fields else {}) | fields
 
 
 def minutes(notebook: nbformat.NotebookNode) -> int:
@@ -49,9 +55,7 @@ def minutes(notebook: nbformat.NotebookNode) -> int:
 def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
     """The box in MyST Markdown."""
     lines = []
-    fields = dict(entry.fields) if entry is not None else {}
-    if "doi" in fields:
-        fields.setdefault("url", f"https://doi.org/{fields['doi']}")
+    fields = fields_of(entry) if entry is not None else {}
     links = [
         f"[{text}]({fields[name]})"
         for name, text in (("url", "The paper"), ("code", "its code"))

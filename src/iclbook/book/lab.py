@@ -12,12 +12,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pybtex.database import Entry, parse_file
+from pybtex.database import Entry
 
 from ..claims import read_records
 from ..errors import UserError
 from ..project import find_root
 from ..references import write_text
+from .glance import entries, fields_of
 from .inputs import PROSE_ONLY, chapters, executed_path, is_stale
 
 #: Open .py chapters as notebooks, fetch no news.
@@ -61,18 +62,13 @@ def values(chapter: str, root: Path) -> dict[str, str]:
 
 def citations(root: Path) -> dict[str, dict[str, str]]:
     """Every paper of the bibliography: key -> authors, year, title and address."""
-    path = root / "book" / "references.bib"
-    if not path.is_file():
-        return {}
-    return {key: _citation(entry) for key, entry in parse_file(str(path)).entries.items()}
+    return {key: _citation(entry) for key, entry in entries(root).items()}
 
 
 def _citation(entry: Entry) -> dict[str, str]:
     names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", ())]
     authors = names[0] + " et al." if len(names) > 2 else " and ".join(names)
-    fields = {name: entry.fields[name].replace("{", "").replace("}", "") for name in entry.fields}
-    if "doi" in fields:
-        fields.setdefault("url", f"https://doi.org/{fields['doi']}")
+    fields = {name: text.replace("{", "").replace("}", "") for name, text in fields_of(entry).items()}
     return {"authors": authors} | {name: fields[name] for name in ("year", "title", "url") if name in fields}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 from ..errors import UserError
+from ..machines import usable_cores
 from . import execute, orphans
 
 
@@ -59,13 +60,6 @@ def run_notebooks(
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGINT)
             raise
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _timed(

@@ -7,6 +7,7 @@ import textwrap
 import warnings
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,6 +31,7 @@ def narrow(figure: Figure) -> Figure | None:
         copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
     except (AttributeError, TypeError, pickle.PicklingError):  # labels made by a function of the notebook
         return None
+    plt.close(copy)  # pyplot takes what is read back for one of its own
     copy.set_layout_engine("constrained")
     panels = [ax for ax in copy.axes if getattr(ax, "_colorbar", None) is None]
     for ax in [ax for ax in panels if not ax.axison and not ax.has_data() and not ax.texts]:

@@ -130,7 +130,7 @@ def train_study(
     fresh: bool = False,
     progress: bool = True,
     executor: Executor | None = None,
-    parts: int | None = None,
+    parts: int = 1,
 ) -> store.Results:
     """Train a study (resuming an interrupted one), measure it and keep the results.
 
@@ -140,19 +140,17 @@ def train_study(
         device: ``auto``, ``cpu`` or ``cuda``.
         fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).
         progress: show a bar.
-        executor: train parts of the study as tasks there: a process pool, or the executor that Dask, MPI or Slurm clients
-            offer. A run depends on its own seed only.
-        parts: how many parts of about as many runs each, such as the processes of the pool: groups of a part share their data, which are drawn once;
-            ``None`` makes every group a part. Equal parts give equal numbers wherever they are trained; other parts may round otherwise.
+        executor: train parts of the study as tasks there: :class:`iclbook.workers.Local`, :class:`iclbook.cluster.Cluster` or any other. A run depends on
+            its own seed only.
+        parts: how many parts of about as many runs each the executor is given: groups of a part share their data, which are drawn once. Equal parts give
+            equal numbers wherever they are trained; other parts may round otherwise.
 
     Raises:
         UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
     folder = find_root() / ".cache" / "checkpoints"
     stem = f"{study.paper}-{profile}-{study.name}"
-    shares = [study.groups]
-    if executor is not None:
-        shares = shared_out(study.groups, parts) if parts else [(group,) for group in study.groups]
+    shares = [study.groups] if executor is None else shared_out(study.groups, parts)
     whole = len(shares) == 1
     trained = {
         folder / (f"{stem}.pt" if whole else f"{stem}-{i + 1}of{len(shares)}.pt"): dataclasses.replace(
@@ -199,11 +197,7 @@ def _train_parts(
     if executor is None:
         done = [_train(part, path, device, progress, fresh) for path, part in parts.items()]
     else:
-        # one bar, of the first part: they run side by side
-        tasks = [
-            executor.submit(_train, part, path, device, progress and not i, fresh)
-            for i, (path, part) in enumerate(parts.items())
-        ]
+        tasks = [executor.submit(_train, part, path, device, False, fresh) for path, part in parts.items()]
         done = [task.result() for task in tasks]
     histories = {
         g.name: joined([part.histories[g.name] for part in done if g.name in part.histories])

@@ -122,19 +122,6 @@ def fresh(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     )
 
 
-def extensions() -> dict[str, Study]:
-    """The same trainings for more seeds, at the paper profile: one study is one checkpoint, and these take long."""
-    code, text = StickyChain("code"), StickyChain("nearer")
-    every = [
-        pairs("chain_code", code, tuple(range(15)), STEPS),
-        fair("fair_more", code, PAPER_SEEDS[2:], STEPS),
-        pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
-        pairs("chain_code_last", code, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
-        pairs("chain_text_last", text, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
-    ]
-    return {study.name: study for study in every}
-
-
 def studies(profile: str) -> dict[str, Study]:
     """All studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
@@ -145,7 +132,12 @@ def studies(profile: str) -> dict[str, Study]:
             pairs("chain_text", text, PAPER_SEEDS[:3], STEPS),
             small_start(code, PAPER_SEEDS, STEPS),
             fresh(code, PAPER_SEEDS, 1500),
-            *extensions().values(),
+            # the same trainings for more seeds; one study is one checkpoint, and these take long
+            pairs("chain_code", code, tuple(range(15)), STEPS),
+            fair("fair_more", code, PAPER_SEEDS[2:], STEPS),
+            pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
+            pairs("chain_code_last", code, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
+            pairs("chain_text_last", text, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
         ]
     else:
         # long enough a chain and short enough a run that rate 1 does not yet magnify rounding

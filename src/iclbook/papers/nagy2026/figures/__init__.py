@@ -2,20 +2,10 @@
 
 from .algebra import figure_1, reweighting
 from .deep import ablation, ablation_changes, depth_course, depth_grid, guided, guided_layers
-from .frames import (
-    gains_frame,
-    layers_frame,
-    show_gains,
-    show_layers,
-    show_spectrum,
-    show_temperature,
-    spectrum_frame,
-    temperature_frame,
-)
+from .frames import show_gains, show_layers, show_spectrum, show_temperature
 from .one_layer import alignment_gains, diversity, dynamics, masks
 
 __all__ = [
-    "ablation", "ablation_changes", "alignment_gains", "depth_course", "depth_grid", "diversity", "dynamics", "figure_1", "gains_frame",
-    "guided", "guided_layers", "layers_frame", "masks", "reweighting", "show_gains", "show_layers", "show_spectrum", "show_temperature",
-    "spectrum_frame", "temperature_frame",
+    "ablation", "ablation_changes", "alignment_gains", "depth_course", "depth_grid", "diversity", "dynamics", "figure_1", "guided", "guided_layers",
+    "masks", "reweighting", "show_gains", "show_layers", "show_spectrum", "show_temperature",
 ]  # fmt: skip

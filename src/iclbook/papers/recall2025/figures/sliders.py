@@ -30,10 +30,9 @@ def show_scale(paper: bool) -> None:
     """The first jump in time scaled by epsilon, for each order; the small profile draws two places of each slider."""
     epsilons = (0.5, 0.1, 0.02, 0.001) if paper else (0.1, 0.001)
     orders = measure.ORDERS if paper else measure.ORDERS[:2]
-    stored = {(k, eps): measure.run(k, eps, periods=2.0) for k in orders for eps in epsilons}
 
     def frame(order: int, eps: float) -> Figure:
-        pop, flow = stored[order, eps] if (order, eps) in stored else measure.run(order, eps, periods=2.0)
+        pop, flow = measure.run(order, eps, periods=2.0)
         return slider_scale(pop, flow, theory.jump_limit(order, measure.R), eps)
 
     show(

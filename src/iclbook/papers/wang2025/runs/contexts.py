@@ -13,7 +13,7 @@ from .... import random
 from ....errors import UserError
 from ....models.functional_gd import cached_relations
 from ....models.kernels import RELATIONS
-from ....rounding import CHOOSING, FARTHER, SEARCHING, UNIT, current, moved_batch, number, signs
+from ....rounding import UNIT, choosing, chosen_anew, current, moved_batch, signs
 from ....tasks import Batch
 from ....tasks.categorical import Categorical
 
@@ -41,16 +41,16 @@ def draw(task: Categorical, n: int, seed: int) -> Batch:
 
 
 def _of_a_twin(task: Categorical, drawn: tuple[Tensor, ...], jitter: torch.Generator) -> list[Tensor]:
-    """Contexts with rounding errors. A category is chosen by a word and probabilities that each machine rounds in its own way, so words near an edge choose anew."""
-    units = FARTHER if (number() or 0) >= SEARCHING else CHOOSING
-    beside = [
-        x
-        if x.is_floating_point()
-        else (x + (units * UNIT * 2**32 * signs(x, jitter)).long()).clamp(0, 2**32 - 1)
-        for x in drawn
-    ]
-    pairs = zip(moved_batch(task.batch, drawn, jitter), task.batch(*beside), strict=True)
-    return [torch.where((other - x).abs() > 1e-3 * x.abs().amax(), other, x) for x, other in pairs]
+    """Contexts with rounding errors. A category is chosen by a word and probabilities that each machine rounds in its own way, so words near an edge choose
+    anew. Words that choose by whole numbers alone, such as the categories of a context, are exact."""
+    normals, words = drawn
+    beside = words.clone()
+    labels = beside[..., -task.N - 1 :, :]
+    labels += (choosing() * UNIT * 2**32 * signs(labels, jitter)).long()
+    pairs = zip(
+        moved_batch(task.batch, drawn, jitter), task.batch(normals, beside.clamp_(0, 2**32 - 1)), strict=True
+    )
+    return [chosen_anew(*pair) for pair in pairs]
 
 
 def truths(task: Categorical, n: int, seed: int) -> Tensor:
