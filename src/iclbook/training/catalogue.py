@@ -70,7 +70,7 @@ class Catalogue:
         fresh: bool = False,
         verify: bool = False,
         executor: Executor | None = None,
-        parts: int | None = None,
+        parts: int = 1,
     ) -> None:
         """Train (or with ``verify`` replay) the studies of this paper and keep their results.
 
