@@ -33,9 +33,9 @@ from IPython.display import HTML, display
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.papers import he2025
+from iclbook.papers import crossing, he2025
 from iclbook.papers.crossing import figures as draw
-from iclbook.papers.crossing.measures import descent, kernels, routing, stages, timing
+from iclbook.papers.crossing.measures import descent, kernels, pairs, routing, stages, timing
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import FIRST, MODELS
 from iclbook.papers.nagy2026.probes.alignment import alignment
@@ -62,12 +62,34 @@ record.all(routing.routing_values(DRAWS))
 ahead = timing.leads(TIMED)
 record("timing/draws", TIMED)
 record.all(timing.timing_values(ahead))
+heads = pairs.pairs({name: crossing.results(name, profile, device) for name in crossing.studies(profile)})
+record.all(pairs.pair_values(heads))
 by = descent.roc(descent.sample(200 if paper else 20))
 record.all(descent.descent_values(by))
 trained = he2025.results("isotropic", profile, device)
 left = kernels.shares(trained, kernels.GROUPS, LinearRegression())
 record.all(kernels.kernel_values_of(left))
 display(HTML(draw.matrix(record)))
+
+# %% [markdown]
+# ## Signed pairs
+#
+# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What is left
+# is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
+# {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes, {glue:text}`pairs/runs` runs each.
+
+# %% mystnb={"image": {"alt": "Dots for every run of four models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
+draw.signed_pairs(heads)
+plt.show()
+record.verdicts(
+    *(f"q-pairs-{name}" for name in ("embedded", "embedded-step", "linear", "wide", "short", "both", "step"))
+)
+
+# %% [markdown]
+# *Each dot is a run. Left: how far the heads' outputs are from cancelling. Right: what a debiased step leaves of the answers, over what the plain step leaves.* Pairs are not tied to two heads,
+# but a start decides whether they come at all: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, and in {glue:text}`pairs/short/both` on
+# ten examples. A share that a step leaves says little alone: on these short contexts a debiased step leaves {glue:text}`pairs/embedded/left` of what four softmax heads answer, and
+# {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain step the two fall apart.
 
 # %% [markdown]
 # ## How long nothing happens

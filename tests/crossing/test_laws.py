@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from iclbook.claims import load_ledger
-from iclbook.papers.crossing.measures import descent, kernels, routing, timing
+from iclbook.papers.crossing.measures import descent, kernels, pairs, routing, timing
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import MODELS
+from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
 SMALL = LinearRegression(d=3, L=8, noise_var=0.0)
@@ -147,3 +150,52 @@ def test_what_kernels_leave_is_read_on_other_prompts():
     assert kernels.unexplained(answer, lambda _: kept) == pytest.approx(1.0), (
         "a step that knows only the first half"
     )
+
+
+# -- signed pairs ----------------------------------------------------------------------------------------------------------
+
+
+def stored(kq, ov, group="softmax") -> Results:
+    """Results of a study of pairs: one run, settled from the start."""
+    steps = np.arange(90, 101)
+    arrays = {"steps": steps, "kq": np.stack([kq] * len(steps)), "ov": np.stack([ov] * len(steps))}
+    return Results({f"{group}/{name}": array for name, array in arrays.items()}, {})
+
+
+def heads_of_pairs(omegas, mus, d=10):
+    kq = np.zeros((1, len(omegas), d + 1, d + 1))
+    for h, omega in enumerate(omegas):
+        kq[0, h, :d, :d] = omega * np.eye(d)
+    ov = np.zeros((1, len(mus), 1, d + 1))
+    ov[0, :, 0, -1] = mus
+    return kq, ov
+
+
+def test_a_pair_made_by_hand_cancels_and_takes_a_debiased_step():
+    pair = pairs._of(stored(*heads_of_pairs((0.02, -0.02), (3.0, -3.0))), "pairs_wide", "softmax")
+    assert pair.sums == pytest.approx([0])
+    assert pair.omega == pytest.approx(np.array([[0.02, -0.02]]))
+    assert pair.debiased[0] < 1e-5 < 1e-3 < pair.vanilla[0], "small scores: the pair is the centred step"
+    alone = pairs._of(stored(*heads_of_pairs((0.02, 0.02), (3.0, 3.0))), "pairs_wide", "softmax")
+    assert alone.sums == pytest.approx([1])
+    assert alone.debiased[0] > 0.3, "two smoothers are no step"
+
+
+def test_a_linear_head_made_by_hand_takes_the_plain_step():
+    results = stored(*heads_of_pairs((1.0,), (1.0,)), group="linear")
+    linear = pairs._of(results, "pairs_wide", "linear")
+    assert linear.vanilla == pytest.approx([0], abs=1e-12)
+    assert linear.debiased[0] > 1e-3
+
+
+def test_runs_with_heads_of_both_signs_are_counted():
+    one = np.array([[0.1, -0.1], [0.2, 0.3]])
+    made = pairs.Pairs(one, one, np.array([0.01, 1.0]), np.array([1.0, 2.0]), np.array([2.0, 2.5]))
+    values = pairs.pair_values(dict.fromkeys(pairs.MODELS, made))
+    assert values["pairs/wide/both"] == values["pairs/short/both"] == 1
+    assert values["pairs/wide/both_sum"] == pytest.approx(0.01)
+    alone = {name: dataclasses.replace(made, omega=np.abs(one)) for name in pairs.MODELS}
+    assert pairs.pair_values(alone)["pairs/wide/both_sum"] == 1
+    assert values["pairs/wide/sum"] == pytest.approx(0.505)
+    assert values["pairs/short/gain"] == pytest.approx(0.75)
+    assert values["pairs/short/gain_se"] == pytest.approx(0.25)

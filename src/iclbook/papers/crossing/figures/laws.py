@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from ....drawing import style
 from ....models.kernels import KERNELS
 from ..measures.descent import OTHERWISE, area
+from ..measures.pairs import Pairs
 from ..measures.stages import CELLS
 from ..measures.timing import Leads
 
@@ -162,4 +163,31 @@ def path(times: Array, losses: Array, wait: float, heads: int, size: float) -> F
     ax.text(wait, 1.005, " it leaves", fontsize=9, va="bottom", ha="right")
     ax.set(xlabel="time", ylabel="loss over loss at the start", ylim=(0, 1.1), xlim=(1e-1, 1e7))
     ax.set_title(f"{heads} head{'s' if heads > 1 else ''}, size {size:g}")
+    return fig
+
+
+#: Rows of :func:`signed_pairs`.
+PLACES = {
+    "embedded": "four heads behind\nan embedding",
+    "linear": "linear attention\nthere",
+    "wide": "two heads,\nten covariates",
+    "short": "two heads,\nten examples",
+}
+
+
+def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
+    """One dot a run: how far the heads' outputs are from cancelling (left), and what a debiased step leaves of the answers over what the plain one leaves."""
+    fig, axes = style.figure(2, aspect=0.9, sharey=True)
+    for row, name in enumerate(PLACES):
+        of = found[name]
+        shift = row + np.linspace(-0.25, 0.25, len(of.sums))
+        colour = style.PALETTE[3 if name == "linear" else 0]
+        axes[0].plot(of.sums, shift, "o", color=colour, ms=4)
+        axes[1].plot(of.debiased / of.vanilla, shift, "o", color=colour, ms=4)
+    axes[0].axvline(0.05, color=style.INK, ls=":")
+    axes[1].axvline(1, color=style.INK, ls=":")
+    axes[0].set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$ (dotted: 0.05)")
+    axes[1].set(xscale="log", xlabel="left by a debiased step over\nleft by the plain one")
+    axes[0].set_yticks(range(len(PLACES)), list(PLACES.values()))
+    axes[0].invert_yaxis()
     return fig

@@ -71,23 +71,32 @@ def _of(results: Results, study: str, group: str) -> Pairs:
 
 
 def pair_values(found: Mapping[str, Pairs]) -> dict[str, float]:
-    """Means over runs with their standard errors."""
+    """Means over runs with their standard errors; ``both``: how many runs have heads that compare with both signs, and the largest sum among them (1, as of
+    heads of one sign, where there are none)."""
     embedded, linear, wide, short = (found[name] for name in ("embedded", "linear", "wide", "short"))
+    gain = {name: p.vanilla - p.debiased for name, p in found.items()}
+    wide_both, short_both = (p.sums[(p.omega > 0).any(1) & (p.omega < 0).any(1)] for p in (wide, short))
     return {
+        "pairs/runs": len(embedded.sums),
         "pairs/embedded/sum": float(embedded.sums.mean()),
         "pairs/embedded/sum_se": float(standard_error(embedded.sums)),
+        "pairs/embedded/gain": float(gain["embedded"].mean()),
+        "pairs/embedded/gain_se": float(standard_error(gain["embedded"])),
         "pairs/embedded/left": float(embedded.debiased.mean()),
-        "pairs/embedded/left_se": float(standard_error(embedded.debiased)),
         "pairs/linear/sum": float(linear.sums.mean()),
+        "pairs/linear/gain": float(gain["linear"].mean()),
+        "pairs/linear/gain_se": float(standard_error(gain["linear"])),
         "pairs/linear/left": float(linear.debiased.mean()),
-        "pairs/linear/gain": float((linear.vanilla - linear.debiased).mean()),
-        "pairs/linear/gain_se": float(standard_error(linear.vanilla - linear.debiased)),
         "pairs/wide/sum": float(wide.sums.mean()),
         "pairs/wide/sum_se": float(standard_error(wide.sums)),
-        "pairs/wide/left": float(wide.debiased.mean()),
-        "pairs/wide/left_se": float(standard_error(wide.debiased)),
+        "pairs/wide/both": len(wide_both),
+        "pairs/wide/both_sum": float(wide_both.max()) if len(wide_both) else 1.0,
+        "pairs/wide/gain": float(gain["wide"].mean()),
+        "pairs/wide/gain_se": float(standard_error(gain["wide"])),
         "pairs/short/sum": float(short.sums.mean()),
         "pairs/short/sum_se": float(standard_error(short.sums)),
-        "pairs/short/left": float(short.debiased.mean()),
-        "pairs/short/left_se": float(standard_error(short.debiased)),
+        "pairs/short/both": len(short_both),
+        "pairs/short/both_sum": float(short_both.max()) if len(short_both) else 1.0,
+        "pairs/short/gain": float(gain["short"].mean()),
+        "pairs/short/gain_se": float(standard_error(gain["short"])),
     }

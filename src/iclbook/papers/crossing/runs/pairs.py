@@ -38,7 +38,7 @@ class OnHeads:
 
 def studies(profile: str) -> dict[str, Study]:
     """All studies of the crossing at a profile, by name; batches and steps are those of he2025's census of seeds."""
-    seeds, steps = (8, 40_000) if check_profile(profile) == "paper" else (2, 40)
+    seeds, steps = (24, 40_000) if check_profile(profile) == "paper" else (2, 40)
     runs = tuple(Run(seed) for seed in range(seeds))
     groups: dict[str, tuple[Group, ...]] = {
         "pairs_embedded": tuple(
