@@ -230,9 +230,10 @@ record.verdicts(*(f"q-kernel-{name}" for name in ("one", "linear", "two", "centr
 # ## What to take away
 #
 # A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
-# it, values where they help alone, all together where they do not, and so does the failure of the two time scales outside of their own setting. What is learned in the end is a step
-# with a kernel that the number of heads chooses. Whether deeper models take several such steps cannot be read from slopes. Two cells wait for trainings: language models, and the
-# ladder with its twin.
+# it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear
+# [even in their own setting](#two-time-scales). What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that
+# softmax brings in, but the start decides whether they come. Whether deeper models take several such steps cannot be read from slopes. Two cells wait for trainings: language
+# models, and the ladder with its twin.
 
 # %% tags=["hide-input"]
 record.verdicts("q-language-positions", "q-step-ladder")
