@@ -126,12 +126,19 @@ def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_prem
 
 
 def test_a_claim_without_parts_unfolds_its_ties(tmp_path):
-    ties = ties_of(book(tmp_path, {"bare": "[demo/good]"}))
+    ties = ties_of(book(tmp_path, {"bare": "[demo/good]"}, {"last": "[demo/bare, other/good]"}))
     text = filled(verdict_html(*ties.rows["demo/bare"]), ties)
     assert "<details><summary>What it rests on and carries</summary>" in text
     assert both_directions(ties, "demo/good") == (
         '<div class="iclbook-ties">Carries: <a href="demo.html#claim-demo-bare" title="says bare">Theorem bare</a></div>'
     )
+    lines = re.sub("<[^>]*>", " ", both_directions(ties, "other/last")).split("  ")
+    assert [" ".join(line.split()) for line in lines if line.strip()] == [
+        "Rests on:",
+        "Theorem good",
+        "Rests on, in The demo:",
+        "Theorem bare",
+    ]
 
 
 def test_many_doubts_are_counted(tmp_path):

@@ -117,7 +117,7 @@ def _node(claim_id: str, column: int, row: float, ties: Ties) -> str:
     doubts = ties.doubts(claim_id)
     says = f"{ties.names[paper]}, {claim.where}: {claim.says} \u2013 {verdict.label}"
     if doubts:
-        says += f"; rests on what is in doubt ({', '.join(ties.rows[d][0].where for d in doubts)})"
+        says += f"; rests on what is in doubt ({'; '.join(ties.rows[d][0].where for d in doubts)})"
     says = escape(plain(says)).replace("\n", " ")
     address = ties.address(claim_id, FOLDER)
     where = f'href="{address}"' if address else 'tabindex="0" role="img"'

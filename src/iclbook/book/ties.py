@@ -113,13 +113,16 @@ def _and(texts: list[str], last: str = " and ") -> str:
 
 
 def both_directions(ties: Ties, claim_id: str) -> str:
-    """What the claim rests on and what it carries, a line each; empty where there is neither."""
+    """What the claim rests on and what it carries, a line each for every paper; empty where there is neither."""
     home = ties.paper(claim_id)
     lines = []
     for name, found in (("Rests on", ties.graph.rests), ("Carries", ties.graph.carries)):
-        links = ", ".join(ties.link(other, home) for other in found.get(claim_id, ()))
-        if links:
-            lines.append(f'<div class="iclbook-ties">{name}: {links}</div>')
+        by_paper: dict[str, list[str]] = {}
+        for other in sorted(found.get(claim_id, ()), key=lambda other: ties.paper(other) != home):
+            by_paper.setdefault(ties.paper(other), []).append(ties.link(other, ties.paper(other)))
+        for paper, links in by_paper.items():
+            where = "" if paper == home else f", in {escape(ties.names[paper])}"
+            lines.append(f'<div class="iclbook-ties">{name}{where}: {"; ".join(links)}</div>')
     return "".join(lines)
 
 
