@@ -227,13 +227,30 @@ record.verdicts(*(f"q-kernel-{name}" for name in ("one", "linear", "two", "centr
 # {glue:text}`kernel/one_next`. Linear attention is one with the linear kernel (the next best leaves {glue:text}`kernel/linear_next`). Two heads change kernel: their difference is a step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come
 # nearer still ({glue:text}`kernel/two_centred` left).
 #
+# ## What coincides
+#
+# Some of these laws are one law in several letters. In the table each row is one computation. The [dictionary](../book/notation.md#the-attention-layer) translates query, key, score,
+# weight, value, read-out, step size and kernel; what stands here is how they must be matched so that the answers agree.
+#
+# {.notation}
+# | One computation | In the papers' letters |
+# |---|---|
+# | a step of descent from zero: *exact* | He: $\frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Wang: linear kernel, $\alpha = \eta$. Nagy: von Oswald's layer, gain $v_o q_k = \eta / L$. Linear attention: $KQ$ reads covariates, $OV = \eta$ the response |
+# | the same, debiased: *exact* | He: $x_\ell - \bar x$ for $x_\ell$. Wang: linear kernel on centred keys |
+# | one softmax head: *exact* | He, $H = 1$: $\mu \sum_\ell \mathrm{smax}(\omega\, x_\ell^\top x_q)\, y_\ell$. Wang: normalised kernel, $\gamma = \omega$, $\alpha = \mu$. Recall, layer 2: keys are rows of $\mathbf R$, the query the last symbols, each times $\beta_h^2$, values $e_{f(\pi_t)}$, $\mu = 1$ |
+# | what training does to values: *exact* | Agarwal: $\sum_{ij} \alpha_{ij}\, u_i\, x_j^\top$, here $\alpha$ of the head, one position $i$ that asks in each prompt, $x_j = z_\ell$. He: gradient in $OV$, with $u = 2\,(\hat y_q - y_q)$ |
+# | two opposite heads and the debiased step: *only near* | He: $\omega = \pm\gamma$, $\mu = \pm \eta / 2\gamma$; the distance falls as $\gamma^2$ |
+#
+# Each row is a test (`tests/crossing/test_coincide.py`) that computes either side by its own paper's functions, to rounding, and sets beside it a pair that only looks alike, such as
+# the kernel that is not normalised. So the cells above share more than a name: where He's head is judged, Wang's step and Recall's head are judged as well.
+#
 # ## What to take away
 #
 # A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
 # it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear
 # [even in their own setting](#two-time-scales). What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that
 # softmax brings in, but the start decides whether they come. Whether deeper models take several such steps cannot be read from slopes. Two cells wait for trainings: language
-# models, and the ladder with its twin.
+# models, and the ladder with its twin. Which claims of the five papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 
 # %% tags=["hide-input"]
 record.verdicts("q-language-positions", "q-step-ladder")

@@ -9,7 +9,9 @@ from .. import formulas
 from ..claims import Claim, Verdict, render
 from ..claims.scoreboard import Board, boards, counts_line
 from ..project import find_root
+from . import premises_picture
 from .inputs import chapters
+from .ties import Ties
 
 __all__ = ["counts_line", "markdown"]
 
@@ -21,7 +23,8 @@ def markdown(profile: str = "paper", root: Path | None = None) -> str:
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
-    lines += [picture(found, root), "", "## Every claim in a line", "", _filters(found), ""]
+    lines += [picture(found, root), "", premises_picture.section(Ties.of(found, root))]
+    lines += ["## Every claim in a line", "", _filters(found), ""]
     for board in found:
         lines += [
             f"### {render.plain_markdown(board.ledger.title)}",

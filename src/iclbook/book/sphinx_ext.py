@@ -19,8 +19,9 @@ from sphinx.util import logging
 
 from ..errors import UserError
 from ..profiles import check_profile
+from ..project import ledger_paths
 from ..references import reference_path
-from . import about_figures, addresses, captions, glance, page_models, pages, quoting
+from . import about_figures, addresses, captions, glance, page_models, pages, quoting, ties
 from .folding import with_folds
 from .inputs import chapters, executed_path, is_stale, stale_line
 from .terms import FirstUses
@@ -88,6 +89,11 @@ def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
     text = path.read_text(encoding="utf-8")
     try:
         notebook = with_folds(about_figures.without(nbformat.reads(text, as_version=4)))
+        for other in chapters(root):  # whose verdicts stand on this page, where a claim rests on theirs
+            app.env.note_dependency(str(executed_path(other, profile, root)))
+        for ledger in ledger_paths(root):
+            app.env.note_dependency(str(ledger))
+        notebook = ties.with_ties(notebook, profile, root)
         return nbformat.writes(glance.with_glance(notebook, name, profile, root))
     except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
         logger.warning("%s", error, location=docname)

@@ -17,6 +17,7 @@ from .. import formulas
 from ..errors import UserError
 from ..profiles import PROFILES
 from ..project import find_root, ledger_path, ledger_paths, shown
+from . import premises
 from .rules import GRAMMAR, Rule, Term, parse_rule
 from .yaml_lines import Located, read_yaml
 
@@ -33,6 +34,7 @@ _CLAIM = {
     "parts",
     "out_of_reach",
     "inventory",
+    "requires",
 }
 _PART = {"name", "key", "rule", "because", "reading", "error", "refuses", "format", "late"}
 _VALUE = {"says", "tolerance", "format"}
@@ -70,7 +72,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that the paper says, or a question of our own (``key/q-...``), with the parts that decide it."""
+    """One thing that the paper says, or a question of our own (``key/q-...``), with the parts that decide it.
+
+    Attributes:
+        requires: ids of the claims, of any paper, that it rests on (:mod:`.premises`).
+    """
 
     id: str
     where: str
@@ -82,6 +88,7 @@ class Claim:
     parts: tuple[Part, ...] = ()
     out_of_reach: str | None = None
     inventory: str | None = None
+    requires: tuple[str, ...] = ()
 
     @property
     def is_question(self) -> bool:
@@ -193,9 +200,15 @@ def printed(paper: str) -> Mapping[str, float | list[float]]:
 
 
 def all_ledgers(root: Path | None = None) -> list[Ledger]:
-    """Every ledger, in the order of the paper keys, the one that the book began with first."""
+    """Every ledger, in the order of the paper keys, the one that the book began with first.
+
+    Raises:
+        UserError: as ``load_ledger``; a premise that no claim is, a circle.
+    """
     keys = ledger_keys(root)
-    return [load_ledger(key, root) for key in sorted(keys, key=lambda k: (k != "he2025", k))]
+    ledgers = [load_ledger(key, root) for key in sorted(keys, key=lambda k: (k != "he2025", k))]
+    premises.check(ledgers)
+    return ledgers
 
 
 def read_ledger(path: Path) -> Ledger:
@@ -235,6 +248,7 @@ def read_ledger(path: Path) -> Ledger:
             f"{key!r} decides a claim and is not compared",
             "Delete the tolerance: what decides is always compared.",
         )
+    premises.check([ledger], whole=False)
     return ledger
 
 
@@ -288,6 +302,7 @@ def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]
         parts=tuple(parts),
         out_of_reach=_words(entry, "out_of_reach"),
         inventory=entry.text("inventory", None),
+        requires=premises.requires(entry),
     )
 
 

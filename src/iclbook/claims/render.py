@@ -32,6 +32,9 @@ SYMBOLS = {
 #: Those of answers: of the verdict that a claim would have.
 SYMBOLS |= {answer: SYMBOLS[word] for word, answer in reversed(v.ANSWERS.items())}
 
+#: Where the pages tell what a claim rests on: a chapter that runs does not know what came out in the others (:mod:`iclbook.book.ties`).
+PLACE = "<!--{} {}-->"
+
 #: A claim with more parts than this shows how many hold; the parts themselves unfold.
 UNFOLDED = 3
 
@@ -57,12 +60,14 @@ def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
     measured = _measured(verdict)
     sides = f'<div class="iclbook-sides">{html(measured)}</div>' if measured else ""
     note = f'<div class="iclbook-note">{sides}{html(verdict.remark)}</div>' if sides or verdict.remark else ""
+    doubt = PLACE.format("doubt", claim.id)
     if not verdict.parts:
-        return f'<div class="iclbook-verdict"{place}>{head}{note}</div>'
+        folded = PLACE.format("folded", claim.id)
+        return f'<div class="iclbook-verdict"{place}>{head}{note}{doubt}{folded}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
     return (
         f'<div class="iclbook-verdict"{place}><details><summary>{head}</summary>'
-        f'<ul class="iclbook-parts">{items}</ul></details>{note}</div>'
+        f'<ul class="iclbook-parts">{items}</ul>{PLACE.format("ties", claim.id)}</details>{note}{doubt}</div>'
     )
 
 
