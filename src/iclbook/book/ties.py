@@ -15,7 +15,7 @@ from ..claims import Claim, Ledger, Verdict
 from ..claims.premises import DOUBTS, Premises
 from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
-from .glance import entry
+from .glance import entries
 from .inputs import chapters
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
@@ -87,7 +87,7 @@ class Ties:
 
 def name_of(ledger: Ledger, root: Path) -> str:
     """``He et al. (2025)``; the title of the chapter where no author is known."""
-    found = entry(ledger.paper, root)
+    found = entries(root).get(ledger.paper)
     people = found.persons.get("author", []) if found is not None else []
     last = [" ".join(person.last_names).strip("{}") for person in people]
     if last in ([], ["Anonymous"]):
