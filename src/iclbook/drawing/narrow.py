@@ -127,17 +127,15 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
     for legend in legends:
         legend.set_in_layout(False)  # until it has its place: a wide one would leave the panel no width
     figure.draw_without_rendering()
-    for ax in panels:
-        for text in (ax.title, ax._left_title, ax.xaxis.label):
-            _wrap(text, figure)
-        _wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1)
-    for text in (figure._suptitle, getattr(figure, "_supxlabel", None)):
-        if text is not None:
-            _wrap(text, figure)
-    figure.draw_without_rendering()
-    for ax in panels:
-        _thin_ticks(ax)
-    figure.draw_without_rendering()
+    titles = [text for ax in panels for text in (ax.title, ax._left_title, ax.xaxis.label)]
+    titles += filter(None, (figure._suptitle, getattr(figure, "_supxlabel", None)))
+    broken = [_wrap(text, figure) for text in titles]
+    broken += [_wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1) for ax in panels]
+    if any(broken):
+        figure.draw_without_rendering()
+    slanted = [_thin_ticks(ax) for ax in panels]
+    if any(slanted):
+        figure.draw_without_rendering()
     for legend in legends:
         _put_below(legend.axes, legend, figure)
         legend.set_in_layout(True)
@@ -158,29 +156,34 @@ def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:
     legend.set_bbox_to_anchor((left, (lowest - box.y0) / box.height - 0.01), transform=ax.transAxes)
 
 
-def _wrap(text: Text, figure: Figure, room: float | None = None) -> None:
+def _wrap(text: Text, figure: Figure, room: float | None = None) -> bool:
+    """Break the lines of words that are wider than the page, or longer than their room; whether any were."""
     box = text.get_window_extent()
     long = max(box.width, box.height) if room is not None else box.width
     room = 0.97 * WIDTH * figure.dpi if room is None else room
     inside = box.x0 >= 0 and box.x1 <= figure.bbox.width
     words = text.get_text()
     if not words or (long <= room and inside):
-        return
+        return False
     lines = max(2, int(np.ceil(long / room)))
     parts = textwrap.wrap(words, -(-len(words) // lines) + 4, break_long_words=False, break_on_hyphens=False)
-    if all(part.count("$") % 2 == 0 for part in parts):
+    broken = all(part.count("$") % 2 == 0 for part in parts)
+    if broken:
         text.set_text("\n".join(parts))
+    return broken
 
 
-def _thin_ticks(ax: Axes) -> None:
+def _thin_ticks(ax: Axes) -> bool:
+    """Slant the labels of ticks where two touch; whether any do."""
     labels = [label for label in ax.get_xticklabels() if label.get_text() and label.get_visible()]
     boxes = [label.get_window_extent() for label in labels]
     if not any(a.x1 + 2 > b.x0 for a, b in pairwise(boxes)):
-        return
+        return False
     ax.tick_params(axis="x", rotation=40)
     for label in ax.get_xticklabels():
         label.set_horizontalalignment("right")
         label.set_rotation_mode("anchor")
+    return True
 
 
 def _sticks_out(figure: Figure) -> bool:
