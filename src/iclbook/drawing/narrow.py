@@ -24,7 +24,7 @@ TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 def narrow(figure: Figure) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
-    The copy belongs to no window, and the figure itself stays as it is.
+    The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window.
     """
     try:
         copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
@@ -57,7 +57,6 @@ def _restack(figure: Figure, panels: list[Axes]) -> bool:
     """Put the panels below each other in the order of reading; false where some stand in no grid, or it becomes endless."""
     if any(ax.get_subplotspec() is None for ax in panels):
         return False
-    figure.draw_without_rendering()
     boxes = [ax.get_window_extent() for ax in panels]
     rows = sorted({_row(ax) for ax in panels})
     order = sorted(range(len(panels)), key=lambda i: (rows.index(_row(panels[i])), boxes[i].x0))
