@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         help="keep every answer there, and go on from there when interrupted",
     )
     chosen = parser.parse_args(argv)
-    suite.KEEP = chosen.keep
+    suite.KEEP, suite.COLD = chosen.keep, not chosen.quick
     try:
         if chosen.write_page:
             page.write()

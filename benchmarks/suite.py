@@ -60,6 +60,9 @@ QUICK = Plan(
 #: Where answers are kept, and found again by a command that was interrupted; nowhere by default.
 KEEP: Path | None = None
 
+#: Whether every job compiles from an empty cache, so that compile times are those of a first call; else in the one that all trainings share.
+COLD = True
+
 
 def measured(job: dict, module: str = "benchmarks.measure") -> dict:
     """The answer to a job, from a fresh process (``python -m module``) or kept from an interrupted command.
@@ -87,7 +90,7 @@ def _measured(job: dict, module: str) -> dict:
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": str(threads),
-            "TORCHINDUCTOR_CACHE_DIR": cache,  # an empty cache: compile times are those of a first call
+            **({"TORCHINDUCTOR_CACHE_DIR": cache} if COLD else {}),
             "JAX_PLATFORMS": "cpu",
         }
         if threads == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from iclbook.book.execute import NotebookError
-from iclbook.book.parallel import run_notebooks
+from iclbook.book.parallel import longest_first, run_notebooks
 from iclbook.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -37,6 +38,15 @@ def test_all_run_at_once_and_a_failure_stops_no_other(minibook: Path) -> None:
     assert "ValueError: spoilt" in str(found["two"])
     assert "two.failed.ipynb" in found["two"].mend
     assert not (minibook / "executed" / "smoke" / "two.ipynb").exists()
+
+
+def test_the_longest_begin_first(tmp_path: Path) -> None:
+    folder = tmp_path / "executed" / "smoke"
+    folder.mkdir(parents=True)
+    for name, seconds in {"short": 2.0, "long": 30.0, "damaged": None}.items():
+        (folder / f"{name}.ipynb").write_text(json.dumps({"metadata": {"papermill": {"duration": seconds}}}))
+    names = ["short", "new", "long", "damaged"]
+    assert longest_first(names, "smoke", tmp_path) == ["damaged", "new", "long", "short"]
 
 
 def test_an_interrupt_reaches_every_chapter(minibook: Path) -> None:

@@ -7,9 +7,11 @@ import itertools
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib import _mathtext
 from matplotlib.colors import to_rgb
 
 from iclbook.drawing import style
+from iclbook.drawing.pixels import pixels
 
 
 @pytest.fixture(autouse=True)
@@ -132,3 +134,18 @@ def test_heatmap_grid_keeps_its_size_for_fewer_heads():
     full.draw_without_rendering()
     part.draw_without_rendering()
     assert not axes[0, 1].axison
+
+
+def test_a_formula_is_typeset_once_however_often_it_is_drawn(monkeypatch):
+    made = []
+    ship = _mathtext.ship
+    monkeypatch.setattr(_mathtext, "ship", lambda box, *where: made.append(box) or ship(box, *where))
+    fig, ax = style.figure()
+    ax.set(title="an ordinary title", xticks=[], yticks=[])
+    formulas = [rf"$\omega_{{{n}}}^2$" for n in range(60)]  # more than matplotlib itself remembers
+    for formula in formulas:
+        ax.text(0.5, 0.5, formula)
+    first = pixels(fig, 90)
+    assert len(made) == len(formulas)
+    assert (pixels(fig, 90) == first).all()
+    assert len(made) == len(formulas)

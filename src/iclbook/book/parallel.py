@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import multiprocessing
 import os
 import signal
@@ -31,7 +33,7 @@ def run_notebooks(
     chapter, which then leaves nothing behind.
 
     Args:
-        names: chapter names; the longest should come first.
+        names: chapter names.
         profile, device, root, environment: as in :func:`~iclbook.book.execute.run_notebook`.
         jobs: chapters at once; default: one for each core.
 
@@ -45,7 +47,10 @@ def run_notebooks(
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, orphans.die_with, (os.getpid(),)) as pool:
-        futures = {pool.submit(_timed, name, profile, device, root, environment): name for name in names}
+        futures = {
+            pool.submit(_timed, name, profile, device, root, environment): name
+            for name in longest_first(names, profile, root)
+        }
         try:
             for future in as_completed(futures):
                 try:
@@ -60,6 +65,20 @@ def run_notebooks(
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGINT)
             raise
+
+
+def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:
+    """Chapters by the seconds that they took last: a long one that began last would leave the other cores idle. Those that never ran come first, from
+    the end of the book."""
+
+    def seconds(name: str) -> float:
+        try:
+            copy = json.loads(execute.executed_path(name, profile, root).read_text(encoding="utf-8"))
+            return float(copy["metadata"]["papermill"]["duration"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return math.inf
+
+    return sorted(names, key=lambda name: (seconds(name), names.index(name)), reverse=True)
 
 
 def _timed(

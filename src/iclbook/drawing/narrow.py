@@ -25,7 +25,7 @@ TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 def narrow(figure: Figure) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
-    The copy belongs to no window, and the figure itself stays as it is.
+    The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window.
     """
     try:
         copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
@@ -59,7 +59,6 @@ def _restack(figure: Figure, panels: list[Axes]) -> bool:
     """Put the panels below each other in the order of reading; false where some stand in no grid, or it becomes endless."""
     if any(ax.get_subplotspec() is None for ax in panels):
         return False
-    figure.draw_without_rendering()
     boxes = [ax.get_window_extent() for ax in panels]
     rows = sorted({_row(ax) for ax in panels})
     order = sorted(range(len(panels)), key=lambda i: (rows.index(_row(panels[i])), boxes[i].x0))
@@ -129,17 +128,15 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
     for legend in legends:
         legend.set_in_layout(False)  # until it has its place: a wide one would leave the panel no width
     figure.draw_without_rendering()
-    for ax in panels:
-        for text in (ax.title, ax._left_title, ax.xaxis.label):
-            _wrap(text, figure)
-        _wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1)
-    for text in (figure._suptitle, getattr(figure, "_supxlabel", None)):
-        if text is not None:
-            _wrap(text, figure)
-    figure.draw_without_rendering()
-    for ax in panels:
-        _thin_ticks(ax)
-    figure.draw_without_rendering()
+    titles = [text for ax in panels for text in (ax.title, ax._left_title, ax.xaxis.label)]
+    titles += filter(None, (figure._suptitle, getattr(figure, "_supxlabel", None)))
+    broken = [_wrap(text, figure) for text in titles]
+    broken += [_wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1) for ax in panels]
+    if any(broken):
+        figure.draw_without_rendering()
+    slanted = [_thin_ticks(ax) for ax in panels]
+    if any(slanted):
+        figure.draw_without_rendering()
     for legend in legends:
         _put_below(legend.axes, legend, figure)
         legend.set_in_layout(True)
@@ -160,29 +157,34 @@ def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:
     legend.set_bbox_to_anchor((left, (lowest - box.y0) / box.height - 0.01), transform=ax.transAxes)
 
 
-def _wrap(text: Text, figure: Figure, room: float | None = None) -> None:
+def _wrap(text: Text, figure: Figure, room: float | None = None) -> bool:
+    """Break the lines of words that are wider than the page, or longer than their room; whether any were."""
     box = text.get_window_extent()
     long = max(box.width, box.height) if room is not None else box.width
     room = 0.97 * WIDTH * figure.dpi if room is None else room
     inside = box.x0 >= 0 and box.x1 <= figure.bbox.width
     words = text.get_text()
     if not words or (long <= room and inside):
-        return
+        return False
     lines = max(2, int(np.ceil(long / room)))
     parts = textwrap.wrap(words, -(-len(words) // lines) + 4, break_long_words=False, break_on_hyphens=False)
-    if all(part.count("$") % 2 == 0 for part in parts):
+    broken = all(part.count("$") % 2 == 0 for part in parts)
+    if broken:
         text.set_text("\n".join(parts))
+    return broken
 
 
-def _thin_ticks(ax: Axes) -> None:
+def _thin_ticks(ax: Axes) -> bool:
+    """Slant the labels of ticks where two touch; whether any do."""
     labels = [label for label in ax.get_xticklabels() if label.get_text() and label.get_visible()]
     boxes = [label.get_window_extent() for label in labels]
     if not any(a.x1 + 2 > b.x0 for a, b in pairwise(boxes)):
-        return
+        return False
     ax.tick_params(axis="x", rotation=40)
     for label in ax.get_xticklabels():
         label.set_horizontalalignment("right")
         label.set_rotation_mode("anchor")
+    return True
 
 
 def _sticks_out(figure: Figure) -> bool:

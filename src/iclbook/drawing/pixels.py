@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import io
+from functools import lru_cache
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.mathtext import MathTextParser
 from PIL import Image
 
 FLAT = 400  # pixels: a colour of a larger area is no shade of a letter's edge, and keeps an entry of the palette for itself
+
+
+def remember_formulas() -> None:
+    """Typeset each formula once: matplotlib remembers fifty, and those of one renderer only, while every picture has a new one."""
+    parse = getattr(getattr(MathTextParser, "_parse_cached", None), "__wrapped__", None)
+    if parse is None:  # ours already, or another matplotlib
+        return
+    kept = lru_cache(4096)(lambda output, *formula: parse(MathTextParser(output), *formula))
+    outputs = {"raster": "agg", "vector": "path"}
+    MathTextParser._parse_cached = lambda self, *formula: kept(outputs[self._output_type], *formula)
 
 
 def pixels(figure: Figure, dpi: float) -> np.ndarray:

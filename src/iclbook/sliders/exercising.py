@@ -10,8 +10,8 @@ from .static import StaticPanel
 
 
 def exercise(panel: Panel, ends: bool = False) -> int:
-    """Move the sliders of ``panel`` through all combinations; beyond 60 of them, each slider through its range while the other
-    stands at its first, its start and its last position. The sliders end where they began.
+    """Move the sliders of ``panel`` through all combinations; beyond 60 of them, through those of their first, start
+    and last positions, and each slider through its range while the other stands at its start. The sliders end where they began.
 
     Args:
         panel: of either mode.
@@ -29,7 +29,7 @@ def exercise(panel: Panel, ends: bool = False) -> int:
     try:
         ranges = [positions for _, _, positions in panel.moves]
         if ends:
-            ranges = [list(dict.fromkeys([r[0], at, r[-1]])) for r, at in zip(ranges, began, strict=True)]
+            ranges = _ends(ranges, began)
         for place in _places(ranges, began):
             _move(panel, place)
             sha = hashlib.sha256(panel.visible()).hexdigest()
@@ -52,14 +52,15 @@ def _places(ranges: list[list], began: list) -> list[tuple]:
     every = _back_and_forth(ranges)
     if len(every) <= MAX_FRAMES:
         return every
-    places = []
+    places = _back_and_forth(_ends(ranges, began))
     for moved, positions in enumerate(ranges):
-        others = [
-            [r[0], at, r[-1]] if i != moved else positions
-            for i, (r, at) in enumerate(zip(ranges, began, strict=True))
-        ]
-        places += _back_and_forth(others)
+        places += _back_and_forth([positions if i == moved else [at] for i, at in enumerate(began)])
     return list(dict.fromkeys(places))
+
+
+def _ends(ranges: list[list], began: list) -> list[list]:
+    """First, start and last position of every slider."""
+    return [list(dict.fromkeys([r[0], at, r[-1]])) for r, at in zip(ranges, began, strict=True)]
 
 
 def _back_and_forth(ranges: list[list]) -> list[tuple]:

@@ -34,7 +34,7 @@ class Ensemble:
         x, y: data ``(R, T, 3)``, ``(R, T)``.
         weights: at every step, ``STEPS + 1`` entries of stacked weights.
         loss: summed over positions (equation 9), ``(STEPS + 1, R)``.
-        positions: effective number of attended positions, mean over queries, ``(STEPS + 1, R)``.
+        positions: effective number of attended positions, mean over queries, ``(STEPS + 1, R)``, or at the first and the last step only, ``(2, R)``.
     """
 
     x: Tensor
@@ -84,23 +84,27 @@ def train(
 def at_rates(
     seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False
 ) -> list[Ensemble]:
-    """Runs from the same starts at every rate, trained together; one ensemble for each rate, without weights."""
+    """Runs from the same starts at every rate, trained together; one ensemble for each rate, without weights, its positions at both ends."""
     x, y, w = start(seeds, scale)
     many, n = len(rates), len(seeds)
     every = Weights(*[p.repeat(many, *[1] * (p.dim() - 1)) for p in w])
     rate = torch.tensor(rates, dtype=torch.float64).repeat_interleave(n)[:, None, None]
-    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS, bias)
+    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS, bias, STEPS)
     parts = [slice(k * n, (k + 1) * n) for k in range(many)]
     return [Ensemble(x, y, [], run.loss[:, part], run.positions[:, part]) for part in parts]
 
 
-def _trained(x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int, bias: bool) -> Ensemble:
+def _trained(
+    x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int, bias: bool, every: int = 1
+) -> Ensemble:
+    """Runs from these weights; their positions at every ``every``-th step."""
     weights, loss, positions = [w], [], []
     for step in range(steps + 1):
         f = forward(x, w)
         per_position, d = every_gradient(x, y, w, known=f)
         loss.append(per_position.sum(-1).numpy())
-        positions.append(effective_positions(f.alpha).numpy())
+        if step % every == 0:
+            positions.append(effective_positions(f.alpha).numpy())
         if step < steps:
             w = descend(w, d, rate, bias)
             weights.append(w)

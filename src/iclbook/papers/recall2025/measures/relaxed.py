@@ -19,11 +19,11 @@ ORDER = 3
 Run = dict[str, np.ndarray]
 
 
-def exact_loss(model: RecallTransformer, tokens: torch.Tensor) -> torch.Tensor:
-    """Population dot-product loss: with A1 the scores do not depend on the map f, so the mean over f is closed; ``tokens`` hold every query once."""
-    s = model.response_weights(tokens)  # (n!, n!)
+def exact_loss(s: torch.Tensor, n_responses: int) -> torch.Tensor:
+    """Population dot-product loss of the weights ``(n!, n!)`` that every query gives the responses: with A1 they do not depend on the map f, so the mean over
+    f is closed."""
     right = s.diagonal()
-    return 1 - (right + (s.sum(-1) - right) / model.n_responses).mean()
+    return 1 - (right + (s.sum(-1) - right) / n_responses).mean()
 
 
 def every_query(model: RecallTransformer) -> torch.Tensor:
@@ -44,7 +44,8 @@ def flow_of(
 
     def gradient(theta: np.ndarray) -> np.ndarray:
         load(model, theta)
-        grads = torch.autograd.grad(exact_loss(model, tokens), [model.w, model.beta])
+        loss = exact_loss(model.response_weights(tokens), model.n_responses)
+        grads = torch.autograd.grad(loss, [model.w, model.beta])
         return np.concatenate([g.numpy().ravel() for g in grads])
 
     def watch(theta: np.ndarray) -> float:
@@ -87,7 +88,7 @@ def watched(model: RecallTransformer, flow: Flow) -> Run:
             rows.append(
                 np.concatenate(
                     [
-                        [exact_loss(model, tokens), mass.mean(), (right / mass).mean()],
+                        [exact_loss(s, model.n_responses), mass.mean(), (right / mass).mean()],
                         model.advantage().numpy(),
                         model.beta.numpy(),
                     ]
