@@ -1,6 +1,7 @@
 """Figures of the crossing."""
 
 from .cells import matrix
+from .in_page import waiting_time
 from .laws import areas, kernels, leads, path, waits
 
-__all__ = ["areas", "kernels", "leads", "matrix", "path", "waits"]
+__all__ = ["areas", "kernels", "leads", "matrix", "path", "waiting_time", "waits"]
