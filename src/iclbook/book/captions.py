@@ -37,7 +37,8 @@ class NumberedFigures(SphinxPostTransform):
                 ids=[f"figure-{number}"], classes=["iclbook-slider-figure" if slider else "iclbook-figure"]
             )
             shown.replace_self(figure)
-            figure += shown
+            # a caption must be a figure's second child, and a slider gets a still picture beside it
+            figure += nodes.container("", shown) if slider else shown
             (self._add_slider if slider else self._add_picture)(page, figure, shown, number)
         self._add_stills(page, notebook)
 
