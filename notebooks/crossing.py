@@ -39,7 +39,7 @@ from iclbook.papers.crossing.measures import descent, kernels, pairs, routing, s
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import FIRST, MODELS
 from iclbook.papers.nagy2026.probes.alignment import alignment
-from iclbook.sliders import Slider, show
+from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import LinearRegression
 
 record = Recorder("crossing", profile)
@@ -101,7 +101,11 @@ record.verdicts(
 # $p$, and gradient flow maps onto itself when sizes shrink by $b$ and times grow by $b^{p-2}$. So
 #
 # $$T \sim \log \tfrac{1}{\epsilon} \quad (p = 2), \qquad T \sim \epsilon^{-(p-2)} \quad (p > 2).$$
-#
+
+# %% tags=["hide-input"]
+show_model(draw.waiting_time())
+
+# %% [markdown]
 # Counting factors predicts the wait of any model. In associative recall they are three: an attention parameter $w$, and $\beta$ twice. Two softmax heads on regression need four, as
 # keys, queries, values and outputs must all be there before the answer depends on the query. One layer between an embedding and a read-out needs eight. A classifier needs two
 # where the mean of the context already says something.

@@ -1,9 +1,14 @@
 """Pictures of cells become numbered figures; the italic beginning of the text after them is the caption."""
 
+import json
+from types import SimpleNamespace
+
 from docutils import nodes
 from docutils.utils import new_document
 
 from iclbook.book.captions import NumberedFigures
+from iclbook.book.lazy import VIEW
+from iclbook.sliders import METADATA_KEY
 
 
 def cell(*outputs: nodes.Node) -> nodes.container:
@@ -68,3 +73,34 @@ def test_figures_are_numbered_and_each_has_its_own_caption():
 def test_a_picture_outside_cells_is_left_alone():
     document = page(text(picture()), cell(picture()))
     assert len(list(document.findall(nodes.figure))) == 1
+
+
+def test_a_slider_has_its_number_its_words_and_its_files(tmp_path, monkeypatch):
+    view = json.dumps({"version_major": 2, "model_id": "abc"})
+    slider = nodes.raw("", f'<script type="{VIEW}">{view}</script>', format="html")
+    unknown = nodes.raw("", f'<script type="{VIEW}">{view.replace("abc", "xyz")}</script>', format="html")
+    kept = {
+        "title": "Waves",
+        "description": "Move it.",
+        "csv": "a\n1\n",
+        "numbers": "Numbers of all frames",
+        "origin": None,
+    }
+    output = {"metadata": {METADATA_KEY: kept}, "data": {VIEW: {"model_id": "abc"}}}
+    document = new_document("page")
+    document += nodes.section(
+        "", cell(picture()), cell(slider), cell(unknown), cell(picture()), text(nodes.emphasis("", "Last."))
+    )
+    turn = NumberedFigures(document)
+    monkeypatch.setattr(NumberedFigures, "app", SimpleNamespace(outdir=str(tmp_path)))
+    turn._executed = lambda: ("notebooks/waves", {"cells": [{"outputs": [output]}], "metadata": {}})
+    turn.run()
+    assert captions(document) == ["Figure 1. ", "Figure 2. Move it.", "Figure 3. Last."]
+    figure = slider.parent.parent
+    assert isinstance(figure[1], nodes.caption), "or the pages open a second caption in the first"
+    assert figure["ids"] == ["figure-2"]
+    assert (tmp_path / "_figures" / "waves-figure-2.csv").read_text() == "a\n1\n"
+    (below,) = figure.findall(nodes.legend)
+    assert "Numbers of all frames</a> (CSV" in below.astext()
+    assert 'href="../_figures/waves-figure-2.csv"' in below.astext()
+    assert unknown.parent["classes"] == ["cell_output"], "a widget that is no slider of ours stays as it is"

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import torch
 from browser import harness, models_page
-from browser.models_page import POPULATION, TASK, Running
+from browser.differences import DIFFERENCES, S2, D, L, difference, recall_difference
+from browser.models_page import POPULATION, Running
 from selenium.webdriver import ActionChains
 
-from iclbook.models.attention import attend
+from iclbook.papers.crossing.theory import product
 from iclbook.papers.he2025 import theory
 from iclbook.papers.recall2025.measures.stages import small
-from iclbook.papers.wang2025.figures.in_page import probabilities, repeated
 from iclbook.sliders.page_model import inline, markup
 from iclbook.training import gradient_flow
 
@@ -23,7 +22,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("models"), pytest.mar
 ROUNDING = 1e-9
 #: Of integrations at TIGHT: the sum of local errors of some hundred steps, stretched by a jump; the library's own are 1e-9.
 INTEGRATED, TIGHT = 1e-6, {"rtol": 1e-10, "atol": 1e-14}
-D, L, S2 = TASK.d, TASK.L, TASK.noise_var
 
 
 @pytest.fixture(scope="module")
@@ -38,93 +36,7 @@ def opened(browser: harness.Browser, page: str) -> Iterator[harness.Browser]:
     assert browser.problems() == []
 
 
-def difference(found: object, wanted: object) -> float:
-    """Largest deviation, relative to the largest wanted number."""
-    found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
-    assert found.shape == wanted.shape
-    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
-
-
 # ---- answers ---------------------------------------------------------------------------------------------------------
-
-
-def prompt_difference(browser: harness.Browser) -> float:
-    """Worst of: one and two random heads on random prompts in all dimensions, their attention, and one gradient step."""
-    model, dice, worst = Running(browser, "prompt"), np.random.default_rng(0), 0.0
-    data = models_page.models()["prompt"].data
-    for length in (1, 7, 40):
-        tokens, query = dice.normal(size=(length, D + 1)), 2 * dice.normal(size=D)
-        context, asked = torch.from_numpy(tokens)[..., None], torch.from_numpy(query)[:, None]
-        for h in (1, 2):
-            circuits = models_page.attention(h).circuits()
-            wanted = attend(circuits["kq"], circuits["ov"], context, asked).item()
-            heads = [{name: part.tolist() for name, part in head.items()} for head in data["heads"][str(h)]]
-            worst = max(
-                worst, difference(model.js("m.predict(a[0], a[1], a[2])", heads, tokens, query), wanted)
-            )
-            scores = context[:, :, 0] @ circuits["kq"][-1, :, :D] @ asked[:, 0]
-            seen = model.js("m.attention(a[0], a[1], a[2])", heads[-1], tokens, query)
-            worst = max(worst, difference(seen, torch.softmax(scores, 0)))
-        if length > 1:
-            step = theory.debiased_gd(data["eta"], tokens[:, :D], tokens[:, D], query)
-            worst = max(worst, difference(model.js("m.descend(a[0], a[1])", tokens, query), step))
-    return worst
-
-
-def reduced_difference(browser: harness.Browser) -> float:
-    """Worst of: loss, its gradient and the manifold at random points."""
-    model, dice, worst = Running(browser, "reduced_flow"), np.random.default_rng(1), 0.0
-    for h in (1, 2, 4):
-        omega, mu = 0.5 * dice.normal(size=h), dice.normal(size=h)
-        state, down = (
-            np.concatenate([omega, mu]),
-            np.concatenate(theory.approx_gradients(omega, mu, D, L, S2)),
-        )
-        worst = max(
-            worst, difference(model.js("m.loss(a[0])", state), theory.approx_loss(omega, mu, D, L, S2))
-        )
-        worst = max(worst, difference(model.js("m.velocity(a[0])", state), -down))
-    gammas = [0.02, 0.13, 0.6]
-    found = model.js("a[0].map(m.manifold)", gammas)
-    return max(worst, difference(found, theory.manifold_mu(gammas, D, L, S2)))
-
-
-def recall_difference(browser: harness.Browser) -> float:
-    """Worst of: loss, its gradient, attention and advantage at random points."""
-    model, dice, worst = Running(browser, "recall_race"), np.random.default_rng(2), 0.0
-    for _ in range(4):
-        theta = dice.normal(size=POPULATION.size)
-        wanted = {
-            "loss": POPULATION.value(theta),
-            "velocity": -POPULATION.gradient(theta),
-            "attention": POPULATION.attention(theta),
-            "advantage": POPULATION.advantage(theta),
-        }
-        for name, value in wanted.items():
-            worst = max(worst, difference(model.js(f"m.{name}(a[0])", theta), value))
-    return worst
-
-
-def square_difference(browser: harness.Browser) -> float:
-    """Worst over numbers of blocks and factors of the step: probabilities at random places for random labels."""
-    model, dice, worst = Running(browser, "label_square"), np.random.default_rng(3), 0.0
-    weights = {name: value.numpy() for name, value in models_page.descent().state_dict().items()}
-    for blocks, factor, n in ((1, 1.0, 1), (1, 0.3, 20), (3, 1.0, 20), (6, 2.5, 9)):
-        points = np.c_[dice.uniform(-1, 1, (n, 2)), dice.integers(20, size=n)]
-        places = dice.uniform(-1, 1, (8, 2))
-        wanted = probabilities(repeated(weights, 20, 5, blocks, factor), points, places)
-        labelled = [{"x": x, "y": y, "label": int(c)} for x, y, c in points.tolist()]
-        found = model.js("m.predict(a[0], a[1], a[2], a[3])", labelled, places, blocks, factor)
-        worst = max(worst, difference(found, wanted))
-    return worst
-
-
-DIFFERENCES = {
-    "prompt": prompt_difference,
-    "reduced_flow": reduced_difference,
-    "recall_race": recall_difference,
-    "label_square": square_difference,
-}
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
@@ -140,6 +52,7 @@ def test_answers_are_the_librarys_on_random_inputs(opened, name):
         ("reduced_flow.js", "2 * coupling * d * mu[h]", "2 * coupling * mu[h]"),
         ("recall_race.js", "(s[t] - (t === 0))", "(s[t] + (t === 0))"),
         ("recall_race.js", "(each[w] - mean)", "each[w]"),
+        ("waiting_time.js", "product(x.filter((_, j) => j !== i))", "product(x)"),
         ("label_square.js", "(total[i][j] += w - e[j])", "(total[i][j] += w)"),
         ("numbers.js", "return e.map((v) => v / total);", "return e;"),
     ],
@@ -190,6 +103,37 @@ def test_the_race_is_the_librarys(opened, betas):
             np.interp(-level, -values, np.log(drawn["times"])) for values in (drawn_losses, levels[1])
         ]
         assert abs(crossings[0] - crossings[1]) < width
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 8])
+def test_the_wait_is_the_librarys(opened, p):
+    model, dice = Running(opened, "waiting_time"), np.random.default_rng(p)
+    for size in (0.01, 0.06, 0.3):
+        start = size * dice.uniform(0.5, 1.5, p)
+        wanted = product.wait(start)
+        assert difference(model.js("m.wait(a[0], a[1])", start, TIGHT), wanted) < INTEGRATED
+        assert difference(model.js("m.wait(a[0])", start), wanted) < 1e-4, "as it is drawn"
+        reached = [0.25, 0.9]
+        states = np.array(model.js("m.integrate(a[0], a[1], a[2])", start, reached, TIGHT))
+        factors, times = states[:, :-1], states[:, -1]
+        assert difference(np.prod(factors, axis=1), reached) < INTEGRATED
+        assert np.ptp(factors**2 - start**2, axis=1).max() < INTEGRATED, "the flow conserves xi^2 - xj^2"
+    wanted = gradient_flow(
+        product.gradient, start, times[-1], times, rtol=1e-11
+    ).states  # a wait of thousands at most
+    assert difference(factors, wanted) < INTEGRATED
+
+
+def test_the_wait_answers_at_once(opened):
+    """A redraw after any move, flows and curves included; the least of five, since others share the machine."""
+    model = Running(opened, "waiting_time")
+    for p in (2, 8):
+        took = model.js(
+            "[1, 2, 3, 4, 5].map((n) => { m.state.degree = a[0]; m.state.size = 0.01 * n; const t = performance.now();"
+            " m.redraw(); return performance.now() - t; })",
+            p,
+        )
+        assert min(took) < 50
 
 
 # ---- hands -----------------------------------------------------------------------------------------------------------
@@ -290,17 +234,17 @@ def test_the_still_picture_stands_without_scripts_and_on_paper(browser, page):
     shown = "return [...document.querySelectorAll('.iclbook-still img')].map((i) => i.checkVisibility() && i.naturalWidth > 100 && i.alt.length > 30)"
     live = "return [...document.querySelectorAll('.iclbook-live')].map((e) => e.checkVisibility())"
     browser.open(page)
-    assert browser._run(shown) == [False] * 4
-    assert browser._run(live) == [True] * 4
+    assert browser._run(shown) == [False] * len(models_page.models())
+    assert browser._run(live) == [True] * len(models_page.models())
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert browser._run(shown) == [True] * 4
-    assert browser._run(live) == [False] * 4
+    assert browser._run(shown) == [True] * len(models_page.models())
+    assert browser._run(live) == [False] * len(models_page.models())
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.driver.get(page)
-        assert browser._run(shown) == [True] * 4
-        assert browser._run(live) == [False] * 4
+        assert browser._run(shown) == [True] * len(models_page.models())
+        assert browser._run(live) == [False] * len(models_page.models())
     finally:
         browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
@@ -319,7 +263,9 @@ def test_models_run_where_a_notebook_puts_them(browser, tmp_path):
             " old.replaceWith(made); } document.body.append(host);",
             markup(model, name, "") + inline(name),
         )
-    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == 4
+    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == len(
+        models_page.models()
+    )
     assert recall_difference(browser) < ROUNDING
     assert browser.problems() == []
 
@@ -329,7 +275,9 @@ def test_models_run_where_a_notebook_puts_them(browser, tmp_path):
 def test_models_are_whole_at_every_width(browser, page, width, theme):
     browser.open(page, width=width, theme=theme)
     assert not browser.scrolls_sideways()
-    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == 4
+    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == len(
+        models_page.models()
+    )
     cut = browser._run(
         "return [...document.querySelectorAll('.iclbook-live svg text')].filter((t) => t.textContent && t.checkVisibility()).filter((t) => {"
         "const box = t.getBoundingClientRect(); return box.left < 0 || box.right > window.innerWidth; }).map((t) => t.textContent)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import html
 import io
@@ -66,6 +67,30 @@ def test_static_frames_are_what_the_function_draws():
             png = rendering.draw(bars, {"a": a, "b": b}).png
             assert panel.expected[i, j] == hashlib.sha256(png).hexdigest()
     assert panel.visible() == rendering.draw(bars, {"a": 2, "b": 1.0}).png
+
+
+def numbers_of(panel) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(panel.about["csv"])))
+
+
+def test_the_numbers_of_all_frames_are_kept_with_the_sliders_values():
+    panel = build(bars, [ONE, TWO], "static", start={"a": 2, "b": 1.0})
+    assert panel.about["numbers"] == "Numbers of all frames"
+    found = [(r["slider: heads"], r["slider: scale"], r["x"], r["y"]) for r in numbers_of(panel)]
+    assert found == [
+        (f"{a:g}", f"{b:g}", x, f"{y + 1:g}")
+        for a in ONE.values
+        for b in TWO.values
+        for x, y in (("0", a), ("1", b))
+    ]
+
+
+def test_numbers_too_many_for_one_file_are_those_of_the_start(monkeypatch):
+    monkeypatch.setattr(static, "MAX_NUMBERS", 100)
+    panel = build(bars, [ONE], "static", start={"a": 4})
+    assert panel.about["numbers"] == "Numbers of the frame at the start"
+    assert [r["y"] for r in numbers_of(panel)] == ["5", "1"]
+    assert not any(name.startswith("slider") for name in numbers_of(panel)[0])
 
 
 def test_exercise_notices_a_slider_that_shows_the_wrong_frame():
@@ -369,6 +394,7 @@ def test_executed_notebook_carries_frames_and_their_hashes():
     (output,) = [o for o in notebook.cells[0].outputs if o.output_type == "display_data"]
     info = output.metadata[sliders.METADATA_KEY]
     assert info["title"] == "Line"
+    assert "slider: a" in info["csv"].splitlines()[0]
     assert set(info["frames"]) == {"0", "1"}
     assert output.data["text/plain"] == "[slider figure: Line]"
     state = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]

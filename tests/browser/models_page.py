@@ -1,4 +1,4 @@
-"""A page with the four models of the book, from weights drawn at random, on the book's own scripts: what answers there can be compared with the library."""
+"""A page with the models of the book, from weights drawn at random, on the book's own scripts: what answers there can be compared with the library."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 
 from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
+from iclbook.papers.crossing import figures as crossing
 from iclbook.papers.he2025 import figures as he2025
 from iclbook.papers.recall2025 import figures as recall2025
 from iclbook.papers.recall2025.measures import stages
@@ -34,6 +35,7 @@ TITLES = {
     "reduced_flow": "Flow",
     "recall_race": "Race",
     "label_square": "Square",
+    "waiting_time": "Wait",
 }
 
 
@@ -82,6 +84,7 @@ def models() -> dict[str, PageModel]:
         he2025.reduced_flow(TASK.d, TASK.L, TASK.noise_var),
         recall2025.race(POPULATION),
         wang2025.label_square(categorical_results()),
+        crossing.waiting_time(),
     )
     return {model.name: model for model in made}
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from ..drawing.shown import ABOUT
 from ..numbers import duration, number
-from .lazy import FILES, up
+from ..sliders import METADATA_KEY
+from .lazy import FILES, VIEW, up
 
 
 def of_pictures(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -22,6 +23,16 @@ def of_pictures(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if ABOUT in data and "image/png" in data:
             found[hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()] = data[ABOUT]
     return found
+
+
+def of_sliders(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of an executed copy: model id of every static slider -> what was kept of its frames."""
+    return {
+        output["data"][VIEW]["model_id"]: output["metadata"][METADATA_KEY]
+        for cell in notebook["cells"]
+        for output in cell.get("outputs", [])
+        if METADATA_KEY in output.get("metadata", {})
+    }
 
 
 def without(notebook: Any) -> Any:
@@ -57,9 +68,10 @@ def folded(about: Mapping[str, Any], files: Mapping[str, str]) -> str:
         name, text = Path(files["csv"]).name, about["csv"]
         size = max(1, round(len(text) / 1000))
         parts.append(
-            f'<p><a href="{files["csv"]}" download="{name}">Numbers of this figure</a> (CSV, {size} kB)</p>'
+            f'<p><a href="{files["csv"]}" download="{name}">{about.get("numbers", "Numbers of this figure")}</a> (CSV, {size} kB)</p>'
         )
-    parts.append(_origin(about["origin"]))
+    if about["origin"]:
+        parts.append(_origin(about["origin"]))
     return f'<details class="iclbook-origin"><summary>Data and origin</summary>{"".join(parts)}</details>'
 
 

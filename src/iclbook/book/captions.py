@@ -1,14 +1,14 @@
-"""Figures of the pages: a picture that a cell drew, numbered, with its caption right below, and folded below that its numbers and their origin.
+"""Figures of the pages: a picture that a cell drew or a slider figure, numbered, with its caption right below, and folded below that its numbers and their origin.
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
-the verdicts, which may stand between, into the figure.
+the verdicts, which may stand between, into the figure. A slider's caption is its description.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +22,57 @@ from .inputs import executed_path
 
 
 class NumberedFigures(SphinxPostTransform):
-    """Turn every picture of a code cell's output into a figure with a number and, where there is one, a caption."""
+    """Turn every picture and every slider of a code cell's output into a figure with a number and, where there is one, a caption."""
 
     default_priority = 20  # after MyST-NB has chosen among the forms of an output
 
     def run(self, **kwargs: object) -> None:
         """Change the page in place."""
         page, notebook = self._executed()
-        known = about_figures.of_pictures(notebook)
-        pictures = [node for node in self.document.findall(nodes.image) if _cell(node) is not None]
-        for number, picture in enumerate(pictures, start=1):
-            picture["loading"] = "lazy"
-            figure = nodes.figure(ids=[f"figure-{number}"], classes=["iclbook-figure"])
-            picture.replace_self(figure)
-            figure += picture
-            words = nodes.inline("", f"Figure {number}. ", classes=["caption-number"])
-            caption = _take_caption(_cell(figure))
-            figure += nodes.caption("", "", words, *(caption.children if caption is not None else ()))
-            about = known.get(Path(picture["uri"]).stem)
-            if about is not None:
-                files = about_figures.write(about, Path(self.app.outdir), page, number)
-                figure += nodes.legend("", nodes.raw("", about_figures.folded(about, files), format="html"))
-                picture["iclbook"] = {**about, **files}
-                if "narrow" not in files:
-                    figure["classes"].append("iclbook-wide")
+        self._pictures = about_figures.of_pictures(notebook)
+        self._sliders = about_figures.of_sliders(notebook)
+        for number, shown in enumerate(list(self.document.findall(self._is_shown)), start=1):
+            slider = isinstance(shown, nodes.raw)
+            figure = nodes.figure(
+                ids=[f"figure-{number}"], classes=["iclbook-slider-figure" if slider else "iclbook-figure"]
+            )
+            shown.replace_self(figure)
+            # a caption must be a figure's second child, and a slider gets a still picture beside it
+            figure += nodes.container("", shown) if slider else shown
+            (self._add_slider if slider else self._add_picture)(page, figure, shown, number)
         self._add_stills(page, notebook)
+
+    def _is_shown(self, node: nodes.Node) -> bool:
+        """Whether a node of the page is a figure: a picture of a cell, or a slider that was kept."""
+        if isinstance(node, nodes.raw):
+            return lazy.model_id(node.astext()) in self._sliders
+        return isinstance(node, nodes.image) and _cell(node) is not None
+
+    def _add_picture(self, page: str, figure: nodes.figure, picture: nodes.image, number: int) -> None:
+        picture["loading"] = "lazy"
+        caption = _take_caption(_cell(figure))
+        _add_caption(figure, number, caption.children if caption is not None else ())
+        about = self._pictures.get(Path(picture["uri"]).stem)
+        if about is not None:
+            files = self._add_files(page, figure, about, number)
+            picture["iclbook"] = {**about, **files}
+            if "narrow" not in files:
+                figure["classes"].append("iclbook-wide")
+
+    def _add_slider(self, page: str, figure: nodes.figure, slider: nodes.raw, number: int) -> None:
+        about = self._sliders[lazy.model_id(slider.astext())]
+        words = about.get("description") or about.get("title") or ""
+        _add_caption(figure, number, [nodes.Text(words)] if words else ())
+        if about.get("csv") or about.get("origin"):
+            self._add_files(page, figure, {"csv": "", "origin": None, **about}, number)
+
+    def _add_files(
+        self, page: str, figure: nodes.figure, about: Mapping[str, Any], number: int
+    ) -> dict[str, str]:
+        """What folds out below a caption; the addresses of its files."""
+        files = about_figures.write(about, Path(self.app.outdir), page, number)
+        figure += nodes.legend("", nodes.raw("", about_figures.folded(about, files), format="html"))
+        return files
 
     def _executed(self) -> tuple[str, Mapping[str, Any]]:
         """The page's name and its executed copy; no cells where it is no chapter."""
@@ -67,6 +93,12 @@ class NumberedFigures(SphinxPostTransform):
                 about_figures.write_bytes(Path(self.app.outdir) / name, png)
                 still = lazy.still_html(lazy.up(page) + name, alt, width, height)
                 node.parent.insert(node.parent.index(node) + 1, nodes.raw("", still, format="html"))
+
+
+def _add_caption(figure: nodes.figure, number: int, words: Sequence[nodes.Node]) -> None:
+    figure += nodes.caption(
+        "", "", nodes.inline("", f"Figure {number}. ", classes=["caption-number"]), *words
+    )
 
 
 def visit_image(self: HTML5Translator, node: nodes.image) -> None:

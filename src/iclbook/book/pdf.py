@@ -146,7 +146,8 @@ def _replace_sliders(page: BeautifulSoup, article: Tag, name: str, html: Path) -
     for still in article.select(".iclbook-slider-still"):
         still.decompose()
     for view in article.find_all("script", type=lazy.VIEW):
-        parts = list(_shown(state, json.loads(view.string)["model_id"]))
+        captioned = view.find_parent("figure", class_="iclbook-slider-figure") is not None
+        parts = list(_shown(state, json.loads(view.string)["model_id"], captioned))
         if not any("<img" in part for part in parts):
             raise UserError(
                 f"a slider figure of {name} has no picture", "Run its chapter again and build the book."
@@ -155,10 +156,12 @@ def _replace_sliders(page: BeautifulSoup, article: Tag, name: str, html: Path) -
         view.replace_with(figure)
 
 
-def _shown(state: dict, model: str):
-    """The HTML that a widget shows at the start, in order; and where its sliders stand, in words."""
+def _shown(state: dict, model: str, captioned: bool):
+    """The HTML that a widget shows at the start, in order; and where its sliders stand, in words. Without the description that its caption says."""
     widget = state.get(model.removeprefix("IPY_MODEL_"), {}).get("state", {})
     kind, children = widget.get("_model_name", ""), widget.get("children", [])
+    if captioned and "iclbook-description" in widget.get("_dom_classes", []):
+        return
     if kind == "HTMLModel":
         yield f"<div>{widget['value']}</div>"
     elif kind == "SelectionSliderModel":
@@ -167,7 +170,7 @@ def _shown(state: dict, model: str):
     elif kind == "StackModel":
         children = children[widget["selected_index"] or 0 :][:1]
     for child in children:
-        yield from _shown(state, child)
+        yield from _shown(state, child, captioned)
 
 
 def _relink(tag: Tag, name: str, names: list[str]) -> None:

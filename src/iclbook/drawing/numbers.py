@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,21 +34,30 @@ POINTS = 300
 
 def table(figure: Figure) -> str:
     """The CSV of a figure that has been drawn; the empty string where it shows no data."""
+    return text(rows(figure))
+
+
+def rows(figure: Figure) -> list[Row]:
+    """What a figure that has been drawn shows, one row a number or point; columns as in :data:`COLUMNS`."""
     panels = [ax for ax in figure.axes if ax.get_visible() and getattr(ax, "_colorbar", None) is None]
-    rows = [
+    return [
         {"panel": number} | about | row
         for number, ax in enumerate(panels, start=1)
         for about in [_about(ax)]
         for row in _named(ax, _rows(ax, figure))
     ]
-    if not rows:
+
+
+def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
+    """Rows as CSV, columns of other names ``before`` the usual ones; the empty string where there are none."""
+    if not found:
         return ""
-    columns = [name for name in COLUMNS if any(row.get(name, "") != "" for row in rows)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    columns = [*before, *(name for name in COLUMNS if any(row.get(name, "") != "" for row in found))]
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_shown(row.get(name, "")) for name in columns] for row in rows)
-    return text.getvalue()
+    writer.writerows([_shown(row.get(name, "")) for name in columns] for row in found)
+    return written.getvalue()
 
 
 def _shown(value: Any) -> str:

@@ -92,8 +92,8 @@ class Notes:
         """Whether a statement may draw into a figure that another made: it uses what that one bound, or pyplot's current figure."""
         return bool(maker.binds & step.uses) or any(self._namespace.get(name) is plt for name in step.uses)
 
-    def origin(self, figure: Figure) -> dict[str, Any]:
-        """Of a figure that is shown now: seconds of computing, and the stored trainings, by name."""
+    def origin(self, figure: Figure | None = None) -> dict[str, Any]:
+        """Of a figure that is shown now, or of all that the running statement draws: seconds of computing, and the stored trainings, by name."""
         self._now.seconds = time.perf_counter() - self._began
         maker = self._figures.get(getattr(figure, "number", None), self._now)
         steps = Step(before=[maker, *([self._now] if self._draws_into(maker, self._now) else [])]).all()

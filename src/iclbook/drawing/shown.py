@@ -23,6 +23,15 @@ COLOURS = 200
 STEP = "_iclbook_step"
 
 
+#: What is noted of the notebook that runs, once :func:`keep` was called.
+_notes: list[Notes] = []
+
+
+def origin_now() -> dict[str, Any] | None:
+    """Where that comes from which the running statement draws; ``None`` where nothing is noted."""
+    return _notes[-1].origin() if _notes else None
+
+
 class AboutFormatter(JSONFormatter):
     """Formats figures as :data:`ABOUT`."""
 
@@ -40,6 +49,7 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
         return
     notes = Notes(shell.user_ns)
     watch_results(notes)
+    _notes[:] = [notes]
 
     def step(uses: tuple[str, ...], binds: tuple[str, ...]) -> None:
         notes.end()

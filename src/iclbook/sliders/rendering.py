@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
+from ..drawing.numbers import Row, rows
 from ..drawing.pixels import pixels, quantised
 from ..drawing.style import DPI
 from ..errors import UserError
@@ -24,18 +25,25 @@ COLOURS = 128
 
 @dataclass(frozen=True)
 class Frame:
-    """One drawn frame: PNG bytes, size in CSS pixels, and the hash by which tests recognise it."""
+    """One drawn frame: PNG bytes, size in CSS pixels, the numbers that it shows, and the hash by which tests recognise it."""
 
     png: bytes
     width: int
     height: int
+    numbers: list[Row] = field(default_factory=list, compare=False)
 
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.png).hexdigest()
 
 
-def draw(frame: Callable[..., Figure], values: dict[str, Any], *, colours: int | None = COLOURS) -> Frame:
+def draw(
+    frame: Callable[..., Figure],
+    values: dict[str, Any],
+    *,
+    colours: int | None = COLOURS,
+    numbers: bool = False,
+) -> Frame:
     """Call ``frame(**values)`` and turn its figure into a PNG.
 
     Every figure that the call opened is closed, also when it fails.
@@ -44,6 +52,7 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, colours: int |
         frame: returns a matplotlib Figure.
         values: its keyword arguments.
         colours: size of the PNG's palette; None keeps full colour.
+        numbers: keep what the figure shows, for a CSV.
 
     Raises:
         UserError: the function returned something else than a Figure.
@@ -59,6 +68,7 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, colours: int |
             )
         width, height = (round(inches * DPI) for inches in figure.get_size_inches())
         drawn = pixels(figure, FRAME_DPI)
+        shown = rows(figure) if numbers else []
     except Exception as error:
         error.add_note(f"while drawing the slider frame at {values}")
         raise
@@ -69,4 +79,4 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, colours: int |
     png = io.BytesIO()
     # A live frame goes to a browser on the same machine, a static one over the net: quick, or small.
     image.save(png, "png", **({"compress_level": 1} if colours is None else {"optimize": True}))
-    return Frame(png.getvalue(), width, height)
+    return Frame(png.getvalue(), width, height, shown)

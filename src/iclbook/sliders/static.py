@@ -12,6 +12,8 @@ from typing import Any
 import ipywidgets as w
 from matplotlib.figure import Figure
 
+from ..drawing.numbers import text
+from ..drawing.shown import origin_now
 from ..errors import UserError
 from ..numbers import number
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, combinations, start_indices, values_at
@@ -26,12 +28,14 @@ class StaticPanel(Panel):
         links: the front end's links, as (source, target) widgets with trait names.
         expected: slider indices -> sha256 of the frame that must then be visible.
         size: bytes of all distinct frames as they stand in the page.
+        about: what the page says below the figure: ``description``, the numbers as ``csv``, which ``numbers`` these are, and their ``origin`` if known.
     """
 
     stack: w.Stack
     links: list[w.Widget]
     expected: dict[tuple[int, ...], str]
     size: int
+    about: dict[str, Any]
 
     def follow(self) -> None:
         """Apply the links as the front end would."""
@@ -72,13 +76,14 @@ def build(
     began = start_indices(sliders, start)
     key = (getattr(frame, "__qualname__", repr(frame)), title, tuple(slider.name for slider in sliders))
     _require_frames(key, sliders)
-    drawn = {place: draw(frame, values_at(sliders, place)) for place in combinations(sliders)}
+    drawn = {place: draw(frame, values_at(sliders, place), numbers=True) for place in combinations(sliders)}
     _check_size(drawn, sliders)
     contents = {place: (image, _alt(sliders, place, title, alt)) for place, image in drawn.items()}
 
     panel = StaticPanel()
     panel.title = title
     panel.size = _enter(key, contents)
+    panel.about = _numbers(drawn, sliders, began) | {"description": description or ""}
     panel.expected = {place: image.sha256 for place, image in drawn.items()}
     controls = [selection(slider, index) for slider, index in zip(sliders, began, strict=True)]
     panel.links = []
@@ -95,6 +100,26 @@ def build(
     panel.children = lay_out(shown, [panel.stack], title, description)
     panel.add_class("iclbook-sliders")
     return panel
+
+
+#: Most characters of the numbers of all frames; beyond, only those of the first one are kept.
+MAX_NUMBERS = 1_000_000
+
+
+def _numbers(
+    drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider], began: tuple[int, ...]
+) -> dict[str, str]:
+    """The frames' numbers as one CSV with a column a slider, or those of the frame at the start where all are too many; and which they are."""
+    names = [f"slider: {slider.label}" for slider in sliders]
+    found = [
+        dict(zip(names, values_at(sliders, place).values(), strict=True)) | row
+        for place, image in drawn.items()
+        for row in image.numbers
+    ]
+    written = text(found, names)
+    if len(written) <= MAX_NUMBERS:
+        return {"csv": written, "numbers": "Numbers of all frames"}
+    return {"csv": text(drawn[began].numbers), "numbers": "Numbers of the frame at the start"}
 
 
 def _require_frames(key: tuple, sliders: Sequence[Slider]) -> None:
@@ -133,6 +158,8 @@ def metadata(panel: StaticPanel, sliders: Sequence[Slider]) -> dict[str, Any]:
         "start": list(panel.indices()),
         "frames": {",".join(map(str, place)): sha for place, sha in panel.expected.items()},
         "bytes": panel.size,
+        **panel.about,
+        "origin": origin_now(),
     }
 
 

@@ -1,0 +1,59 @@
+"""The wait of a product of factors, beside closed forms and beside the flow itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iclbook.papers.crossing.figures.in_page import DEGREES, LEFT, directions
+from iclbook.papers.crossing.measures.stages import degrees
+from iclbook.papers.crossing.theory import product
+from iclbook.training import gradient_flow
+
+GOAL = 1 - np.sqrt(LEFT)
+
+
+def test_two_and_four_equal_factors_have_a_closed_form():
+    """dx/dt = x (1 - x^2) and x^3 (1 - x^4), integrated by partial fractions."""
+    two = lambda x: np.log(x) - np.log(1 - x**2) / 2  # noqa: E731
+    four = lambda x: (np.arctanh(x**2) - x**-2) / 2  # noqa: E731
+    for size in (0.3, 0.05, 0.01):
+        assert product.wait(np.full(2, size)) == pytest.approx(two(GOAL ** (1 / 2)) - two(size), rel=1e-9)
+        assert product.wait(np.full(4, size)) == pytest.approx(four(GOAL ** (1 / 4)) - four(size), rel=1e-9)
+
+
+@pytest.mark.parametrize("p", DEGREES)
+def test_unequal_factors_wait_as_long_as_their_flow_does(p):
+    start = 0.2 * np.random.default_rng(p).uniform(0.5, 1.5, p)
+    goal = LEFT * product.loss(np.zeros(p))
+    flow = gradient_flow(
+        product.gradient, start, 1e7, events=[lambda x: goal - product.loss(x)], stop_at=0, rtol=1e-11
+    )
+    assert product.wait(start, LEFT) == pytest.approx(flow.first(), rel=1e-6)
+
+
+def test_the_gradient_is_that_of_the_loss():
+    x, step = np.random.default_rng(0).uniform(0.3, 1.2, 5), 1e-6
+    differences = [(product.loss(x + d) - product.loss(x - d)) / (2 * step) for d in step * np.eye(5)]
+    assert product.gradient(x) == pytest.approx(differences, rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["equal", "own"])
+@pytest.mark.parametrize("p", DEGREES)
+def test_small_starts_obey_the_law(kind, p):
+    direction, sizes = directions()[kind][str(p)], 1e-3 / 2.0 ** np.arange(4)
+    waits = np.array([product.wait(size * direction) for size in sizes])
+    assert [product.law(p, size, direction) for size in sizes] == pytest.approx(waits, rel=5e-3)
+    assert degrees(waits[None], 2)[0, -1] == pytest.approx(p, abs=0.01)
+
+
+def test_constants_of_equal_factors():
+    assert product.constant(np.ones(2)) == pytest.approx(np.log(GOAL / (1 - GOAL)) / 2, abs=1e-9)
+    for p in (3, 4, 8):
+        assert product.constant(np.ones(p)) == pytest.approx(1 / (p - 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("start", [[0.1, -0.1], [0.9, 0.9]])
+def test_a_start_that_does_not_wait_is_refused(start):
+    with pytest.raises(ValueError, match="no wait from"):
+        product.wait(np.array(start))
