@@ -218,10 +218,10 @@ record.verdicts(
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long.
 
 # %% tags=["hide-input"]
-draw.show_scale(paper)
+draw.show_scale(few=not paper)
 
 # %% tags=["hide-input"]
-draw.show_gamma(paper)
+draw.show_gamma(few=not paper)
 
 # %% [markdown]
 # ## Stage by stage
@@ -310,7 +310,7 @@ record.verdict("recall2025/fig4")
 # *Training with the order of $\beta$ reversed, window of four.*
 
 # %% tags=["hide-input"]
-draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), paper)
+draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), few=not paper)
 
 # %% [markdown]
 # ## Later jumps

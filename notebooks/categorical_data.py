@@ -341,8 +341,8 @@ show_model(
 # help at any depth. The bandwidth is a choice between smoothing over the borders and trusting single labels.
 
 # %%
-draw.show_blocks(paper)
-draw.show_kernels(paper)
+draw.show_blocks(few=not paper)
+draw.show_kernels(few=not paper)
 
 # %% [markdown]
 # ## What Trained TF learns
@@ -450,7 +450,7 @@ record.verdicts("gaussian", "multi-kernel")
 # above that with $P_m$ (below, if negative); NLL with 1, 2, 4 heads: {glue:text}`multi-kernel/nll`.
 
 # %%
-draw.show_heads(paper)
+draw.show_heads(few=not paper)
 
 # %% [markdown]
 # ## Images

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from iclbook import store
-from iclbook.drawing import narrow, numbers, origin, style
+from iclbook.drawing import figure_data, narrow, origin, style
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def _no_figure_left():
 
 def rows_of(figure) -> list[dict[str, str]]:
     figure.canvas.draw()
-    return list(csv.DictReader(io.StringIO(numbers.table(figure))))
+    return list(csv.DictReader(io.StringIO(figure_data.table(figure))))
 
 
 def of_kind(rows, kind, *columns):
@@ -108,7 +108,7 @@ def test_a_long_curve_is_thinned_and_says_so():
     fig, ax = style.figure()
     ax.plot(np.arange(10_000), np.arange(10_000))
     rows = rows_of(fig)
-    assert len(rows) <= numbers.POINTS + 1
+    assert len(rows) <= figure_data.POINTS + 1
     assert {row["kind"] for row in rows} == {"line, every 34th point"}
     assert (rows[0]["x"], rows[-1]["x"]) == ("0", "9999"), "both ends stay"
 
@@ -117,7 +117,7 @@ def test_a_figure_without_numbers_has_no_table():
     fig, ax = style.figure()
     ax.text(0.5, 0.5, "words")
     fig.canvas.draw()
-    assert numbers.table(fig) == ""
+    assert figure_data.table(fig) == ""
 
 
 # -- origin ---------------------------------------------------------------------------------------------------------------

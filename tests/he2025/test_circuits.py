@@ -17,7 +17,7 @@ from iclbook.papers.he2025.measures.circuits import (
     settled,
     spread,
 )
-from iclbook.papers.he2025.measures.measure import squared_errors
+from iclbook.papers.he2025.measures.evaluation import squared_errors
 from iclbook.tasks import LinearRegression
 from iclbook.training import History, Run, log_and_linear_steps
 from iclbook.training.study import Group, Study

@@ -12,8 +12,8 @@ from IPython.core.formatters import JSONFormatter
 from matplotlib.figure import Figure
 from traitlets import Unicode
 
+from .figure_data import table
 from .narrow import narrow
-from .numbers import table
 from .origin import Notes, Stepping, watch_results
 from .pixels import png
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
-from ..drawing.numbers import Row, rows
+from ..drawing.figure_data import Row, rows
 from ..drawing.pixels import pixels, quantised
 from ..drawing.style import DPI
 from ..errors import UserError

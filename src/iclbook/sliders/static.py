@@ -12,7 +12,7 @@ from typing import Any
 import ipywidgets as w
 from matplotlib.figure import Figure
 
-from ..drawing.numbers import text
+from ..drawing.figure_data import text
 from ..drawing.shown import origin_now
 from ..errors import UserError
 from ..numbers import number

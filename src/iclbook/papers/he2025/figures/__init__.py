@@ -11,9 +11,7 @@ from .closed_forms import (
     stages,
     theorem_one,
 )
-from .frames import show_circuits, show_pair, show_stages
-from .in_page import prompt, reduced_flow
-from .runs import (
+from .curves import (
     activation_dynamics,
     census,
     dynamics,
@@ -23,6 +21,8 @@ from .runs import (
     linear_attention,
     noise_level,
 )
+from .frames import show_circuits, show_pair, show_stages
+from .in_page import prompt, reduced_flow
 
 __all__ = [
     "activation_dynamics",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....store import Results
 from ....tasks import MultiTaskRegression
-from . import multitask
+from . import multitask_heads as multitask
 from .circuits import MultiHeads, code_scale, read_multi_heads
 from .sampling import run_sd
 

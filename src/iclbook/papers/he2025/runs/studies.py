@@ -11,7 +11,7 @@ from ....tasks import LinearRegression, MultiTaskRegression
 from ....training import Adam, Momentum, Run
 from ....training.optimisers import AdamW
 from ....training.study import Group, Study
-from ..measures.measure import error_by_length, final_multitask_error
+from ..measures.evaluation import error_by_length, final_multitask_error
 
 #: Covariance of the non-isotropic experiment: the paper states none, so a first-order autoregressive one, whose inverse is tridiagonal.
 AR_COEFFICIENT = 0.5

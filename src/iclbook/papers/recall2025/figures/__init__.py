@@ -1,10 +1,10 @@
 """Figures of the chapter on recall2025; each function draws one and shows what its caption in the chapter says."""
 
 from .first_jump import conservation, first_jump, time_scales
+from .frames import show_gamma, show_orders, show_scale
 from .in_page import race
 from .order import census, later
 from .relaxed import free, lifted, own_queries, without_a3
-from .sliders import show_gamma, show_orders, show_scale
 from .task import construction, illustration
 from .training import losses, training
 

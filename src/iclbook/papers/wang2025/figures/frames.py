@@ -37,13 +37,13 @@ def _draw(p: np.ndarray, batch, title: str) -> Figure:
     return fig
 
 
-def show_blocks(paper: bool) -> None:
+def show_blocks(few: bool) -> None:
     """Number of blocks and context size."""
     show(
         _blocks_frame,
         [
-            Slider("blocks", "blocks K", [1, 2, 4, 8] if paper else [1, 2], live=(1, 12, 1)),
-            Slider("n", "examples N", [10, 30, 100, 300] if paper else [10, 100], live=(5, 400, 5)),
+            Slider("blocks", "blocks K", [1, 2] if few else [1, 2, 4, 8], live=(1, 12, 1)),
+            Slider("n", "examples N", [10, 100] if few else [10, 30, 100, 300], live=(5, 400, 5)),
         ],
         start={"blocks": 2, "n": 100},
         title="Gradient steps and context size",
@@ -53,7 +53,7 @@ def show_blocks(paper: bool) -> None:
     )
 
 
-def show_kernels(paper: bool) -> None:
+def show_kernels(few: bool) -> None:
     """Kernel and bandwidth."""
     show(
         _kernel_frame,
@@ -61,10 +61,10 @@ def show_kernels(paper: bool) -> None:
             Slider(
                 "kernel",
                 "kernel",
-                ["rbf", "laplacian", "softmax", "exponential", "linear"] if paper else ["rbf", "linear"],
+                ["rbf", "linear"] if few else ["rbf", "laplacian", "softmax", "exponential", "linear"],
             ),
             Slider(
-                "gamma", "bandwidth γ", [1.0, 3.0, 8.0, 30.0] if paper else [1.0, 8.0], live=(0.5, 40.0, 0.5)
+                "gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)
             ),
         ],
         start={"kernel": "rbf", "gamma": 8.0},
@@ -75,11 +75,11 @@ def show_kernels(paper: bool) -> None:
     )
 
 
-def show_heads(paper: bool) -> None:
+def show_heads(few: bool) -> None:
     """Number of heads, broad and narrow."""
     show(
         _heads_frame,
-        [Slider("heads", "heads M", [1, 2, 3, 4] if paper else [1, 2])],
+        [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
         start={"heads": 2},
         title="Several kernels at once",
         alt=lambda heads: (

@@ -26,10 +26,10 @@ ORDERS = {
 }
 
 
-def show_scale(paper: bool) -> None:
+def show_scale(few: bool) -> None:
     """The first jump in time scaled by epsilon, for each order; the small profile draws two places of each slider."""
-    epsilons = (0.5, 0.1, 0.02, 0.001) if paper else (0.1, 0.001)
-    orders = measure.ORDERS if paper else measure.ORDERS[:2]
+    epsilons = (0.1, 0.001) if few else (0.5, 0.1, 0.02, 0.001)
+    orders = measure.ORDERS[:2] if few else measure.ORDERS
 
     def frame(order: int, eps: float) -> Figure:
         pop, flow = measure.run(order, eps, periods=2.0)
@@ -49,7 +49,7 @@ def show_scale(paper: bool) -> None:
     )
 
 
-def show_gamma(paper: bool) -> None:
+def show_gamma(few: bool) -> None:
     """The loss along the first jump against gamma, with the matrix as printed and with the lemma's."""
     until = 2 * theory.jump_limit(3, measure.R) / 0.1
 
@@ -70,7 +70,7 @@ def show_gamma(paper: bool) -> None:
             Slider(
                 "gamma",
                 "γ of the second layer",
-                (0.0, 0.25, 0.5, 1.0, 2.0) if paper else (0.0, 1.0),
+                (0.0, 1.0) if few else (0.0, 0.25, 0.5, 1.0, 2.0),
                 live=(0.0, 3.0, 0.05),
             )
         ],
@@ -80,9 +80,9 @@ def show_gamma(paper: bool) -> None:
     )
 
 
-def show_orders(pop: Population, until: float, paper: bool) -> None:
+def show_orders(pop: Population, until: float, few: bool) -> None:
     """A flow from every order of three beta, followed until a time; the small profile draws the first and the last order."""
-    names = list(ORDERS) if paper else list(ORDERS)[::5]
+    names = list(ORDERS)[::5] if few else list(ORDERS)
     times = np.linspace(0, until, 201)
     starts = {name: small(pop, tuple(0.02 / 4.0 ** np.array(ORDERS[name]))) for name in names}
     flows = {
@@ -92,7 +92,7 @@ def show_orders(pop: Population, until: float, paper: bool) -> None:
     def frame(order: str, place: float) -> Figure:
         return slider_frame(pop, flows[order], round(place * (len(times) - 1)), order)
 
-    places = (0.02, 0.3, 0.5, 0.8, 1.0) if paper else (0.3, 0.8)
+    places = (0.3, 0.8) if few else (0.02, 0.3, 0.5, 0.8, 1.0)
     show(
         frame,
         [
