@@ -188,6 +188,7 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
     axes[1].axvline(1, color=style.INK, ls=":")
     axes[0].set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$ (dotted: 0.05)")
     axes[1].set(xscale="log", xlabel="left by a debiased step over\nleft by the plain one")
+    style.log_ticks(axes[1], "x", [0.5, 1, 2, 5])
     axes[0].set_yticks(range(len(PLACES)), list(PLACES.values()))
     axes[0].invert_yaxis()
     return fig
