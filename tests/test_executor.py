@@ -41,14 +41,6 @@ def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
 # -- what a training keeps, and what --verify derives again ------------------------------------------------------------
 
 
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    (tmp_path / "_toc.yml").write_text("")
-    (tmp_path / "notebooks").mkdir()
-    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
-    return tmp_path
-
-
 def twice_the_end(study, histories):
     return {f"{name}/twice": 2 * h.circuits["kq"][-1] for name, h in histories.items()}
 
@@ -63,7 +55,7 @@ STUDY = Study(
 )
 
 
-def test_verify_takes_measures_again_and_says_what_it_derived(root):
+def test_verify_takes_measures_again_and_says_what_it_derived(empty_root):
     train_study(STUDY, "smoke", "cpu", progress=False)
     found = verify_study(STUDY, "smoke")
     assert found["trajectory"] == "first 24 of 40 steps of one run of every group"
@@ -79,7 +71,7 @@ def steps_of(states) -> list[int]:
     return sorted({int(key.split("/")[1]) for key in states})
 
 
-def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(root, monkeypatch):
+def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(empty_root, monkeypatch):
     """Adam whose rate falls after step 100 of today's code: the first steps agree, the stretches do not."""
     train_study(LONGER, "smoke", "cpu", progress=False)
     assert steps_of(store.load_states("demo", "smoke", "tiny")) == [76, 176, 376]
@@ -98,10 +90,10 @@ def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(root,
         verify_study(LONGER, "smoke")
 
 
-def test_an_interrupted_training_keeps_the_same_states(root):
+def test_an_interrupted_training_keeps_the_same_states(empty_root):
     train_study(LONGER, "smoke", "cpu", progress=False)
     whole = store.load_states("demo", "smoke", "tiny")
-    checkpoint = root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
+    checkpoint = empty_root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
     LONGER.trainer("cpu").train(checkpoint, progress=False, until=250, about=study_module._made_from(LONGER))
     train_study(LONGER, "smoke", "cpu", progress=False)
     again = store.load_states("demo", "smoke", "tiny")
@@ -122,7 +114,7 @@ def test_large_models_keep_fewer_stretches(monkeypatch):
     assert kept[2] == 0
 
 
-def test_verify_refuses_a_measure_that_todays_code_does_not_give(root, monkeypatch):
+def test_verify_refuses_a_measure_that_todays_code_does_not_give(empty_root, monkeypatch):
     train_study(dataclasses.replace(STUDY, measure=wrong), "smoke", "cpu", progress=False)
     monkeypatch.setattr(twice_the_end, "__name__", "wrong")  # the configuration as it was, the code as it is
     with pytest.raises(UserError, match="measures of tiny deviate"):
@@ -130,9 +122,9 @@ def test_verify_refuses_a_measure_that_todays_code_does_not_give(root, monkeypat
     assert "verified" not in store.read_provenance("demo", "smoke", "tiny")
 
 
-def test_an_interrupted_fresh_training_is_resumed_by_the_next(root, monkeypatch):
+def test_an_interrupted_fresh_training_is_resumed_by_the_next(empty_root, monkeypatch):
     whole = train_study(STUDY, "smoke", "cpu", progress=False)
-    checkpoint = root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
+    checkpoint = empty_root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
     about = study_module._made_from(STUDY)
     STUDY.trainer("cpu").train(checkpoint, progress=False, until=17, about=about, fresh=True)
     started = []
@@ -147,23 +139,23 @@ def test_an_interrupted_fresh_training_is_resumed_by_the_next(root, monkeypatch)
     assert not checkpoint.exists()
 
 
-def test_the_second_of_two_trainings_of_a_study_is_refused(root):
-    lock = root / ".cache" / "checkpoints" / "demo-paper-tiny.lock"
+def test_the_second_of_two_trainings_of_a_study_is_refused(empty_root):
+    lock = empty_root / ".cache" / "checkpoints" / "demo-paper-tiny.lock"
     with (
         held(lock, "the training of demo/tiny at paper"),
         pytest.raises(UserError, match="under way already, in process"),
     ):
         train_study(STUDY, "paper", "cpu", progress=False)
-    assert not (root / "results").exists()
+    assert not (empty_root / "results").exists()
     train_study(STUDY, "paper", "cpu", progress=False)
 
 
-def test_a_study_that_diverges_is_one_line_and_keeps_nothing_unless_it_may(root):
+def test_a_study_that_diverges_is_one_line_and_keeps_nothing_unless_it_may(empty_root):
     bad = dataclasses.replace(GROUP, runs=(Run(0), Run(5, rate=1e30)), optimiser=Sgd())
     study = dataclasses.replace(STUDY, groups=(bad,), measure=None)
     with pytest.raises(UserError, match=r"demo/tiny: .* of group h2, seed 5 .* is not finite at step"):
         train_study(study, "smoke", "cpu", progress=False)
-    assert not (root / "results").exists()
+    assert not (empty_root / "results").exists()
     may = dataclasses.replace(study, groups=(dataclasses.replace(bad, may_diverge=True),))
     assert may.describe() == study.describe()
     results = train_study(may, "smoke", "cpu", progress=False)

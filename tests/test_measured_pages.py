@@ -286,8 +286,8 @@ def test_every_model_answers_at_once(book, browser):
 
 HEADINGS = """
 return [...document.querySelectorAll("article section[id] > h2, article section[id] > h3")].map((h) => [
-  h.parentElement.id, h.cloneNode(true), [...h.childNodes].filter((n) => n.nodeType === 3).map((n) => n.textContent).join("").trim(),
-]).map(([id, , text]) => [id, text]);
+  h.parentElement.id, [...h.childNodes].filter((n) => n.nodeType === 3).map((n) => n.textContent).join("").trim(),
+]);
 """
 FOUND = "return [...document.querySelectorAll('#search-results a')].map((a) => a.getAttribute('href'))"
 

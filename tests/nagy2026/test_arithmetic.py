@@ -9,9 +9,9 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 from ledgers import ledger
+from nagy2026.kit import judge
 from scipy import stats
 
-from iclbook.claims import Record, verdict
 from iclbook.papers.nagy2026.theory import arithmetic, printed, quantities, rates, statistics
 
 LEDGER = ledger("nagy2026")
@@ -20,12 +20,6 @@ LEDGER = ledger("nagy2026")
 def outcomes() -> dict:
     """Every item by its id; computed once."""
     return {r.item.id.removeprefix("arithmetic/"): r for r in arithmetic.recompute_all()}
-
-
-def judge(claim: str, values: dict):
-    return verdict(
-        LEDGER.claim(f"nagy2026/{claim}"), {k: Record.make(k, v) for k, v in values.items()}, "paper"
-    )
 
 
 def test_rounding_box():

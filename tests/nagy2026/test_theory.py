@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from ledgers import ledger
+from nagy2026.kit import judge
 
-from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
 from iclbook.papers.nagy2026.theory import alike, arithmetic, checking, notation, numeric, smt
 from iclbook.papers.nagy2026.theory import mutations as breaking
@@ -31,12 +31,6 @@ INDUCTIONS = [s for s in checking.STATEMENTS if isinstance(s, Induction)]
 def outcomes() -> dict:
     """What came out, by id; the solver is asked once."""
     return {r.id: r for r in checking.check_all()}
-
-
-def judge(claim: str, values: dict):
-    return verdict(
-        LEDGER.claim(f"nagy2026/{claim}"), {k: Record.make(k, v) for k, v in values.items()}, "paper"
-    )
 
 
 @pytest.fixture(scope="module")
