@@ -260,6 +260,19 @@ record.verdicts(*(f"q-kernel-{name}" for name in ("one", "linear", "two", "centr
 record.verdicts("q-language-positions", "q-step-ladder")
 
 # %% [markdown]
+# ## Open questions
+#
+# Each can be taken up with a command of this book; the chapter then judges what comes out.
+#
+# - **What decides whether both signs come out?** With ten covariates some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
+#   runs in `papers/crossing/runs/pairs.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
+# - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/measures/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
+#   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
+# - **Does attention lead with two heads?** Its lead is small against its spread over prompts. More draws than `TIMED`, at the top of this chapter, decide it.
+# - **Do language models use a kernel of positions, and do rungs of the ladder descend?** `iclbook train wang2025 --only language_gd` and `iclbook train nagy2026 --only ladder_small` train what is
+#   missing, in an hour or two on one core each.
+
+# %% [markdown]
 # ## Exercises
 #
 # **1. Count the factors.** A deep linear network answers with the product of $p$ numbers. From starts of size $\epsilon$, how does the wait grow for $p = 3$? Predict it, then measure it with
