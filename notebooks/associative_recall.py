@@ -35,7 +35,7 @@ import numpy as np
 from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers.recall2025 import figures as draw
-from iclbook.papers.recall2025 import theory
+from iclbook.papers.recall2025 import results, studies, theory
 from iclbook.papers.recall2025.measures import (
     census,
     chain,
@@ -50,7 +50,6 @@ from iclbook.papers.recall2025.measures import (
     stages,
     time_scales,
 )
-from iclbook.papers.recall2025.runs.free_model import FreeModel, train
 from iclbook.sliders import show_model
 from iclbook.tasks import AssociativeRecall
 
@@ -424,18 +423,11 @@ record.verdict("recall2025/q-a3")
 # Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights. Order four and four responses are the paper's own; there the window is kept.
 
 # %% mystnb={"image": {"alt": "Three columns. Top: loss of several seeds. From initial scale 0.1 it passes the first plateau value and rests at the second; from 0.01 and with everything lifted it only slows down there. Bottom: attention of the heads by offset at the end; most heads attend to one offset."}} tags=["hide-input"]
-seeds = 4 if paper else 1
-SGD = {"n_responses": 4, "rate": 0.3, "momentum": 0.9}
-whole = {
-    "window kept, scale 0.1": (FreeModel(order=4, scale=0.1, **SGD), 700 if paper else 40),
-    "window kept, scale 0.01": (FreeModel(order=4, scale=0.01, **SGD), 900 if paper else 40),
-    "all lifted, scale 0.01": (FreeModel(order=3, scale=0.01, a0=False, **SGD), 1500 if paper else 80),
-}
-trained = {name: (setting, train(setting, seeds, steps)) for name, (setting, steps) in whole.items()}
-draw.free(trained)
+free = free_model.trained({name: results(name, profile, device) for name in studies(profile)})
+names = ("window kept, scale 0.1", "window kept, scale 0.01", "all lifted, scale 0.01")
+draw.free(dict(zip(names, free, strict=True)))
 plt.show()
-record("full/seeds", seeds)
-record.all(free_model.free_values(*trained.values()))
+record.all(free_model.free_values(*free))
 record.verdicts("end-to-end", "mirror")
 
 # %% [markdown]

@@ -79,10 +79,10 @@ def _recall() -> tuple[Fault, ...]:
         at("measures/time_scales.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
         at(relaxed, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
         at(
-            "runs/free_model.py",
+            "tasks/associative_recall.py",
             "labels of another query",
-            "self.order + maps[np.arange(count), queries]",
-            "self.order + maps[np.arange(count), 0]",
+            "answers.gather(-2, queries)",
+            "answers[..., :1, :]",
         ),
     )
 

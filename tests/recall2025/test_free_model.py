@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
+from iclbook import random
 from iclbook.models import RecallTransformer
 from iclbook.papers.recall2025.measures import free_model, queries
+from iclbook.papers.recall2025.measures.free_model import Trained
 from iclbook.papers.recall2025.runs import free_model as runs
-from iclbook.papers.recall2025.runs.free_model import FreeModel, FreeRun
 from iclbook.statistics import share_error
 from iclbook.tasks import AssociativeRecall
 
-SETTING = FreeModel(order=4, n_responses=4)
+TASK = AssociativeRecall(4, 4)
 
 
 def sigmoid(x):
@@ -22,7 +24,7 @@ def sigmoid(x):
 
 def falls(steps, at, width=12.0):
     """A loss that falls from each plateau of the task to the next at these steps."""
-    levels = [SETTING.task.plateau_dp(m) for m in range(4)]
+    levels = [TASK.plateau_dp(m) for m in range(4)]
     drops = zip(np.diff(levels), at, strict=True)
     return levels[0] + sum(drop * sigmoid((steps - t) / width) for drop, t in drops)
 
@@ -35,10 +37,10 @@ def test_a_loss_rests_at_a_plateau_only_between_two_jumps():
         ((400, 900, 930), [True, False]),
         ((400, 420, 440), [False, False]),
     ):
-        assert free_model.rests(steps, falls(steps, at), SETTING).tolist() == found
-    smooth = SETTING.task.plateau_dp(0) * np.exp(-steps / 500)
-    assert not free_model.rests(steps, smooth, SETTING).any()
-    assert not free_model.rests(steps, falls(steps, (400, 9000, 9500)), SETTING).any()  # never gets there
+        assert free_model.rests(steps, falls(steps, at), TASK).tolist() == found
+    smooth = TASK.plateau_dp(0) * np.exp(-steps / 500)
+    assert not free_model.rests(steps, smooth, TASK).any()
+    assert not free_model.rests(steps, falls(steps, (400, 9000, 9500)), TASK).any()  # never gets there
 
 
 def test_offsets_are_counted_once_and_from_half_of_the_attention():
@@ -46,11 +48,10 @@ def test_offsets_are_counted_once_and_from_half_of_the_attention():
         return 5.0 * np.eye(4)[[o - 1 for o in offsets]]
 
     w = np.stack([scores(1, 2, 3, 4), scores(1, 1, 2, 2), np.zeros((4, 4))])
-    assert free_model.offsets_found(w, SETTING).tolist() == [4, 2, 0]
-    lifted = FreeModel(order=3, a0=False)
+    assert free_model.offsets_found(w, 4, True).tolist() == [4, 2, 0]
     own = np.zeros((1, 3, 27))
     own[0, 0, 0] = own[0, 1, 1] = own[0, 2, 9] = 9.0  # itself, offset 1, beyond the permutation
-    assert free_model.offsets_found(own, lifted).tolist() == [1]
+    assert free_model.offsets_found(own, 3, False).tolist() == [1]
 
 
 def test_values_of_made_up_runs():
@@ -61,71 +62,71 @@ def test_values_of_made_up_runs():
     w[-1] = 9.0 * np.eye(4)
     loss = np.full_like(course, 0.5)
     loss[-1] = [0.01, 0.03]
-    run = FreeRun(steps, loss, course, w)
-    values = free_model.free_values((SETTING, run), (SETTING, run), (SETTING, run))
+    run = Trained(TASK, True, steps, loss, course, w)
+    values = free_model.free_values(run, run, run)
+    assert values["full/seeds"] == 2
     assert values["free/rests_window"] == 0.75
     assert values["free/rests_window_se"] == share_error(3, 4)
     assert values["free/rests_each"] == [0.5, 1.0]
-    assert values["free/loss"] == pytest.approx(0.03 / SETTING.task.plateau_dp(0))
+    assert values["free/loss"] == pytest.approx(0.03 / TASK.plateau_dp(0))
     # of two seeds drawn twice, the second, whose loss is 3, is missed once in four; then the largest is 1
-    spread = np.sqrt(3 / 16) * 0.02 / SETTING.task.plateau_dp(0)
+    spread = np.sqrt(3 / 16) * 0.02 / TASK.plateau_dp(0)
     assert values["free/loss_se"] == pytest.approx(spread, rel=0.1)
     assert (values["free/offsets_window"], values["free/offsets_start"]) == (4, 0)
     assert values["free/rests_together"] == 0.0
 
 
-def test_right_answers_are_those_of_the_task_and_shuffled_ones_are_not():
-    for shuffled in (False, True):
-        setting = FreeModel(order=3, n_responses=4, shuffled=shuffled)
-        tokens, right = setting.draw(200, np.random.default_rng(0))
-        answers = []
-        for row in tokens:
-            pairs = row[:-3].reshape(-1, 4)
-            answers.append(pairs[(pairs[:, :3] == row[-3:]).all(1), 3].item())
-        agree = (np.array(answers) == right).mean()
-        assert bool(agree == 1) != shuffled
-        assert agree < 0.5 or not shuffled
+def test_right_answers_are_those_of_the_task_and_every_sequence_is_as_likely():
+    task = AssociativeRecall(3, 4)
+    tokens, empty, right = task.batch(*random.drawn(task, 0, 9, (2000,)))
+    assert (tokens.shape, empty.shape, right.shape) == ((task.length, 2000), (0, 2000), (1, 2000))
+    queries, answers = [], []
+    for row in tokens.T.numpy():
+        pairs = row[:-3].reshape(-1, 4)
+        assert (pairs[:, :3] == task.permutations).all()
+        asked = (pairs[:, :3] == row[-3:]).all(1)
+        queries.append(int(asked.argmax()))
+        answers.append(pairs[asked, 3].item())
+    assert answers == right[0].tolist()
+    shown = task.sequences(np.array(queries), tokens[task.response_positions].T.numpy() - 3)
+    assert (shown == tokens.T.numpy()).all()
+    for drawn, n in ((queries, 6), (answers, 4)):
+        counts = np.bincount(np.array(drawn) - (3 if n == 4 else 0), minlength=n)
+        assert stats.chisquare(counts).pvalue > 1e-4
 
 
-def test_training_learns_and_shuffled_answers_teach_nothing():
-    setting = FreeModel(order=3, n_responses=4, rate=0.3, momentum=0.9)
-    learned = runs.train(setting, 1, 400)
-    first = setting.task.plateau_dp(0)
-    assert learned.normalised[0, 0] == pytest.approx(first, abs=0.05)
-    assert learned.normalised[-1, 0] < 0.1 * first
-    idle = runs.train(FreeModel(order=3, n_responses=4, rate=0.3, momentum=0.9, shuffled=True), 1, 400)
-    assert idle.normalised[-1, 0] > 0.9 * first
+def test_sequences_of_several_streams_are_drawn_side_by_side():
+    task = AssociativeRecall(3, 4)
+    streams = [random.drawn(task, seed, 9, (5,)) for seed in (0, 1)]
+    both = task.batch(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
+    for i, stream in enumerate(streams):
+        for ours, alone in zip(both, task.batch(*stream), strict=True):
+            assert torch.equal(ours[i], alone)
 
 
-def test_each_seed_trains_as_if_alone():
-    three, one = runs.train(FreeModel(), 3, 40), runs.train(FreeModel(), 1, 40)
-    assert three.loss.shape == three.normalised.shape == (3, 3)
-    np.testing.assert_allclose(three.loss[:, 0], one.loss[:, 0], rtol=1e-9)
+def test_training_learns_the_task():
+    study = runs._study("lifted", 3, True, {"window": 0.1}, 2, 400)
+    history = study.trainer("cpu").train(progress=False)["window"]
+    first = AssociativeRecall(3, 4).plateau_dp(0)
+    assert history["normalised"][0] == pytest.approx(first, abs=0.05)
+    assert (history["normalised"][-1] < 0.1 * first).all()
 
 
 @pytest.mark.parametrize("a0", [True, False])
-def test_losses_of_free_matrices_are_the_models(a0):
-    models = [RecallTransformer(3, 2, 3, a0=a0, a1=False, a2=False, a3=False) for _ in range(2)]
-    task, rng = AssociativeRecall(3, 2), np.random.default_rng(0)
-    tokens, right, alone, shares = [], [], [], []
-    for seed, model in enumerate(models):
-        model.initialise(torch.Generator().manual_seed(seed))
-        queries_, maps = task.sample(5, rng)
-        tokens.append(torch.tensor(task.sequences(queries_, maps)))
-        right.append(torch.tensor(3 + maps[np.arange(5), queries_]))
-        p = model(tokens[-1])
-        found = p.gather(1, right[-1][:, None])[:, 0]
-        shares.append(1 - (found / p[:, 3:].sum(-1)).mean().item())
-        loss = 1 - found.mean()
-        alone.append((loss.detach(), *torch.autograd.grad(loss, [model.w, model.beta])))
-    w, beta = (
-        torch.stack([getattr(m, name).detach() for m in models]).requires_grad_() for name in ("w", "beta")
-    )
-    losses, normalised = runs.losses(models[0], w, beta, torch.stack(tokens), torch.stack(right))
-    together = (losses.detach(), *torch.autograd.grad(losses.sum(), [w, beta]))
-    for ours, theirs in zip(together, zip(*alone, strict=True), strict=True):
-        torch.testing.assert_close(ours, torch.stack(theirs), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(normalised.detach(), shares, rtol=1e-12)
+def test_losses_are_those_of_the_models_own_code(a0):
+    model = RecallTransformer(3, 2, 3, a0=a0, a1=False, a2=False, a3=False)
+    model.initialise(torch.Generator().manual_seed(0))
+    task = AssociativeRecall(3, 2)
+    batch = task.batch(*random.drawn(task, 0, 9, (7,)))
+    p = model(batch.context.T)
+    found = p.gather(1, batch.target.T)[:, 0]
+    expected = 1 - found.mean(), 1 - (found / p[:, 3:].sum(-1)).mean()
+    parameters = [model.w, model.beta]
+    for ours, theirs in zip(runs.losses(model, batch), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
+        pairs = (torch.autograd.grad(loss, parameters, retain_graph=True) for loss in (ours, theirs))
+        for mine, its in zip(*pairs, strict=True):
+            torch.testing.assert_close(mine, its, rtol=1e-10, atol=1e-14)
 
 
 # -- A2 lifted ----------------------------------------------------------------------------------------------------------

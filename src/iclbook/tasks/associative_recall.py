@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from .. import random
 from ..errors import UserError
+from .batch import Batch
 from .fields import check_fields
 
 
@@ -103,6 +107,28 @@ class AssociativeRecall:
         """Queries ``(batch,)`` and responses ``(batch, order!)``, uniform and independent."""
         queries = rng.integers(self.n_permutations, size=batch)
         return queries, rng.integers(self.n_responses, size=(batch, self.n_permutations))
+
+    @property
+    def words(self) -> int:
+        """Random words that a sequence takes: its query, and the response of every permutation."""
+        return 1 + self.n_permutations
+
+    def batch(self, normals: Tensor, words: Tensor) -> Batch:
+        """Turn words ``(..., 1 + order!, B)`` into a batch; pure. ``context (..., length, B)`` holds tokens, ``query`` nothing, and ``target (..., 1, B)`` the
+        token that answers."""
+        shown = torch.from_numpy(self.permutations).to(words.device)  # (n!, order)
+        queries = random.below(self.n_permutations, words[..., :1, :])  # (..., 1, B)
+        answers = self.order + random.below(self.n_responses, words[..., 1:, :])  # (..., n!, B)
+        pairs = torch.cat(
+            [
+                shown[..., None].expand(*answers.shape[:-2], *shown.shape, answers.shape[-1]),
+                answers[..., None, :],
+            ],
+            -2,
+        )  # (..., n!, order + 1, B)
+        asked = shown[queries[..., 0, :]].movedim(-1, -2)  # (..., order, B)
+        context = torch.cat([pairs.flatten(-3, -2), asked], -2)
+        return Batch(context, words[..., :0, :], answers.gather(-2, queries))
 
     def enumerate(self) -> tuple[np.ndarray, np.ndarray]:
         """Every query with every map f: ``(N,)`` and ``(N, order!)`` with ``N = order! |R|^(order!)``.

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from ....drawing import style
 from ....tasks import AssociativeRecall
 from ....training import Flow
-from ..measures.free_model import attention_by_offset
+from ..measures.free_model import Trained, attention_by_offset
 from ..measures.stages import ACTIVE
-from ..runs.free_model import FreeModel, FreeRun
 from ..theory import Population
 from .marks import DASHES, DOTS, HEAD, plateau_lines
 
@@ -83,22 +82,22 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
     return fig
 
 
-def free(runs: Mapping[str, tuple[FreeModel, FreeRun]]) -> Figure:
+def free(runs: Mapping[str, Trained]) -> Figure:
     """The whole model with a free matrix, one column for each setting. Top: loss of the output divided by its sum, every seed; bottom: attention of the
     heads to the offsets at the end, first seed."""
     fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
-    for (name, (setting, run)), top, bottom in zip(runs.items(), *axes, strict=True):
-        plateau_lines(top, setting.task, setting.order - 1, "plateau values")
-        for seed, course in enumerate(run.normalised.T):
-            top.plot(run.steps, course, color=style.PALETTE[seed], ls=DASHES[seed % len(DASHES)], lw=1)
+    for (name, run), top, bottom in zip(runs.items(), *axes, strict=True):
+        order = run.task.order
+        plateau_lines(top, run.task, order - 1, "plateau values")
+        top.plot(run.steps, run.normalised, color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
         top.set(title=name, xlabel="step", ylim=(0, None))
         style.heatmap(
             bottom,
-            attention_by_offset(run.w[-1, 0], setting),
+            attention_by_offset(run.w[-1, 0], order, run.a0),
             1.0,
             annotate=".2f",
-            row_labels=[f"head {h + 1}" for h in range(setting.order)],
-            col_labels=[f"{i + 1}" for i in range(setting.order)],
+            row_labels=[f"head {h + 1}" for h in range(order)],
+            col_labels=[f"{i + 1}" for i in range(order)],
         )
         bottom.set_xlabel("offset", fontsize=9)
     axes[0][0].set_ylabel("normalised loss")

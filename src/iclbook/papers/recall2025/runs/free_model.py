@@ -3,137 +3,116 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from .... import random
 from ....models import RecallTransformer
-from ....tasks import AssociativeRecall
+from ....profiles import check_profile
+from ....tasks import AssociativeRecall, Batch
+from ....training import Run
+from ....training.optimisers import Momentum
+from ....training.study import Group, Study
 
-#: Steps between two records, and held-out sequences at each, the same at all.
-EVERY, HELD_OUT = 20, 512
-
-
-@dataclass(frozen=True)
-class FreeModel:
-    """What is trained: A1, A2 and A3 are lifted, and A0 unless it is kept.
-
-    Attributes:
-        order, n_responses: of the task; as many heads as the order.
-        a0: heads see a window of the order.
-        rate: learning rate of Adam, or of SGD with ``momentum`` if one is given.
-        scale: standard deviation of all initial parameters.
-        shuffled: the right answers are those of other sequences of the batch (a control that has nothing to learn).
-    """
-
-    order: int = 3
-    n_responses: int = 2
-    a0: bool = True
-    rate: float = 3e-3
-    momentum: float | None = None
-    scale: float = 0.1
-    batch: int = 64
-    shuffled: bool = False
-
-    @property
-    def task(self) -> AssociativeRecall:
-        """The task of this order and response set."""
-        return AssociativeRecall(self.order, self.n_responses)
-
-    def model(self) -> RecallTransformer:
-        """An untrained model."""
-        return RecallTransformer(
-            self.order, self.n_responses, self.order, a0=self.a0, a1=False, a2=False, a3=False
-        )
-
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """``count`` sequences ``(count, l)`` and the token ``(count,)`` that is to be predicted for each."""
-        queries, maps = self.task.sample(count, rng)
-        right = self.order + maps[np.arange(count), queries]
-        if self.shuffled:
-            right = np.roll(right, 1)
-        return self.task.sequences(queries, maps), right
+#: Steps between two records, and held-out sequences at each, the same at all; what these are for, among the purposes of :mod:`iclbook.random`.
+EVERY, HELD_OUT, PURPOSE = 20, 512, 50
 
 
-@dataclass(frozen=True)
-class FreeRun:
-    """A training of several seeds side by side, recorded every ``EVERY`` steps.
-
-    Attributes:
-        steps: ``(T,)``.
-        loss: ``(T, S)`` dot-product loss of every seed on held-out sequences.
-        normalised: ``(T, S)`` loss of the output divided by its sum over responses: its plateaus are those of the simplified model.
-        w: ``(T, S, K, width)`` first-layer scores.
-    """
-
-    steps: np.ndarray
-    loss: np.ndarray
-    normalised: np.ndarray
-    w: np.ndarray
-
-
-def train(setting: FreeModel, seeds: int, steps: int) -> FreeRun:
-    """Train ``seeds`` models, each on its own fresh batches, on the dot-product loss."""
-    models = [setting.model() for _ in range(seeds)]
-    for seed, model in enumerate(models):
-        model.initialise(torch.Generator().manual_seed(seed), setting.scale)
-    w, beta = (
-        torch.stack([getattr(m, name).detach() for m in models]).requires_grad_() for name in ("w", "beta")
-    )  # the optimisers work entry by entry: as many as seeds
-    if setting.momentum is None:
-        optimiser = torch.optim.Adam([w, beta], setting.rate)
-    else:
-        optimiser = torch.optim.SGD([w, beta], setting.rate, setting.momentum)
-    rngs = [np.random.default_rng(seed) for seed in range(seeds)]
-    tokens, right = setting.draw(HELD_OUT, np.random.default_rng(10_000))
-    held_out = (
-        torch.tensor(tokens).expand(seeds, -1, -1),
-        torch.tensor(right).expand(seeds, -1),
-    )
-    kept = []
-    for step in range(steps + 1):
-        if step % EVERY == 0:
-            with torch.no_grad():
-                kept.append((*losses(models[0], w, beta, *held_out), w.detach().clone()))
-        drawn = [setting.draw(setting.batch, rng) for rng in rngs]
-        batch = (torch.tensor(np.stack(part)) for part in zip(*drawn, strict=True))
-        optimiser.zero_grad()
-        losses(models[0], w, beta, *batch)[0].sum().backward()
-        optimiser.step()
-    columns = (torch.stack(column).numpy() for column in zip(*kept, strict=True))
-    return FreeRun(np.arange(0, steps + 1, EVERY), *columns)
-
-
-def losses(
-    like: RecallTransformer, w: torch.Tensor, beta: torch.Tensor, tokens: torch.Tensor, right: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Dot-product losses of models with A1, A2 and A3 lifted, all in one pass; the model's own code costs three times as much.
+def losses(model: RecallTransformer, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Dot-product loss of a model with A1, A2 and A3 lifted, and that of the output divided by its sum over responses; the model's own code, which knows all
+    cases, costs three times as much.
 
     Args:
-        like: a model of their kind.
-        w, beta: parameters ``(seeds, K, width)`` and ``(seeds, (K + 1) S, (K + 1) S)``.
-        tokens: ``(seeds, B, l)``.
-        right: the token to predict ``(seeds, B)``.
-
-    Returns:
-        ``(seeds,)`` loss, and that of the output divided by its sum over responses.
+        model: with parameters ``w (K, width)`` and ``beta ((K + 1) S, (K + 1) S)``.
+        batch: ``context (l, B)`` of tokens, ``target (1, B)``.
     """
-    symbols, length = like.vocabulary, like.length
-    offset = torch.arange(length)[:, None] - torch.arange(length)[None, :]  # (l, l)
-    low = 1 if like.a0 else 0
-    place = torch.arange(low, low + w.shape[-1])
-    picks = (offset.flatten() == place[:, None]).to(w.dtype)  # (width, l l)
+    tokens, right = batch.context.T, batch.target.T  # (B, l), (B, 1)
+    w, symbols, length = model.w, model.vocabulary, model.length
+    place = torch.arange(length, device=w.device)
+    offset = place[:, None] - place[None, :]  # (l, l)
+    low = 1 if model.a0 else 0
+    window = torch.arange(low, low + w.shape[-1], device=w.device)
+    picks = (offset.flatten() == window[:, None]).to(w.dtype)  # (width, l l)
     seen = picks.sum(0).unflatten(0, (length, length)) > 0
     raw = (w @ picks).unflatten(-1, (length, length)).masked_fill(~seen, -1e300)
-    attention = torch.softmax(raw, -1) * seen.any(-1)[:, None]  # (seeds, K, l, l)
-    x = nn.functional.one_hot(tokens, symbols).to(w.dtype)  # (seeds, B, l, S)
-    last = attention[:, None, :, -1] @ x  # (seeds, B, K, S)
-    asked = (torch.cat([x[:, :, -1:], last], 2).flatten(2) @ beta).unflatten(-1, (-1, symbols))
-    worth = asked @ x.mT  # (seeds, B, K + 1, l): what each token is worth to each block of the query
+    attention = torch.softmax(raw, -1) * seen.any(-1)[:, None]  # (K, l, l)
+    x = (tokens[..., None] == torch.arange(symbols, device=w.device)).to(w.dtype)  # (B, l, S)
+    last = attention[:, -1] @ x  # (B, K, S)
+    asked = (torch.cat([x[:, -1:], last], 1).flatten(1) @ model.beta).unflatten(-1, (-1, symbols))
+    worth = asked @ x.mT  # (B, K + 1, l): what each token is worth to each block of the query
     # the heads' averages of worth, as one product over heads and places together
-    averaged = worth[:, :, 1:].flatten(2) @ attention.permute(0, 1, 3, 2).flatten(1, 2)  # (seeds, B, l)
-    s = torch.softmax(worth[:, :, 0] + averaged, -1)
-    found = (s * (tokens == right[..., None])).sum(-1)  # (seeds, B)
-    responses = (s * (tokens >= like.order)).sum(-1)
-    return 1 - found.mean(-1), 1 - (found / responses).mean(-1)
+    averaged = worth[:, 1:].flatten(1) @ attention.permute(0, 2, 1).flatten(0, 1)  # (B, l)
+    s = torch.softmax(worth[:, 0] + averaged, -1)
+    found = (s * (tokens == right)).sum(-1)  # (B,)
+    responses = (s * (tokens >= model.order)).sum(-1)
+    return 1 - found.mean(), 1 - (found / responses).mean()
+
+
+def dot_product_loss(model: nn.Module, batch: Batch) -> Tensor:
+    """The first of :func:`losses`."""
+    return losses(model, batch)[0]
+
+
+@lru_cache(maxsize=4)
+def held_out(task: AssociativeRecall) -> Batch:
+    """Sequences that no run trains on."""
+    return task.batch(*random.drawn(task, 0, PURPOSE, (HELD_OUT,)))
+
+
+@dataclass(frozen=True)
+class OnSequences:
+    """Observes both losses on held-out sequences, and the first layer's scores ``w (K, width)``."""
+
+    task: AssociativeRecall
+
+    def held_out(self) -> tuple[Tensor, ...]:
+        """The sequences."""
+        return tuple(held_out(self.task))
+
+    def __call__(self, model: nn.Module, held_out: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """``held_loss``, ``normalised`` and ``w``."""
+        loss, normalised = losses(model, Batch(*held_out))
+        return {"held_loss": loss, "normalised": normalised, "w": model.w}
+
+
+def _study(name: str, order: int, a0: bool, scales: dict[str, float], seeds: int, steps: int) -> Study:
+    """SGD with momentum, as in section 3, from several initial scales."""
+    task = AssociativeRecall(order, 4)
+    kwargs = {
+        "order": order,
+        "n_responses": 4,
+        "n_heads": order,
+        "a0": a0,
+        "a1": False,
+        "a2": False,
+        "a3": False,
+    }
+    groups = tuple(
+        Group(
+            label,
+            RecallTransformer,
+            kwargs,
+            tuple(Run(seed, rate=0.3, init_scale=scale) for seed in range(seeds)),
+            Momentum(0.9),
+            dot_product_loss,
+            observe=OnSequences(task),
+        )
+        for label, scale in scales.items()
+    )
+    marks = (1, *range(EVERY, steps + 1, EVERY))
+    return Study("recall2025", name, task, groups, steps, 64, marks, dtype="float64")
+
+
+def studies(profile: str) -> dict[str, Study]:
+    """Order four with the window kept, from two scales, and order three with everything lifted."""
+    if check_profile(profile) == "paper":
+        seeds, window, lifted = 30, 900, 1500
+    else:
+        seeds, window, lifted = 2, 40, 80
+    every = (
+        _study("free_window", 4, True, {"large": 0.1, "small": 0.01}, seeds, window),
+        _study("free_lifted", 3, False, {"lifted": 0.01}, seeds, lifted),
+    )
+    return {study.name: study for study in every}
