@@ -277,7 +277,8 @@ def test_claims_judges_by_the_reference_of_today(root, capsys):
         assert ends_with_one_line(capsys, "stale (changed since: reference)")
 
 
-def test_a_paper_without_studies_cannot_be_trained(capsys):
+def test_a_paper_without_studies_cannot_be_trained(capsys, monkeypatch):
+    monkeypatch.delattr("iclbook.papers.recall2025.train")
     assert cli.main(["train", "recall2025"]) == 2
     assert ends_with_one_line(capsys, "recall2025 has no studies to train", "iclbook run")
 

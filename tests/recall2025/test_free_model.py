@@ -108,8 +108,8 @@ def test_training_learns_the_task():
     study = runs._study("lifted", 3, True, {"window": 0.1}, 2, 400)
     history = study.trainer("cpu").train(progress=False)["window"]
     first = AssociativeRecall(3, 4).plateau_dp(0)
-    assert history["normalised"][0] == pytest.approx(first, abs=0.05)
-    assert (history["normalised"][-1] < 0.1 * first).all()
+    assert history.circuits["normalised"][0] == pytest.approx(first, abs=0.05)
+    assert (history.circuits["normalised"][-1] < 0.1 * first).all()
 
 
 @pytest.mark.parametrize("a0", [True, False])
