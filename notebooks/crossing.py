@@ -260,7 +260,7 @@ record.verdicts(*(f"q-kernel-{name}" for name in ("one", "linear", "two", "centr
 record.verdicts("q-language-positions", "q-step-ladder")
 
 # %% [markdown]
-# ## Open questions
+# ### Open questions
 #
 # Each can be taken up with a command of this book; the chapter then judges what comes out.
 #

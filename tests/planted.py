@@ -8,7 +8,7 @@ from mutations import Fault
 def _planted(paper: str, where: str, name: str, old: str, new: str) -> Fault:
     path = (
         f"src/iclbook/{where}"
-        if "/" in where and where.startswith("models")
+        if where.startswith(("models/", "tasks/"))
         else f"src/iclbook/papers/{paper}/{where}"
     )
     return Fault(paper, path, "planted", f"{paper}/{where} ({name})", old, new)

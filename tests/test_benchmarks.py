@@ -193,7 +193,7 @@ def test_cost_that_grows_as_the_work_needs_no_reason():
 def test_a_fixed_cost_is_found_and_said():
     work = {r: growth.work_at("runs", r) for r in (1, 4, 16, 64)}
     rows = points("runs", {r: 1e-3 * (3 + w / work[1]) for r, w in work.items()})
-    assert "75.0 % of the time at the smallest size is there whatever the size" in page_of(rows)
+    assert "75 % of the time at the smallest size is there whatever the size" in page_of(rows)
 
 
 def test_arrays_that_leave_the_cache_are_a_reason_only_where_they_do():

@@ -15,11 +15,13 @@ from iclbook.papers.he2025.measures import (
     activations,
     census,
     closed_forms,
+    evaluation,
     extensions,
-    measure,
-    multitask,
     noise,
     predictor,
+)
+from iclbook.papers.he2025.measures import (
+    multitask_heads as multitask,
 )
 from iclbook.papers.he2025.measures.circuits import Heads, MultiHeads, read_multi_heads
 from iclbook.papers.he2025.runs import studies as s
@@ -375,14 +377,14 @@ def test_full_trainings_are_measured_on_more_prompts(monkeypatch, steps, batches
         asked.append((length, n_batches))
         return {name: (np.array([length, 2.0]), np.array([0.1, 0.2])) for name in histories}
 
-    monkeypatch.setattr(measure, "squared_errors", errors)
+    monkeypatch.setattr(evaluation, "squared_errors", errors)
     study = dataclasses.replace(studies("paper")["multitask_text"], steps=steps)
-    found = measure.final_multitask_error(study, {"h1": None})
+    found = evaluation.final_multitask_error(study, {"h1": None})
     assert asked == [(study.data.L, batches)]
     np.testing.assert_array_equal(found["h1/error"], [study.data.L, 2.0])
     np.testing.assert_array_equal(found["h1/error_se"], [0.1, 0.2])
     asked.clear()
-    found = measure.error_by_length(study, {"h1": None})
+    found = evaluation.error_by_length(study, {"h1": None})
     assert (len(asked), {n for _, n in asked}) == (lengths, {batches})
     np.testing.assert_array_equal(found["h1/error"], [[length, 2.0] for length, _ in asked])
     assert found["h1/error_se"].shape == (lengths, 2)

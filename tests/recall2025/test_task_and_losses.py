@@ -168,7 +168,9 @@ def test_closed_mean_over_maps_equals_enumeration_without_a3():
     right = torch.tensor(2 + maps[np.arange(len(queries)), queries])
     brute = 1 - model(torch.tensor(task.sequences(queries, maps))).gather(1, right[:, None]).mean()
     one_each = torch.tensor(task.sequences(np.arange(2), np.zeros((2, 2), dtype=int)))
-    assert relaxed.exact_loss(model, one_each).item() == pytest.approx(brute.item(), abs=1e-14)
+    assert relaxed.exact_loss(model.response_weights(one_each), 3).item() == pytest.approx(
+        brute.item(), abs=1e-14
+    )
 
 
 def test_a_free_matrix_with_ideal_queries_is_refused():
@@ -250,7 +252,7 @@ def test_own_queries_are_those_of_the_transformer():
     model.initialise(torch.Generator().manual_seed(0))
     pop = OwnQueries(AssociativeRecall(3, 4), 3, 3, 0.4)
     theta = pop.join(model.w.detach().numpy(), model.beta.detach().numpy())
-    loss = relaxed.exact_loss(model, relaxed.every_query(model))
+    loss = relaxed.exact_loss(model.response_weights(relaxed.every_query(model)), model.n_responses)
     w, beta = torch.autograd.grad(loss, [model.w, model.beta])
     assert pop.value(theta) == pytest.approx(loss.item(), rel=1e-13)
     np.testing.assert_allclose(pop.gradient(theta), pop.join(w.numpy(), beta.numpy()), atol=1e-15)

@@ -42,11 +42,12 @@ def draw(task: Categorical, n: int, seed: int) -> Batch:
 
 def _of_a_twin(task: Categorical, drawn: tuple[Tensor, ...], jitter: torch.Generator) -> list[Tensor]:
     """Contexts with rounding errors. A category is chosen by a word and probabilities that each machine rounds in its own way, so words near an edge choose
-    anew. Words that choose by whole numbers alone, such as the categories of a context, are exact."""
+    anew. Words that choose by whole numbers alone, such as the categories of a context or an episode, are exact."""
     normals, words = drawn
     beside = words.clone()
-    labels = beside[..., -task.N - 1 :, :]
-    labels += (choosing() * UNIT * 2**32 * signs(labels, jitter)).long()
+    if isinstance(task, Categorical):
+        labels = beside[..., -task.N - 1 :, :]
+        labels += (choosing() * UNIT * 2**32 * signs(labels, jitter)).long()
     pairs = zip(
         moved_batch(task.batch, drawn, jitter), task.batch(normals, beside.clamp_(0, 2**32 - 1)), strict=True
     )
