@@ -57,7 +57,9 @@ PROCESSORS: Mapping[str, Mapping[str, str]] = {
 }
 
 #: Every variable that a machine may set: cleared before another one is emulated.
-SWITCHES = frozenset(PINNED) | {name for switches in PROCESSORS.values() for name in switches}
+SWITCHES = (
+    frozenset(PINNED) | {"MKL_DYNAMIC"} | {name for switches in PROCESSORS.values() for name in switches}
+)
 
 
 def emulated() -> tuple[str, ...]:
@@ -82,7 +84,9 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
     processor, _, threads = machine.partition("-")
     if processor not in PROCESSORS or threads not in ("1", "2"):
         raise UserError(f"unknown machine {machine!r}", f"Choose pinned or one of: {', '.join(emulated())}.")
-    return plain | PROCESSORS[processor] | {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "passive"}
+    # MKL would otherwise take fewer threads than it is given where it sees fit
+    number = {"OMP_NUM_THREADS": threads, "MKL_DYNAMIC": "FALSE", "OMP_WAIT_POLICY": "passive"}
+    return plain | PROCESSORS[processor] | number
 
 
 def is_pinned() -> bool:
