@@ -17,6 +17,7 @@ from browser import harness
 from selenium.webdriver.common.keys import Keys
 
 from iclbook.book import lab
+from iclbook.book.execute import run_notebook
 from iclbook.book.inputs import executed_path, is_stale
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +33,8 @@ MORE = """
 # ````{dropdown} A folded answer
 # Words in the fold.
 # ````
-
+"""
+SOLUTION = """
 # %% tags=["hide-cell"]
 solution = 1
 """
@@ -75,10 +77,12 @@ def test_saving_a_chapter_changes_no_byte(path: Path) -> None:
 
 @pytest.fixture
 def session(minibook_that_ran: Path) -> Iterator[tuple[Path, str]]:
-    """JupyterLab in a miniature book with more prose: the book's folder, and the address of its chapter."""
+    """JupyterLab in a miniature book with a solution and more prose: the book's folder, and the address of its chapter."""
     root = minibook_that_ran
     chapter = root / "notebooks" / "tiny.py"
-    chapter.write_text(chapter.read_text().rstrip("\n") + "\n" + MORE)
+    chapter.write_text(chapter.read_text().rstrip("\n") + "\n" + SOLUTION)
+    run_notebook("tiny", "smoke", "cpu", root=root)
+    chapter.write_text(chapter.read_text() + MORE)
     shutil.copy(ROOT / "jupytext.toml", root)
     assert is_stale("tiny", "smoke") == "changed since: prose"
     with socket.socket() as free:
