@@ -14,5 +14,5 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def span(s: dict[str, float]) -> str:
-    """Median with least and largest."""
-    return f"{number(s['median'])} ({number(s['min'])} to {number(s['max'])})"
+    """Median with least and largest, to three digits: more are not measured."""
+    return "{} ({} to {})".format(*(number(float(f"{s[key]:.3g}")) for key in ("median", "min", "max")))

@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,6 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         state = State(FOLDER / "state.json", code_digest())
         if chosen.again:
             state.forget(todo)
+            if chosen.stage in (None, "bench"):
+                shutil.rmtree(FOLDER / "bench", ignore_errors=True)  # the benchmark's own kept answers
         make_book()
         finished = chosen.list or go_on(todo, state, chosen.minutes, lambda line: print(line, flush=True))
     except UserError as mistake:

@@ -87,7 +87,7 @@ record.verdicts(
 
 # %% [markdown]
 # *Each dot is a run. Left: how far the heads' outputs are from cancelling. Right: what a debiased step leaves of the answers, over what the plain step leaves.* Pairs are not tied to two heads,
-# but a start decides whether they come at all: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, and in {glue:text}`pairs/short/both` on
+# but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, and in {glue:text}`pairs/short/both` on
 # ten examples. A share that a step leaves says little alone: on these short contexts a debiased step leaves {glue:text}`pairs/embedded/left` of what four softmax heads answer, and
 # {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain step the two fall apart.
 
@@ -113,7 +113,7 @@ show_model(draw.waiting_time())
 # To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$.
 
 # %% mystnb={"image": {"alt": "Left: waits that grow as a logarithm, for reduced heads, sticky chain, GD block, Trained TF with known embeddings and two heads on plain prompts; all lie on one line. Right: waits that grow as powers 1, 2 and 6 of one over the size."}} tags=["hide-input"]
-fig = draw.waits(found)
+draw.waits(found)
 plt.show()
 MODELS_WITH_A_WAIT = (
     "recall",
@@ -190,14 +190,14 @@ record.verdicts("q-routing-softmax", "q-routing-normalised", "q-routing-linear")
 # looking. Where values alone begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), nothing favours attention.
 
 # %% mystnb={"image": {"alt": "Dots for every draw: time of attention over time of values for two heads, sticky chain and Trained TF, with equal rates and with queries and keys ten times faster."}} tags=["hide-input"]
-fig = draw.leads(ahead)
+draw.leads(ahead)
 plt.show()
 record.verdicts(
     *(f"q-timing-{name}{rates}" for name in ("heads", "chain", "known") for rates in ("", "-rates"))
 )
 
 # %% [markdown]
-# *When attention has gone half of its way, over when values have; {glue:text}`timing/draws` draws, from small starts until a quarter of the loss is gone; {glue:text}`timing/passed_over` more were passed over, where the model rests before that.* In the logarithm, ten times the rate on
+# *When attention has gone half of its way, over when values have; {glue:text}`timing/draws` draws, from small starts until a quarter of the loss is gone; passed over, because the model rests before that: {glue:text}`timing/passed_over`.* In the logarithm, ten times the rate on
 # queries and keys brings attention forward by {glue:text}`timing/heads_gain`, {glue:text}`timing/chain_gain` and {glue:text}`timing/known_gain` (standard errors
 # {glue:text}`timing/heads_gain_se`, {glue:text}`timing/chain_gain_se`, {glue:text}`timing/known_gain_se`).
 #
@@ -208,7 +208,7 @@ record.verdicts(
 # answers; a descending stack read in another order; one that answers other prompts.
 
 # %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend."}} tags=["hide-input"]
-fig = draw.areas(by)
+draw.areas(by)
 plt.show()
 record.verdicts(*(f"q-roc-{name}" for name in ("slope", "r2", "signs", "reduction", "rate", "null")))
 
@@ -222,7 +222,7 @@ record.verdicts(*(f"q-roc-{name}" for name in ("slope", "r2", "signs", "reductio
 # step leaves unexplained is read on the others.
 
 # %% mystnb={"image": {"alt": "Share left unexplained by the best step with each of six kernels, for one head, two heads and linear attention, logarithmic."}} tags=["hide-input"]
-fig = draw.kernels(left)
+draw.kernels(left)
 plt.show()
 record.verdicts(*(f"q-kernel-{name}" for name in ("one", "linear", "two", "centred")))
 
@@ -253,7 +253,7 @@ record.verdicts(*(f"q-kernel-{name}" for name in ("one", "linear", "two", "centr
 # A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
 # it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear
 # [even in their own setting](#two-time-scales). What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that
-# softmax brings in, but the start decides whether they come. Whether deeper models take several such steps cannot be read from slopes. Two cells wait for trainings: language
+# softmax brings in, where heads of both signs come out at all. Whether deeper models take several such steps cannot be read from slopes. Two cells wait for trainings: language
 # models, and the ladder with its twin. Which claims of the five papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 
 # %% tags=["hide-input"]
@@ -270,7 +270,7 @@ record.verdicts("q-language-positions", "q-step-ladder")
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
 # - **Does attention lead with two heads?** Its lead is small against its spread over prompts. More draws than `TIMED`, at the top of this chapter, decide it.
 # - **Do language models use a kernel of positions, and do rungs of the ladder descend?** `iclbook train wang2025 --only language_gd` and `iclbook train nagy2026 --only ladder_small` train what is
-#   missing, in an hour or two on one core each.
+#   missing.
 
 # %% [markdown]
 # ## Exercises

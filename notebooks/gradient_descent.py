@@ -475,7 +475,6 @@ if get is not None:
 # when it is asked at $x_1$? What does it then answer at $2 x_1$, and from which $\eta$ on is one step worse than none?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-
 x, y, start = np.array([[1.5]]), np.array([[-2.0]]), np.zeros((1, 1))
 eta = 1 / x[0, 0] ** 2  # the curvature is a = x_1^2, and a step multiplies the error by 1 - eta a: zero here
 answers, error = {}, {}
@@ -496,7 +495,6 @@ assert error[1.99] < error[0.0] < error[2.01]  # from 2 / x_1^2 on a step is wor
 # own? Do two layers that share one gain? Write both down in the form of this chapter's statements, and let the solver decide.
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-
 # A block: a name, a sentence, and hypotheses => conclusion. A channel is done when the product of its factors is 0.
 own, shared = read("""
 Own gains ours
@@ -516,7 +514,6 @@ assert words == ["proved", "proved", "refuted"]
 # best if the eigenvalues may lie anywhere between 1 and $\kappa$, and how much is left? (Look for the polynomial of degree ten that is 1 at 0 and small from 1 to $\kappa$.)
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-
 kappa, layers = 120.0, 10
 spectrum = np.linspace(1, kappa, 20_001)
 equal = (probe.factors(spectrum, probe.balanced_step(spectrum)) ** layers).max()
@@ -538,7 +535,6 @@ assert ((-tokens[len(x) :, 5] - w) ** 2).sum() / (w**2).sum() < 1.001 * own < eq
 # [trained models find](linear_regression.py).)
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-
 data, queries = reweighting.examples(20, noise=0.5, w_true=0.7), np.linspace(-2, 2, 41)
 # To first order in beta a head's weights are (1 + beta (x_i - mean) x_q) / n: of the difference a centred step is left.
 step, centred = (queries * np.mean(x * data.y) for x in (data.x, data.x - data.x.mean()))

@@ -52,8 +52,7 @@ dice = torch.Generator().manual_seed(0)
 # %% [markdown]
 # ## The task and the model
 # A prompt is drawn in three steps: a hidden vector $\beta \sim N(0, I_d/d)$, covariates $x_\ell \sim N(0, I_d)$, and responses $y_\ell = \beta^\top x_\ell + \epsilon_\ell$ with noise of variance
-# $\sigma^2$. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head compares the query with every token, turns the scores into weights, and averages what it
-# reads from the tokens:
+# $\sigma^2$. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head compares the query with every token, turns scores into weights and averages what it reads:
 #
 # $$
 # \hat y_q = \sum_{h=1}^{H} \bigl(OV^{(h)}\bigr)_{d+1} \, Z \; \mathrm{smax}\bigl(Z^\top KQ^{(h)} z_q\bigr),

@@ -160,3 +160,16 @@ def test_kept_answers_are_not_asked_again(tmp_path, monkeypatch):
     assert suite.measured({"threads": 2})
     assert asked == [{"threads": 1}, {"threads": 2}]
     assert all(json.loads(path.read_text()) for path in tmp_path.glob("*.json"))
+
+
+def test_asking_again_drops_the_benchmarks_kept_answers_too(tmp_path, monkeypatch):
+    answer = tmp_path / "bench" / "code" / "answer.json"
+    monkeypatch.setattr(gpu, "FOLDER", tmp_path)
+    monkeypatch.setattr(gpu, "units", list)
+    monkeypatch.setattr(gpu, "make_book", lambda: None)
+    monkeypatch.setattr(gpu, "_require_cuda", lambda: None)
+    for arguments, kept in ((["--stage", "tests", "--again"], True), ([], True), (["--again"], False)):
+        answer.parent.mkdir(parents=True, exist_ok=True)
+        answer.write_text("{}")
+        assert gpu.main(arguments) == 0
+        assert answer.exists() == kept
