@@ -9,6 +9,7 @@ from docutils.utils import new_document
 from iclbook.book.captions import NumberedFigures
 from iclbook.book.lazy import VIEW
 from iclbook.sliders import METADATA_KEY
+from iclbook.sliders.page_model import MODEL_FIGURE
 
 
 def cell(*outputs: nodes.Node) -> nodes.container:
@@ -68,6 +69,23 @@ def test_figures_are_numbered_and_each_has_its_own_caption():
     assert [figure["ids"] for figure in document.findall(nodes.figure)] == [
         [f"figure-{n}"] for n in (1, 2, 3, 4)
     ]
+
+
+def test_a_model_in_the_page_is_numbered_among_the_pictures():
+    markup = (
+        f"{MODEL_FIGURE} data-model='race'><p>x</p><figcaption>Drag.</figcaption><script>1</script></figure>"
+    )
+    document = page(
+        cell(picture()),
+        cell(nodes.raw("", markup, format="html")),
+        cell(picture()),
+        nodes.raw("", markup, format="html"),
+    )
+    assert captions(document) == ["Figure 1. ", "Figure 3. "]
+    inside, outside = (raw.astext() for raw in document.findall(nodes.raw))
+    assert inside.startswith('<figure id="figure-2" class="iclbook-model"')
+    assert '<figcaption><span class="caption-number">Figure 2. </span>Drag.</figcaption><script>' in inside
+    assert outside == markup, "a page that borrows a chapter's model does not count its figures"
 
 
 def test_a_picture_outside_cells_is_left_alone():

@@ -1,7 +1,7 @@
-"""Figures of the pages: a picture that a cell drew or a slider figure, numbered, with its caption right below, and folded below that its numbers and their origin.
+"""Figures of the pages: a picture that a cell drew, a slider figure or a model in the page, numbered, with its caption right below, and folded below that its numbers and their origin.
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
-the verdicts, which may stand between, into the figure. A slider's caption is its description.
+the verdicts, which may stand between, into the figure. A slider's caption is its description; a model is a figure with a caption already, and gets the number.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.writers.html5 import HTML5Translator
 
+from ..sliders.page_model import MODEL_FIGURE
 from . import about_figures, lazy
 from .inputs import executed_path
 
 
 class NumberedFigures(SphinxPostTransform):
-    """Turn every picture and every slider of a code cell's output into a figure with a number and, where there is one, a caption."""
+    """Turn every picture, slider and model of a code cell's output into a figure with a number and, where there is one, a caption."""
 
     default_priority = 20  # after MyST-NB has chosen among the forms of an output
 
@@ -32,6 +33,9 @@ class NumberedFigures(SphinxPostTransform):
         self._pictures = about_figures.of_pictures(notebook)
         self._sliders = about_figures.of_sliders(notebook)
         for number, shown in enumerate(list(self.document.findall(self._is_shown)), start=1):
+            if _is_model(shown):
+                _number_model(shown, number)
+                continue
             slider = isinstance(shown, nodes.raw)
             figure = nodes.figure(
                 ids=[f"figure-{number}"], classes=["iclbook-slider-figure" if slider else "iclbook-figure"]
@@ -43,10 +47,10 @@ class NumberedFigures(SphinxPostTransform):
         self._add_stills(page, notebook)
 
     def _is_shown(self, node: nodes.Node) -> bool:
-        """Whether a node of the page is a figure: a picture of a cell, or a slider that was kept."""
-        if isinstance(node, nodes.raw):
+        """Whether a node of the page is a figure: a picture of a cell, a slider that was kept, or a model in the page."""
+        if isinstance(node, nodes.raw) and not _is_model(node):
             return lazy.model_id(node.astext()) in self._sliders
-        return isinstance(node, nodes.image) and _cell(node) is not None
+        return isinstance(node, nodes.image | nodes.raw) and _cell(node) is not None
 
     def _add_picture(self, page: str, figure: nodes.figure, picture: nodes.image, number: int) -> None:
         picture["loading"] = "lazy"
@@ -93,6 +97,20 @@ class NumberedFigures(SphinxPostTransform):
                 about_figures.write_bytes(Path(self.app.outdir) / name, png)
                 still = lazy.still_html(lazy.up(page) + name, alt, width, height)
                 node.parent.insert(node.parent.index(node) + 1, nodes.raw("", still, format="html"))
+
+
+def _is_model(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.raw) and node.astext().startswith(MODEL_FIGURE)
+
+
+def _number_model(model: nodes.raw, number: int) -> None:
+    """Give the figure of a model its name for links, and its caption the number."""
+    text = model.astext().replace(
+        MODEL_FIGURE, f'<figure id="figure-{number}"{MODEL_FIGURE.removeprefix("<figure")}', 1
+    )
+    head, caption, rest = text.rpartition("<figcaption>")
+    text = f'{head}{caption}<span class="caption-number">Figure {number}. </span>{rest}'
+    model.replace_self(nodes.raw("", text, format="html"))
 
 
 def _add_caption(figure: nodes.figure, number: int, words: Sequence[nodes.Node]) -> None:

@@ -27,6 +27,8 @@ from .rendering import draw
 
 MODEL_KEY = "iclbook_model"  # in the metadata of the output that shows a model
 
+#: How the figure of a model begins.
+MODEL_FIGURE = '<figure class="iclbook-model"'
 #: Scripts that all models share, in the order in which they are loaded.
 SHARED = ("numbers", "kit")
 #: Most characters of a model's numbers: a page must stay light.
@@ -106,7 +108,7 @@ def markup(model: PageModel, title: str, description: str) -> str:
     picture = base64.b64encode(frame.png).decode()
     safe = text.replace("<", "\\u003c")  # nothing in the numbers may end the script element
     return (
-        f'<figure class="iclbook-model" data-model="{html.escape(model.name)}" aria-label="{html.escape(title)}" '
+        f'{MODEL_FIGURE} data-model="{html.escape(model.name)}" aria-label="{html.escape(title)}" '
         f'data-lm-suppress-shortcuts="true">'  # or JupyterLab takes the arrow keys
         f'<p class="iclbook-model-title">{html.escape(title)}</p>'
         f'<div class="iclbook-still"><img alt="{html.escape(model.alt)}" width="{frame.width}" height="{frame.height}" '
