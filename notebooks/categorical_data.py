@@ -561,51 +561,58 @@ record.verdicts("fig7", "params", "q-params")
 # {glue:text}`params/gd_ff_millions` million, a Transformer with standard heads {glue:text}`params/standard_millions`; all in all GD has
 # {glue:text}`params/gd_total_millions`, the Transformer {glue:text}`params/tf_total_millions`.
 #
-# TinyStories and GPT-4o are not at hand. The stand-in is a grammar of stories whose next-token distribution is known exactly, so a model's loss above it
-# is certain, and can be split: syntax, *bindings* (a name, a pronoun, an object said again), the plot's next sentence, free words. A mechanical judge
-# gives the paper's four grades, and is examined first.
+# TinyStories and GPT-4o are not at hand. The stand-in is a grammar of stories, {glue:text}`language/vocabulary` words, whose next-token distribution is known exactly. So a
+# model's loss above it is certain, and can be split: syntax, *bindings* (a name, a pronoun, an object said again), the plot's next sentence, free words. A mechanical judge gives the paper's four grades.
 
-# %% mystnb={"image": {"alt": "Overall grades of eight language models with the printed ones as crosses."}}
-models = language_models.trained(get, profile)
-if models is None:
-    record.prose(
-        "These models are **not trained yet** at this profile: their claims are open. The small profile trains and shows them."
-    )
-else:
-    record.all(language_models.every_record(models))
-    draw_language.grades(models)
-    plt.show()
-    record.prose(
-        "*Overall grade of eight language models by the mechanical judge, with 95 % intervals over {glue:text}`language/endings` beginnings cut in the midst "
-        "of a sentence, three beams. Crosses: printed.* The grammar has {glue:text}`language/vocabulary` words and "
-        "an entropy of {glue:text}`language/entropy` nats a token. True endings, foreign ones, shuffled sentences, a bigram sampler, shuffled words and one "
-        "repeated moral have Overall {glue:text}`language/exam`. In the order of the next figure: Overall {glue:text}`language/overall`, excess loss "
-        "{glue:text}`language/excess`, of it on bindings {glue:text}`language/excess_bind`. GD, GD + FF and the two Transformers with beams as coded "
-        "{glue:text}`language/overall_coded`, sampled {glue:text}`language/overall_sampled`."
-    )
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Overall grades of eight language models with the printed ones as crosses."}}
+models = language_models.Languages(get, profile)
+record.all(language_models.every_record(models))
+draw_language.grades(models)
+plt.show()
+record.verdicts("tables1-3", "fig14", "one-block")
 
-# %%
-record.verdicts("tables1-3", "fig14", "tables4-7", "one-block", "q-mixing")
+# %% [markdown]
+# *Overall grade of eight language models by the mechanical judge, with 95 % intervals over {glue:text}`language/endings` beginnings cut in the midst of a sentence, three beams. Crosses: printed.* The
+# judge is examined first, on endings whose order is known: true ones, those of other stories, shuffled sentences, words by chance. If it errs there, this chapter does not build.
 
-# %% mystnb={"image": {"alt": "Left: excess loss of seventeen models by kind of token. Right: excess loss of four models along training."}}
-if models is not None:
-    draw_language.excess(models)
-    plt.show()
-    record.prose(
-        "*Left: excess loss of seventeen language models, by kind of token. Right: excess loss of four of them along training, {glue:text}`time/language` "
-        "minutes in all.* In the second half of it the four models of the right panel still gained "
-        "{glue:text}`language/late` nats. Below, one beginning: `|` is where a model begins, brackets hold what no template of the grammar says."
-    )
-    draw_language.endings(models)
+# %% tags=["hide-input"]
+draw_language.figure14(models)
 
-# %%
-if models is not None:
-    show(
-        lambda step: draw_language.ending_frame(models, step),
-        [Slider("step", "training step", draw_language.steps(models))],
-        title="An ending is rewritten",
-        alt=lambda step: f"One beginning as two models end it after {step} steps.",
-    )
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Excess loss of seventeen models by kind of token."}}
+draw_language.excess(models)
+plt.show()
+
+# %% [markdown]
+# *Loss above the exact one (excess loss) of seventeen language models, by kind of token. All were trained in {glue:text}`time/language` minutes.* The loss needs no judge. Exact is {glue:text}`language/entropy` nats a token. Above it GD loses {glue:text}`language/gd`, with feed-forward {glue:text}`language/gd_ff`; the Transformer {glue:text}`language/tf`, with
+# standard heads {glue:text}`language/tf_split`. On bindings lie {glue:text}`language/gd_ff_bind` of what GD with feed-forward loses, and {glue:text}`language/tf_bind` of what the Transformer does.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Excess loss of four models along training, on a logarithmic axis."}}
+draw_language.courses(models)
+plt.show()
+
+# %% [markdown]
+# *Excess loss along training, with the range over seeds.* In the second half of it none of the four gained more than {glue:text}`language/late`.
+#
+# What is the difference made of? Each part in turn can be taken away, or counts of weights made equal.
+
+# %% tags=["hide-input"]
+record.verdicts("q-mixing", "q-equal-counts", "q-ff-gain", "q-coded-start", "q-divided")
+draw_language.every_model(models)
+
+# %% [markdown]
+# Here is one beginning. The sign `|` stands where a model begins; brackets hold what no template of the grammar says.
+
+# %% tags=["hide-input"]
+record.verdicts("tables4-7")
+draw_language.endings(models)
+
+# %% tags=["hide-input"]
+show(
+    lambda step: draw_language.ending_frame(models, step),
+    [Slider("step", "training step", draw_language.steps(models))],
+    title="An ending is rewritten",
+    alt=lambda step: f"One beginning as two models end it after {step} steps.",
+)
 
 # %% [markdown]
 # ## What it costs

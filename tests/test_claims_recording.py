@@ -140,20 +140,6 @@ def test_several_verdicts_are_named_without_the_paper(record, monkeypatch):
     assert shown == ["demo/both", "demo/exact"]
 
 
-def test_prose_holds_the_recorded_values(record, monkeypatch):
-    from iclbook.claims import recording
-
-    said = []
-    monkeypatch.setattr(recording, "_shell", lambda: None)
-    record("omega", 0.126)
-    monkeypatch.setattr(recording, "_shell", object)
-    monkeypatch.setattr(recording, "_display", lambda data, _: said.append(data["text/markdown"]))
-    record.prose("It is {glue:text}`omega`.")
-    assert said == ["It is 0.126."]
-    with pytest.raises(UserError, match="names 'gap', which was not recorded"):
-        record.prose("{glue:text}`gap`")
-
-
 def test_nothing_is_printed_outside_a_notebook(record, capsys):
     record("omega", 0.13)
     record.verdict("demo/both")

@@ -14,7 +14,7 @@ from iclbook.papers.wang2025.runs import language
 from iclbook.papers.wang2025.runs.language import (
     OnStories,
     beginnings,
-    every_language_study,
+    language_studies,
     losses,
     scored_stories,
 )
@@ -24,7 +24,7 @@ from iclbook.training.groups import Run
 from iclbook.training.losses import next_token
 from iclbook.training.trainer import Trainer
 
-SMALL = every_language_study("smoke")
+SMALL = language_studies("smoke")
 TASK = SMALL["language_gd"].data
 
 
@@ -38,7 +38,7 @@ def short(study="language_gd", seeds=(0,), steps=6, endings=2):
 
 @pytest.mark.parametrize("profile", ["smoke", "paper"])
 def test_every_model_that_is_measured_is_trained(profile):
-    studies = every_language_study(profile)
+    studies = language_studies(profile)
     trained = {g.name: name for name, study in studies.items() for g in study.groups}
     assert trained == STUDIES
     assert set(NAMES) == set(STUDIES)
@@ -49,7 +49,7 @@ def test_every_model_that_is_measured_is_trained(profile):
 
 def test_models_of_equal_counts():
     count = {}
-    for study in every_language_study("paper").values():
+    for study in language_studies("paper").values():
         for g in study.groups:
             with torch.device("meta"):
                 model = g.build()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +14,6 @@ from .margins import load_reference, yardstick
 from .records import Record
 from .render import closing_html, table_text, verdict_html, verdict_text
 from .verdicts import Verdict, judge, verdict
-
-_GLUE = re.compile(r"\{glue:text\}`([^`]+)`")
 
 
 class Recorder:
@@ -103,22 +100,6 @@ class Recorder:
         """
         for name in names:
             self.verdict(f"{self.ledger.paper}/{name}")
-
-    def prose(self, text: str) -> None:
-        """Display Markdown with the recorded values that it names as a text cell does: for text on what may not be measured yet.
-
-        Raises:
-            UserError: a key that was not recorded.
-        """
-
-        def shown(match: re.Match) -> str:
-            if match[1] not in self.records:
-                raise UserError(f"the text names {match[1]!r}, which was not recorded", "Record it before.")
-            return self.records[match[1]].text
-
-        text = _GLUE.sub(shown, text)
-        if _shell() is not None:
-            _display({"text/markdown": text, "text/plain": text}, {})
 
     def table(self) -> None:
         """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table."""

@@ -6,18 +6,21 @@ import textwrap
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 
+from ....claims import printed
 from ....drawing import style
 from ....drawing.tables import Table
 from ....models.language import normed
 from ....statistics import standard_error
 from ....tasks.stories import Kind
-from ..measures import language_exact
+from ....training import Group
+from ..measures import language_exact, language_exam
 from ..measures.language_exam import true_stories
 from ..measures.language_judge import GRADES, parse, sentences
 from ..measures.language_models import HEADLINE, ROWS, STUDIES, Languages
-from ..runs.language import SIZES
+from ..runs.language import SIZES, language_studies
 
 NAMES = {
     "linear": "linear GD",
@@ -38,15 +41,25 @@ NAMES = {
     "tf-split-2": "Transformer, standard heads, two blocks",
     "gd-ff-flat": "softmax GD + FF, constant rate",
 }
-#: Figure 14's Overall.
+#: Endings that examine the judge.
+EXAMINED = {
+    "true": "the true one",
+    "foreign": "another story's",
+    "shuffled sentences": "its own, sentences shuffled",
+    "bigram": "a sampler of word pairs",
+    "shuffled words": "its own, words shuffled",
+    "repeated moral": "its moral, repeated",
+}
+#: Rows of figure 14 -> the name of what it prints; a Transformer with standard heads it has none of.
 PRINTED = {
-    "linear": 3.88,
-    "rbf": 3.21,
-    "gd": 3.62,
-    "linear-ff": 4.79,
-    "rbf-ff": 4.24,
-    "gd-ff": 4.84,
-    "tf": 5.04,
+    "true": "fig14/true",
+    "linear": "fig14/linear",
+    "rbf": "fig14/rbf",
+    "gd": "fig14/gd",
+    "linear-ff": "fig14/linear-ff",
+    "rbf-ff": "fig14/rbf-ff",
+    "gd-ff": "fig14/gd-ff",
+    "tf": "fig14/tf",
 }
 KINDS = {Kind.SYNTAX: "syntax", Kind.BIND: "binding", Kind.PLOT: "plot", Kind.FREE: "free words"}
 
@@ -94,9 +107,10 @@ def grades(models: Languages) -> Figure:
         capsize=2,
         label="mechanical judge, stories of the grammar",
     )
-    printed = [(PRINTED[name], p) for name, p in zip(ROWS, place, strict=True) if name in PRINTED]
+    says = printed("wang2025")
+    crosses = [(says[PRINTED[name]][-1], p) for name, p in zip(ROWS, place, strict=True) if name in PRINTED]
     ax.plot(
-        *zip(*printed, strict=True), "x", color=style.COLOURS["paper"], label="printed: GPT-4o, TinyStories"
+        *zip(*crosses, strict=True), "x", color=style.COLOURS["paper"], label="printed: GPT-4o, TinyStories"
     )
     ax.set_yticks(place, [NAMES[name] for name in ROWS])
     ax.set(xlabel="Overall", xlim=(0, 10))
@@ -104,25 +118,88 @@ def grades(models: Languages) -> Figure:
     return fig
 
 
+def figure14(models: Languages) -> Table:
+    """Figure 14 in its own form: mean grades by the mechanical judge, with the printed ones (GPT-4o, TinyStories) in brackets; imitations, whose order is known, first."""
+    says, rows = printed("wang2025"), []
+    examined = language_exam.examined(models.task, models.n_endings)
+    graded = examined | {name: {g: m.mean() for g, m in models.marks(name).items()} for name in ROWS}
+    for name, marks in graded.items():
+        theirs = says[PRINTED[name]] if name in PRINTED else (None,) * 5
+        rows.append(
+            {"ending": (EXAMINED | NAMES)[name]}
+            | {
+                grade: f"{marks[grade]:.1f}" + (f" ({value:.1f})" if value is not None else "")
+                for grade, value in zip((*GRADES, "overall"), theirs, strict=True)
+            }
+        )
+    columns = {"ending": "ending", **{grade: grade for grade in GRADES}, "overall": "Overall"}
+    return Table(rows, columns, "Grades of story endings, printed ones in brackets")
+
+
+def every_model(models: Languages) -> Table:
+    """All models: weights beside the embeddings, excess loss, its part on bindings, Overall by three ways of writing."""
+    sizes = {g.name: _weights(g) for s in language_studies(models.profile).values() for g in s.groups}
+    rows = []
+    for name in STUDIES:
+        ways = models.ways(name)
+        rows.append(
+            {
+                "model": NAMES[name],
+                "weights": f"{sizes[name]:,}",
+                "seeds": str(len(models.total(name))),
+                "excess": f"{models.total(name).mean():.3f}",
+                "bind": f"{models.excess(name)[..., Kind.BIND].mean():.3f}",
+            }
+            | {way: f"{models.overall(name, way).mean():.1f}" for way in ways}
+        )
+    columns = {
+        "model": "model",
+        "weights": "weights",
+        "seeds": "seeds",
+        "excess": "excess loss",
+        "bind": "of it on bindings",
+        "beam": "Overall",
+        "coded": "beams as coded",
+        "sampled": "sampled",
+    }
+    return Table(rows, columns, f"All {len(STUDIES)} language models in numbers", folded=True)
+
+
+def _weights(group: Group) -> int:
+    """Parameters beside the embeddings."""
+    with torch.device("meta"):
+        model = group.build()
+    return model.count() - model.embedding_count()
+
+
 def excess(models: Languages) -> Figure:
-    """Left: loss above the exact one by kind of token, all models. Right: along training."""
-    fig, (left, right) = style.figure(2, height=4.6, width_ratios=(3, 2))
+    """Loss above the exact one by kind of token, all models."""
+    fig, ax = style.figure(height=4.6)
     place, start = np.arange(len(STUDIES))[::-1], np.zeros(len(STUDIES))
     each = np.array([models.excess(name).mean((0, 1)) for name in STUDIES])
     for kind, colour in zip(KINDS, style.PALETTE, strict=False):
-        left.barh(place, each[:, kind], left=start, color=colour, label=KINDS[kind])
+        ax.barh(place, each[:, kind], left=start, color=colour, label=KINDS[kind])
         start += each[:, kind]
-    left.set_yticks(place, [NAMES[name] for name in STUDIES], fontsize=7)
-    left.set_xlabel("excess loss (nats a token)")
-    left.legend(
-        fontsize=7, ncols=4, loc="lower right", bbox_to_anchor=(1, 1), columnspacing=1, handlelength=1
-    )
+    ax.set_yticks(place, [NAMES[name] for name in STUDIES], fontsize=8)
+    ax.set_xlabel("excess loss (nats a token)")
+    ax.legend(fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1))
+    return fig
+
+
+def courses(models: Languages) -> Figure:
+    """Loss above the exact one along training: mean over seeds of the four models that have several, and the range."""
+    fig, ax = style.figure(height=3.0)
     for name, colour in zip(HEADLINE, style.PALETTE, strict=False):
-        steps = models.get(STUDIES[name])[f"{name}/steps"]
-        course = [models.excess(name, i).sum(-1).mean() for i in range(len(steps))]
-        right.plot(steps[1:], course[1:], marker=".", color=colour, label=NAMES[name])
-    right.set(xlabel="step", yscale="log")
-    right.legend(fontsize=7, loc="upper right")
+        steps = models.get(STUDIES[name])[f"{name}/steps"][1:]
+        course = np.array(
+            [models.excess(name, i + 1).sum(-1).mean(1) for i in range(len(steps))]
+        )  # (records, R)
+        ax.fill_between(steps, course.min(1), course.max(1), color=colour, alpha=0.2, lw=0)
+        ax.plot(steps, course.mean(1), marker=".", color=colour, label=NAMES[name])
+    ax.set(xlabel="training step", ylabel="excess loss (nats a token)", yscale="log")
+    low, high = ax.get_ylim()
+    style.log_ticks(ax, "y", [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 4) if low <= t <= high])
+    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return fig
 
 

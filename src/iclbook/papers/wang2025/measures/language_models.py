@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +12,7 @@ import torch
 
 from ....statistics import ratio_error, standard_error
 from ....tasks.stories import Kind, Stories
-from ..runs.language import SIZES, beginnings, language_studies, scored_stories
+from ..runs.language import SIZES, beginnings, scored_stories
 from . import language_exam as exam
 from .learned import Get
 
@@ -95,6 +97,11 @@ class Languages:
             self.task.text(own if own[0] >= 0 else start) for own, start in zip(said.T, starts.T, strict=True)
         ]
 
+    def ways(self, name: str) -> list[str]:
+        """The ways in which a model's endings were written."""
+        stored = self.get(STUDIES[name]).arrays
+        return [key.partition("/ending_")[2] for key in stored if key.startswith(f"{name}/ending_")]
+
     def marks(self, name: str, way: str = "beam") -> dict[str, Array]:
         """The judge's grades of a model's endings, grade -> ``(R, n)``."""
         key = (name, way)
@@ -108,10 +115,34 @@ class Languages:
         """Overall grades ``(R, n)``."""
         return self.marks(name, way)["overall"]
 
+    def spread(self, name: str, of: Callable[[str], Array]) -> float:
+        """Standard deviation over seeds of the mean of a model's values ``of(name) (R, n)``; of a model with one seed, that of its kin
+        (:func:`kin`). 0 at a profile with one seed of each."""
+        values = of(name) if len(of(name)) > 1 else of(kin(name))
+        return float(values.mean(1).std(ddof=1)) if len(values) > 1 else 0.0
+
+    def compared(self, of: Callable[[str], Array], *terms: tuple[float, str]) -> tuple[float, float]:
+        """Weighted sum of means of models' values ``of(name) (R, n)`` on the same n items, and its standard error: over items and over seeds. Models
+        with fewer seeds limit all to the seeds in common; where that is one, each model's part is its :meth:`spread`."""
+        mean, error = paired(*((weight, of(name)) for weight, name in terms))
+        if min(len(of(name)) for _, name in terms) == 1:
+            error = float(
+                np.hypot.reduce([error, *(weight * self.spread(name, of) for weight, name in terms)])
+            )
+        return mean, error
+
+    def total(self, name: str) -> Array:
+        """Excess loss of a model's runs over all tokens ``(R, n)``."""
+        return self.excess(name).sum(-1)
+
+
+def kin(name: str) -> str:
+    """The model with several seeds that is most like a model: runs of the two are taken to vary alike over seeds."""
+    return "tf-split" if name.startswith("tf") else "gd-ff" if "-ff" in name else "gd"
+
 
 def paired(*terms: tuple[float, Array]) -> tuple[float, float]:
-    """Weighted sum of means of models' values ``(R, n)`` on the same n items, and its standard error: over items and, where there are several, over
-    seeds. Models with fewer seeds limit all to the seeds in common."""
+    """Weighted sum of means of values ``(R, n)`` on the same n items, and its standard error: over items and, where there are several, over seeds."""
     runs = min(len(values) for _, values in terms)
     each = sum(weight * values[:runs] for weight, values in terms)  # (R, n)
     error = float(standard_error(each.mean(0))) ** 2
@@ -128,21 +159,19 @@ def _put(mean: str, se: str, *found: tuple[float, float]) -> dict[str, Any]:
 
 def tables(models: Languages) -> dict[str, Any]:
     """Tables 1 to 3: (a) true endings above the best model, (b) GD behind the Transformer, (c) what feed-forward leaves, (g) repetition."""
-    overall = {name: models.overall(name) for name in ROWS}
-    total = {name: models.excess(name).sum(-1) for name in HEADLINE}
-    best = max(overall, key=lambda name: overall[name].mean())
-    true = np.full_like(overall[best], 10.0)
-    gd, ff, tf = (overall[name] for name in ("gd", "gd-ff", "tf"))
-    gd_nll, ff_nll, tf_nll = (total[name] for name in ("gd", "gd-ff", "tf"))
+    best = max(ROWS, key=lambda name: models.overall(name).mean())
+    mean, error = models.compared(models.overall, (1, best))
+    loss = functools.partial(models.compared, models.total)
+    grade = functools.partial(models.compared, models.overall)
     return (
-        _put("language/true_gap", "language/true_gap_se", paired((1, true), (-1, overall[best])))
-        | _put("language/tf_gap", "language/tf_gap_se", paired((1, tf), (-1, gd)))
-        | _put("language/tf_gap_nll", "language/tf_gap_nll_se", paired((1, gd_nll), (-1, tf_nll)))
-        | _put("language/ff_left", "language/ff_left_se", paired((0.75, tf), (-1, ff), (0.25, gd)))
+        _put("language/true_gap", "language/true_gap_se", (10 - mean, error))
+        | _put("language/tf_gap", "language/tf_gap_se", grade((1, "tf"), (-1, "gd")))
+        | _put("language/tf_gap_nll", "language/tf_gap_nll_se", loss((1, "gd"), (-1, "tf")))
+        | _put("language/ff_left", "language/ff_left_se", grade((0.75, "tf"), (-1, "gd-ff"), (0.25, "gd")))
         | _put(
             "language/ff_left_nll",
             "language/ff_left_nll_se",
-            paired((1, ff_nll), (-0.75, tf_nll), (-0.25, gd_nll)),
+            loss((1, "gd-ff"), (-0.75, "tf"), (-0.25, "gd")),
         )
         | _put("language/repeated_gd", "language/repeated_gd_se", repetition(models.marks("gd")))
         | _put("language/repeated_tf", "language/repeated_tf_se", repetition(models.marks("tf")))
@@ -162,18 +191,16 @@ def repetition(marks: dict[str, Array]) -> tuple[float, float]:
 def kernels(models: Languages) -> dict[str, Any]:
     """Figure 14: (d) what feed-forward gains with each kernel, (e) the order of the kernels, (f) where the gap left with feed-forward lies."""
     pairs = [(name, f"{name}-ff") for name in ("gd", "linear", "rbf")]
-    overall = {name: models.overall(name) for name in ROWS}
-    total = {name: models.excess(name).sum(-1) for name in ROWS}
 
     def less(a: str, b: str) -> tuple[float, float]:
-        return paired((1, overall[a]), (-1, overall[b]))
+        return models.compared(models.overall, (1, a), (-1, b))
 
     return (
         _put("language/ff_gain", "language/ff_gain_se", *(less(ff, plain) for plain, ff in pairs))
         | _put(
             "language/ff_gain_nll",
             "language/ff_gain_nll_se",
-            *(paired((1, total[plain]), (-1, total[ff])) for plain, ff in pairs),
+            *(models.compared(models.total, (1, plain), (-1, ff)) for plain, ff in pairs),
         )
         | _put("language/order", "language/order_se", less("linear", "gd"), less("gd", "rbf"))
         | _put("language/order_ff", "language/order_ff_se", less("gd-ff", "linear-ff"))
@@ -187,60 +214,85 @@ def kernels(models: Languages) -> dict[str, Any]:
 
 
 def bind_share(one: Array, other: Array) -> tuple[float, float]:
-    """Share of bindings in the excess loss ``(R, n, 4)`` of one model above another's, and its standard error over stories."""
-    apart = one.mean(0) - other.mean(0)  # (n, 4)
-    bind, whole = apart[:, Kind.BIND], apart.sum(1)
-    return float(bind.mean() / whole.mean()), ratio_error(bind, whole)
+    """Share of bindings in the excess loss ``(R, n, 4)`` of one model above another's, and its standard error: over stories and, where there are
+    several, over seeds."""
+    runs = min(len(one), len(other))
+    each = one[:runs] - other[:runs]
+    bind, whole = each[..., Kind.BIND], each.sum(-1)  # (R, n)
+    error = ratio_error(bind.mean(0), whole.mean(0))
+    if runs > 1:
+        error = float(np.hypot(error, ratio_error(bind.mean(1), whole.mean(1))))
+    return float(bind.mean() / whole.mean()), error
 
 
 def depth(models: Languages) -> dict[str, Any]:
     """Section 3.5: two blocks of GD+FF against one."""
-    one, two = (models.excess(name)[0].sum(-1) for name in ("gd-ff", "gd-ff-2"))
-    way = models.single_words().sum(-1) - two
-    found = float((one - two).mean() / way.mean()), ratio_error(one - two, way)
+    one, two = (models.total(name)[0] for name in ("gd-ff", "gd-ff-2"))
     return _put(
         "language/depth_gd",
         "language/depth_gd_se",
-        paired((1, models.overall("gd-ff-2")), (-1, models.overall("gd-ff"))),
-    ) | _put("language/depth_gd_nll", "language/depth_gd_nll_se", found)
+        models.compared(models.overall, (1, "gd-ff-2"), (-1, "gd-ff")),
+    ) | _put(
+        "language/depth_gd_nll",
+        "language/depth_gd_nll_se",
+        _share_of_way(models, one - two, models.single_words().sum(-1) - two, ("gd-ff", "gd-ff-2")),
+    )
 
 
 def mixing(models: Languages) -> dict[str, Any]:
     """How far GD goes without P_m, of the way from single-word frequencies to GD."""
+    names = ("gd-no-mixing", "gd")
     start = models.single_words().sum(-1)
-    gone, whole = (start - models.excess(name)[0].sum(-1) for name in ("gd-no-mixing", "gd"))
-    return _put(
-        "language/no_mixing",
-        "language/no_mixing_se",
-        (float(gone.mean() / whole.mean()), ratio_error(gone, whole)),
+    gone, whole = (start - models.total(name)[0] for name in names)
+    return _put("language/no_mixing", "language/no_mixing_se", _share_of_way(models, gone, whole, names))
+
+
+def _share_of_way(models: Languages, gone: Array, way: Array, names: tuple[str, ...]) -> tuple[float, float]:
+    """Ratio of two means over stories, and its standard error: over stories, and over seeds of the models that stand in it."""
+    seeds = [models.spread(name, models.total) / way.mean() for name in names]
+    return float(gone.mean() / way.mean()), float(np.hypot.reduce([ratio_error(gone, way), *seeds]))
+
+
+def reasons(models: Languages) -> dict[str, Any]:
+    """What the difference rests on: counts of weights, the start, the division by t, feed-forward. Excess losses, one less another."""
+    loss = functools.partial(models.compared, models.total)
+    return (
+        _put("language/equal_ff", "language/equal_ff_se", loss((1, "gd-ff"), (-1, "tf-split-wide")))
+        | _put("language/equal_gd", "language/equal_gd_se", loss((1, "gd-wide"), (-1, "tf-split")))
+        | _put(
+            "language/coded_start", "language/coded_start_se", loss((1, "tf-split-coded"), (-1, "tf-split"))
+        )
+        | _put("language/summed", "language/summed_se", loss((1, "gd-ff-sum"), (-1, "gd-ff")))
+        | _put(
+            "language/ff_gain_apart",
+            "language/ff_gain_apart_se",
+            loss((1, "gd"), (-1, "gd-ff"), (-1, "tf-split-no-ff"), (1, "tf-split")),
+        )
     )
 
 
 def overview(models: Languages) -> dict[str, Any]:
-    """What tables and prose say beside the claims: grades and excess losses of all models, other ways to decode, and whether losses still fall."""
+    """What the text says beside the claims: the stories, excess losses, how much of them is on bindings, and whether losses still fall."""
     loss, count = models.exact()
-    examined = exam.examined(models.task, models.n_endings)
-    totals = {name: models.excess(name) for name in STUDIES}
-    late = {name: [float(models.excess(name, r).sum(-1).mean()) for r in (-3, -1)] for name in HEADLINE}
+    late = [models.excess(name, r).sum(-1).mean() for r in (-3, -1) for name in HEADLINE]
     return {
         "language/entropy": float(loss.sum() / count.sum()),
         "language/vocabulary": models.task.vocabulary,
         "language/endings": models.n_endings,
-        "language/overall": [float(models.overall(name).mean()) for name in STUDIES],
-        "language/excess": [float(totals[name].sum(-1).mean()) for name in STUDIES],
-        "language/excess_bind": [float(totals[name][..., Kind.BIND].mean()) for name in STUDIES],
-        "language/late": [before - after for before, after in late.values()],
-        "language/exam": [examined[name]["overall"] for name in (*exam.ORDER, "repeated moral")],
-        "language/overall_coded": [float(models.overall(name, "coded").mean()) for name in HEADLINE],
-        "language/overall_sampled": [float(models.overall(name, "sampled").mean()) for name in HEADLINE],
+        "language/gd": float(models.total("gd").mean()),
+        "language/gd_ff": float(models.total("gd-ff").mean()),
+        "language/tf": float(models.total("tf").mean()),
+        "language/tf_split": float(models.total("tf-split").mean()),
+        "language/gd_ff_bind": float(
+            models.excess("gd-ff")[..., Kind.BIND].mean() / models.total("gd-ff").mean()
+        ),
+        "language/tf_bind": float(models.excess("tf")[..., Kind.BIND].mean() / models.total("tf").mean()),
+        "language/late": float(np.max(np.subtract(*np.split(np.array(late), 2)))),
     }
-
-
-def trained(get: Get, profile: str) -> Languages | None:
-    """The models at a profile, or None where they are not trained yet."""
-    return Languages(get, profile) if language_studies(profile) else None
 
 
 def every_record(models: Languages) -> dict[str, Any]:
     """All values that the chapter records of the trained models."""
-    return overview(models) | tables(models) | kernels(models) | depth(models) | mixing(models)
+    return (
+        overview(models) | tables(models) | kernels(models) | depth(models) | mixing(models) | reasons(models)
+    )

@@ -214,16 +214,7 @@ def _study(
     )
 
 
-#: Whether the results of the paper profile are stored; until then the chapter trains and shows these models at the small profile only.
-STORED = False
-
-
 def language_studies(profile: str) -> dict[str, Study]:
-    """The language models that the chapter shows at a profile: none at the paper profile while they are not stored."""
-    return every_language_study(profile) if STORED or profile == "smoke" else {}
-
-
-def every_language_study(profile: str) -> dict[str, Study]:
     """The language models at a profile: those of table 3, the other kernels, what each part is worth, equal counts, and two blocks."""
     s = SIZES[check_profile(profile)]
     split, full = {"split": True}, {"split": False}
