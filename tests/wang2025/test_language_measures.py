@@ -12,7 +12,7 @@ from wang2025.kit import STORY, failing, judge
 from iclbook.models.gd_language import GDLanguage
 from iclbook.papers.wang2025.figures import language as figures
 from iclbook.papers.wang2025.measures import language_exact, language_exam, language_judge, language_models
-from iclbook.papers.wang2025.measures.language_models import Languages, bind_share, paired, repetition
+from iclbook.papers.wang2025.measures.language_models import Languages, paired, repetition
 from iclbook.papers.wang2025.runs.language import SIZES, beginnings
 from iclbook.store import Results
 from iclbook.tasks.stories import Kind, Stories
@@ -196,8 +196,7 @@ def test_the_kernels_measure_what_was_put_in(models):
     assert found["language/order_ff"] == pytest.approx(0)
     factor = np.mean(1 + 0.1 * np.sin(np.arange(SIZES["smoke"].scored)))
     assert found["language/ff_gain_nll"] == pytest.approx(np.array([0.58, 0.3, 0.4]) * factor)
-    assert found["language/bind_share"] == pytest.approx(0.8)
-    assert found["language/bind_share_se"] == pytest.approx(0, abs=1e-9)
+    assert found["language/bind_over_half"] == pytest.approx((0.08 - 0.1 / 2) * factor)
 
 
 def test_depth_and_mixing(models):
@@ -276,12 +275,6 @@ def test_repetition_compares_halves():
     mean, error = repetition(marks | {"repeated": np.array([[0.5, 0.1, 0.3, 0.1]])})
     assert mean == pytest.approx(0.3)
     assert error == pytest.approx(0.1)
-
-
-def test_bind_share_counts_kinds():
-    one, other = np.zeros((2, 5, 4)), np.zeros((1, 5, 4))
-    one[..., Kind.BIND], one[..., Kind.PLOT] = 3, 1
-    assert bind_share(one, other)[0] == pytest.approx(0.75)
 
 
 def test_figure_7_and_its_mutations(monkeypatch):

@@ -131,6 +131,10 @@ class Languages:
             )
         return mean, error
 
+    def bind_over_half(self, name: str) -> Array:
+        """Excess loss on bindings less half of that on all tokens ``(R, n)``: of a gap between two models above 0 where it is a gap and mostly theirs."""
+        return self.excess(name)[..., Kind.BIND] - self.total(name) / 2
+
     def total(self, name: str) -> Array:
         """Excess loss of a model's runs over all tokens ``(R, n)``."""
         return self.excess(name).sum(-1)
@@ -206,23 +210,11 @@ def kernels(models: Languages) -> dict[str, Any]:
         | _put("language/order_ff", "language/order_ff_se", less("gd-ff", "linear-ff"))
         | _put("language/order_ff_rbf", "language/order_ff_rbf_se", less("gd-ff", "rbf-ff"))
         | _put(
-            "language/bind_share",
-            "language/bind_share_se",
-            bind_share(models.excess("gd-ff"), models.excess("tf")),
+            "language/bind_over_half",
+            "language/bind_over_half_se",
+            models.compared(models.bind_over_half, (1, "gd-ff"), (-1, "tf")),
         )
     )
-
-
-def bind_share(one: Array, other: Array) -> tuple[float, float]:
-    """Share of bindings in the excess loss ``(R, n, 4)`` of one model above another's, and its standard error: over stories and, where there are
-    several, over seeds."""
-    runs = min(len(one), len(other))
-    each = one[:runs] - other[:runs]
-    bind, whole = each[..., Kind.BIND], each.sum(-1)  # (R, n)
-    error = ratio_error(bind.mean(0), whole.mean(0))
-    if runs > 1:
-        error = float(np.hypot(error, ratio_error(bind.mean(1), whole.mean(1))))
-    return float(bind.mean() / whole.mean()), error
 
 
 def depth(models: Languages) -> dict[str, Any]:
