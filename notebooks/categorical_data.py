@@ -591,7 +591,8 @@ draw_language.courses(models)
 plt.show()
 
 # %% [markdown]
-# *Excess loss along training, with the range over seeds.* In the second half of it none of the four gained more than {glue:text}`language/late`.
+# *Excess loss along training, with the range over seeds.* In the second half of it none of the four gained more than {glue:text}`language/late`. GD improves steadily. A Transformer learns to bind late
+# and at once: where its range is wide, some seeds have and others have not. So an order of models is an order after so many steps.
 #
 # What is the difference made of? Each part in turn can be taken away, or counts of weights made equal.
 

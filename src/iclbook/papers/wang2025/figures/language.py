@@ -114,7 +114,7 @@ def grades(models: Languages) -> Figure:
     )
     ax.set_yticks(place, [NAMES[name] for name in ROWS])
     ax.set(xlabel="Overall", xlim=(0, 10))
-    ax.legend(fontsize=8, loc="lower right")
+    ax.legend(fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     return fig
 
 
@@ -181,7 +181,11 @@ def excess(models: Languages) -> Figure:
         ax.barh(place, each[:, kind], left=start, color=colour, label=KINDS[kind])
         start += each[:, kind]
     ax.set_yticks(place, [NAMES[name] for name in STUDIES], fontsize=8)
-    ax.set_xlabel("excess loss (nats a token)")
+    end = 1.2 * sorted(start)[-2]
+    for total, p in zip(start, place, strict=True):
+        if total > end:  # one model is so much worse that its bar would hide the others
+            ax.annotate(f"{total:.2f} →", (end, p), ha="right", va="center", color="white", fontsize=8)
+    ax.set(xlabel="excess loss (nats a token)", xlim=(0, end))
     ax.legend(fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1))
     return fig
 
@@ -198,7 +202,7 @@ def courses(models: Languages) -> Figure:
         ax.plot(steps, course.mean(1), marker=".", color=colour, label=NAMES[name])
     ax.set(xlabel="training step", ylabel="excess loss (nats a token)", yscale="log")
     low, high = ax.get_ylim()
-    style.log_ticks(ax, "y", [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 4) if low <= t <= high])
+    style.log_ticks(ax, "y", [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 4, 8) if low <= t <= high])
     ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return fig
 
@@ -242,7 +246,7 @@ def steps(models: Languages) -> list[int]:
 
 def ending_frame(models: Languages, step: int) -> Figure:
     """One beginning as GD and the Transformer end it after so many steps."""
-    fig, axes = style.figure(1, 2, height=4.2)
+    fig, axes = style.figure(1, 2, height=3.6)
     for ax, name in zip(axes, ("gd-ff", "tf-split"), strict=True):
         record = models.get(STUDIES[name])[f"{name}/steps"].tolist().index(step)
         story = models.stories(name, record=record)[0]
