@@ -585,6 +585,7 @@ plt.show()
 # %% [markdown]
 # *Loss above the exact one (excess loss) of seventeen language models, by kind of token. All were trained in {glue:text}`time/language` minutes.* The loss needs no judge. Exact is {glue:text}`language/entropy` nats a token. Above it GD loses {glue:text}`language/gd`, with feed-forward {glue:text}`language/gd_ff`; the Transformer {glue:text}`language/tf`, with
 # standard heads {glue:text}`language/tf_split`. On bindings lie {glue:text}`language/gd_ff_bind` of what GD with feed-forward loses, and {glue:text}`language/tf_bind` of what the Transformer does.
+# A sum over places is less poor than it seems: it holds every name that was said, so a name can come again without being looked up.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Excess loss of four models along training, on a logarithmic axis."}}
 draw_language.courses(models)
