@@ -195,6 +195,8 @@ def test_the_command(folder, tmp_path, readable, monkeypatch, capsys):
     both = ["stories", folder, "--profile", "smoke", "--train", "tf", "--out", out]
     assert main([*both, "--steps", "3"]) == 0
     assert f"endings: {out}/tf.jsonl" in capsys.readouterr().out
+    with np.load(tmp_path / "out" / "tf.npz", allow_pickle=False) as kept:
+        assert kept["steps"].tolist() == [0, 3]
     keys = []
 
     def ask(url, model, beginning, ending, key):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -129,6 +131,46 @@ def test_a_bad_file_is_one_line_with_a_mend(name, content, says, tmp_path):
     assert says in str(refused.value)
     assert len(str(refused.value)) < 400
     assert refused.value.mend
+
+
+#: What breaks readers of JSON.
+PIECES = [
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"\x00",
+    b"\xff",
+    b"9" * 5000,
+    b"null",
+    b'"\\ud800"',
+    b'{"text": "x"}',
+    b"\n",
+]
+
+
+@settings(TRIALS, max_examples=400)
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 9), st.sampled_from(PIECES)), max_size=3))
+def test_a_damaged_file_gives_stories_or_one_line(damages):
+    with TemporaryDirectory() as name:
+        for made, file in ((rows, "a.json"), (marked, "a.txt")):
+            path = made(Path(name) / file, STORIES[:3])
+            data = path.read_bytes()
+            for place, length, piece in damages:
+                place %= len(data) + 1
+                data = data[:place] + piece + data[place + length :]
+            path.write_bytes(data)
+            try:
+                found = Shelf(path.parent)
+                said = [found[i] for i in range(len(found))]
+            except UserError as mistake:
+                said = str(mistake).splitlines()
+                found = said[:1]
+            assert len(said) == len(found) > 0
+            path.unlink()
 
 
 def test_no_folder(tmp_path):
