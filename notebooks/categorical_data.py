@@ -617,6 +617,14 @@ show(
 )
 
 # %% [markdown]
+# ### On real stories
+#
+# The same models train on TinyStories, where you have it: put `TinyStoriesV2-GPT4-train.txt`, or the Children-Stories collection, into a folder, and GPT-2's `vocab.json` and `merges.txt` beside it (without
+# these the most frequent words are the tokens). `iclbook stories FOLDER` says what it holds. `iclbook stories FOLDER --train gd-ff --device cuda --out OUT` trains one model at the paper's size and lets it
+# end stories that no training saw (`gd`, `gd-ff`, `tf` with heads of full width as in the published code, `tf-split` with standard ones; `--train true` writes the true endings). With `--judge URL
+# --judge-model NAME` the judge of table 3 is asked, with the prompts of figures 12 and 13, at any address that you name; replies are kept in `OUT`. The paper leaves open and we take: the number of steps
+# (`--steps`), no dropout, beams by log-probabilities. Nothing is fetched, and no page of this book asks anyone.
+#
 # ## What it costs
 #
 # Stored trainings took {glue:text}`time/all` minutes of a core that was shared with other work: figure 3 {glue:text}`time/fig3`, figure 4 {glue:text}`time/fig4`, figure 5 left
