@@ -229,6 +229,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--list", action="store_true", help="say what there is and how far it is, and ask nothing"
     )
     chosen = parser.parse_args(arguments)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # started in a shell's background: units would inherit it, and never hear that they are to stop
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if not chosen.list:
             _require_cuda()

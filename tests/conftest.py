@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ import pytest
 
 # Before anything imports torch: a test computes on one core, and workers of pytest-xdist have the others.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell that starts the tests in its background has them ignore Ctrl-C, and so every process that they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

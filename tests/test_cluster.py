@@ -17,6 +17,15 @@ from iclbook.errors import UserError
 needs_dask = pytest.mark.xdist_group("cluster")
 
 
+@pytest.fixture(autouse=True)
+def same_environment():
+    """Dask writes thread counts into this process's environment for the workers that it starts, and leaves them there."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.fixture
 def dask():
     return pytest.importorskip("distributed", reason="pinned in requirements.txt, but not installed here")

@@ -132,11 +132,9 @@ def test_every_stage_has_its_units_and_trains_beside_the_stored_results(monkeypa
 
 
 def test_a_large_language_model_is_trained_into_the_named_book(monkeypatch, tmp_path, capsys):
-    from iclbook.papers.wang2025.runs.language import every_language_study
+    from iclbook.papers.wang2025.runs.language import language_studies
 
-    small = dataclasses.replace(
-        every_language_study("smoke")["language_gd"], name="large_gd", steps=2, record=()
-    )
+    small = dataclasses.replace(language_studies("smoke")["language_gd"], name="large_gd", steps=2, record=())
     monkeypatch.setattr(large_languages, "large_studies", lambda: {"large_gd": small})
     gpu.make_book(tmp_path)
     monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
@@ -179,6 +177,24 @@ def test_kept_answers_are_not_asked_again(tmp_path, monkeypatch):
     assert suite.measured({"threads": 2})
     assert asked == [{"threads": 1}, {"threads": 2}]
     assert all(json.loads(path.read_text()) for path in tmp_path.glob("*.json"))
+
+
+def test_units_hear_that_they_are_to_stop_when_a_shell_started_all_in_its_background(tmp_path):
+    """Such a shell has its processes ignore Ctrl-C, and they hand that on."""
+    script = (
+        "import signal, subprocess, sys\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from benchmarks import gpu\n"
+        "gpu.units, gpu._require_cuda, gpu.make_book = list, lambda: None, lambda: None\n"
+        f"gpu.FOLDER = __import__('pathlib').Path({str(tmp_path)!r})\n"
+        "print(gpu.main([]))\n"
+        "child = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)'\n"
+        "print(subprocess.run([sys.executable, '-c', child], capture_output=True, text=True).stdout)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[-2:] == ["0", "True"]
 
 
 def test_asking_again_drops_the_benchmarks_kept_answers_too(tmp_path, monkeypatch):
