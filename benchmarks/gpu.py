@@ -54,6 +54,8 @@ def units() -> list[Unit]:
     python = sys.executable
     from iclbook.papers.wang2025.runs.real_stories import large_studies
 
+    from .more_seeds import more_seeds
+
     found = [Unit("tests", "CUDA tests", (python, "-m", "pytest", "-q", "-m", "cuda"))]
     kept = ("--keep", str(FOLDER / "bench" / code_digest()), "--out", str(FOLDER / "results-cuda.json"))
     bench = (python, "-m", "benchmarks", "--device", "cuda", *kept)
@@ -68,9 +70,10 @@ def units() -> list[Unit]:
             if (ROOT / "results" / key / "paper" / f"{name}.json").exists():
                 again = (*command, key, "--only", name, "--verify", "--device", "cpu")
                 found.append(Unit("replays", f"{key}/{name}", again))
-    for name in large_studies():
-        train = (python, "-m", "benchmarks.large_languages", name, "--device", "cuda")
-        found.append(Unit("studies", name, train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
+    for module, names in (("large_languages", large_studies()), ("more_seeds", more_seeds())):
+        for name in names:
+            train = (python, "-m", f"benchmarks.{module}", name, "--device", "cuda")
+            found.append(Unit("studies", name, train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
     for test in _tests("tests/test_emulated.py"):
         one = (python, "-m", "pytest", "-q", test)
         found.append(Unit("processors", test, one, {"ICLBOOK_FULL": "1", "OMP_NUM_THREADS": "1"}))

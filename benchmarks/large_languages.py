@@ -5,31 +5,17 @@ No chapter shows them; results go where those of the other studies go, to ``resu
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-from iclbook.errors import UserError, one_line
 from iclbook.papers.wang2025.runs.real_stories import large_studies
-from iclbook.training.study import train_study
+
+from .train_one import train_one
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line: 0 when trained, 2 for a mistake, 130 when interrupted (the next call goes on)."""
-    every = large_studies()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].replace("``", ""))
-    parser.add_argument("study", choices=every)
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    chosen = parser.parse_args(arguments)
-    try:
-        about = train_study(every[chosen.study], "paper", chosen.device, fresh=True).provenance
-    except UserError as mistake:
-        print(f"error: {one_line(mistake)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    print(f"{chosen.study}: done in {about['seconds']:.0f} s on {about['device']}")
-    return 0
+    """The command line, see :func:`benchmarks.train_one.train_one`."""
+    return train_one(large_studies(), __doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -231,6 +231,7 @@ record.verdicts("q-entropy-rate", "q-bayes-floor")
 # %% mystnb={"image": {"alt": "Loss, accuracy and predictive entropy against step: the EM-like schedule runs ahead of SGD in all three; the printed ends lie on our curves."}} tags=["hide-input"]
 study = studies(profile)
 stored = {name: results(name, profile, device) for name in study if not name.startswith("tunnel")}
+short_chains = stored.pop("regularisation")
 on_code, on_text = (chain.gather(study, stored, kind) for kind in ("code", "nearer"))
 (em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))
 record.all({"chain/T": code.T, "chain/steps": int(em.steps[-1]), "chain/seeds_code": len(em.seeds)})
@@ -385,8 +386,7 @@ watched, half = kept["em"][0], len(kept["em"][0].steps) // 2
 draw_chain.diagnostics(follow.diagnose(watched, half))
 plt.show()
 record.all(follow.diagnostics_of_runs(kept["em"]))
-seeds = (*PAPER_SEEDS, *range(20)) if paper else PAPER_SEEDS[:2]
-record.all(regularisation.measure(seeds, 200, 300 if paper else 100))
+record.all(regularisation.measured_of(study["regularisation"], short_chains))
 record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
-from benchmarks import gpu, large_languages  # noqa: E402
+from benchmarks import gpu, large_languages, more_seeds  # noqa: E402
 from benchmarks.gpu import DONE, FAILED, STOPPED, TOO_LONG, State, Unit, ask, go_on, summary  # noqa: E402
 
 #: Counts its calls in a file; stops with a checkpoint as a training does.
@@ -124,7 +124,7 @@ def test_every_stage_has_its_units_and_trains_beside_the_stored_results(monkeypa
     assert all(u.resumes and u.environment["ICLBOOK_ROOT"] == str(gpu.STUDIES) for u in trains)
     stored = {f"{p.parts[-3]}/{p.stem}" for p in (ROOT / "results").glob("*/paper/*.json")}
     assert {u.name for u in units if u.stage == "replays"} == stored
-    assert {u.name for u in trains} > set(large_languages.large_studies())
+    assert {u.name for u in trains} > {*large_languages.large_studies(), *more_seeds.more_seeds()}
     gpu.make_book(tmp_path / "book")
     gpu.make_book(tmp_path / "book")
     assert (tmp_path / "book" / "src" / "iclbook").is_dir()
@@ -144,6 +144,33 @@ def test_a_large_language_model_is_trained_into_the_named_book(monkeypatch, tmp_
     monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path / "nowhere"))
     assert large_languages.main(["large_gd", "--device", "cpu"]) == 2
     assert capsys.readouterr().err.startswith("error: ICLBOOK_ROOT=")
+
+
+def test_more_seeds_begin_with_those_of_the_chapter():
+    from iclbook.papers import crossing
+
+    for profile in ("smoke", "paper"):
+        home = crossing.studies(profile)
+        for name, study in more_seeds.more_seeds(profile).items():
+            own = home[name.removesuffix("_seeds")]
+            assert dataclasses.replace(study, name=own.name, groups=own.groups) == own
+            for group, before in zip(study.groups, own.groups, strict=True):
+                assert dataclasses.replace(group, runs=before.runs) == before
+                assert len(set(group.runs)) == len(group.runs) == 4 * len(before.runs)
+                assert set(group.runs) > set(before.runs)
+                kinds = [{dataclasses.replace(run, seed=0) for run in g.runs} for g in (group, before)]
+                assert kinds[0] == kinds[1]
+
+
+def test_more_seeds_are_trained_into_the_named_book_with_their_device(monkeypatch, tmp_path, capsys):
+    small = more_seeds.more_seeds("smoke")["rates_chain_seeds"]
+    monkeypatch.setattr(more_seeds, "more_seeds", lambda: {small.name: small})
+    gpu.make_book(tmp_path)
+    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
+    assert more_seeds.main([small.name, "--device", "cpu"]) == 0
+    assert f"{small.name}: done in " in capsys.readouterr().out
+    kept = json.loads((tmp_path / "results" / "crossing" / "paper" / f"{small.name}.json").read_text())
+    assert kept["device"] == "cpu"
 
 
 def test_a_unit_that_ignores_the_interrupt_is_ended():

@@ -17,13 +17,23 @@ from iclbook.errors import UserError
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-@pytest.fixture
-def book(tmp_path: Path) -> Path:
+def copied(to: Path) -> Path:
     """A copy of the book without what is made from it."""
     left = shutil.ignore_patterns(
         ".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache", "results"
     )
-    return Path(shutil.copytree(REPOSITORY, tmp_path / "book", ignore=left))
+    return Path(shutil.copytree(REPOSITORY, to / "book", ignore=left))
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    return copied(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One copy for all tests that must leave it as it is."""
+    return copied(tmp_path_factory.mktemp("untouched"))
 
 
 def inside(book: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -79,8 +89,10 @@ def test_it_is_entered_last_among_the_chapters(book: Path) -> None:
         ("new2026", "two\nlines", "x", "cannot be a title"),
     ],
 )
-def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(book, key, title, chapter, says) -> None:
-    before = {p: p.read_bytes() for p in book.rglob("*") if p.is_file()}
+def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(
+    untouched, key, title, chapter, says
+) -> None:
+    before = {p: p.read_bytes() for p in untouched.rglob("*") if p.is_file()}
     with pytest.raises(UserError, match=says):
-        new_paper(key, title, chapter, book)
-    assert {p: p.read_bytes() for p in book.rglob("*") if p.is_file()} == before
+        new_paper(key, title, chapter, untouched)
+    assert {p: p.read_bytes() for p in untouched.rglob("*") if p.is_file()} == before

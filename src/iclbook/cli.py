@@ -234,7 +234,7 @@ def _probe(options: argparse.Namespace) -> int:
 def _stories(options: argparse.Namespace) -> int:
     if (options.train is None) != (options.out is None) or (options.judge and options.train is None):
         raise UserError("--train, --out and --judge belong together", "Give --train NAME --out DIR.")
-    from .papers.wang2025.measures import story_command
+    from .papers.wang2025.stories import command as story_command
 
     coding = None if options.tokenizer is None else str(options.tokenizer)
     folder = str(options.folder), options.profile, coding, options.words

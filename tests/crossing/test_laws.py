@@ -36,7 +36,9 @@ def made(attention_rate: float, value_rate: float) -> Landscape:
     def evaluate(x):
         return float(0.1 + 0.9 * (1 - x[1]) ** 2), np.array([attention_rate, value_rate]) * (x - 1)
 
-    return Landscape(lambda _: np.full(2, 1e-9), evaluate, lambda x: (x[:1], x[1:]), np.array([True, False]))
+    return Landscape(
+        lambda _: np.full(2, 1e-9), evaluate, lambda x: (x[:, :1], x[:, 1:]), np.array([True, False])
+    )
 
 
 def test_who_leads_is_seen_and_rates_move_it():
@@ -54,7 +56,7 @@ def test_a_draw_from_which_the_model_rests_is_passed_over(monkeypatch):
         Landscape(
             lambda _: np.ones(2),
             lambda x: (1.0, np.zeros(2)),
-            lambda x: (x[:1], x[1:]),
+            lambda x: (x[:, :1], x[:, 1:]),
             np.array([True, False]),
         ),
     )
@@ -70,14 +72,14 @@ def test_attention_and_values_are_those_of_the_models():
     for name in timing.SIZES:
         landscape = MODELS[name](0)
         theta = landscape.start(0)
-        attention, values = landscape.look(theta)
+        attention, values = landscape.look(theta[None])
         assert attention.min() >= 0
-        assert len(attention) > len(theta) > 0
+        assert attention.size > len(theta) > 0
         moved = np.where(landscape.routing, 2 * theta, theta)
-        assert np.array_equal(landscape.look(moved)[1], values), "scores do not change values"
-        assert not np.allclose(landscape.look(moved)[0], attention)
+        assert np.array_equal(landscape.look(moved[None])[1], values), "scores do not change values"
+        assert not np.allclose(landscape.look(moved[None])[0], attention)
         moved = np.where(landscape.routing, theta, 2 * theta)
-        assert np.allclose(landscape.look(moved)[0], attention), "values do not change scores"
+        assert np.allclose(landscape.look(moved[None])[0], attention), "values do not change scores"
 
 
 def test_the_law_of_routing_holds_for_softmax_alone():

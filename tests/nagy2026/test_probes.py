@@ -21,7 +21,6 @@ from iclbook.papers.nagy2026.probes.alignment import (
 from iclbook.papers.nagy2026.probes.contraction import (
     causal_heads,
     contraction,
-    correlation,
     late_over_early,
     uniform_sink,
 )
@@ -301,14 +300,6 @@ def test_a_geometric_course_has_its_rate():
     rising = contraction(np.tile([1.0, 2, 1, 2, 1], (3, 1)))
     assert rising.monotone == 0.5
     assert rising.r2 < 0.1
-
-
-def test_correlations_equal_those_of_scipy():
-    x, y = RNG.standard_normal((2, 10))
-    want = stats.pearsonr(x, y)
-    found = correlation(x, y)
-    assert (found.r, found.p) == pytest.approx((want.statistic, want.pvalue))
-    assert (found.low, found.high) == pytest.approx(tuple(want.confidence_interval()))
 
 
 def test_truncation_finds_the_rank_that_a_model_needs():

@@ -13,6 +13,7 @@ from iclbook.errors import UserError
 from iclbook.models import RecallTransformer
 from iclbook.papers.recall2025.measures import exact, misprints, relaxed
 from iclbook.papers.recall2025.theory import OwnQueries, Population
+from iclbook.papers.recall2025.theory.relaxed import gradient_of
 from iclbook.tasks import AssociativeRecall
 
 # -- task ---------------------------------------------------------------------------------------------------------------
@@ -264,3 +265,20 @@ def test_own_queries_of_an_ensemble_and_at_the_solution():
     np.testing.assert_allclose(pop.gradient(theta)[1], pop.gradient(theta[1]), rtol=1e-12)
     solved = pop.join(60.0 * np.eye(3, 4), np.array([1.0, 2.0, 1.5]))
     np.testing.assert_allclose(pop.weights(solved), kept.weights(solved), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("a0", "a2", "a3", "gamma"),
+    [(*kept, g) for kept in itertools.product((True, False), repeat=3) for g in (0.0, 0.5)],
+)
+def test_gradient_of_the_lifted_model_is_autograds(a0, a2, a3, gamma):
+    model = RecallTransformer(3, 4, 3, gamma, a0=a0, a2=a2, a3=a3)
+    tokens = relaxed.every_query(model)
+    gradient = gradient_of(model, tokens.numpy())
+    for seed in range(3):
+        model.initialise(torch.Generator().manual_seed(seed))
+        parameters = [model.w, model.beta]
+        loss = relaxed.exact_loss(model.response_weights(tokens), model.n_responses)
+        expected = np.concatenate([g.numpy().ravel() for g in torch.autograd.grad(loss, parameters)])
+        theta = np.concatenate([p.detach().numpy().ravel() for p in parameters])
+        np.testing.assert_allclose(gradient(theta), expected, rtol=0, atol=1e-12 * np.abs(expected).max())

@@ -210,9 +210,8 @@ def test_maps_are_compared_with_those_of_other_kernels_and_seeds():
             gd_runs=grid + shift_gd, tf_runs=grid + shift_tf, shown=(0, 3), top=(0, 1, 2, 3)
         )
 
-    values = square.figure9(
-        [maps(0.1, 0.0)] * 2, {"far": [maps(9.0, 0.7)] * 2, "near": [maps(9.0, 0.3), maps(9.0, 0.4)]}
-    )
+    others = {"far": [maps(9.0, 0.7)] * 2, "near": [maps(9.0, 0.3), maps(9.0, 0.4)]}
+    values = square.figure9({"rbf": [maps(0.1, 0.0)] * 2, **others})
     assert values["fig9/difference"] == pytest.approx([0.1, 0.1])
     assert values["fig9/crossed_difference"] == pytest.approx([0.2, 0.3]), "of the kernel that comes nearest"
     apart = np.abs(grid[0, [0, 3]] - grid[1, [0, 3]]).mean()
@@ -266,7 +265,8 @@ def unit_results(accuracy: dict[str, float], nll: dict[str, float]):
     return get
 
 
-def test_figures_over_units():
+def test_figures_over_units(monkeypatch):
+    monkeypatch.setattr(new_draws, "AWAITED", ())
     accuracy = {"gd softmax": 0.6, "gd rbf": 0.5, "gd linear": 0.3, "tf softmax": 0.58, "tf rbf": 0.4}
     accuracy |= {"deep softmax-1": 0.5, "deep softmax-2": 0.53, "deep softmax-3": 0.54, "two_tf tf": 0.3}
     nll = {k: 2 - v for k, v in accuracy.items()}
@@ -291,6 +291,8 @@ def test_questions_that_wait_for_training_are_open():
         assert judge(question, {}).word == "open"
     assert not new_draws.ready("paper", "new")
     assert new_draws.ready("smoke", "published")
+    for measure in (new_draws.figures3_to_5, new_draws.figure8, new_draws.published):
+        assert measure(lambda study: pytest.fail(f"{study} is not trained"), "paper") == {}
 
 
 def test_a_printed_mean_is_compared_by_a_prediction_interval(monkeypatch):
@@ -304,6 +306,7 @@ def test_a_printed_mean_is_compared_by_a_prediction_interval(monkeypatch):
         )
 
     monkeypatch.setattr(new_draws, "scores", stopped)
+    monkeypatch.setattr(new_draws, "AWAITED", ())
     values = new_draws.published(lambda study: study, "paper")
     assert values["q-published/wide_accuracy"] == pytest.approx(0.70 - 0.702)
     # Student's t with four degrees of freedom, five units and one more

@@ -13,13 +13,13 @@ from iclbook.models.gd_language import GDLanguage
 from iclbook.papers.wang2025.figures import language as figures
 from iclbook.papers.wang2025.measures import language_exact, language_exam, language_judge, language_models
 from iclbook.papers.wang2025.measures.language_models import Languages, paired, repetition
-from iclbook.papers.wang2025.runs.language import SIZES, beginnings
+from iclbook.papers.wang2025.runs.language import SIZES, TASKS, beginnings
 from iclbook.store import Results
 from iclbook.tasks.stories import Kind, Stories
 from iclbook.tasks.story_grammar import END
 
 FULL = Stories()
-SMALL = SIZES["smoke"].task
+SMALL = TASKS["smoke"]
 CUT = STORY.index("first") + 3
 
 

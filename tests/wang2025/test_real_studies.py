@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,6 @@ import torch
 
 from iclbook.cli import main
 from iclbook.errors import UserError
-from iclbook.papers.wang2025.measures import story_command, story_grades
-from iclbook.papers.wang2025.measures.story_command import grade, table, train, true_endings
-from iclbook.papers.wang2025.measures.story_grades import Grades
 from iclbook.papers.wang2025.runs import language, real_stories
 from iclbook.papers.wang2025.runs.real_stories import (
     BEGINNING,
@@ -22,6 +20,9 @@ from iclbook.papers.wang2025.runs.real_stories import (
     large_studies,
     real_studies,
 )
+from iclbook.papers.wang2025.stories import command, grades
+from iclbook.papers.wang2025.stories.command import grade, table, train, true_endings
+from iclbook.papers.wang2025.stories.grades import Grades
 from iclbook.tasks import Batch
 from iclbook.tasks.stories import NOTHING, Stories
 from iclbook.tasks.story_files import MARK
@@ -30,7 +31,7 @@ from iclbook.training.losses import next_token
 from iclbook.training.trainer import Trainer
 
 STORIES = [f"Once there was a {'very ' * (i % 7)}small cat. It had {i} kites. The end." for i in range(80)]
-TINY = Sizes(16, 2, 20, 5, 4, 4, 2, (3,), 0.01)
+TINY = Sizes(16, 2, 5, 4, 1, 4, 2, (3,), 0.01)
 REPLY = "".join(f"<{name.upper()}_GRADE> {{}} </{name.upper()}_GRADE>" for name in Grades._fields)
 
 
@@ -40,6 +41,14 @@ def folder(tmp_path):
     path.mkdir()
     (path / "TinyStoriesV2-GPT4-valid.txt").write_text(f"\n{MARK}\n".join([*STORIES, ""]))
     return str(path)
+
+
+@pytest.fixture
+def tiny(monkeypatch, folder):
+    """Studies of a few steps, stories cut at 20 tokens."""
+    monkeypatch.setitem(real_stories.CONTEXT, "smoke", 20)
+    monkeypatch.setitem(real_stories.SIZES, "smoke", TINY)
+    return real_studies(folder, "smoke")
 
 
 @pytest.fixture
@@ -82,24 +91,24 @@ def test_the_large_size_is_the_papers_on_stories_of_exact_likelihood():
     assert dict(every["large_gd_ff_4"].groups[0].kwargs)["n_blocks"] == 4
 
 
-def test_a_description_names_no_place(folder, tmp_path):
+def test_a_description_names_no_place(tiny, tmp_path):
     """The same stories elsewhere make the same study, other ones another."""
-    study = real_studies(folder, sizes=TINY)["gd"]
+    study = tiny["gd"]
     said = json.dumps(study.describe())
     assert str(tmp_path) not in said
     other = tmp_path / "elsewhere"
     other.mkdir()
     (other / "a.json").write_text(json.dumps([{"text": text} for text in STORIES]))
-    assert real_studies(str(other), sizes=TINY)["gd"].describe() == study.describe()
+    assert real_studies(str(other), "smoke")["gd"].describe() == study.describe()
     (other / "b.json").write_text(json.dumps([{"text": "one more"}]))
     again = tmp_path / "again"
     other.rename(again)
-    assert real_studies(str(again), sizes=TINY)["gd"].describe() != study.describe()
+    assert real_studies(str(again), "smoke")["gd"].describe() != study.describe()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_observed_loss_is_the_loss(name, folder):
-    study = real_studies(folder, sizes=TINY)[name]
+def test_the_observed_loss_is_the_loss(name, tiny):
+    study = tiny[name]
     history = study.trainer("cpu").train(progress=False)[name]
     held_out = study.groups[0].observe.held_out()["tokens"]
     assert history.circuits["nll"].shape == (3, 1, held_out.shape[1], 1)
@@ -108,8 +117,8 @@ def test_the_observed_loss_is_the_loss(name, folder):
     assert history.circuits["nll"][0].sum() / count == pytest.approx(loss(study, start), rel=1e-5)
 
 
-def test_a_model_learns_and_goes_on_where_it_was(folder, tmp_path):
-    study = real_studies(folder, sizes=Sizes(16, 2, 20, 60, 4, 4, 2, (30,), 0.01))["gd"]
+def test_a_model_learns_and_goes_on_where_it_was(tiny, tmp_path):
+    study = replace(tiny["gd"], steps=60, record=(30,))
     whole = study.trainer("cpu").train(progress=False)["gd"]
     assert whole.loss[-1, 0] < whole.loss[1, 0] - 0.5
     study.trainer("cpu").train(tmp_path / "c", progress=False, until=40)
@@ -131,8 +140,8 @@ def test_a_long_beginning_is_cut(tmp_path):
     assert set((start >= 0).sum(0).tolist()) == {BEGINNING}
 
 
-def test_endings_go_on_from_their_beginnings(folder, tmp_path, readable, capsys):
-    study = real_studies(folder, sizes=TINY)["gd-ff"]
+def test_endings_go_on_from_their_beginnings(tiny, tmp_path, readable, capsys):
+    study = tiny["gd-ff"]
     path = train(study, tmp_path / "out", "cpu")
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     true = [json.loads(line) for line in true_endings(study, tmp_path / "out").read_text().splitlines()]
@@ -150,10 +159,10 @@ def test_endings_go_on_from_their_beginnings(folder, tmp_path, readable, capsys)
     assert not list((tmp_path / "out").glob("*.checkpoint"))
 
 
-def test_a_model_that_cannot_write_says_so(folder, tmp_path, monkeypatch):
+def test_a_model_that_cannot_write_says_so(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(language, "READABLE", 0.0)
     with pytest.raises(UserError, match="nothing to read"):
-        train(real_studies(folder, sizes=TINY)["gd"], tmp_path, "cpu")
+        train(tiny["gd"], tmp_path, "cpu")
     assert (tmp_path / "gd.npz").exists()
 
 
@@ -180,8 +189,7 @@ def test_no_ending_is_graded_twice(tmp_path):
         grade(path, ask, "some/model")
 
 
-def test_the_command(folder, tmp_path, readable, monkeypatch, capsys):
-    monkeypatch.setitem(real_stories.SIZES, "smoke", TINY)
+def test_the_command(folder, tiny, tmp_path, readable, monkeypatch, capsys):
     monkeypatch.setattr(
         Trainer,
         "train",
@@ -203,7 +211,7 @@ def test_the_command(folder, tmp_path, readable, monkeypatch, capsys):
         keys.append((url, model, key))
         return REPLY.format(1, 2, 3, 4)
 
-    monkeypatch.setattr(story_grades, "ask", ask)
+    monkeypatch.setattr(grades, "ask", ask)
     monkeypatch.setenv("ICLBOOK_JUDGE_KEY", "secret")
     assert main([*both, "--judge", "http://localhost/v1", "--judge-model", "m"]) == 0
     said = capsys.readouterr().out
@@ -241,7 +249,7 @@ def test_the_models_of_the_command_are_those_that_can_be_trained(folder, capsys)
     with pytest.raises(SystemExit):
         main(["stories", folder, "--train", "x", "--out", "y"])
     said = capsys.readouterr().err
-    assert all(f"'{name}'" in said for name in (*MODELS, story_command.TRUE))
+    assert all(f"'{name}'" in said for name in (*MODELS, command.TRUE))
 
 
 def test_nothing_is_behind_a_short_story(folder):

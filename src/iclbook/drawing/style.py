@@ -108,6 +108,11 @@ _RC = {
 }
 
 
+def show(*figures: Figure) -> None:
+    """Show a cell's finished figures here, before the badge that follows them. A notebook shows, and closes, all that are open."""
+    plt.show()
+
+
 def use() -> None:
     """Set the book's style for matplotlib and seaborn, and for the notebook's inline figures if there is a notebook."""
     import seaborn as sns  # takes a second, which only those who draw need to spend

@@ -49,14 +49,17 @@ class TransformerLanguage(LanguageModel):
         """Logits of the stream."""
         return normed(h, self.gain_out) @ self.embed.T
 
+    def scores(self, x: Tensor, k: int) -> Tensor:
+        """Scores of the heads of block k ``(B, M, T, T)``, asking place first, for normalised inputs ``(T, B, d')``."""
+        x = x.transpose(0, 1)[:, None]  # (B, 1, T, d')
+        q, key = (x @ w[k].transpose(-1, -2) for w in (self.W_Q, self.W_K))  # (B, M, T, dh)
+        return q @ key.transpose(-1, -2) / math.sqrt(self.head_width)
+
     def _attended(self, x: Tensor, k: int) -> Tensor:
         """What attention of block k adds for normalised inputs ``(T, B, d')``."""
-        n = len(x)
-        x = x.transpose(0, 1)[:, None]  # (B, 1, T, d')
-        q, key, v = (x @ w[k].transpose(-1, -2) for w in (self.W_Q, self.W_K, self.W_V))  # (B, M, T, dh)
-        scores = q @ key.transpose(-1, -2) / math.sqrt(self.head_width)
-        after = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
-        mixed = torch.softmax(scores.masked_fill(after, -torch.inf), -1) @ v
+        v = x.transpose(0, 1)[:, None] @ self.W_V[k].transpose(-1, -2)  # (B, M, T, dh)
+        after = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).triu(1)
+        mixed = torch.softmax(self.scores(x, k).masked_fill(after, -torch.inf), -1) @ v
         return mixed.permute(2, 0, 1, 3).flatten(2) @ self.W_O[k].flatten(0, 1)
 
     def forward(self, tokens: Tensor) -> Tensor:

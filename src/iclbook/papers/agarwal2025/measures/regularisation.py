@@ -2,104 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from .... import random
 from ....models.single_head import SingleHead
 from ....statistics import bootstrap_error, share_error
-from ....tasks import Batch
+from ....store import Results
 from ....tasks.sticky_chain import StickyChain
-from ....training import Group, History, Run, Sgd, Trainer
-from ..runs.full_batch import INIT_SCALE, data
+from ....training import History
+from ....training.study import Study
+from ..runs.dropped import DROPOUTS, regularisation_study
+from ..runs.full_batch import data
 from ..theory.causal import predict
-
-#: Unstated: shares of attention weights dropped, and the uniform rate. Of 1, 0.5 and 0.3 the last is the first at which no run's loss ever rises above
-#: its start: at 1 a run with dropout overflows on some processors and not on others.
-DROPOUTS, RATE = (0.2, 0.5), 0.3
-
-
-@dataclass(frozen=True)
-class DroppedSequences:
-    """A run's short sequence at every step, and uniform numbers that drop attention weights; a kind of :mod:`iclbook.training.data`.
-
-    Attributes:
-        chain: of the sequence.
-    """
-
-    chain: StickyChain
-
-    @property
-    def words(self) -> int:
-        """One for each pair of positions."""
-        return (self.chain.T - 1) ** 2
-
-    def fixed(self, seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Inputs ``(S, T - 1, d)`` and targets ``(S, T - 1)``."""
-        every = [data(self.chain, seed).train for seed in seeds]
-        return torch.stack([seq.x for seq in every]), torch.stack([seq.y for seq in every])
-
-    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """No normals and words ``(S, K, words)``; a step sees one sequence whatever ``batch_size`` says."""
-        return random.numbers(self, keys, steps, random.DATA, (), dtype)
-
-    def batch(self, numbers: tuple[Tensor, Tensor], fixed: tuple[Tensor, Tensor]) -> Batch:
-        """Inputs, uniform numbers ``(S, T - 1, T - 1)`` and targets."""
-        normals, words = numbers
-        side = self.chain.T - 1
-        return Batch(fixed[0], random.uniform(words, normals.dtype).unflatten(-1, (side, side)), fixed[1])
-
-
-@dataclass(frozen=True)
-class DroppedLoss:
-    """Mean cross-entropy with this share of attention weights dropped; the others are scaled so that the mean context is unchanged."""
-
-    share: float = 0.0
-
-    def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Of one sequence."""
-        keep = (batch.query >= self.share).to(batch.query) / (1 - self.share) if self.share else None
-        return cross_entropy(model(batch.context, keep), batch.target)
-
-
-def groups(seeds: Sequence[int]) -> tuple[Group, ...]:
-    """Every seed plain, with normalised values, and with each share of attention dropped."""
-    runs = tuple(Run(seed, RATE, INIT_SCALE) for seed in seeds)
-    kinds = {
-        "plain": ({}, 0.0),
-        "normed": ({"value_norm": True}, 0.0),
-        **{f"dropped{share}": ({}, share) for share in DROPOUTS},
-    }
-    return tuple(
-        Group(name, SingleHead, kwargs, runs, Sgd(), DroppedLoss(share))
-        for name, (kwargs, share) in kinds.items()
-    )
 
 
 def trained(
-    chain: StickyChain, seeds: Sequence[int], steps: int, records: Iterable[int] = ()
+    chain: StickyChain, seeds: Sequence[int], steps: int, records: Sequence[int] = ()
 ) -> dict[str, History]:
-    """All groups on one short sequence for each seed, recorded at the end and after these steps; circuits are the weights.
+    """The study on this chain, trained now.
 
     Raises:
         UserError: a loss is no longer finite.
     """
-    return Trainer(
-        DroppedSequences(chain),
-        groups(seeds),
-        steps,
-        1,
-        records,
-        "cpu",
-        compile=False,
-        label="regularisation: ",
-    ).train(progress=False)
+    return regularisation_study(chain, seeds, steps, records).trainer("cpu").train(progress=False)
+
+
+def stored(study: Study, results: Results) -> dict[str, History]:
+    """The same of a study whose results are kept."""
+    found = {}
+    for group in study.groups:
+        own = results.group(group.name)
+        found[group.name] = History(own.pop("steps"), own.pop("loss"), own)
+    return found
 
 
 def at(history: History, run: int, step: int = -1, value_norm: bool = False) -> SingleHead:
@@ -153,9 +92,19 @@ def _directions_moved(start: SingleHead, x: Tensor, y: Tensor) -> Tensor:
 
 
 def measure(seeds: Sequence[int], T: int = 200, steps: int = 300) -> dict[str, object]:
-    """Section 8.2's claims, over seeds."""
+    """Section 8.2's claims, over seeds that are trained now."""
     chain = StickyChain("code", T=T)
-    found = trained(chain, seeds, steps)
+    return measured(chain, seeds, trained(chain, seeds, steps))
+
+
+def measured_of(study: Study, results: Results) -> dict[str, object]:
+    """Section 8.2's claims, over the seeds of a study whose results are kept."""
+    seeds = [run.seed for run in study.groups[0].runs]
+    return measured(study.data.chain, seeds, stored(study, results))
+
+
+def measured(chain: StickyChain, seeds: Sequence[int], found: Mapping[str, History]) -> dict[str, object]:
+    """Section 8.2's claims from the histories of the groups."""
     norms, cosines, even, spread = [], [], [], []
     for run, seed in enumerate(seeds):
         seq = data(chain, seed).train

@@ -8,9 +8,10 @@ from functools import lru_cache
 import numpy as np
 
 from ....models.single_head import SingleHead
+from ....random import INIT, generator
 from ....tasks.sticky_chain import StickyChain
-from ....training import FullBatch, Group, Run, Sgd, Trainer
-from .full_batch import INIT_SCALE, OwnSequences, closed_gradient, data, mean_cross_entropy
+from ..theory.causal import step
+from .full_batch import INIT_SCALE, MATRICES, data
 
 
 @dataclass(frozen=True)
@@ -29,15 +30,22 @@ def race(
 ) -> Race:
     """The EM-like schedule with this ratio of rates against SGD on a chain that stays with this chance."""
     chain = StickyChain("nearer", stay, T)
-    runs = (
-        Run(seed, rate, INIT_SCALE, factors=(("W_V", ratio),)),
-        Run(seed, rate, INIT_SCALE),
-        Run(seed, rate * ratio, INIT_SCALE),
-    )
-    sizes = {"d_x": chain.d, "n_classes": chain.n}
-    group = Group(
-        "race", SingleHead, sizes, runs, Sgd(), mean_cross_entropy, gradient=closed_gradient, may_diverge=True
-    )
-    trainer = Trainer(FullBatch(OwnSequences(chain)), [group], steps, 1, range(steps), "cpu", compile=False)
-    loss = trainer.train(progress=False)["race"].loss[1:]  # before each step
-    return Race(*loss.T, chain.bayes_loss(data(chain, seed).train))
+    sgd = losses(chain, steps, rate, 1.0, seed)
+    uniform = losses(chain, steps, rate * ratio, 1.0, seed)
+    schedule = losses(chain, steps, rate, ratio, seed)
+    return Race(schedule, sgd, uniform, chain.bayes_loss(data(chain, seed).train))
+
+
+@lru_cache(maxsize=256)
+def losses(chain: StickyChain, steps: int, rate: float, ratio: float, seed: int) -> np.ndarray:
+    """Loss ``(steps,)`` before each step at this rate, that of values ``ratio`` times as large."""
+    own, model = data(chain, seed), SingleHead(d_x=chain.d, n_classes=chain.n)
+    model.initialise(generator(seed, INIT), INIT_SCALE)
+    weights = [getattr(model, name).detach() for name in MATRICES]
+    rates = [rate * (ratio if name == "W_V" else 1.0) for name in MATRICES]
+    found = []
+    for _ in range(steps):
+        got = step(own.train.x, own.target, *weights)
+        found.append(float(got.loss))
+        weights = [w - r * getattr(got, n) for w, r, n in zip(weights, rates, MATRICES, strict=True)]
+    return np.array(found)

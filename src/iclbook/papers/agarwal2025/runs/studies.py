@@ -10,6 +10,7 @@ from ....tasks.sticky_chain import StickyChain
 from ....training import Adam, FullBatch, Group, Sgd
 from ....training.optimisers import Optimiser
 from ....training.study import Study
+from .dropped import regularisation_study
 from .fresh import AboveFloor, FreshSequences
 from .full_batch import (
     EM,
@@ -124,6 +125,7 @@ def fresh(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
 
 def studies(profile: str) -> dict[str, Study]:
     """All studies of the paper at a profile, by name."""
+    short = StickyChain("code", T=200)
     if check_profile(profile) == "paper":
         code, text = StickyChain("code"), StickyChain("nearer")
         every = [
@@ -138,6 +140,7 @@ def studies(profile: str) -> dict[str, Study]:
             pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
             pairs("chain_code_last", code, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
             pairs("chain_text_last", text, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
+            regularisation_study(short, (*PAPER_SEEDS, *range(20)), 300),
         ]
     else:
         # long enough a chain and short enough a run that rate 1 does not yet magnify rounding
@@ -148,6 +151,7 @@ def studies(profile: str) -> dict[str, Study]:
             pairs("chain_text", text, PAPER_SEEDS[:3], steps),
             small_start(code, PAPER_SEEDS[:2], steps),
             fresh(code, PAPER_SEEDS[:2], 300),
+            regularisation_study(short, PAPER_SEEDS[:2], 100),
         ]
     every += wind_tunnel_studies(profile)
     return {study.name: study for study in every}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -36,8 +37,14 @@ class Resting(UserError):
     """A flow has come to rest before it lowered the loss as far as asked."""
 
 
-def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, method: str = "DOP853") -> Flow:
-    """Gradient flow from ``start`` until it has lowered the loss by the share ``fallen`` of the loss at the origin.
+def leave(
+    landscape: Landscape,
+    start: Array,
+    fallen: float = FALLEN,
+    method: str = "DOP853",
+    between: bool = False,
+) -> Flow:
+    """Gradient flow from ``start`` until it has lowered the loss by the share ``fallen`` of the loss at the origin; ``between``: to be resampled.
 
     Raises:
         Resting: it never does.
@@ -45,32 +52,38 @@ def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, method: st
     """
     goal = (1 - fallen) * landscape.value(np.zeros_like(start))
     size = float(np.abs(start).max())
-    if landscape.value(start) <= goal:
+    at_start = landscape.value(start)
+    if at_start <= goal:
         raise UserError(f"a start of size {size:.2g} has left already", "Take a smaller one.")
     resting = Resting(
         f"the loss has not fallen by {fallen:.1%} after {PATIENCE:,} evaluations, or ever",
         "Take prompts that the model can learn from.",
     )
-    taken = 0
+    taken, last = 0, (start, at_start)
 
     def gradient(theta: Array) -> Array:
-        nonlocal taken
+        nonlocal taken, last
         taken += 1
         if taken > PATIENCE:
             raise resting
-        return landscape.gradient(theta)
+        value, slope = landscape.evaluate(theta)
+        last = theta.copy(), value
+        return slope
+
+    def left(theta: Array) -> float:  # a step often ends where its last slope was taken
+        return goal - (last[1] if np.array_equal(theta, last[0]) else landscape.value(theta))
 
     flow = gradient_flow(
         gradient,
         start,
         FOREVER,
-        events=[lambda theta: goal - landscape.value(theta)],
+        events=[left],
         stop_at=0,
         method=method,
         rtol=1e-6,
         atol=1e-7 * size,
         hessian=landscape.hessian if method == STIFF else None,
-        between=True,
+        between=between,
     )
     if not len(flow.events[0]):
         raise resting
@@ -81,10 +94,13 @@ def waits(
     landscape: Landscape, scales: Sequence[float], seeds: Sequence[int], method: str = "DOP853"
 ) -> Array:
     """Waits ``(seeds, scales)`` from the same directions at falling sizes."""
-    starts = [landscape.start(seed) for seed in seeds]
-    return np.array(
-        [[leave(landscape, size * start, method=method).first() for size in scales] for start in starts]
-    )
+    return np.array([[flow.first() for flow in departing(landscape, scales, seed, method)] for seed in seeds])
+
+
+def departing(landscape: Landscape, scales: Sequence[float], seed: int, method: str = "DOP853") -> list[Flow]:
+    """Flows that :func:`leave` from one direction, one for each size."""
+    start = landscape.start(seed)
+    return [leave(landscape, size * start, method=method) for size in scales]
 
 
 def degrees(times: Array, factor: float) -> Array:
@@ -169,13 +185,18 @@ CELLS = {
 LOGARITHMIC = ("reduced", "chain", "descent", "known")
 
 
+@cache
+def departures(name: str, draw: int) -> tuple[Flow, ...]:
+    """A model's flows from one direction at the sizes of its cell; each draw has prompts and a direction of its own."""
+    cell = CELLS[name]
+    return tuple(departing(MODELS[name](draw), cell.scales(), draw, cell.method))
+
+
 def every_wait(draws: int) -> dict[str, Array]:
-    """Waits ``(draws, 4)`` of every model; each draw has prompts and a direction of its own."""
+    """Waits ``(draws, 4)`` of every model."""
     return {
-        name: np.concatenate(
-            [waits(MODELS[name](draw), cell.scales(), [draw], cell.method) for draw in judged(draws)]
-        )
-        for name, cell in CELLS.items()
+        name: np.array([[flow.first() for flow in departures(name, draw)] for draw in judged(draws)])
+        for name in CELLS
     }
 
 
@@ -213,14 +234,13 @@ def leading_values(draws: int, found: dict[str, Array]) -> dict[str, float]:
     cosines, at_start, rates = [], [], []
     for name in LOGARITHMIC:
         for number, draw in enumerate(judged(draws)):
-            landscape, cell = MODELS[name](draw), CELLS[name]
-            start = cell.scales()[-1] * landscape.start(draw)
-            rate, directions = leading(landscape, len(start))
-            state = leave(landscape, start).states[-1]
+            states = departures(name, draw)[-1].states
+            start, state = states[0], states[-1]
+            rate, directions = leading(MODELS[name](draw), len(start))
             cosines.append(np.linalg.norm(directions @ state) / np.linalg.norm(state))
             at_start.append(np.linalg.norm(directions @ start) / np.linalg.norm(start))
             grown = np.diff(found[name][number])[-1]
-            rates.append(rate * grown / np.log(cell.factor))
+            rates.append(rate * grown / np.log(CELLS[name].factor))
     return {
         "leading/cosine": float(min(cosines)),
         "leading/start_cosine": float(np.mean(at_start)),

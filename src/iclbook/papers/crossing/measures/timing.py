@@ -47,9 +47,9 @@ def halfway(times: Array, states: Array) -> float:
 
 def lead(landscape: Landscape, start: Array) -> float:
     """Logarithm of the time at which attention is half-way over that of values, along gradient flow from ``start`` until :data:`FALLEN` of the loss is gone."""
-    flow = leave(landscape, start, FALLEN).resampled(TIMES)
-    attention, values = zip(*(landscape.look(state) for state in flow.states), strict=True)
-    return float(np.log(halfway(flow.times, np.array(attention)) / halfway(flow.times, np.array(values))))
+    flow = leave(landscape, start, FALLEN, between=True).resampled(TIMES)
+    attention, values = landscape.look(flow.states)
+    return float(np.log(halfway(flow.times, attention) / halfway(flow.times, values)))
 
 
 @dataclass(frozen=True)

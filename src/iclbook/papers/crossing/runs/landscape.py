@@ -44,7 +44,7 @@ class Landscape:
     Attributes:
         start: ``start(seed)``: parameters ``(n,)`` of the model's own initialisation at scale 1, to be multiplied by a scale.
         evaluate: ``evaluate(theta) -> (loss, gradient)``, float64.
-        look: ``look(theta) -> (attention, values)`` on the prompts, flat, where the model has both.
+        look: ``look(states (T, n)) -> (attention (T, ...), values (T, ...))`` on the prompts, flat, where the model has both.
         routing: ``(n,)``, which parameters make scores; none where the model has no queries and keys of its own.
         hessian: ``hessian(theta) -> (n, n)``, second derivatives of the loss, where automatic differentiation gives them.
     """
@@ -68,6 +68,19 @@ class Landscape:
 ROUTING = ("query", "key", "W_Q", "W_K")
 
 
+class _Seeing(nn.Module):
+    """A module whose output is what its attention does: weights of the first softmax, and what they average, both flat."""
+
+    def __init__(self, model: nn.Module, loss: Loss, values: Look | None) -> None:
+        super().__init__()
+        self.model, self.loss, self.values = model, loss, values
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        with Softmaxes() as seen:
+            self.loss(self.model, batch)
+        return seen.weights[0].flatten(), self.values(self.model, batch).flatten()
+
+
 def of_module(
     model: nn.Module, batch: Batch, loss: Loss, held: tuple[str, ...] = (), values: Look | None = None
 ) -> Landscape:
@@ -81,6 +94,7 @@ def of_module(
     """
     moving = {name: p for name, p in model.named_parameters() if name not in held}
     parameters, sizes = list(moving.values()), [p.numel() for p in moving.values()]
+    seeing = _Seeing(model, loss, values)
 
     def put(theta: Array) -> None:
         flat = torch.from_numpy(np.ascontiguousarray(theta, dtype=float))
@@ -91,11 +105,19 @@ def of_module(
     def slope(value: Tensor, **options: bool) -> Tensor:
         return flat_of(torch.autograd.grad(value, parameters, materialize_grads=True, **options))
 
-    def look(theta: Array) -> tuple[Array, Array]:
-        put(theta)
-        with torch.no_grad(), Softmaxes() as seen:
-            loss(model, batch)
-            return seen.weights[0].flatten().numpy(), values(model, batch).flatten().numpy()
+    looked = torch.func.vmap(
+        lambda parts: torch.func.functional_call(
+            seeing, {f"model.{name}": p for name, p in zip(moving, parts, strict=True)}, (batch,)
+        )
+    )
+
+    @torch.no_grad()
+    def look(states: Array) -> tuple[Array, Array]:
+        parts = torch.from_numpy(np.ascontiguousarray(states, dtype=float)).split(sizes, 1)
+        attention, averaged = looked(
+            [part.unflatten(1, p.shape) for part, p in zip(parts, parameters, strict=True)]
+        )
+        return attention.numpy(), averaged.numpy()
 
     def evaluate(theta: Array) -> tuple[float, Array]:
         put(theta)

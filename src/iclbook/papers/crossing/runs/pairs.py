@@ -36,8 +36,8 @@ class OnHeads:
         return {"kq": kq, "ov": ov[:, None], "direct": direct}
 
 
-def studies(profile: str) -> dict[str, Study]:
-    """All studies of the crossing at a profile, by name; batches and steps are those of he2025's census of seeds."""
+def pair_studies(profile: str) -> dict[str, Study]:
+    """The studies of signed pairs at a profile, by name; batches and steps are those of he2025's census of seeds."""
     seeds, steps = (24, 40_000) if check_profile(profile) == "paper" else (2, 40)
     runs = tuple(Run(seed) for seed in range(seeds))
     groups: dict[str, tuple[Group, ...]] = {

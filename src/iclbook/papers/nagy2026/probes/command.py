@@ -161,20 +161,7 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
                 f"a vocabulary of {vocabulary}", "Name the model's own tokenizer: --tokenizer PATH"
             )
         return CORPUS
-    path = folder if tokenizer is None else Path(tokenizer)
-    path = path / "tokenizer.json" if path.is_dir() else path
-    if not path.is_file():
-        raise UserError(
-            f"no tokenizer at {path}", "Name one: --tokenizer PATH (a tokenizer.json, or its folder)"
-        )
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise UserError("the package tokenizers is missing", "Install it: pip install tokenizers") from error
-    try:
-        known = Tokenizer.from_file(str(path))
-    except Exception as error:  # the package raises bare exceptions
-        raise UserError(f"{path} cannot be read ({error})", "Fetch the file anew.") from error
+    path, known = _read_tokenizer(folder if tokenizer is None else Path(tokenizer))
 
     def tokens(text: str) -> tuple[int, ...]:
         return tuple(known.encode(text, add_special_tokens=False).ids)
@@ -194,6 +181,23 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
             f"{path} has tokens that the model lacks", "Name the model's own tokenizer: --tokenizer PATH"
         )
     return alphabet
+
+
+def _read_tokenizer(path: Path) -> tuple[Path, Any]:
+    """The file at ``path``, or of this folder, and the tokenizer in it; errors as for :func:`alphabet_of`."""
+    path = path / "tokenizer.json" if path.is_dir() else path
+    if not path.is_file():
+        raise UserError(
+            f"no tokenizer at {path}", "Name one: --tokenizer PATH (a tokenizer.json, or its folder)"
+        )
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise UserError("the package tokenizers is missing", "Install it: pip install tokenizers") from error
+    try:
+        return path, Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises bare exceptions
+        raise UserError(f"{path} cannot be read ({error})", "Fetch the file anew.") from error
 
 
 @torch.no_grad()

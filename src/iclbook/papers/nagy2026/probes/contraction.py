@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 Array = np.ndarray
 
@@ -36,26 +35,6 @@ def contraction(surprisal: Array) -> Contraction:
         float(1 - left / all_of_it) if all_of_it > 1e-20 else 0.0,
         float((np.diff(e) < 0).mean()),
     )
-
-
-class Correlation(NamedTuple):
-    """Pearson's r with t, two-sided p and Fisher's 95 % interval."""
-
-    r: float
-    t: float
-    p: float
-    low: float
-    high: float
-
-
-def correlation(x: Array, y: Array) -> Correlation:
-    """Of n >= 4 points."""
-    r, n = float(np.corrcoef(x, y)[0, 1]), len(x)
-    r = float(np.clip(r, -1 + 1e-12, 1 - 1e-12))
-    t = r * np.sqrt((n - 2) / (1 - r * r))
-    half = stats.norm.ppf(0.975) / np.sqrt(n - 3)
-    low, high = np.tanh(np.arctanh(r) - half), np.tanh(np.arctanh(r) + half)
-    return Correlation(r, float(t), float(2 * stats.t.sf(abs(t), n - 2)), float(low), float(high))
 
 
 def causal_heads(effect: Array, percentile: float = 95.0) -> Array:

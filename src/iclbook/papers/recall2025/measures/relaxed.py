@@ -12,6 +12,7 @@ from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
 from .. import theory
+from ..theory.relaxed import gradient_of
 from .first_jump import R
 from .stages import ACTIVE, Values
 
@@ -40,21 +41,14 @@ def flow_of(
     event: Callable[[RecallTransformer], float] | None = None,
 ) -> Flow:
     """Exact gradient flow of a model with A1 from ``w = 0`` and these beta, ended where ``event`` passes zero if one is given."""
-    tokens, cut = every_query(model), model.w.numel()
-
-    def gradient(theta: np.ndarray) -> np.ndarray:
-        load(model, theta)
-        loss = exact_loss(model.response_weights(tokens), model.n_responses)
-        grads = torch.autograd.grad(loss, [model.w, model.beta])
-        return np.concatenate([g.numpy().ravel() for g in grads])
 
     def watch(theta: np.ndarray) -> float:
         load(model, theta)
         return event(model)
 
     return gradient_flow(
-        gradient,
-        np.concatenate([np.zeros(cut), betas]),
+        gradient_of(model, every_query(model).numpy()),
+        np.concatenate([np.zeros(model.w.numel()), betas]),
         until,
         events=[watch] if event else [],
         stop_at=0 if event else None,

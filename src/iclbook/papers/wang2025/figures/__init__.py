@@ -1,5 +1,6 @@
 """Figures of the chapter on wang2025; each function draws one."""
 
+from . import images, language
 from .architecture import architecture, matrices
 from .erasure import drift, erasure
 from .frames import show_blocks, show_heads, show_kernels
@@ -17,7 +18,9 @@ __all__ = [
     "erasure",
     "fits",
     "gradients",
+    "images",
     "label_square",
+    "language",
     "learned_matrices",
     "matrices",
     "probability_maps",

@@ -66,6 +66,12 @@ def episode(results: Results, number: int | None = None, run: int = 0) -> Figure
     return fig
 
 
+def episodes(results: Mapping[str, Results]) -> tuple[Figure, Figure]:
+    """Figure 6: the first stored test episode, and the one on which one block is least sure."""
+    first = unseen(results)[0]
+    return episode(first, 0), episode(first)
+
+
 def _picture(ax: Axes, image: np.ndarray, colour: str, frame: float) -> None:
     ax.imshow(image, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
     ax.set(xticks=[], yticks=[])

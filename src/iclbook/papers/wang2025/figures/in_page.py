@@ -84,4 +84,12 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
         return fig
 
     alt = "A square with labels A to D, one letter in each quadrant, and around them the regions in which the model holds each letter to be most probable."
-    return PageModel("label_square", data, still, alt)
+    return PageModel(
+        "label_square",
+        data,
+        still,
+        alt,
+        title="Place labels, and see what the model makes of them",
+        description="Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
+        "The colour is that of the most probable of all categories (grey: none of the four), the stronger the more probable.",
+    )

@@ -13,6 +13,7 @@ from ....claims import printed
 from ....drawing import style
 from ....drawing.tables import Table
 from ....models.language import normed
+from ....sliders import Slider, show
 from ....statistics import standard_error
 from ....tasks.stories import Kind
 from ....training import Group
@@ -242,6 +243,16 @@ def steps(models: Languages) -> list[int]:
     """Steps at which endings were written, the first ones left out."""
     s = SIZES[models.profile]
     return [*s.record[1:], s.steps]
+
+
+def show_rewriting(models: Languages) -> None:
+    """A slider along training: one beginning as two models end it."""
+    show(
+        lambda step: ending_frame(models, step),
+        [Slider("step", "training step", steps(models))],
+        title="An ending is rewritten",
+        alt=lambda step: f"One beginning as two models end it after {step} steps.",
+    )
 
 
 def ending_frame(models: Languages, step: int) -> Figure:

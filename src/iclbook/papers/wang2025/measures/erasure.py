@@ -55,6 +55,11 @@ def curves(contexts: int = 200) -> Curves:
     return Curves(own, left)
 
 
+def records(c: Curves, contexts: int) -> dict[str, Any]:
+    """What decides the questions on the erasure head; ``contexts`` as for :func:`curves`."""
+    return curve_records(c) | on_the_sphere(contexts) | with_duplicates()
+
+
 def curve_records(c: Curves) -> dict[str, Any]:
     """What decides the erasure question; softmax shares at the largest lambda."""
     own = {setting: float(shares[-1]) for setting, shares in c.own["softmax"].items()}

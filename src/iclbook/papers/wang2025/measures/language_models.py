@@ -12,7 +12,7 @@ import torch
 
 from ....statistics import ratio_error, standard_error
 from ....tasks.stories import Kind, Stories
-from ..runs.language import SIZES, beginnings, scored_stories
+from ..runs.language import SIZES, TASKS, beginnings, scored_stories
 from . import language_exam as exam
 from .learned import Get
 
@@ -57,7 +57,7 @@ class Languages:
     @property
     def task(self) -> Stories:
         """The stories."""
-        return SIZES[self.profile].task
+        return TASKS[self.profile]
 
     @property
     def n_endings(self) -> int:

@@ -39,7 +39,9 @@ def of_units(values: np.ndarray, **keys: str) -> dict[str, float]:
 
 
 def figures3_to_5(get: Get, profile: str) -> dict[str, Any]:
-    """What decides whether figures 3, 4 and 5 (left) come out so on new draws."""
+    """What decides whether figures 3, 4 and 5 (left) come out so on new draws; nothing before they are trained."""
+    if not ready(profile, "new"):
+        return {}
 
     def of(study: str, group: str, what: str) -> np.ndarray:
         return over_units(get, profile, study, group, what)
@@ -98,7 +100,10 @@ def spreads(values: np.ndarray) -> dict[str, float]:
 
 
 def figure8(get: Get, profile: str) -> dict[str, Any]:
-    """GD against Trained TF over draws, each with one initialisation, by figure 8's rule; and how far the gap moves with the draw."""
+    """GD against Trained TF over draws, each with one initialisation, by figure 8's rule; and how far the gap moves with the draw. Nothing
+    before they are trained."""
+    if not ready(profile, "new"):
+        return {}
     curved = [k for k in KERNELS if k != "linear"]
     accuracy = {
         k: {
@@ -122,7 +127,10 @@ def figure8(get: Get, profile: str) -> dict[str, Any]:
 
 
 def published(get: Get, profile: str) -> dict[str, Any]:
-    """One block on the authors' W_e against what their code prints for it: our mean minus theirs, and how far a mean like theirs may lie from ours."""
+    """One block on the authors' W_e against what their code prints for it: our mean minus theirs, and how far a mean like theirs may lie from
+    ours; nothing before they are trained."""
+    if not ready(profile, "published"):
+        return {}
     says = printed("wang2025")
     theirs = {"accuracy": says["authors/accuracy"][0], "nll": says["authors/nll"][0]}
 

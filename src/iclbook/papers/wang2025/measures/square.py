@@ -200,21 +200,25 @@ def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
     )
 
 
-def figure9(found: list[Maps], others: Mapping[str, list[Maps]]) -> dict[str, Any]:
+def every_map(get: Get, profile: str, contexts: int) -> dict[str, list[Maps]]:
+    """Maps of every kernel on each of the first ``contexts`` test contexts that :func:`maps` picks."""
+    return {k: [maps(get, profile, k, pick) for pick in range(contexts)] for k in KERNELS}
+
+
+def figure9(maps: Mapping[str, list[Maps]]) -> dict[str, Any]:
     """What decides figure 9, one number for each context: distance and correlation of GD's and Trained TF's maps, run by run and then averaged.
 
     Controls: the same Trained TF beside GD with each other kernel, of which the one that comes nearest over all contexts counts, and GD beside GD from
     the next initialisation. Values as well: the share of the square where the most probable category is the right one.
 
     Args:
-        found: maps of the kernel shown, context by context.
-        others: the same contexts with other kernels.
+        maps: kernel -> its maps, context by context, of the same contexts; the figure shows ``rbf``.
     """
+    found, others = maps["rbf"], [one for kernel, one in maps.items() if kernel != "rbf"]
     own = [compared(m.gd_runs, m.tf_runs, m.shown) for m in found]
     seeds = [compared(m.gd_runs, np.roll(m.gd_runs, 1, axis=0), m.shown) for m in found]
     crossed = [
-        [compared(o.gd_runs, m.tf_runs, m.shown) for m, o in zip(found, maps, strict=True)]
-        for maps in others.values()
+        [compared(o.gd_runs, m.tf_runs, m.shown) for m, o in zip(found, one, strict=True)] for one in others
     ]
     right = [np.array(m.top)[_quadrants()] for m in found]
     return {

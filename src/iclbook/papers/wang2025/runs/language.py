@@ -23,7 +23,7 @@ from ....tasks.stories import NOTHING, Kind, Stories
 from ....training import Group, Run
 from ....training.losses import next_token
 from ....training.optimisers import AdamW
-from ....training.schedules import Cosine
+from ....training.schedules import Cosine, Schedule
 from ....training.study import Study
 
 #: Seeds of held-out stories: one set is scored, beginnings of another are continued.
@@ -128,52 +128,28 @@ def losses(model: nn.Module, tokens: Tensor, kinds: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What differs between the profiles: the task, width and heads, the width of a larger GD model, training, and what is held out."""
+    """Of models and their training, and of what is held out."""
 
-    task: Stories
     width: int
     n_heads: int
-    wider: int
     steps: int
     batch_size: int
     seeds: int
     scored: int
     endings: int
     record: tuple[int, ...]
-    ways: tuple[str, ...]
     rate: float = 1e-3
 
 
+TASKS = {"paper": Stories(), "smoke": Stories(words=4, short=True)}
 SIZES = {
     # 24 is what a replay repeats; curves at 1/4, 1/2 and 1 of training say whether they still fall
-    "paper": Sizes(
-        Stories(),
-        128,
-        8,
-        156,
-        4000,
-        16,
-        3,
-        256,
-        200,
-        (24, 250, 500, 1000, 2000, 3000),
-        ("beam", "coded", "sampled"),
-    ),
-    "smoke": Sizes(
-        Stories(words=4, short=True),
-        32,
-        4,
-        40,
-        60,
-        8,
-        1,
-        32,
-        12,
-        (24, 30),
-        ("beam", "coded", "sampled"),
-        0.01,
-    ),
+    "paper": Sizes(128, 8, 4000, 16, 3, 256, 200, (24, 250, 500, 1000, 2000, 3000)),
+    "smoke": Sizes(32, 4, 60, 8, 1, 32, 12, (24, 30), 0.01),
 }
+#: Width of a GD model with about as many weights as one with feed-forward.
+WIDER = {"paper": 156, "smoke": 40}
+WAYS = ("beam", "coded", "sampled")
 #: The models of figure 14, as they are called there, and what makes them.
 GD = {
     "gd": {},
@@ -185,41 +161,45 @@ GD = {
 }
 
 
-def _group(name: str, kwargs: Mapping[str, Any], s: Sizes, seeds: int, ways: tuple[str, ...]) -> Group:
-    """Runs of one model; all runs see the same stories."""
+def model_study(
+    name: str,
+    models: Mapping[str, Mapping[str, Any]],
+    s: Sizes,
+    observe: OnStories,
+    schedule: Schedule | None = None,
+) -> Study:
+    """A study of models by name, those called ``tf...`` Transformers; all runs see the same stories."""
+    task = observe.task
     sizes = {
-        "vocabulary": s.task.vocabulary,
-        "context": s.task.context,
+        "vocabulary": task.vocabulary,
+        "context": task.context,
         "width": s.width,
         "n_heads": s.n_heads,
     }
-    return Group(
-        name,
-        TransformerLanguage if name.startswith("tf") else GDLanguage,
-        {**sizes, **kwargs},
-        tuple(Run(seed, rate=s.rate, stream=0) for seed in range(seeds)),
-        AdamW(clip=1.0),
-        next_token,
-        Cosine(),
-        OnStories(s.task, s.scored, s.endings, ways),
+    groups = tuple(
+        Group(
+            model,
+            TransformerLanguage if model.startswith("tf") else GDLanguage,
+            {**sizes, **kwargs},
+            tuple(Run(seed, rate=s.rate, stream=0) for seed in range(s.seeds)),
+            AdamW(clip=1.0),
+            next_token,
+            schedule,
+            observe,
+        )
+        for model, kwargs in models.items()
     )
-
-
-def _study(
-    name: str, models: Mapping[str, Mapping[str, Any]], s: Sizes, seeds: int, ways: tuple[str, ...]
-) -> Study:
-    groups = tuple(_group(model, kwargs, s, seeds, ways) for model, kwargs in models.items())
-    return Study(
-        "wang2025", f"language_{name}", s.task, groups, s.steps, s.batch_size, s.record, compile_from=None
-    )
+    return Study("wang2025", name, task, groups, s.steps, s.batch_size, s.record, compile_from=None)
 
 
 def language_studies(profile: str) -> dict[str, Study]:
     """The language models at a profile: those of table 3, the other kernels, what each part is worth, equal counts, and two blocks."""
     s = SIZES[check_profile(profile)]
+    one = replace(s, seeds=1)
+    observe = OnStories(TASKS[profile], s.scored, s.endings, WAYS)
+    beams = replace(observe, ways=("beam",))
     split, full = {"split": True}, {"split": False}
     headline = {"gd": GD["gd"], "gd-ff": GD["gd-ff"], "tf": full, "tf-split": split}
-    every = [_study(name.replace("-", "_"), {name: kw}, s, s.seeds, s.ways) for name, kw in headline.items()]
     ablated = {
         "gd-no-mixing": {"mixing": False},
         "gd-ff-sum": {"feed_forward": True, "averaged": False},
@@ -230,11 +210,14 @@ def language_studies(profile: str) -> dict[str, Study]:
     # GD+FF has as many weights beside the embeddings as the first, the Transformer with standard heads about as many as the second
     counts = {
         "tf-split-wide": {**split, "hidden": 6 * s.width + s.width // 32},
-        "gd-wide": {"width": s.wider},
+        "gd-wide": {"width": WIDER[profile]},
     }
     depth = {"gd-ff-2": {"feed_forward": True, "n_blocks": 2}, "tf-split-2": {**split, "n_blocks": 2}}
     rest = {"kernels": kernels, "ablations": ablated, "counts": counts, "depth": depth}
-    every += [_study(name, models, s, 1, ("beam",)) for name, models in rest.items()]
-    flat = _study("flat_rate", {"gd-ff-flat": GD["gd-ff"]}, s, 1, ("beam",))
-    every.append(replace(flat, groups=tuple(replace(g, schedule=None) for g in flat.groups)))
+    every = [
+        model_study(f"language_{name.replace('-', '_')}", {name: kw}, s, observe, Cosine())
+        for name, kw in headline.items()
+    ]
+    every += [model_study(f"language_{name}", models, one, beams, Cosine()) for name, models in rest.items()]
+    every.append(model_study("language_flat_rate", {"gd-ff-flat": GD["gd-ff"]}, one, beams))
     return {study.name: study for study in every}

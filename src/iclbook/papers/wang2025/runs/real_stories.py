@@ -7,24 +7,19 @@ dropout (there 0.1), stories drawn with replacement, splits by hash, and the num
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ....models.gd_language import GDLanguage
-from ....models.transformer_language import TransformerLanguage
 from ....profiles import check_profile
 from ....tasks.stories import NOTHING, Stories
 from ....tasks.story_folder import StoryFolder
-from ....training import Group, Run
-from ....training.losses import next_token
-from ....training.optimisers import AdamW
-from ....training.schedules import Cosine, Schedule
+from ....training.schedules import Cosine
 from ....training.study import Study
-from .language import CONTINUED, GD, SCORED, OnStories
+from .language import CONTINUED, GD, SCORED, WAYS, OnStories, Sizes, model_study
 
 #: Models of table 3; the Transformer with heads of full width, as in the published code, and with standard ones.
 MODELS: Mapping[str, Mapping[str, Any]] = {
@@ -68,50 +63,12 @@ class OnFolder(OnStories):
         return found | {"nll": found["nll"].sum(-1, keepdim=True)}
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Of the models, their training and what is held out."""
-
-    width: int
-    n_heads: int
-    context: int
-    steps: int
-    batch_size: int
-    scored: int
-    endings: int
-    record: tuple[int, ...]
-    rate: float = 1e-3
-
-
 SIZES = {
-    "paper": Sizes(512, 8, 256, 20_000, 64, 512, 200, (24, 1250, 2500, 5000, 10_000)),
-    "smoke": Sizes(32, 4, 64, 60, 8, 16, 4, (24, 30), 0.01),
+    "paper": Sizes(512, 8, 20_000, 64, 1, 512, 200, (24, 1250, 2500, 5000, 10_000)),
+    "smoke": Sizes(32, 4, 60, 8, 1, 16, 4, (24, 30), 0.01),
 }
-
-
-def _study(
-    name: str, model: str, kwargs: Mapping[str, Any], s: Sizes, observe: OnStories, seeds: int,
-    schedule: Schedule | None,
-) -> Study:  # fmt: skip
-    """One model; all its runs see the same stories."""
-    task = observe.task
-    sizes = {
-        "vocabulary": task.vocabulary,
-        "context": task.context,
-        "width": s.width,
-        "n_heads": s.n_heads,
-    }
-    group = Group(
-        model,
-        TransformerLanguage if model.startswith("tf") else GDLanguage,
-        {**sizes, **kwargs},
-        tuple(Run(seed, rate=s.rate, stream=0) for seed in range(seeds)),
-        AdamW(clip=1.0),
-        next_token,
-        schedule,
-        observe,
-    )
-    return Study("wang2025", name, task, (group,), s.steps, s.batch_size, s.record, compile_from=None)
+#: Tokens that are read.
+CONTEXT = {"paper": 256, "smoke": 64}
 
 
 def real_studies(
@@ -131,9 +88,9 @@ def real_studies(
         UserError: what the folder's readers refuse.
     """
     s = SIZES[check_profile(profile)] if sizes is None else sizes
-    observe = OnFolder(StoryFolder(folder, s.context, words, coding), s.scored, s.endings)
+    observe = OnFolder(StoryFolder(folder, CONTEXT[profile], words, coding), s.scored, s.endings)
     return {
-        model: _study(f"stories_{model.replace('-', '_')}", model, kwargs, s, observe, 1, None)
+        model: model_study(f"stories_{model.replace('-', '_')}", {model: kwargs}, s, observe)
         for model, kwargs in MODELS.items()
     }
 
@@ -141,10 +98,10 @@ def real_studies(
 def large_studies(seeds: int = 3) -> dict[str, Study]:
     """The paper's width, batches of 64 and 20,000 steps on stories of exact likelihood, by the names of studies; their longest story says how many tokens
     are read. Rates fall as in :mod:`iclbook.papers.wang2025.runs.language`."""
-    s = SIZES["paper"]
-    observe = OnStories(Stories(), 256, 200, ("beam", "coded", "sampled"))
-    every = {
-        model: _study(f"large_{model.replace('-', '_')}", model, kwargs, s, observe, seeds, Cosine())
+    s = replace(SIZES["paper"], seeds=seeds)
+    observe = OnStories(Stories(), 256, 200, WAYS)
+    every = [
+        model_study(f"large_{model.replace('-', '_')}", {model: kwargs}, s, observe, Cosine())
         for model, kwargs in {**MODELS, **DEEPER}.items()
-    }
-    return {study.name: study for study in every.values()}
+    ]
+    return {study.name: study for study in every}

@@ -1,4 +1,4 @@
-"""agarwal2025: the sticky chain, full-batch training, Table 1's measurements, and mutations that must turn a named claim red."""
+"""agarwal2025: Table 1's measurements and trials, followed runs, regularisation, and mutations that must turn a named claim red."""
 
 from __future__ import annotations
 
@@ -10,268 +10,19 @@ import torch
 from agarwal2025.kit import LEDGER, holds
 
 from iclbook import random
-from iclbook.errors import UserError
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025 import studies
 from iclbook.papers.agarwal2025.measures import chain, follow, regularisation, table1, timescales
 from iclbook.papers.agarwal2025.measures.cases import relative
 from iclbook.papers.agarwal2025.measures.chain import Curves
 from iclbook.papers.agarwal2025.runs import full_batch, short, shown
-from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, arm_runs
-from iclbook.papers.agarwal2025.runs.studies import ARMS, SIZES
 from iclbook.papers.agarwal2025.theory import causal_mask
 from iclbook.papers.agarwal2025.theory import gradients as closed
 from iclbook.statistics import bootstrap_error, share_error
 from iclbook.store import Results
-from iclbook.tasks.sticky_chain import LEAVING, StickyChain
-from iclbook.training import FullBatch, Group, Sgd, Trainer
-from iclbook.training.study import Study, pack
-
-
-def small(arms=(SGD, EM), seeds=(1, 2), T=60, steps=12, alternating=False) -> Study:
-    blocks = (("W_V",), ("W_Q", "W_K", "W_O")) if alternating else ()
-    group = Group(
-        "runs",
-        SingleHead,
-        SIZES,
-        arm_runs(arms, seeds),
-        Sgd(),
-        full_batch.mean_cross_entropy,
-        gradient=full_batch.closed_gradient,
-        blocks=blocks,
-        observe=full_batch.OnSequences(),
-    )
-    data = FullBatch(full_batch.OwnSequences(StickyChain(T=T)))
-    return Study("agarwal2025", "small", data, (group,), steps, 1, (4, 8, 12))
-
-
-# -- the chain ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("leaving", LEAVING)
-def test_transitions_are_probabilities(leaving):
-    p = StickyChain(leaving, 0.4).transition
-    assert (p >= 0).all()
-    np.testing.assert_allclose(p.sum(1), 1)
-    np.testing.assert_allclose(
-        StickyChain(leaving).stationary @ StickyChain(leaving).transition, StickyChain(leaving).stationary
-    )
-
-
-def test_published_chain_stays_longer_than_stated():
-    assert StickyChain("code").transition[0, 0] == pytest.approx(
-        0.3 + 0.7 * 0.3 / (3.9166667 + 0.3), abs=1e-6
-    )
-    assert StickyChain("nearer").transition[0, 0] == 0.3
-    near, far = StickyChain("nearer").transition[0], StickyChain("farther").transition[0]
-    assert near[1] > near[4]
-    assert far[1] < far[4]
-
-
-def test_mutation_wrong_chain():
-    """Only the published chain, in nats, has the printed entropy rate."""
-    values = chain.rate_values()
-    assert [key for key in values if holds("q-entropy-rate", key, values[key])] == ["rate/code_nats"]
-    assert holds("table1", "table1/code/minimum", StickyChain("code").entropy_rate)
-    assert not holds("table1", "table1/text/minimum", StickyChain("nearer").entropy_rate)
-    for wrong in ("nearer", "farther", "modulo"):
-        assert not holds("table1", "table1/code/minimum", StickyChain(wrong).entropy_rate)
-
-
-def test_sequences_follow_the_transitions():
-    task = StickyChain("nearer", T=20_000, d=2)
-    seq = task.sequence(*random.drawn(task, 0, 5, ()))
-    y = seq.y.numpy()
-    counts = np.zeros((8, 8))
-    np.add.at(counts, (y[:-1], y[1:]), 1)
-    np.testing.assert_allclose(counts / counts.sum(1, keepdims=True), task.transition, atol=0.03)
-
-
-def test_inputs_show_the_previous_symbol():
-    task = StickyChain(T=50, noise=0.0)
-    seq = task.sequence(*random.drawn(task, 0, 5, ()))
-    state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1)
-    assert (state[1:] == seq.y[:-1]).all()
-    assert len(seq.y) == 49
-
-
-@pytest.mark.parametrize("kwargs", [{"leaving": "left"}, {"stay": 1.0}, {"T": 1}, {"n": 2}, {"noise": -1.0}])
-def test_chains_that_are_none_are_refused(kwargs):
-    with pytest.raises(UserError):
-        StickyChain(**kwargs)
-
-
-def filter_error(T: int = 6) -> float:
-    """The forward filter against the sum over all paths of a short sequence of three symbols."""
-    chain = StickyChain("code", T=T, n=3, d=2)
-    seq = chain.sequence(*random.drawn(chain, 0, 9, (), dtype=torch.float64))
-    x, means = seq.x.numpy(), seq.means.numpy()
-    emission = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 2)  # (T - 1, n)
-    filtered, worst = chain.bayes_predictive(seq), 0.0
-    for t in range(T - 1):
-        paths = (
-            np.array(np.meshgrid(*[range(3)] * (t + 2), indexing="ij")).reshape(t + 2, -1).T
-        )  # states y_0 .. y_{t+1}
-        weight = chain.stationary[paths[:, 0]]
-        for step in range(t + 1):
-            weight = (
-                weight * emission[step, paths[:, step]] * chain.transition[paths[:, step], paths[:, step + 1]]
-            )
-        joint = np.bincount(paths[:, -1], weight, 3)
-        worst = max(worst, float(np.abs(joint / joint.sum() - filtered[t]).max()))
-    return worst
-
-
-def test_filter_against_all_paths_and_clean_limit():
-    assert filter_error() <= 1e-12
-    task = StickyChain(T=400, noise=0.0)
-    seq = task.sequence(*random.drawn(task, 0, 5, ()))
-    state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
-    expected = -np.log(task.transition[state, seq.y.numpy()]).mean()
-    assert task.bayes_loss(seq) == pytest.approx(expected, rel=1e-12)
-
-
-def test_filter_beats_the_last_input_alone():
-    """With strong noise the past helps: filtering must not be worse than Bayes on the current input only."""
-    task = StickyChain(T=3000, stay=0.9, d=3, noise=2.0)
-    seq = task.sequence(*random.drawn(task, 0, 5, ()))
-    x, means = seq.x.double().numpy(), seq.means.double().numpy()
-    likelihood = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 8)
-    posterior = likelihood * task.stationary
-    memoryless = posterior / posterior.sum(1, keepdims=True) @ task.transition
-    loss = -np.log(memoryless[np.arange(len(x)), seq.y.numpy()]).mean()
-    assert task.bayes_loss(seq) < loss - 0.1
-
-
-# -- training -------------------------------------------------------------------------------------------------------------
-
-
-def naive(seed: int, rates: dict[str, float], steps: int, T: int = 60) -> dict[str, torch.Tensor]:
-    """Plain autograd gradient descent, as a careful author would write it."""
-    own = full_batch.data(StickyChain(T=T), seed)
-    model = SingleHead()
-    model.initialise(random.generator(seed, 0), full_batch.INIT_SCALE)
-    for _ in range(steps):
-        loss = torch.nn.functional.cross_entropy(model(own.train.x), own.train.y)
-        grads = torch.autograd.grad(loss, list(model.parameters()))
-        with torch.no_grad():
-            for (name, p), g in zip(model.named_parameters(), grads, strict=True):
-                p -= rates[name] * g
-    return {name: p.detach() for name, p in model.named_parameters()}
-
-
-@pytest.mark.parametrize("arm", [0, 1])
-def test_trainer_equals_a_plain_loop(arm):
-    """SGD and the schedule, with its own rate for W_V."""
-    study = small()
-    trainer = study.trainer("cpu", False)
-    trainer.train(progress=False)
-    rates = dict.fromkeys(full_batch.MATRICES, 0.01) | ({"W_V": 0.1} if arm else {})
-    expected = naive(2, rates, 12)
-    found = trainer.parameters()["runs"]
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name][2 * arm + 1], value.numpy(), atol=2e-6)
-
-
-def test_a_run_alone_equals_the_run_in_the_ensemble():
-    study = small()
-    spec = study.groups[0]
-    alone = dataclasses.replace(study, groups=(dataclasses.replace(spec, runs=(spec.runs[1],)),))
-    both = [s.trainer("cpu", False).train(progress=False)["runs"] for s in (study, alone)]
-    np.testing.assert_allclose(both[0].circuits["nll"][:, 1], both[1].circuits["nll"][:, 0], atol=1e-6)
-
-
-def test_runs_are_told_apart_by_their_arms():
-    arms = (SGD, Arm("fast", 0.1), EM)
-    group = small(arms, (5, 6)).groups[0]
-    assert full_batch.runs_of(group, arms) == {"sgd": [0, 1], "fast": [2, 3], "em": [4, 5]}
-    one = dataclasses.replace(group, runs=group.runs[2:3])
-    assert full_batch.runs_of(one, arms) == {"fast": [0]}
-    known = {(arm.rate, arm.factors) for arm in ARMS}
-    assert len(known) == len(ARMS), "two arms that nothing tells apart"
-    for study in studies("paper").values():
-        for group in study.groups:
-            if isinstance(study.data, FullBatch):
-                assert {(run.rate, run.factors) for run in group.runs} <= known
-
-
-def test_the_closed_gradient_is_that_of_the_loss():
-    study = small()
-    batch = study.data.task.dataset(1)
-    model = SingleHead()
-    model.initialise(random.generator(1, 0), 0.5)
-    loss = full_batch.mean_cross_entropy(model, batch)
-    grads = torch.autograd.grad(loss, [getattr(model, n) for n in full_batch.MATRICES])
-    closed, value = full_batch.closed_gradient({n: p.detach() for n, p in model.named_parameters()}, batch)
-    assert float(value) == pytest.approx(loss.item(), rel=1e-5)
-    for name, grad in zip(full_batch.MATRICES, grads, strict=True):
-        torch.testing.assert_close(closed[name], grad, rtol=1e-4, atol=1e-6)
-
-
-def test_no_runs_are_refused():
-    with pytest.raises(UserError):
-        arm_runs((), (1,))
-
-
-def test_alternation_uses_fresh_gradients_for_routing():
-    trainer = small((EM,), (3,), steps=1, alternating=True).trainer("cpu", False)
-    start = {k: torch.from_numpy(v[0]) for k, v in trainer.parameters()["runs"].items()}
-    trainer.train(progress=False)
-    after = {k: torch.from_numpy(v[0]) for k, v in trainer.parameters()["runs"].items()}
-    own = full_batch.data(StickyChain(T=60), 3)
-    first = full_batch.step(own.train.x, own.target, *[start[n] for n in full_batch.MATRICES])
-    moved = start | {"W_V": start["W_V"] - 0.1 * first.W_V}
-    torch.testing.assert_close(after["W_V"], moved["W_V"])
-    second = full_batch.step(own.train.x, own.target, *[moved[n] for n in full_batch.MATRICES])
-    torch.testing.assert_close(after["W_O"], start["W_O"] - 0.01 * second.W_O)
-
-
-def test_measurements_of_a_run():
-    study = small(steps=1)
-    history = study.trainer("cpu", False).train(progress=False)["runs"]
-    own = full_batch.data(StickyChain(T=60), 1)
-    model = SingleHead()
-    model.initialise(random.generator(1, 0), full_batch.INIT_SCALE)
-    with torch.no_grad():
-        logs = model(own.train.x).log_softmax(-1)
-    c = {name: value[0, 0] for name, value in history.circuits.items()}
-    assert c["nll"] == pytest.approx(float(torch.nn.functional.nll_loss(logs, own.train.y)), abs=1e-5)
-    assert c["entropy"] == pytest.approx(float(-(logs.exp() * logs).sum(1).mean()), abs=1e-5)
-    assert c["accuracy"] == pytest.approx(float((logs.argmax(1) == own.train.y).float().mean()))
-    assert c["kl"] == 0
-    assert (history.circuits["kl"][-1, 2:] > 0).all()
-
-
-def test_interrupted_training_resumes_to_the_same_numbers(tmp_path):
-    study = small()
-    whole = study.trainer("cpu", False).train(progress=False)["runs"]
-    study.trainer("cpu", False).train(tmp_path / "c.pt", progress=False, until=5)
-    resumed = study.trainer("cpu", False)
-    assert isinstance(resumed, Trainer)
-    np.testing.assert_array_equal(
-        resumed.train(tmp_path / "c.pt", progress=False)["runs"].circuits["nll"], whole.circuits["nll"]
-    )
-
-
-def test_every_study_of_both_profiles_can_be_described():
-    for profile in ("smoke", "paper"):
-        for name, study in studies(profile).items():
-            assert study.name == name
-            assert study.describe()
-
-
-def test_pairs_of_runs_have_fifty_five_seeds():
-    for kind in ("code", "nearer"):
-        own = [
-            s
-            for s in studies("paper").values()
-            if isinstance(s.data, FullBatch) and chain.chain_of(s).leaving == kind
-        ]
-        own = [s for s in own if s.name != "small_start"]
-        assert len({run.seed for study in own for run in study.groups[0].runs}) == 55
-
-
-# -- measurements ---------------------------------------------------------------------------------------------------------
+from iclbook.tasks.sticky_chain import StickyChain
+from iclbook.training import FullBatch
+from iclbook.training.study import pack
 
 
 def curves(end: float, seeds=(42, 2024, 1337)) -> Curves:
@@ -301,24 +52,6 @@ def test_table_and_curves():
 def test_mutation_arms_swapped():
     behind = chain.curve_values({"a": (curves(1.98), curves(1.88))}, after=200)
     assert not any(holds("fig6-8", key, value) for key, value in behind.items() if not key.endswith("_se"))
-
-
-def test_smaller_start_is_kept_apart():
-    """Runs from other initial weights must not be averaged with the others."""
-    one = small()
-    spec = one.groups[0]
-    runs = tuple(dataclasses.replace(run, init_scale=0.05) for run in spec.runs)
-    every = {
-        "published": one,
-        "small": dataclasses.replace(one, groups=(dataclasses.replace(spec, runs=runs),)),
-    }
-    stored = {
-        name: Results(pack(study.trainer("cpu", False).train(progress=False)), {})
-        for name, study in every.items()
-    }
-    found, alone = chain.gather(every, stored, "code"), chain.arms(one, stored["published"])
-    np.testing.assert_array_equal(found["em"]["nll"], alone["em"]["nll"])
-    assert chain.gather({"small": every["small"]}, {"small": stored["small"]}, "code") == {}
 
 
 def test_trials_are_decided_by_paired_differences():

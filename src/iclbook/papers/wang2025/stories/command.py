@@ -21,8 +21,8 @@ from ....tasks.story_files import SPLITS
 from ....training.study import Study
 from ..runs.language import CONTINUED, READABLE
 from ..runs.real_stories import first_halves, real_studies
-from . import story_grades
-from .story_grades import Grades, mean
+from . import grades as judge_of_table_3
+from .grades import Grades, mean
 
 #: In place of a model: the endings that the stories have.
 TRUE = "true"
@@ -82,7 +82,7 @@ def train(study: Study, out: Path, device: str = "auto") -> Path:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, about=np.array(json.dumps(study.describe())), **arrays)
     write_whole(out / f"{group.name}.npz", buffer.getvalue())
-    checkpoint.unlink(missing_ok=True)
+    checkpoint.unlink(missing_ok=True)  # one of fewer steps is of no use to a longer training
     print(f"{group.name}: {nll[-1]:.3f} nats a token on stories for validation", flush=True)
     said = history.circuits["ending_beam"][-1, 0]
     if (said == NOTHING).all():
@@ -133,7 +133,7 @@ def grade(path: Path, ask: Callable[[str, str], str], judge: str) -> Grades:
         judge: name of the model that is asked.
 
     Raises:
-        UserError: a damaged file, what :func:`iclbook.papers.wang2025.measures.story_grades.ask` refuses, or a reply without grades.
+        UserError: a damaged file, what :func:`iclbook.papers.wang2025.stories.grades.ask` refuses, or a reply without grades.
     """
     stories = _read(path, {"beginning", "ending"})
     kept = path.with_name(f"{path.stem}.{re.sub(r'[^A-Za-z0-9._-]', '-', judge)}.grades.jsonl")
@@ -144,17 +144,17 @@ def grade(path: Path, ask: Callable[[str, str], str], judge: str) -> Grades:
         row = known.get((story["beginning"], story["ending"]))
         if row is None:
             reply = ask(story["beginning"], story["ending"])
-            story_grades.parsed(reply)  # what holds no grades is not kept
+            judge_of_table_3.parsed(reply)  # what holds no grades is not kept
             row = story | {"reply": reply}
             rows.append(row)
             _write(kept, rows)
-        found.append(story_grades.parsed(row["reply"]))
+        found.append(judge_of_table_3.parsed(row["reply"]))
     return mean(found)
 
 
 def judged(path: Path, url: str, model: str, key: str | None) -> list[str]:
     """A file of endings as a row of table 3, graded by a service."""
-    found = grade(path, partial(story_grades.ask, url, model, key=key), model)
+    found = grade(path, partial(judge_of_table_3.ask, url, model, key=key), model)
     return table({path.stem: found})
 
 

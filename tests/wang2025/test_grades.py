@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from iclbook.errors import UserError
-from iclbook.papers.wang2025.measures.story_grades import SYSTEM, USER, Grades, ask, mean, parsed, prompt
+from iclbook.papers.wang2025.stories.grades import SYSTEM, USER, Grades, ask, mean, parsed, prompt
 
 REPLY = """<GRAMMAR>
 Good, 9 of 10 sentences.

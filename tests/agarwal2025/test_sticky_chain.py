@@ -1,0 +1,108 @@
+"""agarwal2025: the sticky chain and its filter, and mutations that must turn a named claim red."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from agarwal2025.kit import holds
+
+from iclbook import random
+from iclbook.errors import UserError
+from iclbook.papers.agarwal2025.measures import chain
+from iclbook.tasks.sticky_chain import LEAVING, StickyChain
+
+
+@pytest.mark.parametrize("leaving", LEAVING)
+def test_transitions_are_probabilities(leaving):
+    p = StickyChain(leaving, 0.4).transition
+    assert (p >= 0).all()
+    np.testing.assert_allclose(p.sum(1), 1)
+    np.testing.assert_allclose(
+        StickyChain(leaving).stationary @ StickyChain(leaving).transition, StickyChain(leaving).stationary
+    )
+
+
+def test_published_chain_stays_longer_than_stated():
+    assert StickyChain("code").transition[0, 0] == pytest.approx(
+        0.3 + 0.7 * 0.3 / (3.9166667 + 0.3), abs=1e-6
+    )
+    assert StickyChain("nearer").transition[0, 0] == 0.3
+    near, far = StickyChain("nearer").transition[0], StickyChain("farther").transition[0]
+    assert near[1] > near[4]
+    assert far[1] < far[4]
+
+
+def test_mutation_wrong_chain():
+    """Only the published chain, in nats, has the printed entropy rate."""
+    values = chain.rate_values()
+    assert [key for key in values if holds("q-entropy-rate", key, values[key])] == ["rate/code_nats"]
+    assert holds("table1", "table1/code/minimum", StickyChain("code").entropy_rate)
+    assert not holds("table1", "table1/text/minimum", StickyChain("nearer").entropy_rate)
+    for wrong in ("nearer", "farther", "modulo"):
+        assert not holds("table1", "table1/code/minimum", StickyChain(wrong).entropy_rate)
+
+
+def test_sequences_follow_the_transitions():
+    task = StickyChain("nearer", T=20_000, d=2)
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
+    y = seq.y.numpy()
+    counts = np.zeros((8, 8))
+    np.add.at(counts, (y[:-1], y[1:]), 1)
+    np.testing.assert_allclose(counts / counts.sum(1, keepdims=True), task.transition, atol=0.03)
+
+
+def test_inputs_show_the_previous_symbol():
+    task = StickyChain(T=50, noise=0.0)
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
+    state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1)
+    assert (state[1:] == seq.y[:-1]).all()
+    assert len(seq.y) == 49
+
+
+@pytest.mark.parametrize("kwargs", [{"leaving": "left"}, {"stay": 1.0}, {"T": 1}, {"n": 2}, {"noise": -1.0}])
+def test_chains_that_are_none_are_refused(kwargs):
+    with pytest.raises(UserError):
+        StickyChain(**kwargs)
+
+
+def filter_error(T: int = 6) -> float:
+    """The forward filter against the sum over all paths of a short sequence of three symbols."""
+    chain = StickyChain("code", T=T, n=3, d=2)
+    seq = chain.sequence(*random.drawn(chain, 0, 9, (), dtype=torch.float64))
+    x, means = seq.x.numpy(), seq.means.numpy()
+    emission = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 2)  # (T - 1, n)
+    filtered, worst = chain.bayes_predictive(seq), 0.0
+    for t in range(T - 1):
+        paths = (
+            np.array(np.meshgrid(*[range(3)] * (t + 2), indexing="ij")).reshape(t + 2, -1).T
+        )  # states y_0 .. y_{t+1}
+        weight = chain.stationary[paths[:, 0]]
+        for step in range(t + 1):
+            weight = (
+                weight * emission[step, paths[:, step]] * chain.transition[paths[:, step], paths[:, step + 1]]
+            )
+        joint = np.bincount(paths[:, -1], weight, 3)
+        worst = max(worst, float(np.abs(joint / joint.sum() - filtered[t]).max()))
+    return worst
+
+
+def test_filter_against_all_paths_and_clean_limit():
+    assert filter_error() <= 1e-12
+    task = StickyChain(T=400, noise=0.0)
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
+    state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
+    expected = -np.log(task.transition[state, seq.y.numpy()]).mean()
+    assert task.bayes_loss(seq) == pytest.approx(expected, rel=1e-12)
+
+
+def test_filter_beats_the_last_input_alone():
+    """With strong noise the past helps: filtering must not be worse than Bayes on the current input only."""
+    task = StickyChain(T=3000, stay=0.9, d=3, noise=2.0)
+    seq = task.sequence(*random.drawn(task, 0, 5, ()))
+    x, means = seq.x.double().numpy(), seq.means.double().numpy()
+    likelihood = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 8)
+    posterior = likelihood * task.stationary
+    memoryless = posterior / posterior.sum(1, keepdims=True) @ task.transition
+    loss = -np.log(memoryless[np.arange(len(x)), seq.y.numpy()]).mean()
+    assert task.bayes_loss(seq) < loss - 0.1

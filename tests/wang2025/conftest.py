@@ -1,0 +1,21 @@
+"""A root without a cache of glyphs and networks."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbook.papers.wang2025.runs import networks
+from iclbook.tasks import glyphs
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A book's root of our own, so that nothing is read from or written into the real cache."""
+    folder = tmp_path_factory.mktemp("book")
+    (folder / "_toc.yml").write_text("")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("ICLBOOK_ROOT", str(folder))
+    yield folder
+    patch.undo()
+    glyphs._load.cache_clear()
+    networks._features.cache_clear()

@@ -1,0 +1,283 @@
+"""Images of unseen classes (wang2025, section 6.2): linear probing, studies, what is recorded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from ledgers import ledger
+from torch.nn.functional import cross_entropy
+from wang2025.image_kit import SHORT, TINY
+from wang2025.kit import failing, judge
+
+from iclbook import random
+from iclbook.errors import UserError
+from iclbook.papers.wang2025.measures import image_records, probing
+from iclbook.papers.wang2025.runs import contexts, image_kernels, images, networks
+from iclbook.papers.wang2025.runs.images import GlyphEpisodes, ImageContexts, TableEpisodes, image_study
+from iclbook.papers.wang2025.runs.networks import network_study
+from iclbook.statistics import interval
+from iclbook.tasks.few_shot import FewShot
+from iclbook.training.study import replay, train_study
+
+pytestmark = [
+    pytest.mark.xdist_group("images"),  # glyphs and networks are made once
+    pytest.mark.usefixtures("root"),
+]
+
+
+# -- linear probing ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Five small contexts in double precision."""
+    generator = torch.Generator().manual_seed(0)
+    context = torch.randn(5, 12, 7, generator=generator, dtype=torch.float64).abs()
+    query = torch.randn(5, 7, generator=generator, dtype=torch.float64).abs()
+    labels = torch.arange(12).repeat(5, 1) % 3
+    return context, query, labels
+
+
+@pytest.mark.parametrize("penalty", [1e-1, 1e-2, 1e-3])
+def test_the_regularised_probe_is_the_minimiser(problem, penalty):
+    context, query, labels = problem
+    found = probing.regularised_probe(
+        context @ context.mT, (context @ query[..., None])[..., 0], labels, 3, (penalty,), 3000
+    )[0]
+    for x, q, y, answer in zip(context, query, labels, found, strict=True):
+        w = torch.zeros(7, 3, dtype=torch.float64, requires_grad=True)
+        solver = torch.optim.LBFGS([w], max_iter=500, tolerance_grad=1e-10, tolerance_change=1e-14)
+
+        def closure(w=w, x=x, y=y, solver=solver):
+            solver.zero_grad()
+            loss = cross_entropy(x @ w, y) + penalty / 2 * (w**2).sum()
+            loss.backward()
+            return loss
+
+        solver.step(closure)
+        torch.testing.assert_close(answer, torch.log_softmax(q @ w.detach(), -1), atol=2e-5, rtol=0)
+
+
+def test_the_coded_probe_is_adam(problem):
+    context, query, labels = problem
+    found = probing.coded_probe(context, query, labels, 3, steps=40, rate=1e-2)
+    for x, q, y, answer in zip(context, query, labels, found, strict=True):
+        w = torch.zeros(7, 2, dtype=torch.float64, requires_grad=True)
+        solver = torch.optim.Adam([w], 1e-2)
+        pad = lambda z: torch.nn.functional.pad(z, (0, 1))  # noqa: E731
+        for _ in range(40):
+            solver.zero_grad()
+            cross_entropy(pad(x @ w), y).backward()
+            solver.step()
+        torch.testing.assert_close(answer, torch.log_softmax(pad(q @ w.detach()), -1), atol=1e-9, rtol=0)
+
+
+def test_scores_are_hits_and_likelihoods():
+    p = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).log()
+    hits, nll = probing.scores(p, torch.tensor([0, 1]))
+    assert hits.tolist() == [True, False]
+    np.testing.assert_allclose(nll, -np.log([0.7, 0.3]), rtol=1e-6)
+
+
+# -- studies and records ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def measured(root):
+    """A tiny study of the whole part: one network of each kind, short episodes."""
+    few = FewShot(3, 2)
+    chosen = (replace(TINY, epochs=20), replace(TINY, epochs=20, n_classes=14))
+    every = {networks.study_name(n): network_study((n,), (0, 2)) for n in chosen}
+    for network in chosen:
+        name = f"images_{networks.group_name(network)}"
+        drawn = images.glyph_contexts(network, few)
+        every[name] = image_study(name, drawn, 128, 2, 40, 96, (10, 40), batch_size=32, rate=0.05)
+    linear = image_kernels.linear_study(every["images_unseen0"])
+    every[linear.name] = linear
+    last = images.glyph_contexts(chosen[0], replace(few, query_label="last"))
+    every["images_last"] = image_study(
+        "images_last", last, 128, 2, 40, 96, (10, 40), batch_size=32, rate=0.05
+    )
+    results = {n: train_study(s, "smoke", "cpu", fresh=True, progress=False) for n, s in every.items()}
+    return every, results
+
+
+def test_profiles_have_the_same_studies_and_plain_descriptions():
+    smoke, paper = images.image_studies("smoke"), images.image_studies("paper")
+    assert {n.rstrip("0123456789") for n in smoke} == {n.rstrip("0123456789") for n in paper}
+    for study in (*smoke.values(), *paper.values()):
+        assert "0x" not in json.dumps(study.describe()), "an address would change every time"
+        assert study.paper == "wang2025"
+    with pytest.raises(UserError):
+        images.image_studies("big")
+
+
+def test_training_and_test_episodes_share_no_class(measured):
+    study = measured[0]["images_unseen0"]
+    table = networks.features(study.data.prompts.task.network)
+    assert torch.equal(study.data.prompts.task.table(), table[:8])
+    assert torch.equal(study.data.prompts.unseen.table(), table[8:])
+
+
+def test_stored_hits_are_those_of_the_model_on_plain_tokens(measured):
+    every, results = measured
+    study, r = every["images_unseen0"], results["images_unseen0"]
+    tokens = contexts.draw(study.data.prompts.unseen, 96, contexts.TEST)
+    for spec in study.groups:
+        model = spec.model(**dict(spec.kwargs)).double()
+        for run, parameters in enumerate(images.best_parameters(r.group(spec.name))):
+            model.load_state_dict({k: v.double() for k, v in parameters.items()})
+            with torch.no_grad():
+                logits = model(tokens.context.double(), tokens.query.double())
+            nll = cross_entropy(logits.T, tokens.target[0].long(), reduction="none").numpy()
+            np.testing.assert_allclose(r[f"{spec.name}/nll"][run], nll, atol=2e-3)
+
+
+def test_a_single_block_is_written_out(measured):
+    """One block by hand: ``f = alpha sum_i [w_{y_i} - mean w] softmax(gamma x_i . x_q)``."""
+    every, results = measured
+    study, r = every["images_unseen0"], results["images_unseen0"]
+    tokens = contexts.draw(study.data.prompts.unseen, 96, contexts.TEST)
+    p = images.best_parameters(r.group("blocks1"))[0]
+    for e in range(5):
+        x, y = tokens.context[:, :-1, e], tokens.context[:, -1, e].long()
+        attention = torch.softmax(p["log_gamma"].exp() * x @ tokens.query[:, e], dim=0)
+        f = p["rate"][0] * ((p["embed"][:, y] - p["embed"].mean(1, keepdim=True)) @ attention)
+        answer = torch.softmax(p["embed"].T @ f, dim=0)
+        expected = -answer[tokens.target[0, e].long()].log().item()
+        assert abs(r["blocks1/nll"][0, e] - expected) < 1e-3
+
+
+def test_studies_replay(measured):
+    every, results = measured
+    for name in ("images_unseen0", "images_linear_unseen0"):
+        assert replay(every[name], results[name]) <= 1
+
+
+def test_linear_attention_is_gradient_descent_on_a_linear_classifier(measured):
+    """Two blocks against two steps of gradient descent on ``A`` in ``f(x) = A x``, by autograd."""
+    every, results = measured
+    study, r = every["images_linear_unseen0"], results["images_linear_unseen0"]
+    p = images.best_parameters(r.group("linear2"))[1]
+    tokens = contexts.draw(study.data.prompts.unseen, 8, contexts.TEST)
+    for e in range(8):
+        x, y = tokens.context[:, :-1, e].double(), tokens.context[:, -1, e].long()
+        embed, a = p["embed"].double(), torch.zeros(images.WIDTH, x.shape[1], dtype=torch.float64)
+        for rate in p["rate"].double():
+            a.requires_grad_()
+            (slope,) = torch.autograd.grad(cross_entropy(x @ a.T @ embed, y), a)
+            a = (a - rate * slope).detach()
+        logits = tokens.query[:, e].double() @ a.T @ embed
+        expected = cross_entropy(logits, tokens.target[0, e].long()).item()
+        assert abs(r["linear2/nll"][1, e] - expected) < 1e-3 * (1 + expected)
+
+
+def test_records_answer_every_rule_of_the_ledger(measured):
+    every, results = measured
+    found = records(every, results)
+    for claim in ("fig5-right", "fig6", "q-unseen", "q-query-label"):
+        for part in ledger("wang2025").claim(f"wang2025/{claim}").parts:
+            assert set(part.keys) <= set(found), part.key
+    assert found["images/last/constant"] == 1
+    assert found["images/setting"] is False, "this is not the paper's setting, and the check can tell"
+
+
+def test_errors_are_those_of_the_episodes(measured):
+    """Of a difference by hand; that of a ratio is the delta method's."""
+    every, results = measured
+    found = records(every, results)
+    base = "images/softmax/tuned"
+    hits, probed = (
+        image_records.per_episode(image_records.unseen(results), w)
+        for w in ("blocks1/hits", "probe/tuned_hits")
+    )
+    assert found[f"{base}/accuracy1"] == pytest.approx((hits - probed).mean())
+    assert found[f"{base}/accuracy1_se"] == pytest.approx((hits - probed).std(ddof=1) / len(hits) ** 0.5)
+    nll, probe = (
+        image_records.per_episode(image_records.unseen(results), w)
+        for w in ("blocks2/nll", "probe/tuned_nll")
+    )
+    ratio = found[f"{base}/nll2_ratio"]
+    expected = np.sqrt((nll - ratio * probe).var(ddof=1) / len(nll)) / probe.mean()
+    assert found[f"{base}/nll2_ratio_se"] == pytest.approx(expected)
+
+
+def records(every, results) -> dict:
+    return {
+        **image_records.comparison_records(results),
+        **image_records.setting_records(every, results),
+        **image_records.seen_records(results),
+        **image_records.last_records(every, results),
+    }
+
+
+PERFECT = {
+    f"images/{attention}/{probe}/{key}": value
+    for attention in ("softmax", "linear")
+    for probe in ("tuned", "coded")
+    for key, value in {
+        "accuracy1": -0.02, "nll1": 0.05, "nll1_se": 0.0, "accuracy2": 0.001, "accuracy3": 0.002,
+        "nll2_ratio": 1.02, "nll3_ratio": 0.99, "accuracy1_se": 0.0, "accuracy2_se": 0.0, "accuracy3_se": 0.0, "nll2_ratio_se": 0.0,
+        "nll3_ratio_se": 0.0,
+    }.items()
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("accuracy1", 0.01),
+        ("accuracy1", -0.2),
+        ("nll1", -0.01),
+        ("accuracy2", -0.03),
+        ("nll3_ratio", 1.3),
+    ],
+)
+def test_figure_5s_rules_can_fail(key, value):
+    assert failing(judge("fig5-right", PERFECT)) == set()
+    broken = PERFECT | {full: value for full in PERFECT if full.endswith(f"/{key}")}
+    assert failing(judge("fig5-right", broken)) == {
+        f"images/softmax/{probe}/{key}" for probe in ("tuned", "coded")
+    }
+    assert judge("fig5-right", PERFECT).word == "reproduced (reduced)"
+    assert judge("fig5-right", broken).word == "partly"
+
+
+def test_a_wrong_sign_of_the_step_turns_figure_6_red():
+    """Mutation: ascent instead of descent, on classes that are easy to tell apart."""
+    source = torch.Generator().manual_seed(0)
+    table = torch.randn(12, 1, 16, generator=source) + 0.3 * torch.randn(12, 4, 16, generator=source)
+    table = torch.nn.functional.normalize(table, dim=-1)
+    chosen = ImageContexts(
+        task=TableEpisodes(SHORT, "train", table[:8]), unseen=TableEpisodes(SHORT, "test", table[8:])
+    )
+    study = image_study("table", chosen, 64, 2, 30, 128, (30,), batch_size=32, rate=0.1)
+    history = study.trainer("cpu").train(progress=False)["blocks3"]
+    cached = chosen.probes(128)["test"]
+    target = cached.target[0].long()
+    right, wrong = [], []
+    for p in images.best_parameters(history):
+        flipped = p | {"rate": -p["rate"]}
+        for hits, parameters in ((right, p), (wrong, flipped)):
+            answer = images.model_log_probability(study.groups[2], parameters, cached)
+            hits.append(probing.scores(answer, target)[0])
+    good, bad = (interval(np.mean(h, axis=0)).low for h in (right, wrong))
+    rest = {"images/shuffled": 0.19, "images/shuffled_se": 0.01, "images/last/blind": 0.5}
+    rest["images/softmax/accuracy3_se"] = 0.01
+    off = rest | {"images/shuffled": 0.3, "images/softmax/accuracy3": good}
+    assert failing(judge("fig6", off)) == {"images/shuffled"}
+    assert judge("fig6", rest | {"images/softmax/accuracy3": good}).word == "reproduced (reduced)"
+    assert judge("fig6", rest | {"images/softmax/accuracy3": bad}).word == "partly"
+
+
+def test_an_untouched_task_is_pure():
+    task = GlyphEpisodes(SHORT, "test", TINY)
+    normals, words = random.drawn(task, 0, 5, (4,))
+    first, again = task.batch(normals, words), task.batch(normals, words.clone())
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert first.context.shape == (6, 17, 4)
+    assert first.query.shape == (16, 4)
