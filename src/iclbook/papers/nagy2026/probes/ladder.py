@@ -25,8 +25,13 @@ from .prompts import CORPUS
 #: Layers, width and heads of every size, smallest first; parallel residual and untied as in Pythia. Rotary positions turn whole heads: a quarter of a head
 #: of 16 numbers has two frequencies, too few to find the previous token (a trial of 3,000 steps with a quarter never learned to copy).
 SIZES = ((2, 32, 2), (3, 48, 3), (4, 64, 4), (6, 64, 4), (6, 96, 6))
-#: Steps of 32 rows of 64 tokens: 16.8 million tokens in all.
+#: Rows of 64 tokens in a step, and the tokens of a step.
+BATCH_SIZE = 32
+TOKENS_A_STEP = BATCH_SIZE * 64
+#: 16.8 million tokens in all.
 STEPS = 8192
+#: Compiling takes a minute or two for a study and saves a third of every step.
+COMPILE_FROM_STEPS = 2000
 #: Purpose of the words of held-out text.
 HELD_OUT_TEXT = 25
 #: Lengths of the repeated blocks of probe P2.
@@ -133,7 +138,7 @@ def ladder(
     probing: Probing,
     regression: bool = True,
     rate: float = 3e-3,
-    batch_size: int = 32,
+    batch_size: int = BATCH_SIZE,
 ) -> Study:
     """A study of some sizes; all runs of a seed see the same corpus, whatever their size."""
     groups = [
@@ -157,7 +162,10 @@ def ladder(
         for size in sizes
     ]
     corpus = MixedCorpus(regression=regression)
-    return Study("nagy2026", name, corpus, groups, steps, batch_size, checkpoints(steps), compile_from=None)
+    record = checkpoints(steps)
+    return Study(
+        "nagy2026", name, corpus, groups, steps, batch_size, record, compile_from=COMPILE_FROM_STEPS
+    )
 
 
 def ladder_studies(profile: str) -> list[Study]:
@@ -166,9 +174,9 @@ def ladder_studies(profile: str) -> list[Study]:
         few = Probing(lines=48, blocks=16, lists=16, patterns=12, rows=16, ablated=8)
         small = ((2, 16, 2), (2, 24, 2))
         return [
-            ladder("ladder_small", small, (0, 1), 48, few),
-            ladder("ladder_large", ((3, 24, 2),), (0,), 48, few),
-            ladder("ladder_twin", small, (0, 1), 48, few, regression=False),
+            ladder("ladder_small", small, (0, 1), 12, few),
+            ladder("ladder_large", ((3, 24, 2),), (0,), 12, few),
+            ladder("ladder_twin", small, (0, 1), 12, few, regression=False),
         ]
     probing = Probing()
     return [
