@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from ..errors import UserError
+from ..files import write_whole
 from ..numbers import number as number_of
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths
@@ -48,6 +50,7 @@ def build(
     else:
         say("building the pages")
         _jupyter_book(root, profile)
+        _complete_first_page(root / pages.HTML)
         _require_sound_pages(root, names, profile)
         pages.seal(root, profile)
     page = root / pages.HTML / "index.html"
@@ -129,6 +132,24 @@ def _jupyter_book(root: Path, profile: str) -> None:
             "the book was not built: Jupyter Book warned (see above)",
             "Mend what it names; warnings are errors.",
         )
+
+
+def _complete_first_page(html: Path) -> None:
+    """Jupyter Book's first page is one line that leads on: give it a language, a title, a link to click and the icon, which browsers ask for."""
+    page, icon = html / "index.html", "_static/favicon.svg"
+    target = re.search(r'url=([^"]+)"', page.read_text(encoding="utf-8"))
+    if target is None:  # a page of its own, not one that leads on
+        return
+    link = f'<link rel="icon" href="{icon}">' if (html / icon).is_file() else ""
+    write_whole(page, _FIRST_PAGE.format(target=target[1], icon=link).encode())
+
+
+#: The page that leads to the introduction.
+_FIRST_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>To the book</title>{icon}
+<meta http-equiv="Refresh" content="0; url={target}"></head>
+<body><main><h1>The book</h1><p><a href="{target}">Begin reading</a></p></main></body></html>
+"""
 
 
 def _say_counts(root: Path, profile: str) -> None:

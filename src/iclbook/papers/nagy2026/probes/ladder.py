@@ -163,9 +163,7 @@ def ladder(
     ]
     corpus = MixedCorpus(regression=regression)
     record = checkpoints(steps)
-    return Study(
-        "nagy2026", name, corpus, groups, steps, batch_size, record, compile_from=COMPILE_FROM_STEPS
-    )
+    return Study("nagy2026", name, corpus, groups, steps, batch_size, record, compile_from=COMPILE_FROM_STEPS)
 
 
 def ladder_studies(profile: str) -> list[Study]:
