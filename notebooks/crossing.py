@@ -42,12 +42,14 @@ from iclbook.papers.crossing.measures import (
     positions,
     rates,
     routing,
+    rungs,
     stages,
     timing,
 )
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import FIRST, MODELS
 from iclbook.papers.crossing.runs.pairs import pair_studies
+from iclbook.papers.nagy2026.measures import ladder
 from iclbook.papers.nagy2026.probes.alignment import alignment
 from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import LinearRegression
@@ -78,6 +80,8 @@ heads = pairs.pairs({name: crossing.results(name, profile, device) for name in p
 record.all(pairs.pair_values(heads))
 by = descent.roc(descent.sample(200 if paper else 20))
 record.all(descent.descent_values(by))
+rung = rungs.judged(ladder.trained(profile, device), 400 if paper else 100)
+record.all(rungs.rung_values(rung))
 trained = he2025.results("isotropic", profile, device)
 left = kernels.shares(trained, kernels.GROUPS, LinearRegression())
 record.all(kernels.kernel_values_of(left))
@@ -248,6 +252,18 @@ record.verdicts(*(f"q-roc-{name}" for name in ("slope", "r2", "signs", "reductio
 # *Chance that a stack that descends scores higher than one of each kind that does not; one half is a coin.* A statistic is as good as its worst row. The usual null, answers of other
 # prompts, is the easy row for all but the predicted rate, which it fools most. Before a slope or an $r^2$ says of a language model that it descends, it would have to pass the others.
 #
+# ### Rungs of the ladder
+#
+# All five together know more than each. Take stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits read with
+# noise, and judge a new one by its neighbours: of the 25 stacks with the most similar statistics, how many descend? Then ask the same of the ladder, and of its twins.
+
+# %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every model of the ladder and its twins."}} tags=["hide-input"]
+style.show(draw.rungs(rung))
+record.verdicts("q-step-ladder")
+
+# %% [markdown]
+# *Bars: the middle half of new stacks of each kind. Discs: models of the ladder at the end of training; open: their twins, which never saw a regression.* RUNGTEXT
+#
 # ## Descent with which kernel?
 #
 # One step of functional descent from zero answers $\eta \sum_i y_i\, k(x_i, x_q)$. Which kernel $k$ do trained heads use? Width and rate are fitted on half of the prompts; what the
@@ -296,13 +312,8 @@ record.verdicts("q-language-positions")
 # A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
 # it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear
 # [even in their own setting](#two-time-scales). What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that
-# softmax brings in, where heads of both signs come out at all. Whether deeper models take several such steps cannot be read from slopes. One cell waits for trainings: the
-# ladder with its twin. Which claims of the five papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
-
-# %% tags=["hide-input"]
-record.verdicts("q-step-ladder")
-
-# %% [markdown]
+# softmax brings in, where heads of both signs come out at all. Whether deeper models take several such steps cannot be read from slopes. Which claims of the five papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
+#
 # ### Open questions
 #
 # Each can be taken up with a command of this book; the chapter then judges what comes out.
@@ -312,7 +323,6 @@ record.verdicts("q-step-ladder")
 # - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/measures/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
 # - **Does attention lead with two heads?** Its lead is small against its spread over prompts. More draws than `TIMED`, at the top of this chapter, decide it.
-# - **Do rungs of the ladder descend?** `iclbook train nagy2026 --only ladder_small` trains what is missing.
 
 # %% [markdown]
 # ## Exercises

@@ -29,9 +29,8 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
-import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Markdown, display
+from IPython.display import display
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
@@ -39,7 +38,16 @@ from iclbook.drawing.tables import Table
 from iclbook.papers.nagy2026 import figures as draw
 from iclbook.papers.nagy2026 import results, studies
 from iclbook.papers.nagy2026.figures import ladder as of_ladder
-from iclbook.papers.nagy2026.measures import ablation, diversity, dynamics, exact, guided, ladder, masks
+from iclbook.papers.nagy2026.measures import (
+    ablation,
+    diversity,
+    dynamics,
+    exact,
+    guided,
+    ladder,
+    ladder_tables,
+    masks,
+)
 from iclbook.papers.nagy2026.runs.studies import SPECTRUM
 from iclbook.papers.nagy2026.theory import (
     alike,
@@ -143,8 +151,7 @@ record.verdict("nagy2026/linear-attention")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels: loss of scalar descent for four curvatures, squared error of five eigenchannels, compounded rates of 1 to 10 layers."}}
 eigenvalues = exact.spectrum()
-draw.figure_1(eigenvalues)
-plt.show()
+style.show(draw.figure_1(eigenvalues))
 record.all(exact.figure_1(eigenvalues))
 record.verdict("nagy2026/fig1")
 record.verdict("nagy2026/q-fig1b")
@@ -187,8 +194,7 @@ record.verdict("nagy2026/q-spectrum")
 # three sharpnesses of the attention).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: distance to the optimum along layers, uniform and concentrated attention, on a line and off it. Right: answers of softmax and linear attention on plain tokens."}}
-draw.reweighting()
-plt.show()
+style.show(draw.reweighting())
 record.all(exact.reweighting_records())
 record.verdict("nagy2026/softmax-precond")
 
@@ -217,8 +223,7 @@ draw.show_gains(few=not paper)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of four masks for every seed and setting, and their change against no mask; dashed lines show the printed values."}}
 by_mask = masks.mask_runs(study["masks"], runs["masks"])
-draw.masks(by_mask)
-plt.show()
+style.show(draw.masks(by_mask))
 record.all(masks.mask_records(by_mask))
 record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
 title = "Section 9.1 by setting: mean ± standard deviation over seeds"
@@ -239,8 +244,7 @@ Table(masks.mask_rows(by_mask), masks.COLUMNS, title, folded=True)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for six settings; crosses show the printed values."}}
 course = dynamics.dynamics(study["alignment"], runs["alignment"])
-draw.dynamics(course)
-plt.show()
+style.show(draw.dynamics(course))
 record.all(dynamics.dynamics_records(course))
 record.verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory", "q-9.2-numbers")
 title = "Section 9.2 by setting: means over seeds"
@@ -259,8 +263,7 @@ Table(dynamics.dynamics_rows(course), dynamics.COLUMNS, title, folded=True)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
 gains = {name: course.gain[name] for name in dynamics.shown(course)}
-draw.alignment_gains(SPECTRUM, gains, closed.best_gain(SPECTRUM, 16))
-plt.show()
+style.show(draw.alignment_gains(SPECTRUM, gains, closed.best_gain(SPECTRUM, 16)))
 
 # %% [markdown]
 # *Trained gain of each covariate, every seed, beside the best gain of one layer (bars across) and the inverse spectrum (crosses, or arrows where it lies beyond the axis).* Where
@@ -298,8 +301,7 @@ record.verdict("nagy2026/q-parameters")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of both models at 5, 8 and 12 examples under each reading, every seed; crosses show the printed values."}}
 readings = guided.guided_readings(study, runs)
-draw.guided(readings)
-plt.show()
+style.show(draw.guided(readings))
 for reading, measured in readings.items():
     record.all(guided.guided_records(reading, measured))
 
@@ -307,8 +309,7 @@ for reading, measured in readings.items():
 # *Error of both models at 5, 8 and 12 examples, one panel for each reading. Each mark is a seed, each bar a mean; crosses: printed.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
-draw.guided_layers(readings)
-plt.show()
+style.show(draw.guided_layers(readings))
 record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
@@ -323,8 +324,7 @@ record.verdicts("9.5", "9.5-numbers")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
 by_dimension = {d: runs[f"ablation_d{d}"] for d in ablation.DIMENSIONS}
 variants = ablation.ablation_runs(by_dimension)
-draw.ablation(variants.at(1.0))
-plt.show()
+style.show(draw.ablation(variants.at(1.0)))
 for reading, share in ablation.LENGTHS.items():
     record.all(ablation.ablation_records(reading, variants.at(share)))
 
@@ -332,15 +332,13 @@ for reading, share in ablation.LENGTHS.items():
 # *Error of the six variants at $d$ = 4, 8, 16 after the whole training. Each mark is a seed, each bar a mean; crosses: the printed means with their deviations.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
-draw.depth_course(variants)
-plt.show()
+style.show(draw.depth_course(variants))
 
 # %% [markdown]
 # *Error of the baseline, of depth and of the full model along training at $d$ = 4, 8, 16, mean and range over seeds. Dashed: the printed errors of baseline and depth.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
-draw.ablation_changes(variants.at(1.0))
-plt.show()
+style.show(draw.ablation_changes(variants.at(1.0)))
 record.verdicts(
     "9.5.1-depth", "9.5.1-scale", "9.5.1-sink", "9.5.1-ortho", "9.5.1-full", "9.5.1-means", "q-depth-helps"
 )
@@ -358,8 +356,7 @@ record.verdicts(
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
 grid = ablation.depth_grid({d: study[f"ablation_d{d}"] for d in ablation.DIMENSIONS}, by_dimension)
-draw.depth_grid(grid)
-plt.show()
+style.show(draw.depth_grid(grid))
 record.all(ablation.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
@@ -383,8 +380,7 @@ diverse = diversity.diversity_runs(
     study["diversity"], runs["diversity"], study["diversity_wide"], runs["diversity_wide"]
 )
 balanced = diversity.balanced_runs(study["balanced"], runs["balanced"])
-draw.diversity(diverse, balanced)
-plt.show()
+style.show(draw.diversity(diverse, balanced))
 record.all(diversity.diversity_records(diverse))
 record.all(diversity.balanced_records(balanced))
 record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle", "q-unstated")
@@ -422,40 +418,47 @@ record.all(ladder.power_values())
 record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-agreement", "q-rho-own")
 
 # %% [markdown]
-# For the rest there is a ladder: eleven small models of the Pythia shape, trained on a corpus of stories, repeated blocks, lists and
-# lines of in-context regression, beside nine twins that never saw a regression. Gates ask first whether they are language models at all.
+# ### A ladder of our own
+#
+# For the rest there is a ladder: eleven small models of the Pythia shape, trained on a corpus of text, repeated blocks, lists and lines of in-context regression. Nine of them have
+# a twin: same size, same start, no regression in its corpus. What a twin shows cannot be in-context regression. Gates ask first whether they are language models at all.
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, twins dashed; updates against residuals."}}
+get = ladder.trained(profile, device)
+style.show(of_ladder.layers(get))
+record.all(ladder.ladder_records(get))
+record.verdicts("q-ladder-gates", "q-ladder-alignment", "q-ladder-twin", "q-ladder-law", "q-ladder-induction")
+
+# %% [markdown]
+# *Left: mean error of the estimate read at each depth. Middle: surprisal of the right token in a repeated block. Right: updates against residuals, every prompt and layer.*
 
 # %% tags=["hide-input"]
-get = ladder.stored(profile, device)
-if get is None:
-    train = "iclbook train nagy2026 --only ladder_small --only ladder_large --only ladder_twin"
-    display(Markdown(f"The ladder is not trained yet; its questions are open. This trains it: `{train}`."))
-else:
-    record.all(ladder.ladder_records(get))
-    record.verdicts(*(c.id.partition("/")[2] for c in record.ledger.claims if "/q-ladder" in c.id))
-    Table(ladder.ladder_rows(get), ladder.COLUMNS, "The ladder at the end of training")
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction, induction accuracy and recall over training, every model of the ladder; twins dashed."}}
-if get is not None:
-    of_ladder.development(get)
-    plt.show()
-    display(Markdown("*Error reduction, induction and recall along training. Dashed: twins, no regression.*"))
+of_ladder.show_read_out(get, few=not paper)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
-if get is not None:
-    of_ladder.signs(get)
-    plt.show()
-    display(
-        Markdown(
-            "*Share of updates with the residual's sign: models (discs), noise (bars), printed (shaded).*"
-        )
-    )
+style.show(of_ladder.signs(get))
+record.verdicts("q-ladder-nulls", "q-ladder-above-noise", "q-ladder-rates")
+Table(ladder_tables.alignment_rows(get), ladder_tables.ALIGNMENT, "Sections 8 and 8.4", folded=True)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Late over early attention sinks, and the error reduction, over training, every model of the ladder."}}
-if get is not None:
-    of_ladder.sinks(get)
-    plt.show()
-    display(Markdown("*Late over early sinks (left) and error reduction over its maximum, along training.*"))
+# %% [markdown]
+# *Share of updates with the residual's sign: models (discs), and forty draws of noise with the mean and the deviation of their own read-outs (bars).*
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction, late over early sinks, induction accuracy and recall over training, every model of the ladder; twins dashed."}}
+style.show(of_ladder.development(get))
+record.verdicts("q-ladder-emergence", "q-ladder-valley", "q-ladder-sinks", "q-ladder-life")
+display(Table(ladder_tables.life_rows(get), ladder_tables.LIFE, "Section 8.5.2", folded=True))
+record.verdicts("q-ladder-truncation", "q-ladder-heads")
+Table(ladder_tables.sink_rows(get), ladder_tables.SINKS, "Sections 8.3 and 9.4", folded=True)
+
+# %% [markdown]
+# *Along training. Shaded: the printed range of valleys and of peaks; dashed across: the printed last ratio of sinks.*
+
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Early error reduction against final error reduction, recall and induction, every model of the ladder."}}
+style.show(of_ladder.forecast(get))
+record.verdicts("q-ladder-forecast")
+
+# %% [markdown]
+# *Each model of the ladder at 2.8 % of its training and at the end; skill out of sample in the titles.*
 
 # %% [markdown]
 # ## What to take away

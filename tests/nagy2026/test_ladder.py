@@ -11,6 +11,7 @@ from nagy2026.kit import LEDGER
 from iclbook.claims import Record, verdict
 from iclbook.papers.nagy2026.figures import ladder as figures
 from iclbook.papers.nagy2026.measures import ladder as records
+from iclbook.papers.nagy2026.measures import ladder_tables as tables
 from iclbook.papers.nagy2026.probes import embedding, prompts
 from iclbook.papers.nagy2026.probes.ladder import (
     BLOCK_LENGTHS,
@@ -277,14 +278,10 @@ def test_seven_models_cannot_show_a_correlation_of_the_printed_size():
     assert found["forecast/width_7"] > 1
 
 
-@pytest.mark.parametrize("name", ["development", "sinks", "signs", "forecast"])
+@pytest.mark.parametrize("name", ["layers", "development", "signs", "forecast"])
 def test_figures_show_every_model(name):
-    fig = getattr(figures, name)(get)
-    drawn = {
-        text.get_text()
-        for ax in fig.axes
-        for text in (ax.get_legend().get_texts() if ax.get_legend() else [])
-    }
+    fig = getattr(figures, name)(noisy)
+    drawn = {text.get_text() for legend in fig.legends for text in legend.get_texts()}
     drawn |= {tick.get_text() for ax in fig.axes for tick in ax.get_xticklabels()}
     assert {"l2w16", "l2w24", "l3w24"} <= drawn
     plt.close(fig)
@@ -292,42 +289,44 @@ def test_figures_show_every_model(name):
 
 def test_a_frame_shows_the_prompts_own_course():
     m = mixed(get)[0]
-    fig = figures.by_layer(m, 6, prompt=3)
-    thick = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
+    fig = figures.read_out_frame(m, step=32, layer=1, prompt=3)
+    thick = [line for line in fig.axes[1].lines if line.get_linewidth() == 2]
     assert np.array_equal(thick[0].get_ydata(), m.arrays["lines_estimate"][6][3])
+    (mark,) = (line for line in fig.axes[0].lines if line.get_marker() == "o")
+    assert mark.get_ydata() == m.arrays["lines_estimate"][6][3, 1]
     plt.close(fig)
 
 
-def test_the_chapter_records_what_the_ledger_asks_and_shows_every_model():
+def test_the_prompt_of_the_slider_starts_wrong_and_ends_right():
+    m = mixed(get)[0]
+    estimate = np.full_like(m.arrays["lines_estimate"], 4.5)
+    estimate[-1, 5, 0], estimate[-1, 5, -1] = m.target[5] + 9, m.target[5]
+    estimate[-1, 6, 0], estimate[-1, 6, -1] = m.target[6] + 20, m.target[6] + 2
+    assert figures.clearest_prompt(m._replace(arrays={"lines_estimate": estimate})) == 5
+
+
+def test_the_chapter_records_what_the_ledger_asks():
     assert records.ladder_records(noisy).keys() == LEDGER_KEYS
-    rows = records.ladder_rows(get)
-    assert [row["model"] for row in rows].count("l2w16") == 2
-    assert len(rows) == 5 + 4
-    last = rows[-1]
-    assert (last["model"], last["reduction"], last["signs"]) == ("l2w24, no regression", "+0.00", "0.50")
-    assert rows[0]["sinks"].split(", ")[:2] == ["1.00", "4.00"]
-
-
-def test_questions_on_the_ladder_are_open_until_it_is_trained():
-    assert records.stored("smoke") is None
     asked = [claim for claim in LEDGER.claims if "/q-ladder" in claim.id]
     assert len(asked) == 15
-    assert {verdict(claim, {}, "paper").word for claim in asked} == {"open"}
     values = {k: Record.make(k, v) for k, v in records.ladder_records(noisy).items()}
     assert "open" not in {verdict(claim, values, "paper").word for claim in asked}
+
+
+def test_tables_show_every_size_under_what_is_printed():
+    sizes = ["l2w16", "l2w24", "l3w24", "l2w16, no regression", "l2w24, no regression"]
+    for rows, printed in ((tables.alignment_rows, 5), (tables.life_rows, 5), (tables.sink_rows, 6)):
+        found = rows(get)
+        assert [row["model"] for row in found[printed:]] == sizes
+        assert all(row["model"].endswith("(printed)") for row in found[:printed])
+    last = tables.alignment_rows(get)[-1]
+    assert (last["signs"], last["slope"]) == ("0.50", "0.000")
+    assert last["error"].split(", ")[0] == last["error"].split(", ")[1]
+    assert tables.life_rows(get)[5]["decay"] == "25 %"
+    assert tables.sink_rows(get)[6]["ratio"].startswith("4.0")
 
 
 def test_rows_on_published_models_say_what_would_decide_them():
     rows = [claim for claim in LEDGER.claims if claim.out_of_reach is not None]
     assert len(rows) == 15
     assert all("iclbook probe --model DIR" in claim.out_of_reach for claim in rows)
-
-
-def test_the_ladder_is_read_once_all_its_studies_are_stored(tmp_path, monkeypatch):
-    monkeypatch.setattr(records.store, "folder", lambda paper, profile: tmp_path)
-    monkeypatch.setattr(records, "results", lambda name, profile, device: f"{name} at {profile}")
-    names = [study.name for study in ladder_studies("paper")]
-    for name in names:
-        assert records.stored("paper") is None
-        (tmp_path / f"{name}.json").touch()
-    assert records.stored("paper")("ladder_twin") == "ladder_twin at paper"

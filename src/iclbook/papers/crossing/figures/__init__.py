@@ -4,5 +4,17 @@ from .cells import matrix
 from .in_page import waiting_time
 from .laws import areas, kernels, leads, path, signed_pairs, waits
 from .rates import rates
+from .rungs import rungs
 
-__all__ = ["areas", "kernels", "leads", "matrix", "path", "rates", "signed_pairs", "waiting_time", "waits"]
+__all__ = [
+    "areas",
+    "kernels",
+    "leads",
+    "matrix",
+    "path",
+    "rates",
+    "rungs",
+    "signed_pairs",
+    "waiting_time",
+    "waits",
+]

@@ -1,137 +1,215 @@
-"""Figures of the ladder in the form of figures 2 to 7, the printed values drawn in where there are any; ``get`` as in :mod:`..probes.models`."""
+"""Figures of the ladder in the form of figures 2 to 7, the printed values drawn in where there are any; ``get`` as in :mod:`..probes.models`.
+
+Every size has its colour; a thin line is a seed, a dashed one a twin that never saw a regression.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ....drawing import style
+from ....sliders import Slider, show
 from ..measures.ladder import EARLY, NULL_DRAWS
+from ..probes import forecast as forecasts
 from ..probes.alignment import errors, noise_around_prior
 from ..probes.contraction import late_over_early
-from ..probes.models import Get, Model, mixed, twins
+from ..probes.models import Get, Model, by_size, mixed, twins
 
 #: Where the start is drawn: 0 has no place on a log scale.
 START = 0.5
-#: Printed shares of updates with the residual's sign (section 8).
+#: Printed shares of updates with the residual's sign (section 8), valleys and peaks of the error reduction and the last ratio of sinks (section 8.4).
 PRINTED_SIGNS = (0.55, 0.65)
+PRINTED_VALLEYS = (-0.87, -0.43)
+PRINTED_PEAKS = (1.2, 2.6)
+PRINTED_RATIO = 5.2
+#: Printed leave-one-out skills of the forecasts (figure 7): the same task, recall, induction.
+PRINTED_SKILLS = ("+11 %", "-1 %", "about 0")
+
+Curve = Callable[[Model], tuple[np.ndarray, np.ndarray]]
+
+
+def _coloured(get: Get) -> Iterator[tuple[str, str, list[Model], list[Model]]]:
+    """Colour and name of every size, its models and their twins."""
+    alone = by_size([twin for _, twin in twins(get)])
+    for colour, (name, runs) in zip(style.PALETTE, by_size(mixed(get)).items(), strict=False):
+        yield colour, name, runs, alone.get(name, [])
+
+
+def _curves(ax: Axes, get: Get, curve: Curve, with_twins: bool = False) -> None:
+    """A line for every model."""
+    for colour, name, runs, alone in _coloured(get):
+        for i, m in enumerate(runs):
+            ax.plot(*curve(m), color=colour, lw=1.3, label=name if i == 0 else None)
+        for m in alone if with_twins else ():
+            ax.plot(*curve(m), color=colour, lw=1.1, ls="--")
+
+
+def _legend(fig: Figure, ax: Axes, with_twins: bool) -> None:
+    """One legend over the panels: sizes, and what dashes mean."""
+    handles, labels = ax.get_legend_handles_labels()
+    if with_twins:
+        handles += ax.plot([], [], color=style.INK, lw=1.1, ls="--")
+        labels += ["never saw a regression"]
+    fig.legend(handles, labels, loc="outside upper center", ncols=7, fontsize=7.5, columnspacing=1.2)
 
 
 def _steps(m: Model) -> np.ndarray:
     return np.maximum(m.steps, START)
 
 
-def _log_axis(ax: Axes, label: str) -> None:
+def _over_training(ax: Axes, label: str) -> None:
     ax.set_xscale("log", base=2)
-    ax.set_xlabel("training step")
-    ax.set_ylabel(label)
+    ticks = [START, *(float(4**i) for i in range(0, 8, 2) if 4**i <= ax.get_xlim()[1])]
+    ax.set_xticks(ticks, ["0", *(f"{t:,.0f}" for t in ticks[1:])])
+    ax.set(xlabel="training step", ylabel=label)
 
 
-def _by_size(models: list[Model]) -> dict[str, list[Model]]:
-    found: dict[str, list[Model]] = {}
-    for m in models:
-        found.setdefault(m.name, []).append(m)
-    return found
+def layers(get: Get) -> Figure:
+    """Figures 2a and 5 and section 8.4's first finding, at the end of training: error of the estimate by depth, surprisal in a repeated block by depth, and
+    updates against residuals of the largest model with their line."""
+    fig, axes = style.figure(3, height=3.3)
 
+    def depth(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.linspace(0, 1, len(values)), values
 
-def development(get: Get) -> Figure:
-    """Figures 3 and 6: error reduction over training, each model, its twin dashed; below, induction and recall."""
-    fig, axes = style.figure(3, height=3.4)
-    pairs = {m.name for m, _ in twins(get)}
-    for colour, (name, runs) in zip(style.PALETTE, _by_size(mixed(get)).items(), strict=False):
-        for i, m in enumerate(runs):
-            label = name if i == 0 else None
-            axes[0].plot(_steps(m), m.reductions(), color=colour, lw=1.4, label=label)
-            axes[1].plot(_steps(m), (m.arrays["block10_margin"] > 0).mean(1), color=colour, lw=1.4)
-            axes[2].plot(_steps(m), m.arrays["recall_logp"].mean(1), color=colour, lw=1.4)
-        if name in pairs:
-            for m in (twin for model, twin in twins(get) if model.name == name):
-                axes[0].plot(_steps(m), m.reductions(), color=colour, lw=1.0, ls="--")
-    axes[0].plot([], [], color=style.INK, ls="--", lw=1.0, label="never saw a regression")
-    axes[0].axhline(0, color=style.INK, lw=0.8)
-    for ax, label in zip(
-        axes, ("error reduction (digits)", "induction accuracy", "recall, log p (nats)"), strict=True
-    ):
-        _log_axis(ax, label)
-    axes[0].legend(fontsize=7)
+    _curves(axes[0], get, lambda m: depth(errors(m.arrays["lines_estimate"][-1], m.target)), with_twins=True)
+    _curves(axes[1], get, lambda m: depth(m.arrays["block10_surprisal"][-1].mean(0)))
+    axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, None))
+    axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal of the right token (nats)", yscale="log")
+    largest = mixed(get)[-1]
+    estimate = largest.arrays["lines_estimate"][-1].astype(float)
+    residual, update = largest.target[:, None] - estimate[:, :-1], np.diff(estimate, axis=1)
+    axes[2].plot(residual.ravel(), update.ravel(), ".", ms=3, alpha=0.35, color=style.PALETTE[4])
+    slope, shift = np.polyfit(residual.ravel(), update.ravel(), 1)
+    ends = np.array([residual.min(), residual.max()])
+    axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
+    axes[2].axhline(0, color=style.INK, lw=0.6)
+    axes[2].set(xlabel="residual (digits)", ylabel="update (digits)")
+    axes[2].set_title(f"{largest.name}: slope {slope:.2f}", fontsize=9)
+    _legend(fig, axes[0], with_twins=True)
     return fig
 
 
-def sinks(get: Get) -> Figure:
-    """Figure 4: late over early sinks beside the error reduction as a share of its largest value, over training."""
-    fig, axes = style.figure(2, height=3.6)
-    for colour, (name, runs) in zip(style.PALETTE, _by_size(mixed(get)).items(), strict=False):
-        for i, m in enumerate(runs):
-            label = name if i == 0 else None
-            ratio = [late_over_early(s) for s in m.arrays["sink_all"]]
-            axes[0].plot(_steps(m), ratio, color=colour, lw=1.4, label=label)
-            reduction = m.reductions()
-            axes[1].plot(_steps(m), reduction / np.abs(reduction).max(), color=colour, lw=1.4)
-    axes[0].axhline(1, color=style.INK, lw=0.8)
-    axes[1].axhline(0, color=style.INK, lw=0.8)
-    _log_axis(axes[0], "late over early sinks")
-    _log_axis(axes[1], "error reduction, share of its largest")
-    axes[0].legend(fontsize=7)
+def development(get: Get) -> Figure:
+    """Figures 3, 4 and 6 over training: error reduction with the printed range of its valley and of its peak, late over early sinks, induction, recall."""
+    fig, axes = style.figure(2, 2, height=5.4)
+    (reduction, sinks), (induction, recall) = axes
+    for (low, high), label in ((PRINTED_VALLEYS, "printed"), (PRINTED_PEAKS, None)):
+        reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0, label=label)
+    _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_twins=True)
+    _curves(sinks, get, lambda m: (_steps(m), np.array([late_over_early(s) for s in m.arrays["sink_all"]])))
+    _curves(induction, get, lambda m: (_steps(m), (m.arrays["block10_margin"] > 0).mean(1)))
+    _curves(recall, get, lambda m: (_steps(m), m.arrays["recall_logp"].mean(1)))
+    reduction.axhline(0, color=style.INK, lw=0.8)
+    sinks.axhline(1, color=style.INK, lw=0.8)
+    style.paper_line(sinks, PRINTED_RATIO)
+    _over_training(reduction, "error reduction (digits)")
+    _over_training(sinks, "late over early sinks")
+    _over_training(induction, "induction accuracy")
+    _over_training(recall, "recall, log p (nats)")
+    _legend(fig, reduction, with_twins=True)
     return fig
 
 
 def signs(get: Get) -> Figure:
     """Section 8, finding 1: sign agreement of every model, and of noise with its read-out's means and deviations; the printed range shaded."""
-    models = mixed(get)
-    fig, ax = style.figure(height=3.6)
+    fig, ax = style.figure(height=3.4)
     ax.axhspan(*PRINTED_SIGNS, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed")
-    for i, m in enumerate(models):
-        noise = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
-        drawn = [a.signs for a in noise]
-        ax.plot(
-            [i, i],
-            [min(drawn), max(drawn)],
-            color=style.PALETTE[1],
-            lw=4,
-            alpha=0.6,
-            label="noise" if i == 0 else None,
-        )
-        ax.plot([i], [m.aligned().signs], "o", color=style.PALETTE[0], label="model" if i == 0 else None)
+    sizes = by_size(mixed(get))
+    for i, runs in enumerate(sizes.values()):
+        for m, at in zip(runs, i + 0.16 * (np.arange(len(runs)) - (len(runs) - 1) / 2), strict=True):
+            noise = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
+            drawn, first = [a.signs for a in noise], i == 0 and m.run == 0
+            bar = {"color": style.PALETTE[1], "lw": 5, "alpha": 0.6}
+            ax.plot(
+                [at, at], [min(drawn), max(drawn)], label="noise that knows nothing" if first else None, **bar
+            )
+            ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="model" if first else None)
     ax.axhline(0.5, color=style.INK, lw=0.8)
-    ax.set_xticks(range(len(models)), [m.name for m in models], rotation=60)
-    ax.set_ylabel("share of updates with the residual's sign")
-    ax.legend(fontsize=7)
-    return fig
-
-
-def by_layer(m: Model, at: int, prompt: int = 0) -> Figure:
-    """One checkpoint of a model: estimates of one prompt (thick) and of all, and the mean error, layer by layer. A frame of both sliders."""
-    estimate, target = m.arrays["lines_estimate"][at], m.target
-    layers = np.arange(estimate.shape[1])
-    fig, axes = style.figure(2, height=3.6)
-    axes[0].plot(layers, estimate.T, color=style.PALETTE[0], lw=0.4, alpha=0.2)
-    axes[0].plot(layers, estimate[prompt], "o-", color=style.PALETTE[0], lw=2)
-    axes[0].axhline(
-        target[prompt], color=style.COLOURS["paper"], ls="--", label="right answer of the thick line"
-    )
-    axes[0].set(ylim=(0, 9), xlabel="layer", ylabel="expected digit")
-    axes[0].legend(fontsize=7)
-    for ax in axes:
-        ax.set_xticks(layers)
-    axes[1].plot(layers, errors(estimate, target), "o-", color=style.PALETTE[0])
-    axes[1].set(
-        ylim=(0, 4), xlabel="layer", ylabel="mean absolute error (digits)", title=f"step {m.steps[at]:,}"
-    )
+    ax.set_xticks(range(len(sizes)), list(sizes))
+    ax.set_ylabel("updates with the residual's sign (share)")
+    ax.legend(fontsize=7.5)
     return fig
 
 
 def forecast(get: Get) -> Figure:
-    """Figure 7: the error reduction at 2.8 % of training against the final one and against final recall, each model."""
-    fig, axes = style.figure(2, height=3.6)
-    for colour, (name, runs) in zip(style.PALETTE, _by_size(mixed(get)).items(), strict=False):
-        for i, m in enumerate(runs):
-            reduction = m.reductions()
-            early = reduction[int(np.flatnonzero(m.steps >= EARLY * m.steps[-1])[0])]
-            targets = (reduction[-1], m.arrays["recall_logp"][-1].mean())
-            for ax, target in zip(axes, targets, strict=True):
-                ax.plot([early], [target], "o", color=colour, label=name if i == 0 else None)
-    for ax, label in zip(axes, ("final error reduction (digits)", "final recall, log p (nats)"), strict=True):
-        ax.set(xlabel="early error reduction (digits)", ylabel=label)
-    axes[0].legend(fontsize=7)
+    """Figure 7: the error reduction at 2.8 % of training against the final one, recall and induction, each model; leave-one-out skills beside the printed."""
+    fig, axes = style.figure(3, height=3.3)
+    models = mixed(get)
+    early = np.array([m.reductions()[int(np.flatnonzero(m.steps >= EARLY * m.steps[-1])[0])] for m in models])
+    targets = {
+        "final error reduction (digits)": [m.reductions()[-1] for m in models],
+        "final recall, log p (nats)": [m.arrays["recall_logp"][-1].mean() for m in models],
+        "final induction, surprisal (nats)": [
+            m.arrays["block10_surprisal"][-1, :, -1].mean() for m in models
+        ],
+    }
+    colours = {name: colour for colour, name, *_ in _coloured(get)}
+    for ax, (label, target), printed in zip(axes, targets.items(), PRINTED_SKILLS, strict=True):
+        seen = set()
+        for m, x, y in zip(models, early, target, strict=True):
+            ax.plot([x], [y], "o", color=colours[m.name], label=None if m.name in seen else m.name)
+            seen.add(m.name)
+        skill = 100 * forecasts.skill(early, np.array(target))
+        ax.set(xlabel="early reduction (digits)", ylabel=label)
+        ax.set_title(f"skill {skill:+.0f} % (printed: {printed})", fontsize=8.5)
+    _legend(fig, axes[0], with_twins=False)
     return fig
+
+
+def read_out_frame(m: Model, step: int, layer: int, prompt: int = 0) -> Figure:
+    """One checkpoint read at one layer: estimates against right answers, and along the layers the course of one prompt (thick), of all, and the mean error."""
+    at = int(np.flatnonzero(m.steps == step)[0])
+    estimate, target = m.arrays["lines_estimate"][at].astype(float), m.target
+    fig, (left, right) = style.figure(2, height=3.1)
+    left.plot([0, 9], [0, 9], color=style.INK, lw=0.9, ls=":", label="right")
+    spread = 0.25 * np.sin(np.arange(len(target)) * 2.4)  # equal answers side by side
+    left.plot(
+        target + spread, estimate[:, layer], ".", ms=5, alpha=0.5, color=style.PALETTE[0], label="a prompt"
+    )
+    here = {"ms": 8, "color": style.COLOURS["positive"]}
+    left.plot([target[prompt] + spread[prompt]], [estimate[prompt, layer]], "o", label="one of them", **here)
+    left.set(xlabel="right answer (digit)", ylabel="expected digit", xlim=(-0.5, 9.5), ylim=(-0.2, 9.2))
+    left.set_title(f"after {layer} of {estimate.shape[1] - 1} layers, step {step:,}", fontsize=9)
+    every = np.arange(estimate.shape[1])
+    right.plot(every, estimate.T, color=style.PALETTE[0], lw=0.4, alpha=0.15)
+    right.plot(every, estimate[prompt], color=style.COLOURS["positive"], lw=2)
+    right.plot([layer], [estimate[prompt, layer]], "o", **here)
+    right.axhline(target[prompt], color=style.COLOURS["positive"], lw=1.1, ls="--", label="its right answer")
+    right.axvline(layer, color=style.INK, lw=0.6)
+    right.set(xlabel="layer", ylabel="expected digit", ylim=(-0.2, 9.2), xticks=every)
+    right.set_title(f"mean error {errors(estimate, target)[layer]:.2f} digits", fontsize=9)
+    fig.legend(loc="outside upper center", ncols=4, fontsize=7.5)
+    return fig
+
+
+def clearest_prompt(m: Model) -> int:
+    """The prompt whose first estimate is farthest off, among those that the trained model answers to within half a digit; else the one that it answers best."""
+    off = np.abs(m.target[:, None] - m.arrays["lines_estimate"][-1])
+    found = np.where(off[:, -1] < 0.5, off[:, 0], -off[:, -1])
+    return int(found.argmax())
+
+
+def show_read_out(get: Get, few: bool) -> None:
+    """The read-out of the largest model under two sliders: training step and layer."""
+    m = mixed(get)[-1]
+    prompt = clearest_prompt(m)
+    chosen = [int(s) for s in m.steps if s in (0, 64, 256, 512, 1024, 2048, 4096)] + [int(m.steps[-1])]
+    depth = m.arrays["lines_estimate"].shape[-1]
+    show(
+        lambda step, layer: read_out_frame(m, step, layer, prompt),
+        [
+            Slider("step", "training step", chosen[-2:] if few else chosen, labels=None),
+            Slider("layer", "layer", range(depth - 2, depth) if few else range(depth)),
+        ],
+        start={"step": chosen[-1], "layer": depth - 1},
+        title=f"What {m.name} would answer, layer by layer",
+        alt=lambda step, layer: (
+            f"Estimates after layer {layer} at training step {step} against the right answers."
+        ),
+        play="layer",
+    )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .... import store
 from ....statistics import standard_error
 from ....tasks.mixed_corpus import text_entropies
 from .. import results
@@ -25,12 +24,9 @@ EARLY = 0.028
 NULL_DRAWS = 40
 
 
-def stored(profile: str, device: str = "auto") -> Get | None:
-    """What gives the results of the ladder's studies by name; None where they are not stored, as before they are trained and at the smoke profile."""
-    names = [study.name for study in ladder_studies(profile)]
-    if not all((store.folder("nagy2026", profile) / f"{name}.json").is_file() for name in names):
-        return None
-    return {name: results(name, profile, device) for name in names}.__getitem__
+def trained(profile: str, device: str = "auto") -> Get:
+    """What gives the results of the ladder's studies by name."""
+    return {study.name: results(study.name, profile, device) for study in ladder_studies(profile)}.__getitem__
 
 
 def _mean(values: list[float]) -> tuple[float, float]:
@@ -151,7 +147,7 @@ def inductions(get: Get) -> dict[str, object]:
 
 def truncation(get: Get) -> dict[str, object]:
     """Section 8.3: accuracy with and without the directions below rank_tau, and the same number of random directions."""
-    last, other = ([_gap(m, drop) for m in mixed(get)] for drop in ("last", "random"))
+    last, other = ([emergence_gap(m, drop) for m in mixed(get)] for drop in ("last", "random"))
     more = [a - b for a, b in zip(last, other, strict=True)]
     found: dict[str, object] = {}
     found["ladder/truncation/gap"], found["ladder/truncation/gap_se"] = _mean(last)
@@ -159,7 +155,7 @@ def truncation(get: Get) -> dict[str, object]:
     return found
 
 
-def _gap(m: Model, drop: str) -> float:
+def emergence_gap(m: Model, drop: str) -> float:
     """Emergence gap at the end of training with the ``last``, ``first`` or ``random`` directions dropped."""
     singular = m.arrays["singular"][-1]
     accuracy = (m.arrays[f"truncated_{drop}"][-1] > 0).mean(-1)
@@ -174,11 +170,11 @@ def heads(get: Get) -> dict[str, object]:
         cost = m.arrays["ablated_layer_loss"][-1] - m.arrays["intact_loss"][-1]
         late.append(float(cost.argmax()) / (len(cost) - 1))
     found: dict[str, object] = {"ladder/heads/depth_of_worst_layer": late}
-    found["ladder/heads/effect"], found["ladder/heads/effect_se"] = _mean([_effect(m) for m in every])
+    found["ladder/heads/effect"], found["ladder/heads/effect_se"] = _mean([effect(m) for m in every])
     return found
 
 
-def _effect(m: Model) -> float:
+def effect(m: Model) -> float:
     """What the pattern before it lowers the loss of the last token by, in nats, at the end of training."""
     return float((m.arrays["alone_loss"][-1] - m.arrays["pattern_loss"][-1]).mean())
 
@@ -272,48 +268,3 @@ def ladder_records(get: Get) -> dict[str, object]:
     for values in CLAIMS:
         found |= values(get)
     return found
-
-
-#: Heads of the columns of :func:`ladder_rows`.
-COLUMNS = {
-    "model": "model",
-    "slope": "slope",
-    "r2": "r²",
-    "signs": "signs agree",
-    "reduction": "error reduction",
-    "rates": "ρ predicted / observed",
-    "contracting": "prompts that contract",
-    "peak": "peak at step",
-    "valley": "valley at step",
-    "sinks": "late/early sinks: start, end, end in halves",
-    "gap": "emergence gap: last, random, first directions dropped",
-    "effect": "ICL effect (nats)",
-}
-
-
-def ladder_rows(get: Get) -> list[dict[str, str]]:
-    """A table of the models at the end of training, and of their twins: what finding 1 reads, the peak of the error reduction, sinks, the ICL effect."""
-    labelled = [(m.name, m) for m in mixed(get)] + [(f"{m.name}, no regression", m) for _, m in twins(get)]
-    rows = []
-    for label, m in labelled:
-        a, c = m.aligned(), course(m.steps, m.reductions())
-        ratios = [
-            late_over_early(m.arrays["sink_all"][at], parts) for at, parts in ((0, 3), (-1, 3), (-1, 2))
-        ]
-        rows.append(
-            {
-                "model": label,
-                "slope": f"{a.slope:.3f}",
-                "r2": f"{a.r2:.3f}",
-                "signs": f"{a.signs:.2f}",
-                "reduction": f"{a.reduction:+.2f}",
-                "rates": f"{a.rho_pred:.3f} / {a.rho_obs:.3f}",
-                "contracting": f"{a.contracting:.0%}",
-                "peak": f"{c.peak:+.2f} at {c.peak_step:,.0f}",
-                "valley": f"{c.valley:+.2f} at {c.valley_step:,.0f}",
-                "sinks": ", ".join(f"{ratio:.2f}" for ratio in ratios),
-                "gap": ", ".join(f"{_gap(m, drop):+.2f}" for drop in ("last", "random", "first")),
-                "effect": f"{_effect(m):.2f}",
-            }
-        )
-    return rows

@@ -65,3 +65,11 @@ def twins(get: Get) -> list[tuple[Model, Model]]:
     """Pairs of a model and its twin, which saw no regression."""
     with_law = {(m.name, m.run): m for m in models(get("ladder_small"))}
     return [(with_law[m.name, m.run], m) for m in models(get("ladder_twin"))]
+
+
+def by_size(every: list[Model]) -> dict[str, list[Model]]:
+    """Models by their name, every seed of a size together, smallest first."""
+    found: dict[str, list[Model]] = {}
+    for m in every:
+        found.setdefault(m.name, []).append(m)
+    return found

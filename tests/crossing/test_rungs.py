@@ -1,0 +1,94 @@
+"""All statistics together, on the ladder's prompts: stacks of known kind, and models that are such stacks."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from iclbook.papers.crossing import figures
+from iclbook.papers.crossing.measures import rungs
+from iclbook.papers.nagy2026.probes.models import Model
+
+LINES = rungs.lines()
+
+
+def model(make: rungs.Stack, layers: int, seed: int) -> Model:
+    """A model of the ladder that answers as a stack does."""
+    rng = np.random.default_rng((77, seed))
+    return Model(
+        f"l{layers}w32", seed, np.array([8]), {"lines_estimate": make(LINES, layers, 4.5, rng)[None]}
+    )
+
+
+def test_prompts_are_the_ladders_own_as_numbers():
+    assert LINES.x.shape == LINES.y.shape == (rungs.PROMPTS, 4)
+    assert set(np.unique(LINES.y)) <= set(range(10))
+    assert LINES.x.mean(1) == pytest.approx(0, abs=1e-12)
+    slope = (LINES.x * LINES.y).mean(1)  # deviations are of unit variance
+    assert slope * LINES.query + LINES.y.mean(1) == pytest.approx(LINES.answer), "lines are straight"
+
+
+def test_stacks_do_what_their_names_say():
+    rng = np.random.default_rng(3)
+    off = np.abs(rungs.line_descent(LINES, 6, 4.5, rng) - LINES.answer[:, None]).mean(0)
+    assert (np.diff(off) < 0).all()
+    off = np.abs(rungs.function_descent(LINES, 6, 4.5, rng) - LINES.answer[:, None]).mean(0)
+    assert off[-1] < off[0]
+    walked = rungs.to_the_mean(LINES, 4, 4.5, rng)
+    assert np.ptp(np.diff(walked, axis=1), axis=1).max() < 1e-12, "even strides"
+    flat = LINES._replace(y=np.full_like(LINES.y, 7.0))
+    assert rungs.sharpening(flat, 3, 4.5, rng)[:, 1:] == pytest.approx(7)
+    for seed in range(20):
+        steps = rungs.reordered(LINES, 2, 4.5, np.random.default_rng(seed))
+        straight = rungs.line_descent(LINES, 2, 4.5, _after_orders(seed))
+        assert sorted(steps[0]) == pytest.approx(sorted(straight[0]))
+        assert list(steps[0]) != pytest.approx(list(straight[0])), "never in its own order"
+
+
+def _after_orders(seed: int) -> np.random.Generator:
+    """The generator as :func:`rungs.reordered` hands it on."""
+    rng = np.random.default_rng(seed)
+    while (np.diff(rng.permutation(3)) > 0).all():
+        pass
+    return rng
+
+
+@pytest.fixture(scope="module")
+def judge() -> rungs.Judge:
+    return rungs.Judge(4, 100)
+
+
+def test_the_judge_knows_both_sides_of_stacks_that_had_no_vote(judge):
+    area, error = judge.worst
+    assert area > 0.8
+    assert 0 < error < 0.1
+    assert judge.worst[0] == min(rungs.area(judge.yes, said) for said in judge.no.values())
+    assert np.median(judge.yes) > 0.8 > 0.2 > np.median(judge.no["others"])
+
+
+def test_noise_alone_is_not_descent(judge):
+    rng = np.random.default_rng(5)
+    noise = rungs.statistics(
+        lambda p, layers, start, rng: 4.5 + rng.standard_normal((len(p.y), layers + 1)), LINES, 4, 20, rng
+    )
+    assert judge(noise).mean() < 0.2
+
+
+def test_models_that_descend_and_twins_that_do_not(monkeypatch):
+    alone = {seed: model(rungs.to_the_mean, 2, seed) for seed in range(3)}
+    ladder = [model(rungs.line_descent, 2, seed) for seed in range(3)] + [model(rungs.line_descent, 6, 9)]
+    monkeypatch.setattr(rungs, "mixed", lambda get: ladder)
+    monkeypatch.setattr(rungs, "twins", lambda get: list(zip(ladder, alone.values(), strict=False)))
+    found = rungs.judged(dict, 100)
+    assert {name: len(said) for name, said in found.ladder.items()} == {"l2w32": 3, "l6w32": 1}
+    values = rungs.rung_values(found)
+    assert values["rungs/ladder"] > 0.8 > 0.2 > values["rungs/twins"]
+    assert values["rungs/area"] == min(judge.worst[0] for judge in found.judges.values())
+    fig = figures.rungs(found)
+    labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
+    assert labels[0] == "stacks that descend"
+    assert labels[-2:] == ["l2w32", "l6w32"]
+    discs = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
+    assert [len(line.get_xdata()) for line in discs] == [3, 3, 1]
+    plt.close(fig)
