@@ -12,7 +12,7 @@ from claims_kit import make_root, write_notebook
 from iclbook import cli
 from iclbook.book.inputs import METADATA_KEY, input_digests
 from iclbook.errors import UserError
-from iclbook.machines import PINNED
+from iclbook.machines import TRAINING
 
 REPOSITORY = Path(__file__).parents[1]
 COMMANDS = ("run", "check", "build", "train", "claims")
@@ -191,14 +191,14 @@ def test_the_command_trains_on_pinned_code_paths(monkeypatch):
     calls = []
     monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
     monkeypatch.setattr(cli, "main", lambda: 0)
-    for name in PINNED:
+    for name in TRAINING:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo", "--fresh"])
     cli.entry()
     ((_, arguments, environment),) = calls
     assert arguments[1:] == ["-m", "iclbook.cli", "train", "demo", "--fresh"]
-    assert environment.items() >= PINNED.items()
-    for name, value in PINNED.items():
+    assert environment.items() >= TRAINING.items()
+    for name, value in TRAINING.items():
         monkeypatch.setenv(name, value)
     cli.entry()
     monkeypatch.setattr(sys, "argv", ["iclbook", "claims"])

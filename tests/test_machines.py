@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from iclbook.errors import UserError
-from iclbook.machines import PINNED, SWITCHES, emulated, environment
+from iclbook.machines import PINNED, SWITCHES, TRAINING, emulated, environment
 
 CAPABILITY = "import torch; print(torch.backends.cpu.get_cpu_capability(), torch.get_num_threads())"
 
@@ -38,6 +38,10 @@ def test_an_environment_clears_the_switches_of_the_machine_before(monkeypatch):
     pinned = environment("pinned")
     assert {k: pinned[k] for k in PINNED} == PINNED
     assert pinned["PATH"] == os.environ["PATH"]
+    training = environment("training")
+    assert {k: training[k] for k in TRAINING} == TRAINING
+    changed = {name for name in TRAINING if TRAINING[name] != PINNED.get(name)}
+    assert changed == {"MKL_CBWR", *(name for name in TRAINING if name.startswith("MALLOC_"))}
 
 
 @pytest.mark.parametrize("name", ["", "sse", "sse-3", "z80-1", "native-0"])
@@ -48,7 +52,7 @@ def test_an_unknown_machine_is_one_line(name):
 
 def test_torch_follows():
     assert seen_on("sse-2") == ["DEFAULT", "2"]
-    assert seen_on("pinned") == ["AVX2", "1"]
+    assert seen_on("pinned") == seen_on("training") == ["AVX2", "1"]
 
 
 def test_other_kernels_round_otherwise_and_the_same_ones_alike():

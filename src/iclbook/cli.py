@@ -327,10 +327,11 @@ def _width() -> int:
 
 def entry() -> int:
     """The console command. Trainings take pinned code paths, which libraries choose when they are loaded: hence a new process."""
-    from .machines import environment, is_pinned
+    from .machines import TRAINING, environment, runs_under
 
-    if sys.argv[1:2] == ["train"] and not is_pinned():
-        os.execve(sys.executable, [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]], environment("pinned"))
+    if sys.argv[1:2] == ["train"] and not runs_under(TRAINING):
+        again = [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]]
+        os.execve(sys.executable, again, environment("training"))
     return main()
 
 

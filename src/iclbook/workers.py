@@ -163,7 +163,7 @@ def _once(request: bytes, tell: Tell, wanted: Callable[[], bool]) -> tuple[str, 
         orphans.call("from iclbook.workers import answer; answer()"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=environment("pinned"),
+        env=environment("training"),
         start_new_session=True,  # Ctrl-C reaches it through us alone
     ) as process:
         try:
