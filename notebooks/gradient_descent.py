@@ -18,9 +18,9 @@
 # A layer of linear attention can be written down whose answer is exactly one step of gradient descent on the examples in its prompt. The paper starts from that identity, proves
 # thirty small statements about it, and then asks what of it can be seen in models that were *trained*: in small ones trained for the purpose, and in published language models.
 #
-# This chapter runs again what needs no published model: it checks the statements, builds the attention layer, draws Figure 1, and trains the small models of section 9. Section 9
-# leaves much unsaid: optimiser, learning rate, kind of attention, length of training, how a metric is defined. So where the paper gives one number from one seed, we give a
-# distribution over seeds *and* over the settings that it leaves open. Does the printed number lie in it, and does what the paper concludes from it hold throughout? Rules on the
+# This chapter checks the statements, builds the attention layer, draws Figure 1, trains the small models of section 9, and a ladder of language models in place of published ones.
+# Section 9 leaves much unsaid: optimiser, learning rate, kind of attention, length of training, how a metric is defined. So where the paper gives one number from one seed, we give
+# a distribution over seeds *and* over the settings that it leaves open. Does the printed number lie in it, and does what the paper concludes from it hold throughout? Rules on
 # trained models were written before the runs that decide them, those on theorems and on arithmetic after first runs of their checks; a rule that was added or changed later says
 # so beside it. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
 
@@ -65,8 +65,6 @@ style.use()
 paper = profile == "paper"
 
 record = Recorder("nagy2026", profile)
-
-
 study = studies(profile)
 runs = {name: results(name, profile, device) for name in study}
 record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
@@ -153,8 +151,7 @@ record.verdict("nagy2026/linear-attention")
 eigenvalues = exact.spectrum()
 style.show(draw.figure_1(eigenvalues))
 record.all(exact.figure_1(eigenvalues))
-record.verdict("nagy2026/fig1")
-record.verdict("nagy2026/q-fig1b")
+record.verdicts("fig1", "q-fig1b")
 
 # %% [markdown]
 # *(a) Loss of scalar descent for four curvatures. (b) Squared error of the five eigenchannels at $\eta^{\ast}$. (c) The rate that equal layers compound to; crosses: printed.
@@ -163,19 +160,19 @@ record.verdict("nagy2026/q-fig1b")
 # {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the spectrum. The caption would be right for $\eta =
 # 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`).
 #
-# Move the first sliders: how wide the spectrum is, and the step in units of $\eta^*$. Beyond $\eta^*$ the large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they
-# begin to diverge. The last slider stacks equal layers: a well-conditioned prompt is solved in two or three, an ill-conditioned one barely moves.
+# Move the first sliders: the width of the spectrum, and the step in units of $\eta^*$. Beyond $\eta^*$ large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they diverge.
+# The last slider stacks equal layers: a well-conditioned prompt is solved in two or three, an ill-conditioned one barely moves.
 
 # %% tags=["hide-input"]
 draw.show_spectrum(few=not paper)
 draw.show_layers(few=not paper)
 
 # %% [markdown]
-# The paper gives the two ends of the probe's spectrum and says that it is "specifically engineered", with seed 42, but not how. Can it be found? We searched
-# {glue:text}`q-spectrum/tried` ways to draw it: NumPy's two generators, with or without a draw before it, and columns scaled along a line or a geometric sequence between round
-# numbers. {glue:text}`q-spectrum/found` of them gives both ends to the printed digits: {glue:text}`q-spectrum/recipe`, with eigenvalues from {glue:text}`q-spectrum/smallest` to
-# {glue:text}`q-spectrum/largest`. But a search of this size finds a match by luck at {glue:text}`q-spectrum/chance` of other seeds, and of {glue:text}`q-spectrum/lists_tried`
-# lists of five one-digit factors {glue:text}`q-spectrum/lists_found` have these ends too. So only the ends are known; the three eigenvalues between them are ours.
+# The paper gives the two ends of the probe's spectrum, "specifically engineered" with seed 42, but not how. Can it be found? Of {glue:text}`q-spectrum/tried` ways to draw it
+# (NumPy's two generators, with or without a draw before it, columns scaled along a line or a geometric sequence between round numbers) {glue:text}`q-spectrum/found` gives both ends
+# to the printed digits: {glue:text}`q-spectrum/recipe`, with eigenvalues from {glue:text}`q-spectrum/smallest` to {glue:text}`q-spectrum/largest`. But a search of this size finds
+# a match by luck at {glue:text}`q-spectrum/chance` of other seeds, and of {glue:text}`q-spectrum/lists_tried` lists of five one-digit factors {glue:text}`q-spectrum/lists_found`
+# have these ends too. So only the ends are known; the three eigenvalues between them are ours.
 
 # %% tags=["hide-input"]
 record.all(exact.generator_records())
@@ -226,8 +223,7 @@ by_mask = masks.mask_runs(study["masks"], runs["masks"])
 style.show(draw.masks(by_mask))
 record.all(masks.mask_records(by_mask))
 record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
-title = "Section 9.1 by setting: mean ± standard deviation over seeds"
-Table(masks.mask_rows(by_mask), masks.COLUMNS, title, folded=True)
+Table(masks.mask_rows(by_mask), masks.COLUMNS, "Section 9.1 by setting: mean ± deviation", folded=True)
 
 # %% [markdown]
 # *Error of the four masks (top) and its change against no mask (bottom) under each setting. Each mark is a seed, each bar a mean; dashed: printed.* What a mask does depends on
@@ -247,8 +243,7 @@ course = dynamics.dynamics(study["alignment"], runs["alignment"])
 style.show(draw.dynamics(course))
 record.all(dynamics.dynamics_records(course))
 record.verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory", "q-9.2-numbers")
-title = "Section 9.2 by setting: means over seeds"
-Table(dynamics.dynamics_rows(course), dynamics.COLUMNS, title, folded=True)
+Table(dynamics.dynamics_rows(course), dynamics.COLUMNS, "Section 9.2 by setting: means", folded=True)
 
 # %% [markdown]
 # *Error, $\rho_2$ and spectral alignment against the training step. Lines are means of {glue:text}`9.2/seeds` seeds, bands their range; crosses: printed. Of the SGD rates, the
@@ -272,8 +267,7 @@ style.show(draw.alignment_gains(SPECTRUM, gains, closed.best_gain(SPECTRUM, 16))
 #
 # The column "Theory" of the paper's table is out of reach for one layer of *linear* attention. Even the best has error {glue:text}`9.2/best_error` with 16 examples (printed:
 # 0.01), and its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment` (printed: 1), because with finitely many examples the best gain of a weak covariate
-# levels off. (On the very prompts that these models are measured on, that layer's error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`; compare trained
-# errors with that.) Nor does the column's rate of 0.450 follow from the spectrum: of {glue:text}`theory0450/rates` rates tried, {glue:text}`theory0450/matching_rates` round to
+# levels off (on the very prompts that trained models are measured on, its error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`). Nor does the column's rate of 0.450 follow from the spectrum: of {glue:text}`theory0450/rates` rates tried, {glue:text}`theory0450/matching_rates` round to
 # it; of {glue:text}`theory0450/others` quantities that are no rates: {glue:text}`theory0450/matching_others`.
 
 # %% tags=["hide-input"]
@@ -286,8 +280,7 @@ record.verdict("nagy2026/q-theory-0450")
 # The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts tell what the text does not.
 # Of {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer norms, positions, MLPs, kinds of sink and scale), {glue:text}`q-parameters/baselines` baselines
 # fit the first count and {glue:text}`q-parameters/both` combination fits both: attention with biases, one layer norm per layer, no MLP, no positions, one sink token, one scale
-# per layer. That is what we train. The budgets differ by {glue:text}`q-parameters/excess`; a guided model of width {glue:text}`q-parameters/nearest_width` would be nearest to
-# the baseline's.
+# per layer. We train that. Budgets differ by {glue:text}`q-parameters/excess`; a guided model of width {glue:text}`q-parameters/nearest_width` would be nearest.
 #
 # What else the paper does not say we have to choose, and where a choice may decide we make both. "4,000 random tasks" can mean a fixed set of 4,000 prompts, or that many new
 # ones. Both are trained, dropout included; ours are 4,000 steps, batch 32, Adam and a weight of 0.01 for the orthogonality penalty. The variance of the task's weights is ours too:
@@ -317,9 +310,8 @@ record.verdicts("9.5", "9.5-numbers")
 #
 # ## Does depth hurt? (section 9.5.1)
 #
-# Without layer norm, says the paper, the deep model is worse than the shallow one at every dimension, and its three components
-# help in different measure. It prints means over six seeds, but not how long it trained, with what, or on which context length. Ours: Adam
-# at 0.001, batch 32, 12 examples, 2,000 steps, and since depth learns later, we keep the whole course.
+# Without layer norm, says the paper, the deep model is worse than the shallow one at every dimension, and its three components help in different measure. It prints means over six
+# seeds, but not how long it trained, with what, or on which context length. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps; since depth learns later, the whole course.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
 by_dimension = {d: runs[f"ablation_d{d}"] for d in ablation.DIMENSIONS}
@@ -329,7 +321,7 @@ for reading, share in ablation.LENGTHS.items():
     record.all(ablation.ablation_records(reading, variants.at(share)))
 
 # %% [markdown]
-# *Error of the six variants at $d$ = 4, 8, 16 after the whole training. Each mark is a seed, each bar a mean; crosses: the printed means with their deviations.*
+# *Error of the six variants after the whole training. Each mark is a seed, each bar a mean; crosses: the printed means with their deviations.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
 style.show(draw.depth_course(variants))
@@ -400,18 +392,21 @@ Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 
 # %% [markdown]
 # ## Language models, and a ladder of our own (sections 8, 9.3 and 9.4)
 #
-# Half of the paper reads published models, whose weights are not part of this book. Where they are at hand, `iclbook probe` gives the numbers of one model at one checkpoint,
-# with null models beside them: the probe `alignment` for section 8.4 and Figures 3, 5, 6 and 7, `induction` for Figure 2 (and, with `recall`, for Figures 6 and 7), `truncation`
-# for section 8.3, `sinks` for Figure 4 and section 9.4, `patterns` for section 9.3. Developments take one call a checkpoint.
+# Half of the paper reads published models, whose weights are not part of this book. In a local folder they decide its rows, one call a checkpoint (`hf` fetches; Pythia's seven
+# sizes up to 1.4B at twelve checkpoints are some 75 GB):
+#
+#     hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000
+#     iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz
+#
+# `alignment` is the probe of section 8.4 and Figures 3, 5, 6 and 7, `induction` of Figure 2 (with `recall`, of 6 and 7), `truncation` of section 8.3, `sinks` of Figure 4 and
+# section 9.4, `patterns` of section 9.3. Null models stand beside every result.
 #
 # Some of it needs no model. A surprisal that falls in the middle one of twelve layers only is already as straight as the printed $R^2 \approx 0.75$
 # ({glue:text}`ladder/induction/one_jump_r2`; in the last layer only: {glue:text}`ladder/induction/last_jump_r2`). A 95th percentile finds {glue:text}`ladder/heads/of_144` of
-# 144 heads whatever they do. Were the true correlation the printed 0.59, seven models would show it in {glue:text}`forecast/power_7` of panels: Fisher's interval is
-# {glue:text}`forecast/width_7` wide then, and the median skill out of sample {glue:text}`forecast/skill_7`, so "robust null" is no finding.
-#
-# "Agreement of $\rho$ within 2-11 %" holds for $\rho = 1 - \alpha$, where every small $\alpha$ agrees with every other: the fitted quantity $\alpha$ is off by
-# {glue:text}`rho/error_of_alpha` %, and predicting no contraction at all, $\rho = 1$, by {glue:text}`rho/error_of_no_contraction` %. Give the observed rates to the wrong
-# models, and {glue:text}`rho/better_assignments` of the five ways fits no worse than the printed one.
+# 144 heads whatever they do. Were the true correlation the printed 0.59, {glue:text}`forecast/power_7` of panels of seven models would show it: Fisher's interval is
+# {glue:text}`forecast/width_7` wide, the median skill out of sample {glue:text}`forecast/skill_7`, so "robust null" is no finding. And that $\rho$ agrees "within 2-11 %" holds of
+# every small $\alpha = 1 - \rho$: $\alpha$ itself is off by {glue:text}`rho/error_of_alpha` %, $\rho = 1$ would be off by {glue:text}`rho/error_of_no_contraction` %, and of five ways
+# to give the rates to wrong models {glue:text}`rho/better_assignments` fit no worse.
 
 # %% tags=["hide-input"]
 record.all(ladder.power_values())
@@ -431,6 +426,9 @@ record.verdicts("q-ladder-gates", "q-ladder-alignment", "q-ladder-twin", "q-ladd
 
 # %% [markdown]
 # *Left: mean error of the estimate read at each depth. Middle: surprisal of the right token in a repeated block. Right: updates against residuals, every prompt and layer.*
+# What the paper reads as descent appears: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along
+# the residual. Models that never saw a regression do next to nothing of this. But is it descent on the examples? Shuffle the answers in the context, and the estimate still comes
+# nearer: to know which answer belongs to which number is worth {glue:text}`ladder/nulls/reduction_by_law` digits. Where slopes are few, means and spreads give most of a law away.
 
 # %% tags=["hide-input"]
 of_ladder.show_read_out(get, few=not paper)
@@ -441,7 +439,9 @@ record.verdicts("q-ladder-nulls", "q-ladder-above-noise", "q-ladder-rates")
 Table(ladder_tables.alignment_rows(get), ladder_tables.ALIGNMENT, "Sections 8 and 8.4", folded=True)
 
 # %% [markdown]
-# *Share of updates with the residual's sign: models (discs), and forty draws of noise with the mean and the deviation of their own read-outs (bars).*
+# *Share of updates with the residual's sign: models (discs), and forty draws of noise with the mean and the deviation of their own read-outs (bars).* Update and residual share the
+# estimate with opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates: the printed 0.55 is no more than that. Trained models are above
+# it. The local slope and the decay by layer, which "agree" in print where both are near one, part where models learn more.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction, late over early sinks, induction accuracy and recall over training, every model of the ladder; twins dashed."}}
 style.show(of_ladder.development(get))
@@ -451,23 +451,24 @@ record.verdicts("q-ladder-truncation", "q-ladder-heads")
 Table(ladder_tables.sink_rows(get), ladder_tables.SINKS, "Sections 8.3 and 9.4", folded=True)
 
 # %% [markdown]
-# *Along training. Shaded: the printed range of valleys and of peaks; dashed across: the printed last ratio of sinks.*
+# *Along training. Shaded: the printed range of valleys and of peaks; dashed across: the printed last ratio of sinks.* There is no valley: nothing moves away from the answer before
+# it comes nearer, with regression in the corpus or without. Copying and recall come first. After its peak the reduction falls by no more than choosing the largest of noisy values
+# explains; these models end where it still rises. Cutting the embedding does cost answers, but its last directions cost less than random ones.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Early error reduction against final error reduction, recall and induction, every model of the ladder."}}
 style.show(of_ladder.forecast(get))
 record.verdicts("q-ladder-forecast")
 
 # %% [markdown]
-# *Each model of the ladder at 2.8 % of its training and at the end; skill out of sample in the titles.*
-
-# %% [markdown]
+# *Each model of the ladder at 2.8 % of its training and at the end; skill out of sample in the titles.* So early, reduction has not begun: it forecasts nothing, itself included.
+#
 # ## What to take away
 #
 # A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
 # identity are small and hold, and some of the sentences around them say more than was proved. That asking heads to differ brings nothing over many seeds is the paper's own
-# result, and it stands where it was tested best. The rest of what trained models show is less clear than it was printed: one seed of one setting cannot tell apart effects of that
-# size, and whether depth hurts depends on how long one trains, and with what. What published language models would add is open here, and so is every choice that the paper leaves
-# unsaid and that was not varied.
+# result, and it stands where it was tested best. Whether depth hurts depends on how long one trains, and with what: one seed of one setting cannot tell apart effects of that size.
+# Language models that have seen regression do answer by layers what the paper reads as descent, and twins that have not do not. But noise passes half of its tests, and whether they
+# descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every choice left unsaid and not varied.
 #
 # ## Exercises
 #
@@ -562,8 +563,8 @@ assert np.abs(heads[0] - data.y.mean()).max() < 0.1  # one head alone tends to t
 
 # %% tags=["hide-input"]
 record.verdicts("A7", "B3", "B4", "D3", "V2", "MN1")
-failing, title = checking.failing(statements), "Sentences that fail as printed, or in a stricter reading"
-Table(checking.rows(failing), checking.FAILING_COLUMNS, title)
+failing = checking.rows(checking.failing(statements))
+Table(failing, checking.FAILING_COLUMNS, "Sentences that fail as printed, or in a stricter reading")
 
 # %% [markdown]
 # A paper that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items` such numbers and sentences, those on

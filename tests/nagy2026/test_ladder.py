@@ -315,9 +315,13 @@ def test_the_chapter_records_what_the_ledger_asks():
 
 def test_tables_show_every_size_under_what_is_printed():
     sizes = ["l2w16", "l2w24", "l3w24", "l2w16, no regression", "l2w24, no regression"]
-    for rows, printed in ((tables.alignment_rows, 5), (tables.life_rows, 5), (tables.sink_rows, 6)):
+    for rows, printed, ours in (
+        (tables.alignment_rows, 5, sizes),
+        (tables.life_rows, 5, sizes[:3]),
+        (tables.sink_rows, 6, sizes),
+    ):
         found = rows(get)
-        assert [row["model"] for row in found[printed:]] == sizes
+        assert [row["model"] for row in found[printed:]] == ours
         assert all(row["model"].endswith("(printed)") for row in found[:printed])
     last = tables.alignment_rows(get)[-1]
     assert (last["signs"], last["slope"]) == ("0.50", "0.000")

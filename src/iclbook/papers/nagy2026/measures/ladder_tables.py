@@ -89,8 +89,8 @@ def _sizes(get: Get) -> dict[str, list[Model]]:
     return by_size(mixed(get)) | {f"{name}, no regression": runs for name, runs in alone.items()}
 
 
-def _rows(get: Get, of: Callable[[list[Model]], Row]) -> list[Row]:
-    return [{"model": name} | of(runs) for name, runs in _sizes(get).items()]
+def _rows(sizes: dict[str, list[Model]], of: Callable[[list[Model]], Row]) -> list[Row]:
+    return [{"model": name} | of(runs) for name, runs in sizes.items()]
 
 
 def alignment_rows(get: Get) -> list[Row]:
@@ -108,11 +108,11 @@ def alignment_rows(get: Get) -> list[Row]:
             "contracting": f"{100 * a['contracting']:.0f} %",
         }
 
-    return [*PRINTED_ALIGNMENT, *_rows(get, row)]
+    return [*PRINTED_ALIGNMENT, *_rows(_sizes(get), row)]
 
 
 def life_rows(get: Get) -> list[Row]:
-    """Section 8.5.2, peak and end of the error reduction: columns :data:`LIFE`. A model without a peak above zero has no decay."""
+    """Section 8.5.2, peak and end of the error reduction: columns :data:`LIFE`. Twins have no peak that is more than noise and are left out."""
 
     def row(runs: list[Model]) -> Row:
         courses = [course(m.steps, m.reductions()) for m in runs]
@@ -128,7 +128,7 @@ def life_rows(get: Get) -> list[Row]:
         }
 
     printed = [dict(zip(LIFE, (f"{name} (printed)", *rest), strict=True)) for name, *rest in PRINTED_LIFE]
-    return [*printed, *_rows(get, row)]
+    return [*printed, *_rows(by_size(mixed(get)), row)]
 
 
 def sink_rows(get: Get) -> list[Row]:
@@ -151,4 +151,4 @@ def sink_rows(get: Get) -> list[Row]:
         }
 
     printed = [dict(zip(SINKS, (f"{name} (printed)", *rest), strict=False)) for name, *rest in PRINTED_SINKS]
-    return [*printed, *_rows(get, row)]
+    return [*printed, *_rows(_sizes(get), row)]
