@@ -427,8 +427,8 @@ record.verdicts("q-ladder-gates", "q-ladder-alignment", "q-ladder-twin", "q-ladd
 # %% [markdown]
 # *Left: mean error of the estimate read at each depth. Middle: surprisal of the right token in a repeated block. Right: updates against residuals, every prompt and layer.*
 # What the paper reads as descent appears: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along
-# the residual. Models that never saw a regression do next to nothing of this. But is it descent on the examples? Shuffle the answers in the context, and the estimate still comes
-# nearer: to know which answer belongs to which number is worth {glue:text}`ladder/nulls/reduction_by_law` digits. Where slopes are few, means and spreads give most of a law away.
+# the residual. Models that never saw a regression do next to nothing of this. But is it descent on the examples? Shuffle the answers in the context, and small models come as near:
+# where slopes are few, means and spreads give most of a law away. Only six layers make much of which answer belongs to which number.
 
 # %% tags=["hide-input"]
 of_ladder.show_read_out(get, few=not paper)

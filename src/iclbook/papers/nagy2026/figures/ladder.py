@@ -198,15 +198,16 @@ def show_read_out(get: Get, few: bool) -> None:
     """The read-out of the largest model under two sliders: training step and layer."""
     m = mixed(get)[-1]
     prompt = clearest_prompt(m)
-    chosen = [int(s) for s in m.steps if s in (0, 64, 256, 512, 1024, 2048, 4096)] + [int(m.steps[-1])]
-    depth = m.arrays["lines_estimate"].shape[-1]
+    last, depth = int(m.steps[-1]), m.arrays["lines_estimate"].shape[-1] - 1
+    steps = sorted({*(int(s) for s in m.steps if s in (1024, 2048, 4096)), last})
+    layers = sorted({0, depth // 2, depth - 1, depth})
     show(
         lambda step, layer: read_out_frame(m, step, layer, prompt),
         [
-            Slider("step", "training step", chosen[-2:] if few else chosen, labels=None),
-            Slider("layer", "layer", range(depth - 2, depth) if few else range(depth)),
+            Slider("step", "training step", steps[-2:] if few else steps),
+            Slider("layer", "layer", layers[-2:] if few else layers, live=(0, depth, 1)),
         ],
-        start={"step": chosen[-1], "layer": depth - 1},
+        start={"step": last, "layer": depth},
         title=f"What {m.name} would answer, layer by layer",
         alt=lambda step, layer: (
             f"Estimates after layer {layer} at training step {step} against the right answers."

@@ -26,6 +26,7 @@ ALIGNMENT = {
     "r2": "$r^2$",
     "signs": "signs agree",
     "error": "error, first layer and last",
+    "shuffled": "reduction, with the context's answers shuffled",
     "rates": "$rho_pred$ / $rho_obs$",
     "contracting": "prompts that contract",
 }
@@ -104,6 +105,7 @@ def alignment_rows(get: Get) -> list[Row]:
             "r2": f"{a['r2']:.3f}",
             "signs": f"{a['signs']:.2f}",
             "error": f"{first:.2f}, {last:.2f}",
+            "shuffled": f"{np.mean([m.aligned(which='shuffled').reduction for m in runs]):+.2f}",
             "rates": f"{a['rho_pred']:.3f} / {a['rho_obs']:.3f}",
             "contracting": f"{100 * a['contracting']:.0f} %",
         }
