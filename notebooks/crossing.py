@@ -262,7 +262,10 @@ style.show(draw.rungs(rung))
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
-# *Bars: the middle half of new stacks of each kind. Discs: models of the ladder at the end of training; open: their twins, which never saw a regression.* RUNGTEXT
+# *Bars: the middle half of new stacks of each kind. Discs: models of the ladder at the end of training; open: their twins, which never saw a regression.*
+# Together they do tell: {glue:text}`rungs/area` is the chance against the imitation that they tell worst. Some rungs of three and four layers stand among stacks that descend. No twin
+# does. Nor do the rungs of six layers, which answer best of all: their error waits, and falls in the last layers. Real models may of course be like no stack at all; then their
+# neighbours are only the least unlike.
 #
 # ## Descent with which kernel?
 #
@@ -312,7 +315,8 @@ record.verdicts("q-language-positions")
 # A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
 # it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear
 # [even in their own setting](#two-time-scales). What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that
-# softmax brings in, where heads of both signs come out at all. Whether deeper models take several such steps cannot be read from slopes. Which claims of the five papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
+# softmax brings in, where heads of both signs come out at all. Whether deeper models take several such steps cannot be read from slopes; all statistics together tell, and the best language models of ours do not look
+# like it. Which claims of the five papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 #
 # ### Open questions
 #
