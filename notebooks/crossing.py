@@ -16,9 +16,9 @@
 # *No paper stands behind this chapter. It asks of each law that the five papers state: on which of the others' models does it hold?*
 #
 # Each paper found a law on a model and a task of its own. Two heads subtract {cite}`he2025`. A layer is a step of gradient descent {cite}`nagy2026`, or of descent in a space of
-# functions {cite}`wang2025`. Scores learn by advantage, and attention settles before values {cite}`agarwal2025`. What is learned comes in stages, after a wait that grows as the
-# start shrinks {cite}`recall2025`. This book has all five models under one roof, so the laws can change places. Some travel further than their papers say. One predicts, for ten
-# models, how long nothing seems to happen. Others turn out to be about one model only, or to be read from statistics that imitations pass as well.
+# functions {cite}`wang2025`. Scores learn by advantage, and attention settles before values {cite}`agarwal2025`. What is learned comes in stages, after a wait that grows as the start
+# shrinks {cite}`recall2025`. This book has all five models under one roof, so the laws can change places. Some travel further than their papers say. One predicts, for ten models, how
+# long nothing seems to happen. Others turn out to be about one model only, or to be read from statistics that imitations pass as well.
 #
 # All cells are questions of our own. Their rules were tried on two draws of prompts and are judged on others.
 
@@ -80,7 +80,7 @@ heads = pairs.pairs({name: crossing.results(name, profile, device) for name in p
 record.all(pairs.pair_values(heads))
 by = descent.roc(descent.sample(200 if paper else 20))
 record.all(descent.descent_values(by))
-rung = rungs.judged(ladder.trained(profile, device), 400 if paper else 100)
+rung = rungs.judged(ladder.trained(profile, device), 1600 if paper else 350)
 record.all(rungs.rung_values(rung))
 trained = he2025.results("isotropic", profile, device)
 left = kernels.shares(trained, kernels.GROUPS, LinearRegression())
@@ -92,8 +92,8 @@ display(HTML(draw.matrix(record)))
 # %% [markdown]
 # ## Signed pairs
 #
-# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What is left
-# is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
+# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What
+# is left is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
 # {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes, {glue:text}`pairs/runs` runs each.
 
 # %% mystnb={"image": {"alt": "Dots for every run of four models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
@@ -104,16 +104,16 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *Each dot is a run. Left: how far the heads' outputs are from cancelling. Right: what a debiased step leaves of the answers, over what the plain step leaves.* Pairs are not tied to two heads,
-# but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, and in {glue:text}`pairs/short/both` on
-# ten examples. A share that a step leaves says little alone: on these short contexts a debiased step leaves {glue:text}`pairs/embedded/left` of what four softmax heads answer, and
+# *Each dot is a run. Left: how far the heads' outputs are from cancelling. Right: what a debiased step leaves of the answers, over what the plain step leaves.* Pairs are not tied to
+# two heads, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, and in {glue:text}`pairs/short/both` on ten examples. A
+# share that a step leaves says little alone: on these short contexts a debiased step leaves {glue:text}`pairs/embedded/left` of what four softmax heads answer, and
 # {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain step the two fall apart.
 
 # %% [markdown]
 # ## How long nothing happens
 #
-# Start attention from small weights, and for a while the loss does not move. In associative recall this wait grows as $1/\epsilon$ with the size $\epsilon$ of the start. Why that power,
-# and what would it be elsewhere?
+# Start attention from small weights, and for a while the loss does not move. In associative recall this wait grows as $1/\epsilon$ with the size $\epsilon$ of the start. Why that
+# power, and what would it be elsewhere?
 #
 # Near zero a loss is a polynomial. Its lowest terms that can lower it say what must grow *together*. If the answer depends on a product of $p$ small factors, these terms have degree
 # $p$, and gradient flow maps onto itself when sizes shrink by $b$ and times grow by $b^{p-2}$. So
@@ -125,8 +125,8 @@ show_model(draw.waiting_time())
 
 # %% [markdown]
 # Counting factors predicts the wait of any model. In associative recall they are three: an attention parameter $w$, and $\beta$ twice. Two softmax heads on regression need four, as
-# keys, queries, values and outputs must all be there before the answer depends on the query. One layer between an embedding and a read-out needs eight. A classifier needs two
-# where the mean of the context already says something.
+# keys, queries, values and outputs must all be there before the answer depends on the query. One layer between an embedding and a read-out needs eight. A classifier needs two where
+# the mean of the context already says something.
 #
 # To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$.
 
@@ -148,8 +148,8 @@ MODELS_WITH_A_WAIT = (
 record.verdicts(*(f"q-stages-{name}" for name in MODELS_WITH_A_WAIT))
 
 # %% [markdown]
-# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* Degrees
-# run from {glue:text}`stages/descent/degree` to {glue:text}`stages/layer/degree`; the badges say where the law holds.
+# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* Degrees run from
+# {glue:text}`stages/descent/degree` to {glue:text}`stages/layer/degree`; the badges say where the law holds.
 #
 # Two things can shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as they are in an infinite sample. Among prompts drawn at random the
 # answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can fit that, and the wait becomes logarithmic: the law is then one of the sample,
@@ -167,9 +167,9 @@ record.verdicts("q-stages-few", "q-stages-adam")
 record.verdicts("q-leading", "q-leading-rate")
 
 # %% [markdown]
-# At the start such directions hold {glue:text}`leading/start_cosine` of the length of the parameters. How much of it they hold at the end depends on the rival: where a
-# second direction grows nearly as fast, as it can in the two reduced heads, that direction leaves as well, and the wait no longer follows the fastest rate alone. The least share,
-# over all models and draws, is {glue:text}`leading/cosine`; the wait's growth that lies farthest from the law is {glue:text}`leading/rate` of it.
+# At the start such directions hold {glue:text}`leading/start_cosine` of the length of the parameters. How much of it they hold at the end depends on the rival: where a second
+# direction grows nearly as fast, as it can in the two reduced heads, that direction leaves as well, and the wait no longer follows the fastest rate alone. The least share, over all
+# models and draws, is {glue:text}`leading/cosine`; the wait's growth that lies farthest from the law is {glue:text}`leading/rate` of it.
 
 # %% tags=["hide-input"]
 SIZES = (0.1, 0.05, 0.025, 0.0125)
@@ -192,15 +192,15 @@ show(
 # %% [markdown]
 # ## Routing by advantage
 #
-# A score grows, says the law, in proportion to its attention and to how far what it reads lies above the mean: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$. This is
-# the derivative of softmax, so it must hold on every softmax model. Is it about softmax, or about weights that sum to one?
+# A score grows, says the law, in proportion to its attention and to how far what it reads lies above the mean: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$. This
+# is the derivative of softmax, so it must hold on every softmax model. Is it about softmax, or about weights that sum to one?
 
 # %% tags=["hide-input"]
 record.verdicts("q-routing-softmax", "q-routing-normalised", "q-routing-linear")
 
 # %% [markdown]
-# It is about softmax. Other activations whose weights sum to one keep the mean but lose the factor $\alpha_i$ (with squared scores the law misses by
-# {glue:text}`routing/square` of the largest gradient), and linear attention has neither.
+# It is about softmax. Other activations whose weights sum to one keep the mean but lose the factor $\alpha_i$ (with squared scores the law misses by {glue:text}`routing/square` of the
+# largest gradient), and linear attention has neither.
 #
 # ## Two time scales
 #
@@ -231,17 +231,17 @@ plt.show()
 record.verdicts(*(f"q-rates-{name}" for name in ("heads", "linear", "chain", "known")))
 
 # %% [markdown]
-# *Steps to the loss at which the plain rate ends, geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; small marks: each seed, at the base rate that is best for the others.
-# Left: at the plain base rate, which is the lowest. Right: each racer at its best base rate.* Any factor of ten saves steps, and so does a larger rate for all (diamonds). A badge says yes only where values
-# gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule passes.
-# Where the racers differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by
+# *Steps to the loss at which the plain rate ends, geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; small marks: each seed, at the base rate that is best for the
+# others. Left: at the plain base rate, which is the lowest. Right: each racer at its best base rate.* Any factor of ten saves steps, and so does a larger rate for all (diamonds). A
+# badge says yes only where values gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule
+# passes. Where the racers differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by
 # {glue:text}`rates/known/saved`.
 #
 # ## Is a layer a step?
 #
-# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But much that comes nearer to an answer moves along the residual. Here
-# are stacks whose truth is known. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of noisy
-# answers; a descending stack read in another order; one that answers other prompts.
+# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But much that comes nearer to an answer moves along the residual.
+# Here are stacks whose truth is known. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of
+# noisy answers; a descending stack read in another order; one that answers other prompts.
 
 # %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend."}} tags=["hide-input"]
 draw.areas(by)
@@ -254,18 +254,19 @@ record.verdicts(*(f"q-roc-{name}" for name in ("slope", "r2", "signs", "reductio
 #
 # ### Rungs of the ladder
 #
-# All five together know more than each. Take stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits read with
-# noise, and judge a new one by its neighbours: of the 25 stacks with the most similar statistics, how many descend? Then ask the same of the ladder, and of its twins.
+# Each statistic alone fails. All five together? Take stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits
+# read with noise, and some that know where to go. Judge a new one by its neighbours: of the 25 stacks with the most similar statistics, how many descend? Then ask the same of the
+# ladder, and of its twins.
 
 # %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every model of the ladder and its twins."}} tags=["hide-input"]
 style.show(draw.rungs(rung))
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
-# *Bars: the middle half of new stacks of each kind. Discs: models of the ladder at the end of training; open: their twins, which never saw a regression.*
-# Together they do tell: {glue:text}`rungs/area` is the chance against the imitation that they tell worst. Some rungs of three and four layers stand among stacks that descend. No twin
-# does. Nor do the rungs of six layers, which answer best of all: their error waits, and falls in the last layers. Real models may of course be like no stack at all; then their
-# neighbours are only the least unlike.
+# *Bars: the middle half of new stacks of each kind, all depths together. Discs: models of the ladder at the end of training; open: their twins, which never saw a regression.*
+# Together they do tell: {glue:text}`rungs/area` is the chance against the imitation that they tell worst, one that walks to an answer it knows. The rungs of three layers stand among
+# stacks that descend. The others do not, and no twin does. Least like descent are the rungs of six layers, which answer best of all: their error waits, and falls in the last layers. And
+# models are like no stack of ours: {glue:text}`rungs/apart` of new stacks are nearer to their neighbours.
 #
 # ## Descent with which kernel?
 #
@@ -279,13 +280,13 @@ record.verdicts(*(f"q-kernel-{name}" for name in ("one", "linear", "two", "centr
 
 # %% [markdown]
 # *What the best step with a kernel leaves of the answers of trained heads, one mark a run.* One softmax head is a step with the softmax kernel; the next best kernel leaves
-# {glue:text}`kernel/one_next`. Linear attention is one with the linear kernel (the next best leaves {glue:text}`kernel/linear_next`). Two heads change kernel: their difference is a step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come
-# nearer still ({glue:text}`kernel/two_centred` left).
+# {glue:text}`kernel/one_next`. Linear attention is one with the linear kernel (the next best leaves {glue:text}`kernel/linear_next`). Two heads change kernel: their difference is a
+# step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come nearer still ({glue:text}`kernel/two_centred` left).
 #
 # ### Stories
 #
-# On stories functional descent compares places and never words. A Transformer trained on the same stories may ask what the words are. Does it? The mean score of each pair of places is taken over
-# half of the stories. On the other half we read how much of the scores that mean leaves, and what the model loses when it has nothing else to attend by.
+# On stories functional descent compares places and never words. A Transformer trained on the same stories may ask what the words are. Does it? The mean score of each pair of places is
+# taken over half of the stories. On the other half we read how much of the scores that mean leaves, and what the model loses when it has nothing else to attend by.
 
 # %% tags=["hide-input"]
 record.verdicts("q-language-positions")
@@ -313,10 +314,10 @@ record.verdicts("q-language-positions")
 # ## What to take away
 #
 # A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
-# it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear
-# [even in their own setting](#two-time-scales). What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that
-# softmax brings in, where heads of both signs come out at all. Whether deeper models take several such steps cannot be read from slopes; all statistics together tell, and the best language models of ours do not look
-# like it. Which claims of the five papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
+# it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear [even in their own setting](#two-time-scales).
+# What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that softmax brings in, where heads of both
+# signs come out at all. Whether deeper models take several such steps cannot be read from slopes, and the best language models of ours do not look like it. Which claims of the five
+# papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 #
 # ### Open questions
 #
@@ -331,8 +332,8 @@ record.verdicts("q-language-positions")
 # %% [markdown]
 # ## Exercises
 #
-# **1. Count the factors.** A deep linear network answers with the product of $p$ numbers. From starts of size $\epsilon$, how does the wait grow for $p = 3$? Predict it, then measure it with
-# this chapter's own rule.
+# **1. Count the factors.** A deep linear network answers with the product of $p$ numbers. From starts of size $\epsilon$, how does the wait grow for $p = 3$? Predict it, then measure
+# it with this chapter's own rule.
 
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}

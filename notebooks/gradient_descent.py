@@ -427,8 +427,8 @@ record.verdicts("q-ladder-gates", "q-ladder-alignment", "q-ladder-twin", "q-ladd
 # %% [markdown]
 # *Left: mean error of the estimate read at each depth. Middle: surprisal of the right token in a repeated block. Right: updates against residuals, every prompt and layer.*
 # What the paper reads as descent appears: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along
-# the residual. Models that never saw a regression do next to nothing of this. But is it descent on the examples? Shuffle the answers in the context, and small models come as near:
-# where slopes are few, means and spreads give most of a law away. Only six layers make much of which answer belongs to which number.
+# the residual. Models that never saw a regression do little of this. But is it descent on the examples? Shuffle the answers in the context, and small models come nearly as near:
+# where slopes are few, means and spreads give most of a law away. Deeper ones make more of which answer belongs to which number.
 
 # %% tags=["hide-input"]
 of_ladder.show_read_out(get, few=not paper)
@@ -440,8 +440,7 @@ Table(ladder_tables.alignment_rows(get), ladder_tables.ALIGNMENT, "Sections 8 an
 
 # %% [markdown]
 # *Share of updates with the residual's sign: models (discs), and forty draws of noise with the mean and the deviation of their own read-outs (bars).* Update and residual share the
-# estimate with opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates: the printed 0.55 is no more than that. Trained models are above
-# it. The local slope and the decay by layer, which "agree" in print where both are near one, part where models learn more.
+# estimate with opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates, not in one half. Trained models are above it. The local slope and the decay by layer, which "agree" in print where both are near one, part where models learn more.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction, late over early sinks, induction accuracy and recall over training, every model of the ladder; twins dashed."}}
 style.show(of_ladder.development(get))
@@ -452,22 +451,22 @@ Table(ladder_tables.sink_rows(get), ladder_tables.SINKS, "Sections 8.3 and 9.4",
 
 # %% [markdown]
 # *Along training. Shaded: the printed range of valleys and of peaks; dashed across: the printed last ratio of sinks.* There is no valley: nothing moves away from the answer before
-# it comes nearer, with regression in the corpus or without. Copying and recall come first. After its peak the reduction falls by no more than choosing the largest of noisy values
-# explains; these models end where it still rises. Cutting the embedding does cost answers, but its last directions cost less than random ones.
+# it comes nearer, with regression in the corpus or without. Copying and recall come first. Most models end where the reduction still rises, so they say little of a decay after its
+# peak. Cutting the embedding does cost answers, but its last directions cost less than random ones.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Early error reduction against final error reduction, recall and induction, every model of the ladder."}}
 style.show(of_ladder.forecast(get))
 record.verdicts("q-ladder-forecast")
 
 # %% [markdown]
-# *Each model of the ladder at 2.8 % of its training and at the end; skill out of sample in the titles.* So early, reduction has not begun: it forecasts nothing, itself included.
+# *Each model of the ladder at 3 % of its training and at the end; skill out of sample in the titles.* So early, reduction has not begun: it forecasts nothing, itself included.
 #
 # ## What to take away
 #
 # A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
 # identity are small and hold, and some of the sentences around them say more than was proved. That asking heads to differ brings nothing over many seeds is the paper's own
 # result, and it stands where it was tested best. Whether depth hurts depends on how long one trains, and with what: one seed of one setting cannot tell apart effects of that size.
-# Language models that have seen regression do answer by layers what the paper reads as descent, and twins that have not do not. But noise passes half of its tests, and whether they
+# Language models that have seen regression do answer by layers what the paper reads as descent, and twins that have not do not. But noise agrees in sign more often than not, too, and whether they
 # descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every choice left unsaid and not varied.
 #
 # ## Exercises

@@ -1,8 +1,9 @@
 """Do all statistics of nagy2026 together tell descent from its imitations on the ladder's own prompts, and if so, what do they say of the ladder?
 
 A stack answers the ladder's regression prompts, lines of digits, after each of as many layers as a model has. Those that descend fit a line, or a function with
-a kernel, by gradient steps; the others are the imitations of :mod:`.descent` in digits, and one that walks to the mean of the answers in the context. Every
-answer is read with noise, as a logit lens reads. The joint score of a model is the share of stacks that descend among those nearest to it, by the five statistics.
+a kernel, by gradient steps; the others are the imitations of :mod:`.descent` in digits, and three that know where to go: to the mean of the answers in the context,
+or to the right answer in even strides or in one jump. Every answer but the first, which is one for all prompts, is read with noise, as a logit lens reads. The joint
+score of a model is the share of stacks that descend among those nearest to it, by the five statistics.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ PROMPTS = 128
 
 
 class Lines(NamedTuple):
-    """``x, y (n, k)`` in the context, query and answer ``(n,)``; x as deviations from the context's mean, in its standard deviations."""
+    """``x, y (n, k)`` in the context, query and answer ``(n,)``; x in deviations of a digit from the middle, 4.5: within a prompt neither centred nor of unit
+    variance, so that a prompt has a curvature of its own."""
 
     x: Array
     y: Array
@@ -45,13 +47,8 @@ def lines(n: int = PROMPTS) -> Lines:
     digits = value[tokens]
     digits = digits[digits >= 0].reshape(n, -1).astype(float)  # x1 y1 ... xk yk x_q
     x, y, query = digits[:, :-1:2], digits[:, 1::2], digits[:, -1]
-    mean, deviation = x.mean(1, keepdims=True), x.std(1, keepdims=True)
-    return Lines(
-        (x - mean) / deviation,
-        y,
-        ((query[:, None] - mean) / deviation)[:, 0],
-        read.target.numpy().astype(float),
-    )
+    unit = np.arange(10).std()
+    return Lines((x - 4.5) / unit, y, (query - 4.5) / unit, read.target.numpy().astype(float))
 
 
 Stack = Callable[[Lines, int, float, np.random.Generator], Array]
@@ -104,6 +101,18 @@ def to_the_mean(p: Lines, layers: int, start: float, rng: np.random.Generator) -
     return start + (p.y.mean(1) - start)[:, None] * share
 
 
+def strides(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
+    """Even strides to the right answer, all or part of the way: somebody looked it up."""
+    share = rng.uniform(0.3, 1.0) * np.linspace(0, 1, layers + 1)
+    return start + (p.answer[:, None] - start) * share
+
+
+def one_jump(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
+    """Nothing, and in one layer the right answer."""
+    at = rng.integers(1, layers + 1)
+    return np.where(np.arange(layers + 1) < at, start, p.answer[:, None])
+
+
 def reordered(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
     """A stack that descends, read in another order of its layers."""
     order = rng.permutation(layers + 1)
@@ -122,17 +131,19 @@ OTHERWISE: dict[str, Stack] = {
     "sharpening": sharpening,
     "averaging": averaging,
     "mean": to_the_mean,
+    "strides": strides,
+    "jump": one_jump,
     "reordered": reordered,
     "others": of_others,
 }
 
 
 def statistics(make: Stack, p: Lines, layers: int, n: int, rng: np.random.Generator) -> Array:
-    """The five statistics of ``n`` stacks of a kind, ``(n, 5)``: start between 3 and 6 digits, read with noise of up to half a digit."""
+    """The five statistics of ``n`` stacks of a kind, ``(n, 5)``: start between 3 and 6 digits, then read with noise of up to half a digit."""
     found = []
     for _ in range(n):
         read = make(p, layers, rng.uniform(3, 6), rng)
-        read = read + rng.uniform(0, 0.5) * rng.standard_normal(read.shape)
+        read[:, 1:] += rng.uniform(0, 0.5) * rng.standard_normal(read[:, 1:].shape)
         found.append(list(scores(alignment(np.clip(read, 0, 9), p.answer)).values()))
     return np.array(found)
 
@@ -140,7 +151,7 @@ def statistics(make: Stack, p: Lines, layers: int, n: int, rng: np.random.Genera
 class Judge:
     """Scores of stacks with so many layers: the share of descending ones among the nearest of ``n`` that descend and ``n`` that do not.
 
-    Distances are in standard deviations of each statistic. Both sides have equal votes.
+    Distances are in interquartile ranges of each statistic, whose tails are heavy. Both sides have equal votes.
     """
 
     def __init__(self, layers: int, n: int) -> None:
@@ -155,17 +166,25 @@ class Judge:
 
         yes, no = drawn()
         known = np.concatenate([yes, *no.values()])
-        self._unit = known.std(0) + 1e-12
+        self._unit = np.ptp(np.quantile(known, (0.25, 0.75), axis=0), axis=0) + 1e-12
         self._tree = cKDTree(known / self._unit)
         self._descends = np.arange(len(known)) < len(yes)
         #: Scores of stacks that had no vote: those that descend, and the others by kind.
         fresh = drawn()
         self.yes, self.no = self(fresh[0]), {kind: self(found) for kind, found in fresh[1].items()}
+        self._usual = self._distance(np.concatenate([fresh[0], *fresh[1].values()]))
 
     def __call__(self, found: Array) -> Array:
         """Scores ``(n,)`` of statistics ``(n, 5)``."""
         nearest = self._tree.query(found / self._unit, NEIGHBOURS)[1]
         return self._descends[nearest].mean(-1)
+
+    def apart(self, found: Array) -> Array:
+        """Share of fresh stacks ``(n,)`` that are nearer to their neighbours than these are to theirs: near 1, a model is like no stack."""
+        return (self._distance(found)[:, None] > self._usual).mean(-1)
+
+    def _distance(self, found: Array) -> Array:
+        return self._tree.query(found / self._unit, NEIGHBOURS)[0].mean(-1)
 
     @property
     def worst(self) -> tuple[float, float]:
@@ -175,11 +194,12 @@ class Judge:
 
 
 class Rungs(NamedTuple):
-    """Judges by number of layers, and scores by size of the ladder's models and of their twins."""
+    """Judges by number of layers, scores by size of the ladder's models and of their twins, and how unlike any stack the models are (:meth:`Judge.apart`)."""
 
     judges: dict[int, Judge]
     ladder: dict[str, list[float]]
     twins: dict[str, list[float]]
+    apart: list[float]
 
 
 def judged(get: Get, stacks: int) -> Rungs:
@@ -189,15 +209,22 @@ def judged(get: Get, stacks: int) -> Rungs:
 
     def scored(models: list[Model]) -> dict[str, list[float]]:
         return {
-            name: [float(judges[_layers(m)](np.array([list(scores(m.aligned()).values())]))[0]) for m in runs]
+            name: [float(judges[_layers(m)](_statistics(m))[0]) for m in runs]
             for name, runs in by_size(models).items()
         }
 
-    return Rungs(judges, scored(ladder), scored(alone))
+    apart = [float(judges[_layers(m)].apart(_statistics(m))[0]) for m in ladder]
+    return Rungs(judges, scored(ladder), scored(alone), apart)
+
+
+def _statistics(m: Model) -> Array:
+    """``(1, 5)`` at the end of training."""
+    return np.array([list(scores(m.aligned()).values())])
 
 
 def rung_values(found: Rungs) -> dict[str, float]:
-    """The joint statistic on stacks of known kind, for the number of layers at which it is worst; and what it says of the ladder and of the twins."""
+    """The joint statistic on stacks of known kind, for the number of layers at which it is worst; what it says of the ladder and of the twins, with errors over
+    models, sizes and seeds alike; and of known stacks: the largest mean score of a kind of imitation, the least of those that descend."""
 
     def mean(scored: dict[str, list[float]]) -> tuple[float, float]:
         said = np.concatenate(list(scored.values()))
@@ -207,6 +234,11 @@ def rung_values(found: Rungs) -> dict[str, float]:
     values["rungs/area"], values["rungs/area_se"] = min(judge.worst for judge in found.judges.values())
     values["rungs/ladder"], values["rungs/ladder_se"] = mean(found.ladder)
     values["rungs/twins"], values["rungs/twins_se"] = mean(found.twins)
+    values["rungs/imitations"] = max(
+        float(said.mean()) for judge in found.judges.values() for said in judge.no.values()
+    )
+    values["rungs/descending"] = min(float(judge.yes.mean()) for judge in found.judges.values())
+    values["rungs/apart"] = float(np.mean(found.apart))
     return values
 
 

@@ -137,7 +137,7 @@ def signs(get: Get) -> Figure:
 
 
 def forecast(get: Get) -> Figure:
-    """Figure 7: the error reduction at 2.8 % of training against the final one, recall and induction, each model; leave-one-out skills beside the printed."""
+    """Figure 7: the error reduction at 3 % of training against the final one, recall and induction, each model; leave-one-out skills beside the printed."""
     fig, axes = style.figure(3, height=3.3)
     models = mixed(get)
     early = np.array([m.reductions()[int(np.flatnonzero(m.steps >= EARLY * m.steps[-1])[0])] for m in models])

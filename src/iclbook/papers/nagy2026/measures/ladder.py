@@ -10,16 +10,18 @@ import numpy as np
 from ....statistics import standard_error
 from ....tasks.mixed_corpus import text_entropies
 from .. import results
-from ..probes import embedding
-from ..probes.alignment import noise_around_prior, shuffled_targets
+from ..probes import embedding, prompts
+from ..probes.alignment import alignment, noise_around_prior, shuffled_targets
 from ..probes.contraction import causal_heads, contraction, late_over_early
 from ..probes.forecast import forecast, power
 from ..probes.ladder import ladder_studies
-from ..probes.lifecycle import Course, course, expected_decay, trend_after
+from ..probes.lifecycle import course, expected_decay, trend_after
 from ..probes.models import Get, Model, mixed, twins
 
-#: The early checkpoint of the forecast is this share of the training (step 4k of 143k: 2.8 %), or the next one.
+#: The early checkpoint of the forecast is the first at this share of the training or later (step 4k of 143k is 2.8 %; here 3.1 %).
 EARLY = 0.028
+#: An error reduction below this is a valley (digits).
+VALLEY = -0.1
 #: Draws of null models for each model of the ladder.
 NULL_DRAWS = 40
 
@@ -71,7 +73,7 @@ def nulls(get: Get) -> dict[str, object]:
         r2.append(true.r2 - float(np.mean([a.r2 for a in noise])))
         shuffled = shuffled_targets(estimate, m.target, NULL_DRAWS)
         other.append(true.reduction - float(np.mean([a.reduction for a in shuffled])))
-        context.append(true.reduction - m.aligned(which="shuffled").reduction)
+        context.append(_by_law(m))
     found: dict[str, object] = {}
     found["ladder/nulls/noise_signs"], found["ladder/nulls/noise_signs_se"] = _mean(noise_signs)
     found["ladder/nulls/signs_above_noise"], found["ladder/nulls/signs_above_noise_se"] = _mean(signs)
@@ -79,6 +81,19 @@ def nulls(get: Get) -> dict[str, object]:
     found["ladder/nulls/reduction_by_prompt"], found["ladder/nulls/reduction_by_prompt_se"] = _mean(other)
     found["ladder/nulls/reduction_by_law"], found["ladder/nulls/reduction_by_law_se"] = _mean(context)
     return found
+
+
+def _by_law(m: Model) -> float:
+    """Error reduction less that with the context's y in another order, over the prompts that another order changes."""
+    kinds = (
+        prompts.lines(prompts.CORPUS, len(m.target), order=order).tokens for order in ("true", "shuffled")
+    )
+    changed = np.not_equal(*(tokens.numpy() for tokens in kinds)).any(1)
+    true, other = (
+        alignment(m.arrays[f"{which}_estimate"][-1][changed], m.target[changed])
+        for which in ("lines", "shuffled")
+    )
+    return true.reduction - other.reduction
 
 
 def twin_values(get: Get) -> dict[str, object]:
@@ -109,15 +124,16 @@ def rates(get: Get) -> dict[str, object]:
 
 
 def emergence(get: Get) -> dict[str, object]:
-    """Finding 2: valley, zero crossing and half maximum of the error reduction, with the twin's valley as a control."""
+    """Finding 2: valley before the peak and crossing out of it; of twins, whose peak is noise, the smallest value of the whole course."""
     courses = [course(m.steps, m.reductions()) for m in mixed(get)]
-    alone = [course(twin.steps, twin.reductions()) for _, twin in twins(get)]
     found: dict[str, object] = {}
     found["ladder/emergence/valley"], found["ladder/emergence/valley_se"] = _mean([c.valley for c in courses])
     found["ladder/emergence/twin_valley"], found["ladder/emergence/twin_valley_se"] = _mean(
-        [c.valley for c in alone]
+        [float(twin.reductions().min()) for _, twin in twins(get)]
     )
-    found["ladder/emergence/crossed"] = float(np.mean([np.isfinite(c.crossing) for c in courses]))
+    found["ladder/emergence/crossed"] = float(
+        np.mean([c.valley < VALLEY and np.isfinite(c.crossing) for c in courses])
+    )
     return found
 
 
@@ -159,7 +175,7 @@ def emergence_gap(m: Model, drop: str) -> float:
     """Emergence gap at the end of training with the ``last``, ``first`` or ``random`` directions dropped."""
     singular = m.arrays["singular"][-1]
     accuracy = (m.arrays[f"truncated_{drop}"][-1] > 0).mean(-1)
-    return embedding.emergence_gap(accuracy, len(singular), round(embedding.effective_rank(singular)))
+    return embedding.emergence_gap(accuracy, m.width, round(embedding.effective_rank(singular)))
 
 
 def heads(get: Get) -> dict[str, object]:
@@ -180,20 +196,23 @@ def effect(m: Model) -> float:
 
 
 def life(get: Get) -> dict[str, object]:
-    """Section 8.5: decay of the error reduction after its peak against what choosing the largest of noisy values gives, and capabilities meanwhile."""
+    """Section 8.5: decay of the error reduction after its peak against what choosing the largest of noisy values gives, and capabilities meanwhile.
+
+    Of models whose peak is not their last checkpoint: after a last one nothing can change.
+    """
     decay, signs, accuracy, logp = [], [], [], []
     for m in mixed(get):
         found = course(m.steps, m.reductions())
-        if not found.peak > 0:
+        if not found.peak > 0 or found.peak_step == m.steps[-1]:
             continue
-        expected = expected_decay(_near_peak(m, found), _prompt_error(m), found.peak)
-        decay.append(found.decay - expected)
+        near = np.flatnonzero(m.steps >= found.half)  # among these checkpoints noise may choose the peak
+        decay.append(found.decay - expected_decay(len(near), _prompt_error(m, near), found.peak))
         at = int(np.flatnonzero(m.steps == found.peak_step)[0])
-        signs.append(m.aligned().signs - m.aligned(at).signs)
+        signs.append(m.aligned().signs / m.aligned(at).signs - 1)
         accuracy.append(trend_after(m.steps, (m.arrays["block10_margin"] > 0).mean(1), found.peak_step))
         logp.append(trend_after(m.steps, m.arrays["recall_logp"].mean(1), found.peak_step))
     values: dict[str, object] = {}
-    if len(decay) < 2:  # nothing has a peak: there is no spread, and nothing to decide
+    if len(decay) < 2:  # no two peaks: there is no spread, and nothing to decide
         return values
     values["ladder/life/decay"], values["ladder/life/decay_se"] = _mean(decay)
     values["ladder/life/signs"], values["ladder/life/signs_se"] = _mean(signs)
@@ -202,15 +221,12 @@ def life(get: Get) -> dict[str, object]:
     return values
 
 
-def _near_peak(m: Model, found: Course) -> int:
-    """Checkpoints from the half maximum on: those among which noise may choose the peak."""
-    return int((m.steps >= found.half).sum())
-
-
-def _prompt_error(m: Model) -> float:
-    """Standard error of the final error reduction over prompts."""
-    off = np.abs(m.target[:, None] - m.arrays["lines_estimate"][-1])
-    return float(standard_error(off[:, 0] - off[:, -1]))
+def _prompt_error(m: Model, near: np.ndarray) -> float:
+    """Standard error of the error reduction at a checkpoint due to the draw of prompts, as it differs between checkpoints: all read the same prompts, so
+    from changes between neighbours among ``near``, each of which has the error of two."""
+    off = np.abs(m.target[:, None] - m.arrays["lines_estimate"][near].astype(float))  # (C, n, L + 1)
+    changes = np.diff(off[..., 0] - off[..., -1], axis=0)  # (C - 1, n)
+    return float(np.sqrt(np.mean(standard_error(changes) ** 2) / 2))
 
 
 def forecasts(get: Get) -> dict[str, object]:

@@ -103,7 +103,7 @@ def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> list
 
 
 def noise_around_prior(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
-    """Read-outs that know nothing of the prompt: at each layer independent normal numbers with the mean and the deviation of the true ones."""
+    """Read-outs that know nothing of the prompt: at each layer independent normal numbers with the mean and the deviation of the true ones, cut off at 0 and 9."""
     rng = np.random.default_rng(0)
     mean, deviation = estimate.mean(0), estimate.std(0)
     found = []

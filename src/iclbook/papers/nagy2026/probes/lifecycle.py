@@ -14,7 +14,7 @@ class Course(NamedTuple):
 
     Attributes:
         valley: smallest value before the peak, and ``valley_step``.
-        crossing: first step from which on the measure stays positive until its peak; NaN if it never is.
+        crossing: first step from which on the measure stays positive until its peak, 0 where it never was negative; NaN if the peak is not positive.
         half: first step at which it has reached half its peak; NaN if the peak is not positive.
         peak, peak_step: largest value.
         final: last value.

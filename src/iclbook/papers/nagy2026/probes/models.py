@@ -35,6 +35,11 @@ class Model(NamedTuple):
         """``(n,)`` right answers of the regression prompts."""
         return prompts.lines(prompts.CORPUS, self.arrays["lines_estimate"].shape[1]).target.numpy()
 
+    @property
+    def width(self) -> int:
+        """Of the embedding, see :func:`.ladder.size_name`."""
+        return int(self.name.partition("w")[2])
+
     def aligned(self, at: int = -1, which: str = "lines") -> Alignment:
         """Statistics of section 8.4 at a checkpoint; ``which`` may be ``shuffled``, with the context's y in another order."""
         return alignment(self.arrays[f"{which}_estimate"][at], self.target)
