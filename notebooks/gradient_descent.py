@@ -415,8 +415,8 @@ record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-agree
 # %% [markdown]
 # ### A ladder of our own
 #
-# For the rest there is a ladder: eleven small models of the Pythia shape, trained on a corpus of text, repeated blocks, lists and lines of in-context regression. Nine of them have
-# a twin: same size, same start, no regression in its corpus. What a twin shows cannot be in-context regression. Gates ask first whether they are language models at all.
+# For the rest there is a ladder: eleven small models of the Pythia shape, named by layers and width, trained on a corpus of text, repeated blocks, lists and lines of in-context
+# regression. Nine of them have a twin: same size, same start, no regression in its corpus. What a twin shows cannot be in-context regression.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, twins dashed; updates against residuals."}}
 get = ladder.trained(profile, device)
@@ -436,7 +436,7 @@ of_ladder.show_read_out(get, few=not paper)
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
 style.show(of_ladder.signs(get))
 record.verdicts("q-ladder-nulls", "q-ladder-above-noise", "q-ladder-rates")
-Table(ladder_tables.alignment_rows(get), ladder_tables.ALIGNMENT, "Sections 8 and 8.4", folded=True)
+Table(ladder_tables.alignment_rows(get), ladder_tables.ALIGNMENT, "Steps along the residual", folded=True)
 
 # %% [markdown]
 # *Share of updates with the residual's sign: models (discs), and forty draws of noise with the mean and the deviation of their own read-outs (bars).* Update and residual share the
@@ -445,9 +445,9 @@ Table(ladder_tables.alignment_rows(get), ladder_tables.ALIGNMENT, "Sections 8 an
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction, late over early sinks, induction accuracy and recall over training, every model of the ladder; twins dashed."}}
 style.show(of_ladder.development(get))
 record.verdicts("q-ladder-emergence", "q-ladder-valley", "q-ladder-sinks", "q-ladder-life")
-display(Table(ladder_tables.life_rows(get), ladder_tables.LIFE, "Section 8.5.2", folded=True))
+display(Table(ladder_tables.life_rows(get), ladder_tables.LIFE, "Peak and decay", folded=True))
 record.verdicts("q-ladder-truncation", "q-ladder-heads")
-Table(ladder_tables.sink_rows(get), ladder_tables.SINKS, "Sections 8.3 and 9.4", folded=True)
+Table(ladder_tables.sink_rows(get), ladder_tables.SINKS, "Sinks and copying", folded=True)
 
 # %% [markdown]
 # *Along training. Shaded: the printed range of valleys and of peaks; dashed across: the printed last ratio of sinks.* There is no valley: nothing moves away from the answer before
