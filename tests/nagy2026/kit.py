@@ -8,9 +8,8 @@ import numpy as np
 from ledgers import GREEN, RED, ledger
 
 from iclbook.claims import Record, Verdict, verdict
-from iclbook.papers.nagy2026 import studies
 from iclbook.papers.nagy2026.measures import ablation, diversity, guided, masks
-from iclbook.papers.nagy2026.runs.studies import CONFIGURATIONS
+from iclbook.papers.nagy2026.runs.studies import CONFIGURATIONS, studies
 from iclbook.store import Results
 from iclbook.training import Run
 from iclbook.training.study import Study

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
-from iclbook.papers.nagy2026 import studies
 from iclbook.papers.nagy2026.measures import dynamics
+from iclbook.papers.nagy2026.runs.studies import studies
 from iclbook.papers.nagy2026.theory import probe, reweighting
 
 
