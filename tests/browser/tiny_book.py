@@ -111,6 +111,7 @@ def _config() -> dict:
     sphinx.pop("nb_custom_formats", None)
     for option in ("html_static_path", "templates_path"):
         sphinx[option] = [str(ROOT / path) for path in sphinx[option]]
+    config["html"]["favicon"] = str(ROOT / config["html"]["favicon"])
     config.pop("bibtex_bibfiles", None)
     config.pop("launch_buttons")  # the book's own extension decides on them
     config["exclude_patterns"] = ["_build"]
