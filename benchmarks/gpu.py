@@ -88,10 +88,8 @@ def _studies() -> dict[str, list[str]]:
     for folder in sorted((ROOT / "src" / "iclbook" / "papers").iterdir()):
         if (folder / "__init__.py").is_file():
             room = import_module(f"iclbook.papers.{folder.name}")
-            if hasattr(
-                room, "train"
-            ):  # of its catalogue, which knows more studies than a chapter may begin with
-                found[folder.name] = list(room.train.__self__.studies("paper"))
+            if hasattr(room, "studies"):
+                found[folder.name] = list(room.studies("paper"))
     return found
 
 

@@ -1,6 +1,6 @@
-"""The crossing's studies with four times the seeds: ``python -m benchmarks.more_seeds STUDY --device cuda``.
+"""The crossing's studies and the ladder with four times the seeds: ``python -m benchmarks.more_seeds STUDY --device cuda``.
 
-No chapter shows them; results go where those of the other studies go, to ``results/crossing/paper`` of the book named by ``ICLBOOK_ROOT``.
+No chapter shows them; results go where those of the other studies go, to ``results/KEY/paper`` of the book named by ``ICLBOOK_ROOT``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from iclbook.papers.crossing.runs.pairs import pair_studies
 from iclbook.papers.crossing.runs.rates import rate_studies
+from iclbook.papers.nagy2026.probes.ladder import ladder_studies
 from iclbook.training import Run
 from iclbook.training.study import Study
 
@@ -23,7 +24,8 @@ TIMES = 4
 def more_seeds(profile: str = "paper", times: int = TIMES) -> dict[str, Study]:
     """The studies whose intervals over seeds decide, with ``times`` the seeds, the first of which are the chapter's; by the names of studies."""
     found = {}
-    for study in (*pair_studies(profile).values(), *rate_studies(profile).values()):
+    every = (*pair_studies(profile).values(), *rate_studies(profile).values(), *ladder_studies(profile))
+    for study in every:
         groups = tuple(replace(group, runs=_more(group.runs, times)) for group in study.groups)
         name = f"{study.name}_seeds"
         found[name] = replace(study, name=name, groups=groups)

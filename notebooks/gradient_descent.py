@@ -36,7 +36,7 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.drawing.tables import Table
 from iclbook.papers.nagy2026 import figures as draw
-from iclbook.papers.nagy2026 import results, studies
+from iclbook.papers.nagy2026 import results
 from iclbook.papers.nagy2026.figures import ladder as of_ladder
 from iclbook.papers.nagy2026.measures import (
     ablation,
@@ -48,7 +48,7 @@ from iclbook.papers.nagy2026.measures import (
     ladder_tables,
     masks,
 )
-from iclbook.papers.nagy2026.runs.studies import SPECTRUM
+from iclbook.papers.nagy2026.runs.studies import SPECTRUM, studies
 from iclbook.papers.nagy2026.theory import (
     alike,
     arithmetic,

@@ -147,10 +147,10 @@ def test_a_large_language_model_is_trained_into_the_named_book(monkeypatch, tmp_
 
 
 def test_more_seeds_begin_with_those_of_the_chapter():
-    from iclbook.papers import crossing
+    from iclbook.papers import crossing, nagy2026
 
     for profile in ("smoke", "paper"):
-        home = crossing.studies(profile)
+        home = crossing.studies(profile) | nagy2026.studies(profile)
         for name, study in more_seeds.more_seeds(profile).items():
             own = home[name.removesuffix("_seeds")]
             assert dataclasses.replace(study, name=own.name, groups=own.groups) == own

@@ -46,7 +46,7 @@ def test_an_environment_clears_the_switches_of_the_machine_before(monkeypatch):
 
 @pytest.mark.parametrize("name", ["", "sse", "sse-3", "z80-1", "native-0"])
 def test_an_unknown_machine_is_one_line(name):
-    with pytest.raises(UserError, match=r"unknown machine.*Choose pinned or one of: sse-1"):
+    with pytest.raises(UserError, match=r"unknown machine.*Choose pinned, training or one of: sse-1"):
         environment(name)
 
 

@@ -93,7 +93,9 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
         return plain | (PINNED if machine == "pinned" else TRAINING)
     processor, _, threads = machine.partition("-")
     if processor not in PROCESSORS or threads not in ("1", "2"):
-        raise UserError(f"unknown machine {machine!r}", f"Choose pinned or one of: {', '.join(emulated())}.")
+        raise UserError(
+            f"unknown machine {machine!r}", f"Choose pinned, training or one of: {', '.join(emulated())}."
+        )
     # MKL would otherwise take fewer threads than it is given where it sees fit
     number = {"OMP_NUM_THREADS": threads, "MKL_DYNAMIC": "FALSE", "OMP_WAIT_POLICY": "passive"}
     return plain | PROCESSORS[processor] | number

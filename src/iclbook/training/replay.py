@@ -2,7 +2,8 @@
 
 Allowed is :data:`FACTOR` times (measured sensitivity + one rounding unit of the stored array). Sensitivity is the largest distance between the replay and
 :data:`TWINS` twins of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.rounding`), for each array,
-run and step, and never less than at an earlier step.
+run and step, and never less than at an earlier step. A loss is the mean over a batch, and twins leave the order of its sum as it is: one term
+after another errs by the square root of their number, in units of the sum (Higham 2002, section 4), so a loss has that many units instead of one.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def _worst(
 ) -> float:
     """Largest share of all groups: of what ``train`` gives for them against what is stored."""
     again = train(study)
-    shares = {g.name: _share(g.name, again, stored, {}) for g in study.groups}
+    terms = study.batch_size
+    shares = {g.name: _share(g.name, again, stored, {}, terms) for g in study.groups}
     moved: dict[str, Arrays] = {}
     # the sensitivity is the largest of all twins: none is needed beyond agreement
     for twin in range(twins):
@@ -98,7 +100,7 @@ def _worst(
             other = train(dataclasses.replace(study, groups=unsure))
         for g in unsure:
             moved[g.name] = sensitivity(g.name, again, other, moved.get(g.name, {}))
-            shares[g.name] = _share(g.name, again, stored, moved[g.name])
+            shares[g.name] = _share(g.name, again, stored, moved[g.name], terms)
     return float(np.max(list(shares.values())))  # keeps a NaN
 
 
@@ -129,12 +131,13 @@ def sensitivity(group: str, plain: Arrays, twin: Arrays, before: Arrays) -> Arra
     return found
 
 
-def _share(group: str, again: Arrays, stored: Mapping[str, np.ndarray], moved: Arrays) -> float:
-    """Largest deviation of a group as a share of what is allowed."""
+def _share(group: str, again: Arrays, stored: Mapping[str, np.ndarray], moved: Arrays, terms: int) -> float:
+    """Largest deviation of a group as a share of what is allowed; a loss is a sum of ``terms``."""
     worst, rows = 0.0, len(again[f"{group}/steps"])
     before = compared(group, {key: stored[key][:rows] for key in again if key.startswith(f"{group}/")})
     for key, array in compared(group, again).items():
-        allowed = FACTOR * (moved.get(key, 0.0) + UNIT * _size(before[key]))
+        units = terms**0.5 if key == f"{group}/loss" else 1.0
+        allowed = FACTOR * (moved.get(key, 0.0) + units * UNIT * _size(before[key]))
         apart = np.abs(array - before[key])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(apart == 0, 0.0, apart / allowed)

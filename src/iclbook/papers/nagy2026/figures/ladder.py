@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from ....drawing import style
 from ....sliders import Slider, show
 from ..measures.ladder import EARLY, NULL_DRAWS
+from ..measures.ladder_tables import PRINTED_SIGNS
 from ..probes import forecast as forecasts
 from ..probes.alignment import errors, noise_around_prior
 from ..probes.contraction import late_over_early
@@ -21,8 +22,7 @@ from ..probes.models import Get, Model, by_size, mixed, twins
 
 #: Where the start is drawn: 0 has no place on a log scale.
 START = 0.5
-#: Printed shares of updates with the residual's sign (section 8), valleys and peaks of the error reduction and the last ratio of sinks (section 8.4).
-PRINTED_SIGNS = (0.55, 0.65)
+#: Printed valleys and peaks of the error reduction and the last ratio of sinks (section 8.4).
 PRINTED_VALLEYS = (-0.87, -0.43)
 PRINTED_PEAKS = (1.2, 2.6)
 PRINTED_RATIO = 5.2
@@ -118,7 +118,7 @@ def development(get: Get) -> Figure:
 def signs(get: Get) -> Figure:
     """Section 8, finding 1: sign agreement of every model, and of noise with its read-out's means and deviations; the printed range shaded."""
     fig, ax = style.figure(height=3.4)
-    ax.axhspan(*PRINTED_SIGNS, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed")
+    ax.axhspan(*map(float, PRINTED_SIGNS), color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed")
     sizes = by_size(mixed(get))
     for i, runs in enumerate(sizes.values()):
         for m, at in zip(runs, i + 0.16 * (np.arange(len(runs)) - (len(runs) - 1) / 2), strict=True):

@@ -15,9 +15,19 @@ from ..probes.contraction import late_over_early
 from ..probes.ladder import TOKENS_A_STEP
 from ..probes.lifecycle import course
 from ..probes.models import Get, Model, by_size, mixed, twins
+from ..theory import arithmetic
 from .ladder import effect, emergence_gap
 
 Row = dict[str, str]
+
+
+def _pairs(numbers: tuple[str, ...], between: str) -> list[str]:
+    """Numbers that are printed two by two."""
+    return [f"{a}{between}{b}" for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+#: Section 8.4: shares of updates with the residual's sign, over all models.
+PRINTED_SIGNS = ("0.55", "0.65")
 
 #: Heads of the columns of :func:`alignment_rows`.
 ALIGNMENT = {
@@ -30,17 +40,18 @@ ALIGNMENT = {
     "rates": "$rho_pred$ / $rho_obs$",
     "contracting": "prompts that contract",
 }
+_ERRORS, _RATES = _pairs(arithmetic.ERRORS, ", "), _pairs(arithmetic.RHO, " / ")
 #: Section 8.4, findings 1 and 4; what the paper gives for a group of models stands in one row.
 PRINTED_ALIGNMENT: tuple[Row, ...] = (
-    {"model": "gpt2 (printed)", "error": "3.62, 2.43", "rates": "0.874 / 0.834"},
-    {"model": "Pythia-160M (printed)", "rates": "0.891 / 0.807"},
-    {"model": "Pythia-410M (printed)", "error": "2.33, 1.19", "rates": "0.911 / 0.892"},
-    {"model": "Pythia-1B (printed)", "error": "2.30, 1.10"},
+    {"model": "gpt2 (printed)", "error": _ERRORS[0], "rates": _RATES[0]},
+    {"model": "Pythia-160M (printed)", "rates": _RATES[1]},
+    {"model": "Pythia-410M (printed)", "error": _ERRORS[1], "rates": _RATES[2]},
+    {"model": "Pythia-1B (printed)", "error": _ERRORS[2]},
     {
         "model": "all of them (printed)",
         "slope": "0.08 to 0.12",
         "r2": "0.05 to 0.09",
-        "signs": "0.55 to 0.65",
+        "signs": " to ".join(PRINTED_SIGNS),
         "contracting": "90 to 96 %",
     },
 )
@@ -54,13 +65,13 @@ LIFE = {
     "decay": "decay",
     "signs": "change of sign agreement",
 }
-#: Section 8.5.2: model, peak, tokens, end, decay, change of sign agreement.
+#: Section 8.5.2: model, tokens, change of sign agreement; peak, end and decay stand in :mod:`..theory.arithmetic`.
 PRINTED_LIFE = (
-    ("OLMo-2-1B", "+1.47", "147 B", "+0.74", "50 %", "-8 %"),
-    ("OLMo-2-7B", "+1.68", "68 B", "+1.02", "40 %", "-1 %"),
-    ("Pythia-1.4B", "+1.69", "134 B", "+1.38", "19 %", "-3 %"),
-    ("Pythia-1B", "+1.19", "134 B", "+1.10", "8 %", "-2 %"),
-    ("Pythia-160M", "+2.39", "300 B", "+2.39", "0 %", "-8 %"),
+    ("OLMo-2-1B", "147 B", "-8 %"),
+    ("OLMo-2-7B", "68 B", "-1 %"),
+    ("Pythia-1.4B", "134 B", "-3 %"),
+    ("Pythia-1B", "134 B", "-2 %"),
+    ("Pythia-160M", "300 B", "-8 %"),
 )
 
 #: Heads of the columns of :func:`sink_rows`.
@@ -73,14 +84,14 @@ SINKS = {
     "ratio": "late over early, in thirds (halves)",
     "gap": "emergence gap: last, random, first directions dropped",
 }
-#: Section 9.4: model, layers, effect in nats, early and late sinks.
+#: Section 9.4: model and layers; effect and sinks stand in :mod:`..theory.arithmetic`.
 PRINTED_SINKS = (
-    ("Pythia-70M", "6", "3.9", "8.5 %", "21.7 %"),
-    ("Pythia-160M", "12", "15.9", "11.8 %", "61.0 %"),
-    ("GPT-2-medium", "24", "14.8", "39.9 %", "65.5 %"),
-    ("Pythia-410M", "24", "11.1", "21.4 %", "71.6 %"),
-    ("GPT-2-large", "36", "12.6", "31.7 %", "65.6 %"),
-    ("Pythia-1B", "16", "11.1", "13.4 %", "58.2 %"),
+    ("Pythia-70M", "6"),
+    ("Pythia-160M", "12"),
+    ("GPT-2-medium", "24"),
+    ("Pythia-410M", "24"),
+    ("GPT-2-large", "36"),
+    ("Pythia-1B", "16"),
 )
 
 
@@ -129,7 +140,18 @@ def life_rows(get: Get) -> list[Row]:
             "signs": f"{100 * np.mean(signs):+.0f} %",
         }
 
-    printed = [dict(zip(LIFE, (f"{name} (printed)", *rest), strict=True)) for name, *rest in PRINTED_LIFE]
+    reductions = zip(arithmetic.REDUCTION[::2], arithmetic.REDUCTION[1::2], arithmetic.DECAY, strict=True)
+    printed = [
+        {
+            "model": f"{name} (printed)",
+            "peak": f"+{peak}",
+            "tokens": tokens,
+            "final": f"+{final}",
+            "decay": f"{decay} %",
+            "signs": signs,
+        }
+        for (name, tokens, signs), (peak, final, decay) in zip(PRINTED_LIFE, reductions, strict=True)
+    ]
     return [*printed, *_rows(by_size(mixed(get)), row)]
 
 
@@ -152,5 +174,15 @@ def sink_rows(get: Get) -> list[Row]:
             "gap": ", ".join(f"{gap:+.2f}" for gap in gaps),
         }
 
-    printed = [dict(zip(SINKS, (f"{name} (printed)", *rest), strict=False)) for name, *rest in PRINTED_SINKS]
+    shares = zip(arithmetic.EFFECT, arithmetic.SINKS[::2], arithmetic.SINKS[1::2], strict=True)
+    printed = [
+        {
+            "model": f"{name} (printed)",
+            "layers": layers,
+            "effect": effect,
+            "early": f"{early} %",
+            "late": f"{late} %",
+        }
+        for (name, layers), (effect, early, late) in zip(PRINTED_SINKS, shares, strict=True)
+    ]
     return [*printed, *_rows(_sizes(get), row)]

@@ -10,10 +10,14 @@ from .printed import NUMBER, SENTENCE, TEST, Item, Recomputed, Rounded, Within, 
 from .rates import SPECTRUM, balanced_rate, best_loss_rate, best_mean_rate, matches, others_tried, rates_tried
 from .statistics import p_of_r, spearman_exact_p, t_of_r
 
+#: Section 8, mean error of the read-out at the first layer and the last: gpt2, Pythia-410M, Pythia-1B.
+ERRORS = ("3.62", "2.43", "2.33", "1.19", "2.30", "1.10")
 #: Section 8.4, rho predicted and observed: gpt2, Pythia-160M, Pythia-410M.
 RHO = ("0.874", "0.834", "0.891", "0.807", "0.911", "0.892")
 #: Section 8.5.2, error reduction, peak and final: OLMo-2-1B, OLMo-2-7B, Pythia-1.4B, Pythia-1B, Pythia-160M.
 REDUCTION = ("1.47", "0.74", "1.68", "1.02", "1.69", "1.38", "1.19", "1.10", "2.39", "2.39")
+#: The decay from peak to final in per cent, as printed beside them.
+DECAY = ("50", "40", "19", "8", "0")
 #: Section 9.4: ICL effect in nats, and sink fractions, early and late layers, of the models of :data:`quantities.SIZES`.
 EFFECT = ("3.9", "15.9", "14.8", "11.1", "12.6", "11.1")
 SINKS = ("8.5", "21.7", "11.8", "61.0", "39.9", "65.5", "21.4", "71.6", "31.7", "65.6", "13.4", "58.2")
@@ -62,7 +66,7 @@ ITEMS = (
     _item("10/thirty", "thirty theorem statements in seven groups",
           "30", "7+7+4+3+3+3+3", q.total, (7, 7, 4, 3, 3, 3, 3)),
     _item("8/mae", "error drops gpt2 33 %, 410M 49 %, 1B 52 %",
-          "33 49 52", "1 − last/first", q.falls, ("3.62", "2.43", "2.33", "1.19", "2.30", "1.10")),
+          "33 49 52", "1 − last/first", q.falls, ERRORS),
     _item("8/r", "r² = 0.05–0.09 is r = 0.2–0.3", "0.2 0.3", "√r²", q.roots, ("0.05", "0.09")),
     # section 8.2 lists Qwen2.5-0.5B, distilgpt2, gpt-neo-125m, gpt2, gpt2-medium, gpt2-large, pythia-70m, -160m, -410m, -1b, tinyllama-1.1b
     _item("8.2/panel", "11-model retained panel", "11", "models listed", q.same, (11,)),
@@ -82,7 +86,7 @@ ITEMS = (
     _item("8.3/best", "best cross-task r = −0.47", "-0.47", "the larger of section 8.5.4's two", q.furthest, ("0.59", "-0.47")),
     _item("8.4/compounds", "each layer's residual contracts by ρ_obs: gpt2 0.834, 12 layers; Pythia-410M 0.892, 24 layers",
           Within("0.5", "2"), "ρ^L over the printed fall of the error, 3.62 to 2.43 and 2.33 to 1.19", q.compounded_falls,
-          ("0.834", 12, "3.62", "2.43", "0.892", 24, "2.33", "1.19"), SENTENCE),
+          (RHO[1], 12, *ERRORS[:2], RHO[5], 24, *ERRORS[2:4]), SENTENCE),
     _item("8.4/rho-error", "relative error of ρ: 4.8 %, 10.4 %, 2.1 %",
           "4.8 10.4 2.1", "|ρ_pred − ρ_obs|/ρ_obs", q.excesses, RHO),
     _item("8.4/range", "agree within 2–11 %", Within("1.5", "11.5"), "|ρ_pred − ρ_obs|/ρ_obs", q.excesses, RHO),
