@@ -94,20 +94,23 @@ display(HTML(draw.matrix(record)))
 #
 # On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What
 # is left is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
-# {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes, {glue:text}`pairs/runs` runs each.
+# {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes or trained without Adam,
+# {glue:text}`pairs/runs` runs each. (A stack of layers is not asked: after the first, tokens have left the coordinates in which a head's comparison and its output are read.)
 
-# %% mystnb={"image": {"alt": "Dots for every run of four models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 draw.signed_pairs(heads)
 plt.show()
 record.verdicts(
-    *(f"q-pairs-{name}" for name in ("embedded", "embedded-step", "linear", "wide", "short", "both", "step"))
+    *(f"q-pairs-{name}" for name in ("embedded", "embedded-step", "linear", "wide", "short", "both", "step")),
+    *(f"q-pairs-{name}" for name in ("descent", "descent-step")),
 )
 
 # %% [markdown]
 # *Each dot is a run. Left: how far the heads' outputs are from cancelling. Right: what a debiased step leaves of the answers, over what the plain step leaves.* Pairs are not tied to
-# two heads, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, and in {glue:text}`pairs/short/both` on ten examples. A
-# share that a step leaves says little alone: on these short contexts a debiased step leaves {glue:text}`pairs/embedded/left` of what four softmax heads answer, and
-# {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain step the two fall apart.
+# two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in {glue:text}`pairs/short/both` on ten
+# examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four heads a debiased step leaves
+# {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain step the two fall
+# apart.
 
 # %% [markdown]
 # ## How long nothing happens
@@ -223,12 +226,13 @@ record.verdicts(
 #
 # If values lag behind, quicken them: at ten times the rate on values, the sticky chain's classifier needs fewer steps, says {cite}`agarwal2025`. But so it may at ten times the rate on
 # anything. And what is gained over a small rate, one larger rate for all may gain as well. So here are three racers, plain gradient descent each, from equal starts on equal prompts:
-# values and outputs ten times faster, queries and keys ten times faster, one rate for all. All run at many base rates.
+# values and outputs ten times faster, queries and keys ten times faster, one rate for all. All run at many base rates. (Associative recall stays at home: its values are given, not
+# trained.)
 
-# %% mystnb={"image": {"alt": "Ratios of steps for two heads, linear attention, sticky chain and Trained TF, with intervals over seeds: values and outputs ten times faster, and queries and keys ten times faster. Left over the plain rate, the best uniform rate marked; right over the best uniform rate."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Ratios of steps for two heads, linear attention, three layers, sticky chain and Trained TF, with intervals over seeds: values and outputs ten times faster, and queries and keys ten times faster. Left over the plain rate, the best uniform rate marked; right over the best uniform rate."}} tags=["hide-input"]
 draw.rates(raced)
 plt.show()
-record.verdicts(*(f"q-rates-{name}" for name in ("heads", "linear", "chain", "known")))
+record.verdicts(*(f"q-rates-{name}" for name in ("heads", "linear", "deep", "chain", "known")))
 
 # %% [markdown]
 # *Steps to the loss at which the plain rate ends, geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; small marks: each seed, at the base rate that is best for the
@@ -323,7 +327,7 @@ record.verdicts("q-language-positions")
 #
 # Each can be taken up with a command of this book; the chapter then judges what comes out.
 #
-# - **What decides whether both signs come out?** With ten covariates some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
+# - **What decides whether both signs come out?** With ten covariates, and at home under plain gradient descent, some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
 #   runs in `papers/crossing/runs/pairs.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
 # - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/measures/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.

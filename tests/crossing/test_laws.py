@@ -194,10 +194,26 @@ def test_runs_with_heads_of_both_signs_are_counted():
     one = np.array([[0.1, -0.1], [0.2, 0.3]])
     made = pairs.Pairs(one, one, np.array([0.01, 1.0]), np.array([1.0, 2.0]), np.array([2.0, 2.5]))
     values = pairs.pair_values(dict.fromkeys(pairs.MODELS, made))
-    assert values["pairs/wide/both"] == values["pairs/short/both"] == 1
+    assert values["pairs/wide/both"] == values["pairs/short/both"] == values["pairs/descent/both"] == 1
     assert values["pairs/wide/both_sum"] == pytest.approx(0.01)
     alone = {name: dataclasses.replace(made, omega=np.abs(one)) for name in pairs.MODELS}
     assert pairs.pair_values(alone)["pairs/wide/both_sum"] == 1
+    assert pairs.pair_values(alone)["pairs/descent/both_sum"] == 1
+    assert values["pairs/descent/both_sum"] == pytest.approx(0.01)
     assert values["pairs/wide/sum"] == pytest.approx(0.505)
     assert values["pairs/short/gain"] == pytest.approx(0.75)
     assert values["pairs/short/gain_se"] == pytest.approx(0.25)
+
+
+def test_each_model_has_its_own_keys():
+    one = np.array([[0.1, -0.1], [0.2, 0.3]])
+    made = {
+        name: pairs.Pairs(one, one, np.array([0.0, k]), np.array([1.0, 2.0]), np.array([1.0 + k, 2.0 + k]))
+        for k, name in enumerate(pairs.MODELS)
+    }
+    values = pairs.pair_values(made)
+    for k, name in enumerate(pairs.MODELS):
+        assert values[f"pairs/{name}/sum"] == pytest.approx(k / 2)
+        assert values[f"pairs/{name}/gain"] == pytest.approx(k)
+        if name != "linear":
+            assert values[f"pairs/{name}/sum_se"] == pytest.approx(k / 2)

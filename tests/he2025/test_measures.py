@@ -269,3 +269,40 @@ def test_reduced_runs_without_a_two_sided_one_say_so():
     assert (found["reduced/runs"], found["reduced/one_sided"]) == (2, 1)
     np.testing.assert_allclose(found["reduced/gamma"], [0.1])
     assert noise.reduced_records(still([[0.2, 0.2]], [[1.0, 1.0]]))["reduced/gamma"] == "no such run"
+
+
+def test_variations_by_hand():
+    """One-sided runs are counted; of the others signs and sums are read, and where there are none nothing is matched."""
+    both = still([[0.2, -0.2], [0.5, 0.6]], [[1.0, -1.0], [1.0, 1.0]])
+    crossed = still([[0.2, -0.2], [0.2, -0.2]], [[-1.0, 1.0], [3.0, -1.0]])
+    alone = still([[0.5, 0.6], [0.5, 0.6]], [[1.0, 1.0], [1.0, 1.0]])
+    found = noise.variation_records({"momentum": both, "adamw": crossed, "d10": alone, "noisy": both})
+    assert found["variations/runs"] == [2, 2, 2, 2]
+    assert found["variations/one_sided"] == [0.5, 0.0, 1.0, 0.5]
+    assert found["variations/matched"] == [1.0, 0.5, 0.0, 1.0]
+    assert found["variations/sum"] == pytest.approx([0.0, 0.25, 1.0, 0.0])
+    assert all(error > 0 for error in found["variations/one_sided_se"])
+
+
+def test_each_variation_is_read_from_its_own_group():
+    asked = []
+
+    class Stored:
+        def __init__(self, study):
+            self.study = study
+
+        def group(self, name):
+            asked.append((self.study, name))
+            return name
+
+    noise_read, noise.read_heads = noise.read_heads, lambda group: group
+    try:
+        found = noise.read_variations(Stored)
+    finally:
+        noise.read_heads = noise_read
+    assert found == {"momentum": "momentum", "adamw": "adamw", "d10": "adam", "noisy": "adam"}
+    assert [study for study, _ in asked] == [
+        *["variations_optimisers"] * 2,
+        "variations_d10",
+        "variations_noisy",
+    ]

@@ -172,6 +172,7 @@ PLACES = {
     "linear": "linear attention\nthere",
     "wide": "two heads,\nten covariates",
     "short": "two heads,\nten examples",
+    "descent": "two heads, plain\ngradient descent",
 }
 
 

@@ -14,6 +14,7 @@ from ..measures.rates import Race
 NAMES = {
     "heads": "two heads",
     "linear": "linear attention",
+    "deep": "three layers",
     "chain": "sticky chain",
     "known": "Trained TF, known $W_e$",
 }

@@ -24,6 +24,7 @@ MODELS = {
     "linear": ("pairs_embedded", "linear"),
     "wide": ("pairs_wide", "softmax"),
     "short": ("pairs_short", "softmax"),
+    "descent": ("pairs_descent", "softmax"),
 }
 
 
@@ -73,9 +74,11 @@ def _of(results: Results, study: str, group: str) -> Pairs:
 def pair_values(found: Mapping[str, Pairs]) -> dict[str, float]:
     """Means over runs with their standard errors; ``both``: how many runs have heads that compare with both signs, and the largest sum among them (1, as of
     heads of one sign, where there are none)."""
-    embedded, linear, wide, short = (found[name] for name in ("embedded", "linear", "wide", "short"))
+    embedded, linear, wide, short, descent = (found[name] for name in MODELS)
     gain = {name: p.vanilla - p.debiased for name, p in found.items()}
-    wide_both, short_both = (p.sums[(p.omega > 0).any(1) & (p.omega < 0).any(1)] for p in (wide, short))
+    wide_both, short_both, descent_both = (
+        p.sums[(p.omega > 0).any(1) & (p.omega < 0).any(1)] for p in (wide, short, descent)
+    )
     return {
         "pairs/runs": len(embedded.sums),
         "pairs/embedded/sum": float(embedded.sums.mean()),
@@ -99,4 +102,10 @@ def pair_values(found: Mapping[str, Pairs]) -> dict[str, float]:
         "pairs/short/both_sum": float(short_both.max()) if len(short_both) else 1.0,
         "pairs/short/gain": float(gain["short"].mean()),
         "pairs/short/gain_se": float(standard_error(gain["short"])),
+        "pairs/descent/sum": float(descent.sums.mean()),
+        "pairs/descent/sum_se": float(standard_error(descent.sums)),
+        "pairs/descent/both": len(descent_both),
+        "pairs/descent/both_sum": float(descent_both.max()) if len(descent_both) else 1.0,
+        "pairs/descent/gain": float(gain["descent"].mean()),
+        "pairs/descent/gain_se": float(standard_error(gain["descent"])),
     }

@@ -115,6 +115,7 @@ def races(results: Callable[[str], Results]) -> dict[str, Race]:
 KEYS = {
     "heads": ("rates/heads/routing", "rates/heads/routing_se", "rates/heads/uniform", "rates/heads/uniform_se"),
     "linear": ("rates/linear/routing", "rates/linear/routing_se", "rates/linear/uniform", "rates/linear/uniform_se"),
+    "deep": ("rates/deep/routing", "rates/deep/routing_se", "rates/deep/uniform", "rates/deep/uniform_se"),
     "chain": ("rates/chain/routing", "rates/chain/routing_se", "rates/chain/uniform", "rates/chain/uniform_se"),
     "known": ("rates/known/routing", "rates/known/routing_se", "rates/known/uniform", "rates/known/uniform_se"),
 }  # fmt: skip

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .... import random
 from ....models import Attention
+from ....models.deep_attention import DeepAttention
 from ....models.single_head import SingleHead
 from ....models.trained_tf import TrainedStep
 from ....profiles import check_profile
@@ -26,7 +27,7 @@ from .models import CATEGORIES, CHAIN, FIRST, PROMPTS, REGRESSION, prompts
 FACTOR = 10.0
 #: Base rates over the plain one.
 MULTIPLES = tuple(2 ** (k / 2) for k in range(15))
-STEPS, SEEDS, COUNT = 500, 8, 64
+STEPS, SEEDS, COUNT = 500, 32, 64
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,20 @@ class Trial:
 
 
 _HEADS = {"d": REGRESSION.d, "n_heads": 2}
+_STACK = {"d": REGRESSION.d, "width": 12, "n_layers": 3, "layer_norm": False}
 _CATEGORIES = {"d": CATEGORIES.d, "n_classes": CATEGORIES.n_classes, "width": CATEGORIES.width}
 TRIALS: dict[str, Trial] = {
     "heads": Trial(OwnPrompts(REGRESSION), Attention, _HEADS, squared_error, 0.02),
     "linear": Trial(
         OwnPrompts(REGRESSION), Attention, {**_HEADS, "activation": "linear"}, squared_error, 0.02
+    ),
+    "deep": Trial(
+        OwnPrompts(REGRESSION),
+        DeepAttention,
+        _STACK,
+        squared_error,
+        0.01,
+        held=("key_bias",),  # adds the same to all scores of a query
     ),
     "chain": Trial(
         OwnSequence(),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....statistics import share_error
 from ....store import Results
 from ....training.study import Study
 from .. import theory
@@ -114,4 +115,44 @@ def robust_records(settings: Settings) -> Records:
         "robust/pattern_share": float(np.mean(pattern)),
         "robust/gamma_ratio": float(max(sizes) / min(sizes)),
         "robust/gamma_ratio_se": extremes_error(gammas),
+    }
+
+
+#: The settings of :func:`..runs.studies.variations`, and their studies.
+VARIATIONS = {
+    "momentum": "variations_optimisers",
+    "adamw": "variations_optimisers",
+    "d10": "variations_d10",
+    "noisy": "variations_noisy",
+}
+
+
+def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
+    """Two heads under each other optimiser and on other data, from ``results(study)``."""
+    return {
+        name: read_heads(results(study).group(name if name in ("momentum", "adamw") else "adam"))
+        for name, study in VARIATIONS.items()
+    }
+
+
+def variation_records(found: Mapping[str, Heads]) -> Records:
+    """For each variation: the share of runs that end with heads of one sign; of the others, the share whose heads are matched and the mean of what their
+    outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left over."""
+    runs, one_sided, matched, sums = [], [], [], []
+    for h in found.values():
+        omega, mu = h.settled(h.omega), h.settled(h.mu)
+        sided = theory.one_sided(omega, mu)
+        runs.append(len(sided))
+        one_sided.append(float(sided.mean()))
+        both = ~sided
+        matched.append(float(theory.sign_matched(omega, mu)[both].mean()) if both.any() else 0.0)
+        sums.append(float(theory.zero_sum(mu)[both].mean()) if both.any() else 1.0)
+    return {
+        "variations/runs": runs,
+        "variations/one_sided": one_sided,
+        "variations/one_sided_se": [
+            share_error(round(share * n), n) for share, n in zip(one_sided, runs, strict=True)
+        ],
+        "variations/matched": matched,
+        "variations/sum": sums,
     }

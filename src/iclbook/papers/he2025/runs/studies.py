@@ -166,14 +166,12 @@ AWAITED = frozenset(
         "isotropic",
         "reduced",
         "activations_coded",
-        "nonisotropic",
         "multitask_text",
         "multitask_code",
         "seeds",
-        "noise_b1024",
     }
 )
-MISSING = frozenset({"activations_small", *(f"variations_{which}" for which in VARIED)})
+MISSING = frozenset({"activations_small"})
 
 
 def _n(name: str) -> int:
@@ -197,7 +195,7 @@ def studies(profile: str) -> dict[str, Study]:
             noise(64, 100_000, 4),
             noise(256, 100_000, 4),
             noise(1024, 100_000, _n("noise_b1024")),
-            *(variations(which, 100_000, 4) for which in VARIED),
+            *(variations(which, 100_000, 16 if which == "d10" else 4) for which in VARIED),
         ]
         every = [
             dataclasses.replace(s, old_numbers=s.name in AWAITED) for s in every if s.name not in MISSING
