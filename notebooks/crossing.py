@@ -90,6 +90,25 @@ record.all(positions.position_values(told, profile))
 display(HTML(draw.matrix(record)))
 
 # %% [markdown]
+# Three of the laws are asked of the same three models. Choose a law, and see what becomes of it from one model to the next.
+
+
+# %% tags=["hide-input"]
+def cell(law, model):
+    return draw.law_on(law, model, found, ahead, raced)
+
+
+show(
+    cell,
+    [
+        Slider("law", "law", tuple(draw.LAWS), tuple(draw.LAWS.values())),
+        Slider("model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")),
+    ],
+    title="A law on a model",
+    description="Dots: every draw of prompts, or every seed. The badges of these cells stand in the sections on waits, time scales and rates.",
+)
+
+# %% [markdown]
 # ## Signed pairs
 #
 # On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 
 from iclbook.claims import load_ledger
+from iclbook.papers.crossing import figures as draw
 from iclbook.papers.crossing.measures import descent, kernels, pairs, routing, timing
+from iclbook.papers.crossing.measures.rates import Race
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import MODELS
+from iclbook.papers.crossing.runs.rates import MULTIPLES
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
@@ -217,3 +222,26 @@ def test_each_model_has_its_own_keys():
         assert values[f"pairs/{name}/gain"] == pytest.approx(k)
         if name != "linear":
             assert values[f"pairs/{name}/sum_se"] == pytest.approx(k / 2)
+
+
+def test_the_slider_of_laws_and_models_draws_what_it_is_given():
+    rng = np.random.default_rng(0)
+    waits = {name: np.cumsum(rng.uniform(1, 2, (3, 4)), axis=1) for name in draw.ACROSS}
+    leads = {name: timing.Leads(rng.normal(size=5), rng.normal(size=5) - 1, 0) for name in draw.ACROSS}
+    steps = rng.uniform(10, 90, (len(MULTIPLES), 6))
+    races = {name: Race(steps, steps / 2, steps / 3, 100.0) for name in draw.ACROSS}
+    shown = {
+        "wait": lambda name: list(waits[name] / waits[name][:, :1]),
+        "lead": lambda name: [np.exp(leads[name].equal), np.exp(leads[name].quicker)],
+        "rates": lambda name: [
+            np.exp(races[name].logs()[k]) for k in ("values_plain", "routing_plain", "uniform_plain")
+        ],
+    }
+    for law, name in itertools.product(draw.LAWS, draw.ACROSS):
+        fig = draw.law_on(law, name, waits, leads, races)
+        (ax,) = fig.axes
+        lines = [line.get_ydata() if law == "wait" else line.get_xdata() for line in ax.lines]
+        for wanted in shown[law](name):
+            assert any(len(line) == len(wanted) and np.allclose(line, wanted) for line in lines), (law, name)
+        assert draw.LAWS[law] in ax.get_title()
+        plt.close(fig)

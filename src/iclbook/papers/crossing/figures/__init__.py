@@ -1,5 +1,6 @@
 """Figures of the crossing."""
 
+from .across import ACROSS, LAWS, law_on
 from .cells import matrix
 from .in_page import waiting_time
 from .laws import areas, kernels, leads, path, signed_pairs, waits
@@ -7,8 +8,11 @@ from .rates import rates
 from .rungs import rungs
 
 __all__ = [
+    "ACROSS",
+    "LAWS",
     "areas",
     "kernels",
+    "law_on",
     "leads",
     "matrix",
     "path",
