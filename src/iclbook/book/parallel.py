@@ -56,15 +56,18 @@ def run_notebooks(
                 try:
                     yield future.result()
                 except BrokenProcessPool:
-                    cause = "its process died (killed, or out of memory)"
-                    mend = "Free memory, or run one chapter at a time with --jobs 1."
-                    yield futures[future], execute.NotebookError(futures[future], "", cause, mend), 0.0
+                    yield futures[future], _killed(futures[future]), 0.0
         except BaseException:  # an interrupt, or a reader who stops early: the chapters must not go on alone
             pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGINT)
             raise
+
+
+def _killed(name: str) -> UserError:
+    cause = "its process died (killed, or out of memory)"
+    return execute.NotebookError(name, "", cause, "Free memory, or run one chapter at a time with --jobs 1.")
 
 
 def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:

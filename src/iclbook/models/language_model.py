@@ -93,22 +93,26 @@ class LanguageModel(nn.Module):
         self.turned = 0 if positions else 2 * (int(rotary * width // n_heads) // 2)
         self.parallel, self.post_norm, self.rms = parallel, post_norm, rms
         self.gated, self.activation = gated, ACTIVATIONS[activation]
-        dh = width // n_heads
-        sizes = {"qkv": ((n_heads + 2 * kv) * dh, width), "out": (width, width)}
-        sizes |= {"up": (hidden * (2 if gated else 1), width), "down": (width, hidden)}
-        for name, size in sizes.items():
-            self._add(name, (n_layers, *size), biases)
-        for name in ("norm1", "norm2"):
-            self._add(name, (n_layers, width), not rms)
+        self._add_layers(hidden, biases, not rms, qk_norm)
         self._add("norm", (width,), not rms)
         self._add("embed", (vocabulary, width))
         if positions:
             self._add("positions", (positions, width))
-        if qk_norm:
-            self._add("q_norm", (n_layers, n_heads * dh))
-            self._add("k_norm", (n_layers, kv * dh))
         if not tied:
             self._add("unembed", (vocabulary, width))
+
+    def _add_layers(self, hidden: int, biases: bool, shifts: bool, qk_norm: bool) -> None:
+        """The parameters of all layers, stacked; ``shifts``: whether norms have biases."""
+        n, width, dh = self.n_layers, self.width, self.width // self.n_heads
+        sizes = {"qkv": ((self.n_heads + 2 * self.kv) * dh, width), "out": (width, width)}
+        sizes |= {"up": (hidden * (2 if self.gated else 1), width), "down": (width, hidden)}
+        for name, size in sizes.items():
+            self._add(name, (n, *size), biases)
+        for name in ("norm1", "norm2"):
+            self._add(name, (n, width), shifts)
+        if qk_norm:
+            self._add("q_norm", (n, self.n_heads * dh))
+            self._add("k_norm", (n, self.kv * dh))
 
     def _add(self, name: str, shape: tuple[int, ...], bias: bool = False) -> None:
         self.register_parameter(name, nn.Parameter(torch.zeros(shape)))

@@ -76,55 +76,60 @@ def gradient_flow(
         between: whether the flow can be resampled afterwards.
 
     Raises:
-        UserError: an end that is not after the start, times outside of the flow, an event to stop at that is not watched, or a flow that cannot be
-            followed (a gradient that is not finite).
+        UserError: an end, times or an event to stop at that do not fit, or a flow that cannot be followed (a gradient that is not finite).
     """
     start = np.asarray(start, dtype=float)
-    if not until > 0:
-        raise UserError(f"a flow until t={until}", "Give an end after 0.")
-    if stop_at is not None and not 0 <= stop_at < len(events):
-        raise UserError(f"stop at event {stop_at} of {len(events)}", "Name one of the events by its number.")
-    if at is not None:
-        at = np.asarray(at, dtype=float)
-        inside = at.ndim == 1 and len(at) > 0 and at[0] >= 0 and at[-1] <= until
-        if not (inside and (np.diff(at) > 0).all()):
-            raise UserError("times to report that do not rise from 0 to the end", f"Use 0 to {until:.6g}.")
-
-    def velocity(t: float, flat: Array) -> Array:
-        slope = -gradient(flat.reshape(start.shape)).ravel()
-        if not np.isfinite(slope).all():  # the integrator would look for a step size for ever
-            raise UserError(
-                f"the flow stopped at t={t:.3g} (the gradient is not finite)",
-                "Check the start and the gradient.",
-            )
-        return slope
-
-    watched = []
-    for number, event in enumerate(events):
-
-        def watch(_: float, flat: Array, event: Callable[[Array], float] = event) -> float:
-            return float(event(flat.reshape(start.shape)))
-
-        watch.direction = 1.0
-        watch.terminal = number == stop_at
-        watched.append(watch)
+    _check(until, stop_at, len(events))
+    at = None if at is None else _rising(at, until)
+    options = {"jac": lambda t, flat: -hessian(flat)} if hessian else {}
+    options |= {"rtol": rtol, "atol": atol, "dense_output": between}
+    watched = [_watched(event, start.shape, number == stop_at) for number, event in enumerate(events)]
     with np.errstate(over="ignore", invalid="ignore"):
-        solved = solve_ivp(
-            velocity,
-            (0.0, float(until)),
-            start.ravel(),
-            method,
-            at,
-            events=watched,
-            rtol=rtol,
-            atol=atol,
-            dense_output=between,
-            **({"jac": lambda t, flat: -hessian(flat)} if hessian else {}),
-        )
+        velocity, span = _velocity(gradient, start.shape), (0.0, float(until))
+        solved = solve_ivp(velocity, span, start.ravel(), method, at, events=watched, **options)
     if solved.status < 0 or not np.isfinite(solved.y).all():
-        raise UserError(
-            f"the flow stopped at t={solved.t[-1] if len(solved.t) else 0:.3g} ({solved.message})",
-            "Check the start and the gradient, or try another method.",
-        )
+        mend = "Check the start and the gradient, or try another method."
+        raise _lost(solved.t[-1] if len(solved.t) else 0, solved.message, mend)
     states = solved.y.T.reshape(-1, *start.shape)
     return Flow(solved.t, states, tuple(solved.t_events or ()), solved.sol)
+
+
+def _check(until: float, stop_at: int | None, n_events: int) -> None:
+    if not until > 0:
+        raise UserError(f"a flow until t={until}", "Give an end after 0.")
+    if stop_at is not None and not 0 <= stop_at < n_events:
+        raise UserError(f"stop at event {stop_at} of {n_events}", "Name one of the events by its number.")
+
+
+def _rising(at: Sequence[float] | Array, until: float) -> Array:
+    """Times to report, as an array."""
+    at = np.asarray(at, dtype=float)
+    inside = at.ndim == 1 and len(at) > 0 and at[0] >= 0 and at[-1] <= until
+    if not (inside and (np.diff(at) > 0).all()):
+        raise UserError("times to report that do not rise from 0 to the end", f"Use 0 to {until:.6g}.")
+    return at
+
+
+def _velocity(gradient: Callable[[Array], Array], shape: tuple[int, ...]) -> Callable[[float, Array], Array]:
+    def velocity(t: float, flat: Array) -> Array:
+        slope = -gradient(flat.reshape(shape)).ravel()
+        if not np.isfinite(slope).all():  # the integrator would look for a step size for ever
+            raise _lost(t, "the gradient is not finite", "Check the start and the gradient.")
+        return slope
+
+    return velocity
+
+
+def _watched(event: Callable[[Array], float], shape: tuple[int, ...], last: bool) -> Callable:
+    """An event as the integrator asks for it: passages upwards, and with ``last`` the first one ends the flow."""
+
+    def watch(_: float, flat: Array) -> float:
+        return float(event(flat.reshape(shape)))
+
+    watch.direction = 1.0
+    watch.terminal = last
+    return watch
+
+
+def _lost(t: float, why: str, mend: str) -> UserError:
+    return UserError(f"the flow stopped at t={t:.3g} ({why})", mend)

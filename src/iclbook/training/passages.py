@@ -7,7 +7,7 @@ many times cheaper, and a run alone is then exactly the same run in any ensemble
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -70,41 +70,68 @@ def first_passages(
         raise UserError(
             f"an ensemble of shape {y.shape} until t={until}", "Give (runs, size) and ends after 0."
         )
-    mark = marks(y)
-    times = np.where(mark >= 0, 0.0, np.inf)
-    left, states, ended = np.arange(len(y)), y.copy(), np.zeros(len(y))
-    t, slope = np.zeros(len(y)), _velocity(gradient, y)
-    step = 0.01 * np.linalg.norm(y, axis=1) / np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
-    step = np.clip(step, 1e-6 * end, 1e-2 * end)
+    runs = _started(gradient, marks, y, end)
+    times = np.where(runs.mark >= 0, 0.0, np.inf)
+    states, ended = y.copy(), np.zeros(len(y))
     for _ in range(most_steps):
-        going = (t < end) & ~np.isfinite(times[left]).all(-1)
+        going = (runs.t < runs.end) & ~np.isfinite(times[runs.left]).all(-1)
         if not going.all():
-            states[left[~going]], ended[left[~going]] = y[~going], t[~going]
-            left, y, t, end, step = left[going], y[going], t[going], end[going], step[going]
-            slope, mark = slope[going], mark[going]
-        if not len(left):
+            gone = runs.left[~going]
+            states[gone], ended[gone] = runs.y[~going], runs.t[~going]
+            runs.keep(going)
+        if not len(runs.left):
             return Passages(times, ended, states)
-        h = np.minimum(step, end - t)
-        new, new_slope, error = _try(gradient, y, slope, h)
-        scale = atol + rtol * np.maximum(np.abs(y), np.abs(new))
-        size = np.sqrt(((error / scale) ** 2).mean(1))
-        taken = size <= 1
-        if taken.any():
-            rows = np.flatnonzero(taken)
-            new_mark = marks(new[rows])
-            passed = (mark[rows] < 0) & (new_mark >= 0) & np.isinf(times[left[rows]])
-            for k in np.flatnonzero(passed.any(0)):
-                at = rows[passed[:, k]]
-                part = _locate(marks, k, y[at], new[at], slope[at], new_slope[at], h[at])
-                times[left[at], k] = t[at] + part * h[at]
-            t = np.where(taken, np.where(h < step, end, t + h), t)
-            y[rows], slope[rows], mark[rows] = new[rows], new_slope[rows], new_mark
-        with np.errstate(divide="ignore"):
-            step = h * np.clip(0.9 * size**-0.2, 0.2, 5.0)
+        _step(runs, gradient, marks, times, rtol, atol)
     raise UserError(
-        f"{len(left)} of {len(states)} runs took more than {most_steps} steps",
+        f"{len(runs.left)} of {len(states)} runs took more than {most_steps} steps",
         "Raise rtol or end the flow earlier.",
     )
+
+
+@dataclass
+class _Going:
+    """The runs that still go, one row each: number in the ensemble, state, time, end, next step, slope and marks."""
+
+    left: Array
+    y: Array
+    t: Array
+    end: Array
+    step: Array
+    slope: Array
+    mark: Array
+
+    def keep(self, rows: Array) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name)[rows])
+
+
+def _started(gradient: Callable, marks: Callable, y: Array, end: Array) -> _Going:
+    """All runs at time 0, with a first step of a hundredth of the way that a run's slope needs to its own size, within bounds set by its end."""
+    slope = _velocity(gradient, y)
+    step = 0.01 * np.linalg.norm(y, axis=1) / np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
+    step = np.clip(step, 1e-6 * end, 1e-2 * end)
+    return _Going(np.arange(len(y)), y.copy(), np.zeros(len(y)), end, step, slope, marks(y))
+
+
+def _step(runs: _Going, gradient: Callable, marks: Callable, times: Array, rtol: float, atol: float) -> None:
+    """One try of every run: those whose error is within bounds move on, and passages of their marks go into ``times``."""
+    h = np.minimum(runs.step, runs.end - runs.t)
+    new, new_slope, error = _try(gradient, runs.y, runs.slope, h)
+    scale = atol + rtol * np.maximum(np.abs(runs.y), np.abs(new))
+    size = np.sqrt(((error / scale) ** 2).mean(1))
+    taken = size <= 1
+    if taken.any():
+        rows = np.flatnonzero(taken)
+        new_mark = marks(new[rows])
+        passed = (runs.mark[rows] < 0) & (new_mark >= 0) & np.isinf(times[runs.left[rows]])
+        for k in np.flatnonzero(passed.any(0)):
+            at = rows[passed[:, k]]
+            part = _locate(marks, k, runs.y[at], new[at], runs.slope[at], new_slope[at], h[at])
+            times[runs.left[at], k] = runs.t[at] + part * h[at]
+        runs.t = np.where(taken, np.where(h < runs.step, runs.end, runs.t + h), runs.t)
+        runs.y[rows], runs.slope[rows], runs.mark[rows] = new[rows], new_slope[rows], new_mark
+    with np.errstate(divide="ignore"):
+        runs.step = h * np.clip(0.9 * size**-0.2, 0.2, 5.0)
 
 
 def _velocity(gradient: Callable[[Array], Array], y: Array) -> Array:

@@ -42,7 +42,7 @@ class Landscape:
     """A loss as a function of parameters.
 
     Attributes:
-        start: ``start(seed)``: parameters ``(n,)`` of the model's own initialisation at scale 1, to be multiplied by a scale.
+        start: ``start(seed)``: parameters ``(n,)`` at scale 1, to be multiplied by a scale; standard normal for a module (:func:`of_module`).
         evaluate: ``evaluate(theta) -> (loss, gradient)``, float64.
         look: ``look(states (T, n)) -> (attention (T, ...), values (T, ...))`` on the prompts, flat, where the model has both.
         routing: ``(n,)``, which parameters make scores; none where the model has no queries and keys of its own.
@@ -92,52 +92,60 @@ def of_module(
         loss: ``loss(model, batch)``, a number.
         values: what the model's attention averages.
     """
-    moving = {name: p for name, p in model.named_parameters() if name not in held}
-    parameters, sizes = list(moving.values()), [p.numel() for p in moving.values()]
-    seeing = _Seeing(model, loss, values)
+    of = _OfModule(model, batch, loss, held, values)
+    routing = np.concatenate([np.full(p.numel(), name in ROUTING) for name, p in of.moving.items()])
+    return Landscape(
+        of.start, of.evaluate, of.look if values else None, routing if values else None, of.hessian
+    )
 
-    def put(theta: Array) -> None:
+
+class _OfModule:
+    """The functions of :class:`Landscape` for a module; arguments as for :func:`of_module`."""
+
+    def __init__(
+        self, model: nn.Module, batch: Batch, loss: Loss, held: tuple[str, ...], values: Look | None
+    ) -> None:
+        self.model, self.batch, self.loss = model, batch, loss
+        self.moving = {name: p for name, p in model.named_parameters() if name not in held}
+        self.sizes = [p.numel() for p in self.moving.values()]
+        self._seeing = _Seeing(model, loss, values)
+        self._looked = torch.func.vmap(self._seen)
+
+    def start(self, seed: int) -> Array:
+        return np.random.default_rng(seed).standard_normal(sum(self.sizes))
+
+    def _put(self, theta: Array) -> None:
         flat = torch.from_numpy(np.ascontiguousarray(theta, dtype=float))
         with torch.no_grad():
-            for p, part in zip(parameters, flat.split(sizes), strict=True):
+            for p, part in zip(self.moving.values(), flat.split(self.sizes), strict=True):
                 p.copy_(part.view(p.shape))
 
-    def slope(value: Tensor, **options: bool) -> Tensor:
-        return flat_of(torch.autograd.grad(value, parameters, materialize_grads=True, **options))
+    def _slope(self, value: Tensor, **options: bool) -> Tensor:
+        moving = list(self.moving.values())
+        return flat_of(torch.autograd.grad(value, moving, materialize_grads=True, **options))
 
-    looked = torch.func.vmap(
-        lambda parts: torch.func.functional_call(
-            seeing, {f"model.{name}": p for name, p in zip(moving, parts, strict=True)}, (batch,)
-        )
-    )
+    def evaluate(self, theta: Array) -> tuple[float, Array]:
+        self._put(theta)
+        value = self.loss(self.model, self.batch)
+        return float(value.detach()), self._slope(value).numpy()
 
-    @torch.no_grad()
-    def look(states: Array) -> tuple[Array, Array]:
-        parts = torch.from_numpy(np.ascontiguousarray(states, dtype=float)).split(sizes, 1)
-        attention, averaged = looked(
-            [part.unflatten(1, p.shape) for part, p in zip(parts, parameters, strict=True)]
-        )
-        return attention.numpy(), averaged.numpy()
-
-    def evaluate(theta: Array) -> tuple[float, Array]:
-        put(theta)
-        value = loss(model, batch)
-        return float(value.detach()), slope(value).numpy()
-
-    def hessian(theta: Array) -> Array:
-        put(theta)
-        gradient = slope(loss(model, batch), create_graph=True)
-        every = torch.eye(len(gradient), dtype=gradient.dtype)
-        rows = torch.autograd.grad(gradient, parameters, every, is_grads_batched=True, materialize_grads=True)
+    def hessian(self, theta: Array) -> Array:
+        self._put(theta)
+        gradient = self._slope(self.loss(self.model, self.batch), create_graph=True)
+        every, moving = torch.eye(len(gradient), dtype=gradient.dtype), list(self.moving.values())
+        rows = torch.autograd.grad(gradient, moving, every, is_grads_batched=True, materialize_grads=True)
         return flat_of(rows, 1).numpy()
 
-    def start(seed: int) -> Array:
-        return np.random.default_rng(seed).standard_normal(sum(sizes))
+    def _seen(self, parts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        named = {f"model.{name}": p for name, p in zip(self.moving, parts, strict=True)}
+        return torch.func.functional_call(self._seeing, named, (self.batch,))
 
-    routing = np.concatenate(
-        [np.full(size, name in ROUTING) for name, size in zip(moving, sizes, strict=True)]
-    )
-    return Landscape(start, evaluate, look if values else None, routing if values else None, hessian)
+    @torch.no_grad()
+    def look(self, states: Array) -> tuple[Array, Array]:
+        flat = torch.from_numpy(np.ascontiguousarray(states, dtype=float)).split(self.sizes, 1)
+        parts = [part.unflatten(1, p.shape) for part, p in zip(flat, self.moving.values(), strict=True)]
+        attention, averaged = self._looked(parts)
+        return attention.numpy(), averaged.numpy()
 
 
 def flat_of(parts: Sequence[Tensor], axis: int = 0) -> Tensor:

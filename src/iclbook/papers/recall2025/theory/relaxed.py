@@ -31,14 +31,9 @@ def gradient_of(model: RecallTransformer, tokens: Array) -> Callable[[Array], Ar
     sees, column = seen.any(1)[:, None], np.where(seen, offset - low, 0)
     pairs = model.block.numpy()[tokens[:, :, None], tokens[:, None, :]]  # (B, l, l), the matrices M
     back = length - 1 if lifted else length - np.arange(1, n_heads + 1)
-    fixed = pairs[:, np.atleast_1d(back)].swapaxes(
-        0, 1
-    )  # (heads, B, l): what does not depend on the attention
-    wanted = np.zeros((len(tokens), len(keys)))  # derivative of the loss in each key's weight
-    responses = np.flatnonzero(np.isin(keys, model.responses.numpy()))
-    wanted[:, responses] = 1 / model.n_responses
-    wanted[np.arange(len(tokens)), responses] = 1
-    wanted /= -len(tokens)
+    # (heads, B, l): what does not depend on the attention
+    fixed = pairs[:, np.atleast_1d(back)].swapaxes(0, 1)
+    wanted = _wanted(model, keys, len(tokens))
 
     def gradient(theta: Array) -> Array:
         w, beta = theta[:-n_heads].reshape(n_heads, width), theta[-n_heads:]
@@ -59,6 +54,15 @@ def gradient_of(model: RecallTransformer, tokens: Array) -> Callable[[Array], Ar
         return np.concatenate([*by_w, by_beta])
 
     return gradient
+
+
+def _wanted(model: RecallTransformer, keys: Array, n: int) -> Array:
+    """Derivative ``(n, keys)`` of the loss in each key's weight, for n sequences."""
+    wanted = np.zeros((n, len(keys)))
+    responses = np.flatnonzero(np.isin(keys, model.responses.numpy()))
+    wanted[:, responses] = 1 / model.n_responses
+    wanted[np.arange(n), responses] = 1
+    return wanted / -n
 
 
 def _softmax(scores: Array, sees: Array | bool = True) -> Array:

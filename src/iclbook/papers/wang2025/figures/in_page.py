@@ -47,6 +47,22 @@ def probabilities(model: FunctionalGD, points: np.ndarray, places: np.ndarray) -
         return torch.softmax(model(tokens, torch.from_numpy(places.T.copy())), dim=0).numpy().T
 
 
+def _square(p: np.ndarray, points: np.ndarray, classes: list[int]) -> Figure:
+    """The square with its labelled points ``(N, 3)``, each place in the colour of its most probable category, by probabilities ``p (places, C)``."""
+    colours = [to_rgb(COLOURS[classes.index(c)] if c in classes else "#777777") for c in p.argmax(1)]
+    shade = p.max(1, keepdims=True)
+    image = (shade * np.array(colours) + (1 - shade) * np.array(to_rgb(style.GROUND))).reshape(GRID, GRID, 3)
+    fig, ax = style.figure(width=3.6, height=3.6)
+    ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1))
+    for x, y, c in points:
+        which = classes.index(int(c))
+        ax.plot(x, y, "o", ms=11, color=COLOURS[which], mec="white")
+        ax.text(x, y, "ABCD"[which], color="white", fontsize=8, ha="center", va="center", weight="bold")
+    ax.set(xticks=[], yticks=[])
+    ax.grid(False)
+    return fig
+
+
 def label_square(results: Results, blocks: int = 2) -> PageModel:
     """The first run trained on the quadrants with softmax attention, and labels of four of its categories, one in each quadrant."""
     task = Quadrants()
@@ -68,20 +84,7 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
 
     def still() -> Figure:
         model = repeated(parameters, task.n_classes, task.width, blocks)
-        p = probabilities(model, points, grid().numpy())
-        best = p.argmax(1)
-        colours = np.array([to_rgb(COLOURS[classes.index(c)] if c in classes else "#777777") for c in best])
-        shade = p.max(1, keepdims=True)
-        image = (shade * colours + (1 - shade) * np.array(to_rgb(style.GROUND))).reshape(GRID, GRID, 3)
-        fig, ax = style.figure(width=3.6, height=3.6)
-        ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1))
-        for x, y, c in points:
-            which = classes.index(int(c))
-            ax.plot(x, y, "o", ms=11, color=COLOURS[which], mec="white")
-            ax.text(x, y, "ABCD"[which], color="white", fontsize=8, ha="center", va="center", weight="bold")
-        ax.set(xticks=[], yticks=[])
-        ax.grid(False)
-        return fig
+        return _square(probabilities(model, points, grid().numpy()), points, classes)
 
     alt = "A square with labels A to D, one letter in each quadrant, and around them the regions in which the model holds each letter to be most probable."
     return PageModel(

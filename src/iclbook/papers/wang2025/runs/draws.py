@@ -107,61 +107,37 @@ def _tf(name: str, kernel: str, prompts: UnitContexts, runs: Sequence[Run], held
 
 def new_unit(profile: str, unit: int) -> list[Study]:
     """Figures 3, 4, 5 (left) and 8 on a draw of their own."""
-    s, n = SIZES[profile], UNITS[profile]
-    task, square = Anchors(embed_seed=FIRST + unit), Quadrants(N=s.quad_N, embed_seed=FIRST + unit)
+    return [*_anchors(profile, unit), *_squares(profile, unit)]
+
+
+def _anchors(profile: str, unit: int) -> list[Study]:
+    """Figures 3, 4 and 5 (left): one block of each kind, several blocks, and two whole ones."""
+    s, n, task = SIZES[profile], UNITS[profile], Anchors(embed_seed=FIRST + unit)
     tokens, cached = UnitContexts(task, unit=unit), UnitContexts(task, "inner", True, unit)
-    quadrants = UnitContexts(square, unit=unit)
     gd, tf = (_runs(unit, n.inits, rate) for rate in (GD_RATE, TF_RATE))
+    kernels = [_gd(k, k, tokens, gd, s.held_out) for k in ("softmax", "rbf", "linear")]
+    trained = [_tf(k, k, tokens, tf, s.held_out) for k in ("softmax", "rbf")]
+    depths = [_gd(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS]
     kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "n_blocks": 2}
+    two = [classifiers("tf", TrainedBlocks, kwargs, tf, tokens, s.held_out)]
     return [
-        _study(
-            f"new{unit}_gd",
-            tokens,
-            s.L[-1],
-            [_gd(k, k, tokens, gd, s.held_out) for k in ("softmax", "rbf", "linear")],
-            s.gd,
-            GD_BATCH,
-        ),
-        _study(
-            f"new{unit}_tf",
-            tokens,
-            s.L[-1],
-            [_tf(k, k, tokens, tf, s.held_out) for k in ("softmax", "rbf")],
-            s.tf,
-            TF_BATCH,
-        ),
-        _study(
-            f"new{unit}_deep",
-            cached,
-            s.L[1],
-            [_gd(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS],
-            s.deep,
-            GD_BATCH,
-        ),
-        _study(
-            f"new{unit}_two_tf",
-            tokens,
-            s.L[1],
-            [classifiers("tf", TrainedBlocks, kwargs, tf, tokens, s.held_out)],
-            s.tf_deep,
-            TF_BATCH,
-        ),
-        _study(
-            f"new{unit}_quad_gd",
-            quadrants,
-            s.quad_L,
-            [_gd(k, k, quadrants, gd[:1], s.held_out) for k in KERNELS],
-            s.quad // 2,
-            GD_BATCH,
-        ),
-        _study(
-            f"new{unit}_quad_tf",
-            quadrants,
-            s.quad_L,
-            [_tf(k, k, quadrants, tf[:1], s.held_out) for k in KERNELS],
-            s.quad,
-            TF_BATCH,
-        ),
+        _study(f"new{unit}_gd", tokens, s.L[-1], kernels, s.gd, GD_BATCH),
+        _study(f"new{unit}_tf", tokens, s.L[-1], trained, s.tf, TF_BATCH),
+        _study(f"new{unit}_deep", cached, s.L[1], depths, s.deep, GD_BATCH),
+        _study(f"new{unit}_two_tf", tokens, s.L[1], two, s.tf_deep, TF_BATCH),
+    ]
+
+
+def _squares(profile: str, unit: int) -> list[Study]:
+    """Figure 8: all kernels on the quadrants."""
+    s = SIZES[profile]
+    quadrants = UnitContexts(Quadrants(N=s.quad_N, embed_seed=FIRST + unit), unit=unit)
+    gd, tf = (_runs(unit, UNITS[profile].inits, rate)[:1] for rate in (GD_RATE, TF_RATE))
+    functional = [_gd(k, k, quadrants, gd, s.held_out) for k in KERNELS]
+    trained = [_tf(k, k, quadrants, tf, s.held_out) for k in KERNELS]
+    return [
+        _study(f"new{unit}_quad_gd", quadrants, s.quad_L, functional, s.quad // 2, GD_BATCH),
+        _study(f"new{unit}_quad_tf", quadrants, s.quad_L, trained, s.quad, TF_BATCH),
     ]
 
 
