@@ -153,13 +153,8 @@ def _text(about: Mapping[str, Any]) -> bytes:
 
 def _tidy(base: Path, study: str, kept: set[str]) -> None:
     """Remove the arrays of earlier results, and what a killed process left unfinished."""
-    parts = [*base.glob(f".{study}.json.*{PART}"), *base.glob(f"{study}.json{PART}")]
-    for file in [
-        *parts,
-        *(base / study).glob("*.npz"),
-        *(base / study).glob(f".*{PART}"),
-        *(base / study).glob(f"*{PART}"),
-    ]:
+    unfinished = [*base.glob(f".{study}.json.*{PART}"), *(base / study).glob(f".*{PART}")]
+    for file in [*unfinished, *(base / study).glob("*.npz")]:
         if file.name not in kept:
             with suppress(OSError):
                 file.unlink()
@@ -252,8 +247,6 @@ def _arrays(base: Path, sums: Mapping[str, str], command: str) -> dict[str, np.n
     arrays = {}
     for group, checksum in sums.items():
         path = base / _name(group, checksum)
-        if not path.exists():
-            path = base / f"{group}.npz"  # as files were named before they were named after their content
         if not path.exists():
             raise UserError(f"the result file {path} is missing", f"Restore it from git, or: {command}")
         content = path.read_bytes()

@@ -73,7 +73,5 @@ def leaves(tree: Any) -> list[Tensor]:
 
 def shapes(content: dict[str, Any]) -> list[list]:
     """Shape and kind of every tensor in a checkpoint."""
-    names = [
-        name for name in ("tensors", "generators", "losses", "observed", "kept", "states") if name in content
-    ]
+    names = [name for name in ("tensors", "losses", "observed", "kept", "states") if name in content]
     return [[*x.shape, str(x.dtype)] for name in names for x in leaves(content[name])]

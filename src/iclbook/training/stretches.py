@@ -34,8 +34,6 @@ def states(trainer: Trainer) -> dict[str, np.ndarray]:
     found = {}
     for i, group in enumerate(e.group for e in trainer.ensembles):
         parts = [x[:1].cpu().numpy().copy() for x in trainer.leaves(i)]
-        source = trainer.generator_of(group.runs[0])
-        parts += [source.get_state().numpy().copy()] if source else []
         kept = LARGEST // sum(part.nbytes for part in parts)
         if trainer.done + STRETCH in ends(trainer.record)[-kept:] and kept:
             found |= {f"{group.name}/{trainer.done}/{j}": part for j, part in enumerate(parts)}
@@ -47,11 +45,7 @@ def train_stretch(trainer: Trainer, kept: dict[str, np.ndarray], end: int) -> di
     start = end - STRETCH
     with torch.no_grad():
         for i, group in enumerate(e.group for e in trainer.ensembles):
-            targets = trainer.leaves(i)
-            for j, target in enumerate(targets):
+            for j, target in enumerate(trainer.leaves(i)):
                 target.copy_(torch.from_numpy(kept[f"{group.name}/{start}/{j}"]))
-            source = trainer.generator_of(group.runs[0])
-            if source:
-                source.set_state(torch.from_numpy(kept[f"{group.name}/{start}/{len(targets)}"]))
     before = max(step for step in trainer.record if step <= start)
     return trainer.run_on(start, end, end - before)

@@ -41,7 +41,6 @@ class Study:
         record: recorded steps, or ``None`` for the trainer's own choice.
         measure: ``measure(study, histories) -> {"group/name": array}`` on the trained runs, or ``None``.
         compile_from: number of steps from which compiling them pays; ``None`` for never.
-        old_numbers: results were trained before random numbers came by counter (:mod:`iclbook.training.old_numbers`).
         dtype: ``float32`` or ``float64``, of parameters and data.
     """
 
@@ -54,7 +53,6 @@ class Study:
     record: tuple[int, ...] | None = None
     measure: Callable[[Study, dict[str, History]], dict[str, np.ndarray]] | None = None
     compile_from: int | None = field(default=COMPILE_FROM_STEPS, compare=False)
-    old_numbers: bool = False
     dtype: str = "float32"
 
     def describe(self) -> dict[str, Any]:
@@ -81,7 +79,6 @@ class Study:
             compile,
             compile_from=self.compile_from,
             label=f"{self.paper}/{self.name}: ",
-            old_numbers=self.old_numbers,
             **{"dtype": getattr(torch, self.dtype)} | kwargs,
         )
 

@@ -22,10 +22,9 @@ from .data import as_data
 from .description import plain
 from .devices import can_compile, compile_method, pick_device
 from .ensemble import Ensemble, placed
-from .groups import Group, Observation, Run
+from .groups import Group, Observation
 from .history import History, log_and_linear_steps
 from .interrupts import interruptible
-from .old_numbers import OldNumbers
 from .progress import shown
 
 #: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
@@ -46,7 +45,6 @@ class Trainer:
         compile_from: number of steps from which it pays; ``None`` for never.
         dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
-        old_numbers: random numbers of results from before they came by counter.
 
     Raises:
         UserError: sizes below 1, or what the groups and the device refuse.
@@ -66,7 +64,6 @@ class Trainer:
         compile: bool | None = None,
         dtype: torch.dtype = torch.float32,
         label: str = "",
-        old_numbers: bool = False,
         compile_from: int | None = COMPILE_FROM_STEPS,
     ) -> None:
         if steps < 1 or batch_size < 1:
@@ -77,7 +74,6 @@ class Trainer:
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
         pays = compile_from is not None and steps >= compile_from
         self.compiled = pays and can_compile(self.device) if compile is None else compile
-
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
         if never := {step for g in groups for step in g.keep_at} - set(self.record):
             raise UserError(f"parameters to keep at steps {sorted(never)}", "Keep them at recorded steps.")
@@ -87,9 +83,6 @@ class Trainer:
         self._keys = random.keys(self.streams, self.device)
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
         self._ahead = torch.arange(1, self._block + 1, device=self.device)
-        self._old = (
-            OldNumbers(self.data, self.streams, batch_size, self.device, dtype) if old_numbers else None
-        )
         self._t = torch.zeros((), device=self.device, dtype=dtype)
         self._numbers = tuple(x.clone() for x in self._draw(self._ahead))
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -98,9 +91,8 @@ class Trainer:
         self.done = 0
         #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
         self.states: dict[str, np.ndarray] = {}
-        self._starts = (
-            {s - stretches.STRETCH for s in stretches.ends(self.record)} if self._block == 1 else set()
-        )
+        ends = stretches.ends(self.record) if self._block == 1 else ()
+        self._starts = {end - stretches.STRETCH for end in ends}
         self._about: Any = ""
         self._jitter = current(self.device)
         self._losses: list[list[np.ndarray]] = [[] for _ in groups]
@@ -148,8 +140,7 @@ class Trainer:
     @torch.no_grad()
     def _run(self, n: int) -> None:
         """``n`` steps, at most one block; a full block on a GPU is one graph replay."""
-        fresh = self._fresh(self.done + self._ahead) if self._old is None else self._old.draw()
-        for kept, new in zip(self._numbers, fresh, strict=True):
+        for kept, new in zip(self._numbers, self._fresh(self.done + self._ahead), strict=True):
             kept.copy_(new)
         if self.device.type == "cuda" and n == self._block:
             if self._graph is None:
@@ -228,17 +219,12 @@ class Trainer:
         """What a checkpoint must have been made from, as JSON."""
         groups = [plain(e.group) for e in self.ensembles]
         sizes = [self.batch_size, self.steps, self.record, str(self.dtype), self.device.type]
-        old = {"old_numbers": True} if self._old else {}
-        return json.dumps([plain(self.data), groups, sizes, self._about, old])
+        return json.dumps([plain(self.data), groups, sizes, self._about])
 
     def leaves(self, group: int) -> list[Tensor]:
         """Parameters, optimiser state and sum of losses since the last record of one group, each with the runs first."""
         e = self.ensembles[group]
         return checkpoints.leaves([e.params, e.state, e.loss_sum])
-
-    def generator_of(self, run: Run) -> torch.Generator | None:
-        """The generator of a run's data where they come from one, see :mod:`iclbook.training.old_numbers`."""
-        return self._old.generators[self.streams.index(run.data_seed)] if self._old else None
 
     def run_on(self, start: int, end: int, since: int) -> dict[str, History]:
         """Train from step ``start``, whose state was put in place, to ``end``: the record there alone, losses over the last ``since`` steps."""
@@ -258,16 +244,12 @@ class Trainer:
         each = [[e.params for e in self.ensembles], [e.state for e in self.ensembles]]
         return checkpoints.leaves([*each, [e.loss_sum for e in self.ensembles], [self._t]])
 
-    def _generators(self) -> list[torch.Generator]:
-        return self._old.generators if self._old else []
-
     def _save(self, path: Path) -> None:
         content = {
             "states": {k: torch.from_numpy(v) for k, v in self.states.items()},
             "config": self._describe(),
             "done": self.done,
             "tensors": [x.cpu() for x in self._tensors()],
-            "generators": [g.get_state() for g in self._generators()],
             "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
             "observed": _tensors(self._observed),
             "kept": _tensors(self._kept),
@@ -292,8 +274,6 @@ class Trainer:
         with torch.no_grad():
             for target, value in zip(self._tensors(), content["tensors"], strict=True):
                 target.copy_(value)
-        for g, state in zip(self._generators(), content["generators"], strict=True):
-            g.set_state(state)
         self._losses = [[x.numpy() for x in xs] for xs in content["losses"]]
         self._observed, self._kept = (_arrays(content[part]) for part in ("observed", "kept"))
         self.states = {k: v.numpy() for k, v in content["states"].items()}
@@ -308,11 +288,6 @@ class Trainer:
             {"tensors": self._tensors()}
         ):
             raise ValueError("parameters of other shapes")
-        states = [g.get_state() for g in self._generators()]
-        if checkpoints.shapes({"generators": content["generators"]}) != checkpoints.shapes(
-            {"generators": states}
-        ):
-            raise ValueError("other generators")
         if type(content["done"]) is not int or not 0 <= content["done"] <= self.steps:
             raise ValueError("a step that is none")
         rows = sum(step <= content["done"] for step in self.record)
@@ -341,7 +316,6 @@ class Trainer:
 
         ``about`` is kept in the checkpoint, which is refused by a trainer that is told another one: what else must not change.
         With ``fresh``, a checkpoint that cannot be resumed is deleted instead of refused.
-
         Ctrl-C finishes the step under way, writes the checkpoint and raises KeyboardInterrupt; the next call goes on from there.
 
         Raises:
@@ -365,13 +339,12 @@ class Trainer:
                 if self.done == marks[0]:
                     self._keep(self.done - last_mark)
                     last_mark = marks.pop(0)
-                due = checkpoint is not None and time.monotonic() - saved > every_s
-                if interrupted.is_set() or due:
-                    if checkpoint is not None:
-                        self._save(checkpoint)
-                        saved = time.monotonic()
-                    if interrupted.is_set():
-                        raise KeyboardInterrupt
+                due = interrupted.is_set() or time.monotonic() - saved > every_s
+                if due and checkpoint is not None:
+                    self._save(checkpoint)
+                    saved = time.monotonic()
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
         if checkpoint is not None and self.done < self.steps:
             self._save(checkpoint)
         return self.history()
