@@ -18,7 +18,7 @@ from .numbers import number
 from .profiles import check_profile
 
 if TYPE_CHECKING:
-    from .claims.ledger import Ledger
+    from .claims import Ledger
     from .claims.render import Row
     from .claims.scoreboard import Board
 

@@ -1,6 +1,7 @@
 """Claims: what a paper says, the rule that decides it, what was measured, and the verdict that follows."""
 
-from .ledger import Claim, Ledger, Part, all_ledgers, ledger_keys, load_ledger, printed, read_ledger
+from .ledger import Claim, Ledger, Part
+from .reading import all_ledgers, ledger_keys, load_ledger, printed, read_ledger
 from .recording import Recorder
 from .records import Record, read_records
 from .rules import Rule, parse_rule

@@ -9,8 +9,9 @@ from typing import Any
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
-from .ledger import Ledger, load_ledger
+from .ledger import Ledger
 from .margins import load_reference, yardstick
+from .reading import load_ledger
 from .records import Record
 from .render import closing_html, table_text, verdict_html, verdict_text
 from .verdicts import Verdict, judge, verdict

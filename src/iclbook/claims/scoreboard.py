@@ -9,8 +9,9 @@ from pathlib import Path
 from ..profiles import check_profile
 from ..project import find_root
 from . import render
-from .ledger import Ledger, all_ledgers
+from .ledger import Ledger
 from .margins import load_reference
+from .reading import all_ledgers
 from .records import Record, read_records
 from .verdicts import judge
 
