@@ -31,14 +31,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from iclbook.claims import Recorder
+from iclbook.claims import Recorder, printed
 from iclbook.drawing import style
 from iclbook.papers.he2025 import figures as draw
 from iclbook.papers.he2025 import results, studies, theory
 from iclbook.papers.he2025.measures import census, closed_forms, extensions, noise, patterns, predictor, slips
 from iclbook.papers.he2025.measures import multitask_records as multitask
 from iclbook.papers.he2025.measures.activations import compare_all, step_records
-from iclbook.papers.he2025.measures.circuits import code_scale, read_heads
+from iclbook.papers.he2025.measures.circuits import code_scale, read_counts, read_heads, with_both_signs
 from iclbook.sliders import show_model
 
 style.use()
@@ -78,10 +78,10 @@ record.verdicts("fig1")
 
 # %% tags=["hide-input"]
 iso = results("isotropic", profile, device)
-multi = [h for h in (2, 3, 4, 8) if f"h{h}/kq" in iso.arrays]
-heads = {h: read_heads(iso.group(f"h{h}")) for h in (1, *multi)}  # scores as printed
-coded = {h: read_heads(iso.group(f"code_h{h}"), code_scale(d)) for h in (1, 2)}
-several = {h: heads[h] for h in (2, 3, 4)}
+paired = with_both_signs(iso)  # without the runs that end with heads of one sign
+(every, every_coded), (heads, coded) = (read_counts(of, d) for of in (iso, paired))
+all_several = [{h: of[h] for h in (2, 3, 4)} for of in (every, every_coded)]
+several, several_coded = ({h: of[h] for h in (2, 3, 4)} for of in (heads, coded))
 record.all(patterns.run_records(iso, study["isotropic"]))
 
 # %% [markdown]
@@ -124,7 +124,7 @@ record.verdicts("fig2.2")
 # *The two heads of one run: $KQ$ above, $OV$ below, one colour scale a row. One head is positive, the other negative and as large.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
-draw.dynamics({"as printed": heads[2], "as coded": coded[2]}, paper={"omega": 0.13, "mu": 3.5})
+draw.dynamics({"as printed": every[2], "as coded": every_coded[2]})
 plt.show()
 record.all(patterns.mirror(heads[2], coded[2]))
 record.verdicts("fig2.3")
@@ -132,6 +132,8 @@ record.verdicts("fig2.3")
 # %% [markdown]
 # *$\omega$ (left) and $\mu$ (right) of two heads against the training step, as printed (top) and as coded (bottom). Each head of each seed is a line; the dashed lines are the values that the paper
 # reports.* With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs.
+# Not from every start: of {glue:text}`runs/seeds`, {glue:text}`runs/both_signs` end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign to the end,
+# a worse answer; what is said of pairs is said of the former.
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
 # Out of noise, within the first moments of training. Move the sliders: the number of heads, and the training step.
@@ -153,33 +155,31 @@ descent = census.descend(d, L, s2)
 draw.census(census.endings(adam, descent))
 plt.show()
 record("census/batch", study["seeds"].batch_size)
-record.all(census.ending_records(adam, descent) | census.dummy_records(heads[4], adam[4]))
-record.all(patterns.finding_1({h: heads[h] for h in (1, 2, 3, 4)}))
-record.verdicts("kf1", "fig2.7", "q-head-census")
+record.all(census.ending_records(adam, descent) | census.dummy_records(every[4], adam[4]))
+record.all(patterns.finding_1({h: every[h] for h in every_coded}, every_coded))
+record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census")
 
 # %% [markdown]
 # *Shares of runs that end without a head of one sign, or with a dummy head, for two, three and four heads. Left: Adam on the full model. Right: plain gradient descent on the approximate loss.* The more
 # heads, the rarer is an end with one sign only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of
 # {glue:text}`census/gd_runs` runs each). Dummy heads appear under Adam only ({glue:text}`census/adam_dummy` of the runs with three and four heads). For two heads and gradient descent the start decides.
-# Where $\omega + \mu$ has one sign in both heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)). As to the form itself: the
-# more heads, the further the worst of them is from the form: a head with a small $\mu$ leaves little trace in the loss, so little keeps the rest of its circuits small. With four heads the two seeds
-# differ by so much that they cannot say on which side of the bound such heads lie.
+# Where $\omega + \mu$ has one sign in both heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)). As to the form itself: two heads
+# of one sign are far from it, and among three or four so is a head with a small $\mu$. It leaves little trace in the loss, so little keeps the rest of its circuits small.
 #
 # ## Key finding 2: which values?
 # ### The same course every time (Figure 2.8, Key finding 4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
-draw.limits({f"H = {h}": of for h, of in several.items()}, coded[2], paper={"gamma": 0.13, "mu": 3.5})
+draw.limits(several, several_coded)
 plt.show()
-record.all(patterns.finding_4(several, adam[2]))
-record.all(patterns.limits(several, coded[2]) | patterns.scales(heads[2], coded[2]))
+record.all(patterns.finding_4(all_several[0], adam[2]))
+record.all(patterns.limits(several, several_coded) | patterns.scales(heads[2], coded[2]))
 record.verdicts("fig2.8", "q-score-scale", "kf4")
 
 # %% [markdown]
-# *The common scale $\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for two, three and four heads. Thin lines are seeds, thick ones their mean; grey: two heads as
-# coded; the paper's values are drawn across.* Early, $|\omega|$ overshoots: while the heads still act alone, each wants the scale of a single head. Once they oppose each other it falls back, and the
-# pattern stays. Two heads have the pattern almost at once and keep it; among three and four heads the slowest run takes much longer to have it for good, and two seeds do not say how typical that is.
-# Where they end differs little from start to start.
+# *The common scale $\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for two, three and four heads, as printed and (dashed) as coded. Thin lines are seeds, thick ones
+# their mean; the paper's values are drawn across.* Early, $|\omega|$ overshoots: while the heads still act alone, each wants the scale of a single head. Once they oppose each other it falls back, and the
+# pattern stays. Two heads that become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly differs from start to start.
 #
 # The paper says 0.13 and 3.5: under which scores? A softmax sees only the product of weights and score scale, so with either way to write the scores the model can reach the same loss. But they come to
 # rest at different places. ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here.) As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$
@@ -187,15 +187,14 @@ record.verdicts("fig2.8", "q-score-scale", "kf4")
 # expected, given how our seeds differ, and if the same rule refuses the mean of the other reading.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
-draw.dynamics({f"H = {h}": heads[h] for h in (3, 4)}, paper={"omega": 0.13, "mu": 3.5})
+draw.dynamics({f"H = {h}": every[h] for h in (3, 4)})
 plt.show()
-record.all(patterns.finding_2(several))
+record.all(patterns.finding_2(*all_several))
 record.verdicts("kf2")
-if 8 in multi:
-    errors = (iso[f"h{h}/error"].mean(1) for h in (8, 2))
-    record.all(patterns.eight_heads(heads[8], heads[2], *errors))
+if 8 in heads:
+    record.all(patterns.eight_heads(heads[8], heads[2], *(paired[f"h{h}/error"].mean(1) for h in (8, 2))))
 record.verdicts("eight-heads")
-draw.settled(heads[8]) if 8 in multi else None
+draw.settled(heads[8]) if 8 in heads else None
 
 # %% [markdown]
 # *$\omega$ (left) and $\mu$ (right) of each of three heads (top) and four heads (bottom) against the training step, a line for each head of each seed. Dashed: the paper's values.* Whatever the number of
@@ -212,9 +211,9 @@ draw.settled(heads[8]) if 8 in multi else None
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: true and approximate loss of a head pair against gamma. Right: gamma after training against learning rate for three batch sizes."}}
 valley = noise.valley(36 if paper else 12, d, L, s2)
 settings = noise.read_settings(study["noise_b256"], lambda b: results(f"noise_b{b}", profile, device))
-draw.noise_level(valley, theory.manifold_loss(valley.gamma, d, L, s2), settings, paper=0.13)
+draw.noise_level(valley, theory.manifold_loss(valley.gamma, d, L, s2), settings)
 plt.show()
-cost = theory.pair_exact(0.13, d, L, s2).loss
+cost = theory.pair_exact(printed("he2025")["fig2.8/gamma"], d, L, s2).loss
 record.all(noise.minimiser_records(heads[2], settings, valley.best, cost) | noise.robust_records(settings))
 record.all(noise.reduced_records(read_heads(results("reduced", profile, device).group("h2"))))
 record.all(noise.variation_records(noise.read_variations(lambda name: results(name, profile, device))))
@@ -236,10 +235,10 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # ### Error against context length (Figure 2.4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error against context length for one to four heads; those with two or more coincide."}}
-curves = predictor.read_curves(iso, heads)
+curves = predictor.read_curves(paired, heads)
 draw.error_by_length(curves.lengths, curves.means, trained=L)
 plt.show()
-record.all(predictor.length_records(curves, L) | predictor.code_values(curves, iso))
+record.all(predictor.length_records(curves, L) | predictor.code_values(curves, paired))
 record.verdicts("fig2.4", "code-values")
 
 # %% [markdown]
@@ -258,7 +257,7 @@ draw.estimators(curves.lengths, curves.means[2], by.vanilla, by.debiased, by.bay
 plt.show()
 record.all(predictor.estimator_records(curves, by, d, L, s2))
 prompts = theory.draw_prompts(8192, d, L, s2, seed=1)
-record.all(predictor.predictor_records(predictor.predict(iso, several, prompts)))
+record.all(predictor.predictor_records(predictor.predict(paired, several, prompts)))
 record.all(predictor.scale_records(several, d, L, s2))
 record.verdicts("fig2.5", "kf3", "two-head-form")
 
@@ -456,31 +455,33 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 # zero, off by the fraction {glue:text}`linsoft/uncentred` of the output (root mean square, for one random linear attention) with tokens as they are drawn here.
 #
 # ### Other activations (Figure 4.2)
-# The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$. We take $C = 1$, and the scale of the published code, $C =
-# 1/\sqrt{d+1}$, which the figures show.
+# The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$: we take 1, and the code's $1/\sqrt{d+1}$ (in the figures).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
-scaled = results("activations_coded", profile, device)
+scaled, small = (results(name, profile, device) for name in ("activations_coded", "activations_small"))
 draw.activations({labels[n]: scaled.group(n) for n in labels}, run=0, scale=code_scale(d))
 plt.show()
-plain = extensions.read_activations(iso, 1.0)
-scaled_down = extensions.read_activations(scaled, code_scale(d))
-record.all(extensions.activation_records(plain, scaled_down) | extensions.worst_losses(iso, scaled))
-record.all(extensions.gamma_records(plain, heads[2], scaled_down, coded[2]))
+plain = extensions.read_activations(paired, 1.0)
+scaled_down = extensions.read_activations(with_both_signs(scaled), code_scale(d))
+c03, c01 = (read_heads(small.group(f"affine_c{c}"), c) for c in (0.3, 0.1))
+record.all(extensions.activation_records(plain, scaled_down) | extensions.small_records(c03, c01))
+record.all(extensions.formed(plain["affine"], scaled_down["affine"], c03, c01))
+record.all(extensions.worst_losses(iso["affine/loss"], scaled["affine/loss"]))
+record.all(extensions.gamma_records(plain, heads[2], scaled_down, coded[2], c03, c01))
 record.verdicts("fig4.2")
 
 # %% [markdown]
-# *Two heads trained with each of the activations $1 + Cx$, $(1 + Cx)^2$ and $1 + \tanh Cx$, with the published code's $C$: $KQ$ above, $OV$ below. Titles give $\omega$ and $\mu$.* With $f(x) = 1 + Cx$
-# weights may be negative, and the sum that normalises them may pass through zero. For such a prompt the prediction is arbitrarily large: the mean training loss between two records reaches
-# {glue:text}`fig4.2/affine/worst_loss` (for the two values of $C$), and the pattern forms at neither. The square and $1 + \tanh$ cannot be negative, and learn the pattern.
+# *Two heads trained with each of the activations $1 + Cx$, $(1 + Cx)^2$ and $1 + \tanh Cx$, with the published code's $C$: $KQ$ above, $OV$ below. Titles give $\omega$ and $\mu$.* Square and
+# $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
+# {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 draw.activation_dynamics({"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}})
 plt.show()
 record.all(extensions.dynamics_records(plain, heads[2], scaled_down, coded[2]))
 many = theory.draw_prompts(65_536 if paper else 2048, d, L, s2, seed=5)
-record.all(step_records(compare_all(iso, many, eta), {"softmax": heads[2], **plain}, eta))
+record.all(step_records(compare_all(paired, many, eta), {"softmax": heads[2], **plain}, eta))
 record.verdicts("fig4.2-dynamics", "q-activation-gd")
 
 # %% [markdown]

@@ -65,6 +65,8 @@ def test_names_of_groups_say_what_they_are():
                 assert {run.rate for run in group.runs} == {float(group.name[5:])}
             if group.model is Attention and not group.name.startswith("code"):
                 expected = "code" if study.name.endswith(("code", "coded")) else "none"
+                if "_c" in group.name:
+                    expected = float(group.name.rsplit("_c", 1)[1])
                 assert kwargs.get("score_scale", "none") == expected
 
 

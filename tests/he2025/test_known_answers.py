@@ -282,10 +282,13 @@ def test_the_peak_of_an_activation_is_over_where_it_settles():
 
 def test_values_of_gamma_over_activations():
     by_name = {"affine": pairs([0.1, 0.3]), "square": pairs([0.5, 0.5]), "tanh": pairs([0.4, 0.4])}
-    found = extensions.gamma_records(by_name, pairs([0.3, 0.3]), by_name, pairs([1.0, 1.0]))
+    small = (pairs([0.4, 0.4]), pairs([0.1, 0.1]))
+    found = extensions.gamma_records(by_name, pairs([0.3, 0.3]), by_name, pairs([1.0, 1.0]), *small)
     assert found["fig4.2/text/gamma_ratio"] == pytest.approx(2.5)
     assert found["fig4.2/text/gamma_ratio_se"] == pytest.approx(2.5 * 0.1 / 0.2)
     assert found["fig4.2/code/gamma_ratio"] == pytest.approx(5.0)
+    assert found["fig4.2/c0.3/gamma_ratio"] == pytest.approx(5 / 3), "beside the others at C = 1"
+    assert found["fig4.2/c0.1/gamma_ratio"] == pytest.approx(5.0)
 
 
 def test_patterns_of_activations_one_value_a_run_and_head():
@@ -304,9 +307,13 @@ def test_patterns_of_activations_one_value_a_run_and_head():
         np.testing.assert_allclose(found[f"fig4.2/text/{name}/kq_deviation"], [w / 10] * 2)
         np.testing.assert_allclose(found[f"fig4.2/text/{name}/ov_deviation"], [w] * 2)
         np.testing.assert_allclose(found[f"fig4.2/code/{name}/omega_product"], [200 * w * w])
-    losses = [
-        Results({"affine/loss": np.array(v)}, {}) for v in ([[9.0], [1.0], [3.0]], [[9.0], [4.0], [2.0]])
-    ]
+    found = extensions.small_records(code["square"], text["tanh"])
+    np.testing.assert_allclose(found["fig4.2/c0.3/affine/omega_product"], [8.0])
+    np.testing.assert_allclose(found["fig4.2/c0.1/affine/ov_deviation"], [0.3] * 2)
+    pair, one_sign = still([[0.2, -0.2]] * 2, [[1.0, -1.0]] * 2), still([[0.2, 0.2]], [[1.0, 1.0]])
+    off = still([[0.2, -0.2]], [[1.0, -1.0]], kq_noise=0.2)
+    assert extensions.formed(pair, one_sign, off) == {"fig4.2/affine/formed": [2, 0, 0]}
+    losses = [np.array(v) for v in ([[9.0], [1.0], [3.0]], [[9.0], [4.0], [2.0]])]
     assert extensions.worst_losses(*losses) == {"fig4.2/affine/worst_loss": [3.0, 4.0]}
 
 

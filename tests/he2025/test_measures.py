@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from he2025.circuits_kit import heads, pairs, still
+from he2025.circuits_kit import heads, pairs, still, synthetic
 
+from iclbook.models import Attention
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.measures import census, noise, patterns, sampling
-from iclbook.papers.he2025.measures.circuits import Heads
+from iclbook.papers.he2025.measures.circuits import Heads, read_counts, read_heads, with_both_signs
 from iclbook.statistics import share_error
+from iclbook.store import Results
+from iclbook.tasks import LinearRegression
+from iclbook.training import Group, Run
+from iclbook.training.study import Study
 
 # -- standard errors --------------------------------------------------------------------------------------------------
 
@@ -90,6 +95,47 @@ def test_a_pattern_counts_from_when_it_is_kept():
     assert found["kf4/gamma_cv"] == pytest.approx(np.std([0.1, 0.1, 0.2]) / np.mean([0.1, 0.1, 0.2]))
 
 
+def test_finding_4_asks_every_run():
+    """gamma 0.1, 0.4, 0.2 and a sum of positive mu of 1, 3, 2; beside it a run that stands still."""
+    gamma, mu = np.array([[0.1, 0.1], [0.4, 0.1], [0.2, 0.1]]), np.array([[1.0, 1.0], [3.0, 1.0], [2.0, 1.0]])
+    signs = np.array([1.0, -1.0])
+    found = patterns.finding_4({2: heads(gamma[..., None] * signs, mu[..., None] * signs)}, pairs([0.1, 0.2]))
+    np.testing.assert_allclose(found["kf4/peak_over_final"], [2.0, 1.0])
+    np.testing.assert_allclose(found["kf4/mu_fall"], [0.5, 0.0])
+    assert found["kf4/mu_fall_sd"] == pytest.approx(0.5 / np.sqrt(2))
+
+
+def stored_runs(**groups: dict) -> Results:
+    """Results whose groups are these."""
+    arrays = {f"{name}/{key}": array for name, group in groups.items() for key, array in group.items()}
+    return Results(arrays, {"device": "cpu", "seconds": 60.0})
+
+
+def test_runs_of_one_sign_are_left_out_of_pairs_and_counted():
+    """Of three runs of two heads the second has one sign; a lone head and heads that are no pair stay; without any pair all stay."""
+    three = synthetic(
+        [[[0.1, -0.1], [0.5, 0.4], [0.2, -0.2]]] * 3, [[[1.0, -1.0], [1.0, 1.0], [2.0, -2.0]]] * 3
+    )
+    three |= {"error": np.array([[1.0, 9.0, 3.0]]), "lengths": np.array([40])}
+    none = synthetic([[[0.1, 0.1], [0.2, 0.2]]] * 3, [[[1.0, 1.0], [1.0, 1.0]]] * 3)
+    one, affine = synthetic([[[0.3], [0.4]]] * 3, [[[1.0], [1.0]]] * 3), dict(none)
+    results = stored_runs(h1=one, h2=three, code_h2=none, affine=affine)
+    paired = with_both_signs(results)
+    np.testing.assert_allclose(paired["h2/error"], [[1.0, 3.0]])
+    np.testing.assert_allclose(read_heads(paired.group("h2")).omega[-1], [[0.1, -0.1], [0.2, -0.2]])
+    assert paired["h2/lengths"].tolist() == [40]
+    for name in ("h1", "code_h2", "affine"):
+        np.testing.assert_array_equal(paired[f"{name}/kq"], results[f"{name}/kq"])
+    assert results["h2/error"].shape == (1, 3), "the results themselves stay as they are"
+    printed, coded = read_counts(paired, d=5)
+    assert (list(printed), list(coded)) == ([1, 2], [2])
+    np.testing.assert_allclose(coded[2].omega[-1, 0], np.array([0.1, 0.1]) / np.sqrt(6))
+    both = {f"{code}h{h}": three if h == 2 else none for code in ("", "code_") for h in (2, 3, 4)}
+    study = Study("he2025", "tiny", LinearRegression(), (Group("h2", Attention, {"d": 5}, (Run(0),)),), 2)
+    found = patterns.run_records(stored_runs(**both), study)
+    assert found["runs/both_signs"] == found["runs/both_signs_coded"] == [2, 0, 0]
+
+
 def test_a_census_without_two_sided_runs_has_no_spread_of_gamma():
     one_sided = still([[0.1, 0.2]], [[1.0, 1.0]])
     assert "kf4/gamma_cv" not in patterns.finding_4({2: pairs([0.1, 0.2])}, one_sided)
@@ -98,19 +144,25 @@ def test_a_census_without_two_sided_runs_has_no_spread_of_gamma():
 def test_finding_1_takes_the_worst_run_and_every_active_head():
     good = still([[0.1, -0.1]] * 2, [[1.0, -1.0]] * 2, kq_noise=0.03, ov_noise=0.02)
     bad = still([[0.1, -0.1, 1e-4], [0.1, -0.1, 0.1]], [[1.0, -1.0, -1e-4], [1.0, 1.0, 1.0]])
-    found = patterns.finding_1({2: good, 3: bad})
+    found = patterns.finding_1({2: good, 3: bad}, {2: good})
     np.testing.assert_allclose(found["kf1/kq_deviation"], [0.03, 0.0], atol=1e-12)
     np.testing.assert_allclose(found["kf1/ov_deviation"], [0.02, 0.0], atol=1e-12)
     assert found["kf1/sign_share"] == 8 / 9, "a dummy does not count; one of the nine others disagrees"
+    assert found["kf1/code/sign_share"] == 1
+    assert found["kf1/code/kq_deviation"] == [pytest.approx(0.03)]
     apart = np.array([0.02, 0.06])
     worst = Heads(good.steps, good.omega, good.mu, good.kq_deviation * 0 + apart[:, None], good.ov_deviation)
-    found = patterns.finding_1({2: worst})
+    found = patterns.finding_1({2: worst}, {2: worst, 4: good})
     assert found["kf1/kq_deviation"] == [0.06]
+    np.testing.assert_allclose(found["kf1/code/kq_deviation"], [0.06, 0.03])
     assert found["kf1/kq_deviation_sd"] == [pytest.approx(0.04 / np.sqrt(2))]
 
 
 def test_finding_2_takes_the_worst_run_of_each_head_count():
-    found = patterns.finding_2({2: still([[0.1, -0.1], [0.1, -0.08]], [[1.0, -1.0], [1.0, -0.5]])})
+    coded = {3: still([[0.1, -0.05]], [[1.0, -1.0]])}
+    found = patterns.finding_2({2: still([[0.1, -0.1], [0.1, -0.08]], [[1.0, -1.0], [1.0, -0.5]])}, coded)
+    assert found["kf2/code/omega_spread"] == [pytest.approx(0.5)]
+    assert found["kf2/code/zero_sum"] == [0.0]
     assert found["kf2/omega_spread"] == [pytest.approx(0.2)]
     assert found["kf2/zero_sum"] == [pytest.approx(1 / 3)]
     assert found["kf2/zero_sum_sd"] == [pytest.approx(1 / 3 / np.sqrt(2))]
@@ -124,7 +176,8 @@ def test_limits_of_courses_known_by_hand():
         scale = np.array(runs)[None, :, None] * np.array([1.0, -1.0])
         return heads(gamma[:, None, None] * scale, mu[:, None, None] * scale)
 
-    found = patterns.limits({2: course(1.0, 1.0), 3: course(1.1, 1.3)}, course(1.0, 1.0))
+    coded = {2: course(1.0, 1.0), 4: course(1.5, 1.5)}
+    found = patterns.limits({2: course(1.0, 1.0), 3: course(1.1, 1.3)}, coded)
     np.testing.assert_allclose(found["fig2.8/text/peak_over_final"], [2.0] * 4)
     np.testing.assert_allclose(found["fig2.8/text/mu_fall"], [0.5] * 4)
     assert found["fig2.8/text/peak_over_final_sd"] == pytest.approx(0.0, abs=1e-12)
@@ -132,6 +185,9 @@ def test_limits_of_courses_known_by_hand():
     assert found["fig2.8/text/gamma_spread"] == pytest.approx(0.2)
     assert found["fig2.8/text/gamma_spread_se"] == pytest.approx(0.1), "1.1 and 1.3 over 1: 1.2 +- 0.1"
     assert found["fig2.8/text/mu_spread"] == pytest.approx(0.2)
+    assert found["fig2.8/code/gamma_spread"] == pytest.approx(0.5)
+    assert found["fig2.8/code/mu_spread"] == pytest.approx(0.5)
+    assert found["fig2.8/code/gamma_spread_se"] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_run_without_a_positive_head_has_no_fall():
@@ -227,9 +283,9 @@ def test_flow_of_a_pair_follows_its_closed_form():
 def test_ratios_over_rates_and_batches():
     rates = [1.0, 2.0, 3.0]
     table = {
-        64: ([0.1], [0.8, 1.2], [0.3]),
-        256: ([0.1, 0.1], [0.2], [0.2, 0.4]),
-        1024: ([0.2], [0.4, 0.6], [0.2]),
+        64: ([0.1, 0.1], [0.8, 1.2], [0.3, 0.3]),
+        256: ([0.1, 0.1], [0.2, 0.2], [0.2, 0.4]),
+        1024: ([0.2, 0.2], [0.4, 0.6], [0.2, 0.2]),
     }
     by = {b: {r: pairs(g) for r, g in zip(rates, gammas, strict=True)} for b, gammas in table.items()}
     settings = noise.Settings(rates, by)
@@ -248,17 +304,23 @@ def test_ratios_over_rates_and_batches():
     assert robust["robust/pattern_share"] == 1.0
     assert robust["robust/gamma_ratio"] == pytest.approx(10.0)
     assert robust["robust/gamma_ratio_se"] == pytest.approx(2.0), "1 +- 0.2 over 0.1"
-    by[64][2.0] = still([[0.1, 0.1]], [[1.0, 1.0]])
-    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(11 / 12)
+    by[64][2.0] = still([[0.1, 0.1]] * 2, [[1.0, 1.0]] * 2)
+    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(16 / 18)
+    assert noise.robust_records(settings)["robust/changed"] == pytest.approx(2 / 18)
 
 
 def test_a_run_whose_heads_have_one_sign_counts_in_no_gamma_of_a_pair():
     both = still([[0.2, -0.2], [0.5, 0.6]], [[1.0, -1.0], [1.0, 1.0]])
     assert noise.pairs(both).tolist() == [True, False]
-    settings = noise.Settings([1.0], {64: {1.0: both}, 256: {1.0: pairs([0.1])}})
-    np.testing.assert_allclose([runs[0] for runs in settings.gamma.values()], [[0.2], [0.1]])
+    settings = noise.Settings([1.0], {64: {1.0: both}, 256: {1.0: pairs([0.1, 0.1])}})
+    np.testing.assert_allclose(settings.gamma[64][0], [0.2])
     assert noise.robust_records(settings)["robust/gamma_ratio"] == pytest.approx(2.0)
-    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(2 / 3)
+    assert noise.robust_records(settings)["robust/pattern_share"] == pytest.approx(3 / 4)
+    assert noise.robust_records(settings)["robust/changed"] == pytest.approx(1 / 4), (
+        "of four, the second of 64"
+    )
+    everywhere = noise.Settings([1.0], {64: {1.0: both}, 256: {1.0: both}})
+    assert noise.robust_records(everywhere)["robust/changed"] == 0, "the start decides it, not the setting"
     none = still([[0.5, 0.6]], [[1.0, 1.0]])
     assert noise.pairs(none).tolist() == [True], "a short training may have no pair yet"
 

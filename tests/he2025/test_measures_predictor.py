@@ -180,6 +180,19 @@ def test_distance_of_courses_is_to_the_nearer_polynomial():
     np.testing.assert_allclose(found["fig4.2/code/tanh_peak"], [1.0, 1.0])
 
 
+def test_runs_of_the_courses_are_not_paired():
+    def course(*powers: float) -> Heads:  # log gamma of run r grows by powers[r] a step
+        gamma = 0.1 * np.exp(np.array(powers)[:, None] * np.arange(2)[:, None, None]) * np.array([1.0, -1.0])
+        return heads(gamma, np.sign(gamma))
+
+    softmax = course(0.0, 0.0)
+    by_name = {"affine": course(4.0), "square": course(2.0, 2.0, 2.0), "tanh": course(1.0, 1.0, 1.5)}
+    left = [np.mean(np.exp(kept)) for kept in ([1.0, 1.5], [1.0, 1.5], [1.0, 1.0])]
+    expected = np.sqrt(2 * np.var(np.log(left) / 2))  # only tanh's runs differ
+    assert extensions.nearer_error(by_name, softmax) == pytest.approx(expected)
+    assert extensions.nearer_error(by_name, softmax) > 0
+
+
 def multi_heads(omega, mu) -> MultiHeads:
     """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
     omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)

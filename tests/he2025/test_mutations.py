@@ -21,7 +21,7 @@ from iclbook.claims import Record, Verdict, printed, verdict
 from iclbook.papers import he2025
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.measures import closed_forms, patterns
-from iclbook.papers.he2025.measures.circuits import Heads, code_scale, read_heads
+from iclbook.papers.he2025.measures.circuits import Heads, code_scale, read_heads, with_both_signs
 
 LEDGER = ledger("he2025")
 D, L, S2 = 5, 40, 0.1
@@ -74,8 +74,9 @@ def test_sign_of_a_head_in_the_circuits(which):
 
     assert_green("fig2.2", patterns.two_heads(*pairs(good)))
     right, wrong = ({h: read_heads(settled_group(*p)) for h, p in all_h.items()} for all_h in (good, flipped))
-    assert_green("kf1", patterns.finding_1(right))
-    assert_green("kf2", patterns.finding_2({h: right[h] for h in (2, 3, 4)}))
+    several, several_wrong = ({h: of[h] for h in (2, 3, 4)} for of in (right, wrong))
+    assert_green("kf1", patterns.finding_1(right, right))
+    assert_green("kf2", patterns.finding_2(several, several))
     parts = ("omega_product",) if which == "both" else ("omega_mu",)
     assert_red(
         "fig2.2",
@@ -83,9 +84,10 @@ def test_sign_of_a_head_in_the_circuits(which):
         *(f"fig2.2/{r}/{p}" for r in SCALES for p in parts),
     )
     if which != "both":
-        assert_red("kf1", patterns.finding_1(wrong), "kf1/sign_share")
+        assert_red("kf1", patterns.finding_1(wrong, wrong), "kf1/sign_share", "kf1/code/sign_share")
     if which != "omega":
-        assert_red("kf2", patterns.finding_2({h: wrong[h] for h in (2, 3, 4)}), "kf2/zero_sum")
+        found = patterns.finding_2(several_wrong, several_wrong)
+        assert_red("kf2", found, "kf2/zero_sum", "kf2/code/zero_sum")
 
 
 def approximation_records() -> dict:
@@ -174,12 +176,12 @@ def along_training_records(group_of_run: dict, *losses) -> list[dict]:
 
 
 def trained(name: str) -> dict[str, np.ndarray]:
-    """Arrays of one group of the committed isotropic runs; in CI they must be there."""
+    """Arrays of one group of the committed isotropic runs, those with heads of both signs; in CI they must be there."""
     path = store.folder("he2025", "paper") / "isotropic.json"
     if not path.exists() and not os.environ.get("CI"):
         pytest.skip("results/he2025/paper/isotropic.json is not committed yet")
     config = he2025.studies("paper")["isotropic"].describe()
-    return store.load("he2025", "paper", "isotropic", config).group(name)
+    return with_both_signs(store.load("he2025", "paper", "isotropic", config)).group(name)
 
 
 def test_missing_zero_sum_term_along_the_trained_run():

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from ....claims import printed
 from ....drawing import style
 from .. import theory
 from ..measures.closed_forms import Approximation, SingleHead
@@ -196,8 +197,9 @@ def flow(times: np.ndarray, gamma: np.ndarray, closed_times: np.ndarray, closed:
     fig, ax = style.figure(aspect=0.45)
     ax.loglog(times, gamma, color=style.COLOURS["measured"], label="gradient flow")
     style.theory_line(ax, closed_times, closed, "closed form of the valley")
-    style.paper_line(ax, 0.13, "paper: 0.13")
-    style.log_ticks(ax, "y", (0.03, 0.05, 0.1, 0.13, 0.2, 0.3))
+    paper = printed("he2025")["fig2.8/gamma"]
+    style.paper_line(ax, paper, f"paper: {paper:g}")
+    style.log_ticks(ax, "y", (0.03, 0.05, 0.1, paper, 0.2, 0.3))
     ax.set(xlabel="time (rate × steps)", ylabel="γ")
     ax.legend(fontsize=8)
     return fig

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ....claims import printed
 from ....drawing import style
 from ..measures.circuits import Heads
 from ..measures.noise import Settings, Valley
@@ -31,20 +32,27 @@ def _below(fig: Figure, *axes: Axes, ncols: int = 4) -> None:
     fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, fontsize=8)
 
 
-def dynamics(readings: Mapping[str, Heads], paper: Mapping[str, float]) -> Figure:
+def _limits() -> tuple[float, float]:
+    """The limits of gamma and of the sum of positive mu, as the paper prints them."""
+    says = printed("he2025")
+    return says["fig2.8/gamma"], says["fig2.8/mu"]
+
+
+def dynamics(readings: Mapping[str, Heads]) -> Figure:
     """omega and mu of all heads against the step (log scale), a line per head and seed, a row per reading; the paper's values are dashed."""
     fig, axes = style.figure(2, len(readings), height=2.35 * len(readings) + 0.3, squeeze=False, sharex="col")
+    says = _limits()
     for row, (name, h) in zip(axes, readings.items(), strict=True):
-        for ax, values, symbol, key in zip(row, (h.omega, h.mu), ("ω", "μ"), ("omega", "mu"), strict=True):
+        for ax, values, symbol, limit in zip(row, (h.omega, h.mu), ("ω", "μ"), says, strict=True):
             _by_sign(ax, h, values)
             for sign in (1, -1):
-                style.paper_line(ax, sign * paper[key], None)
+                style.paper_line(ax, sign * limit, None)
             ax.set_xscale("log")
             ax.set_ylabel(symbol)
             ax.set_title(f"{symbol} of each head, {name}")
     for kind in _SIGNS:
         axes[0, 0].plot([], [], color=style.COLOURS[kind], label=f"{kind} head")
-    name = f"paper: {paper['omega']:g} and {paper['mu']:g}"
+    name = f"paper: {says[0]:g} and {says[1]:g}"
     axes[0, 1].plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=name)
     _below(fig, *axes[0])
     for ax in axes[-1]:
@@ -52,21 +60,22 @@ def dynamics(readings: Mapping[str, Heads], paper: Mapping[str, float]) -> Figur
     return fig
 
 
-def limits(groups: Mapping[str, Heads], code: Heads, paper: Mapping[str, float]) -> Figure:
-    """gamma and the sum of positive mu against the step for several head counts; mean over seeds, seeds as thin lines."""
-    fig, (left, right) = style.figure(2, height=3.2)
-    colours = dict(zip(groups, (style.COLOURS[k] for k in (2, 3, 4)), strict=False))
-    for name, h in {**groups, "H = 2, as coded": code}.items():
-        colour, line = colours.get(name, style.COLOURS["dummy"]), "-" if name in groups else "--"
-        for ax, values in ((left, h.gamma), (right, h.positive_mu)):
-            ax.plot(h.steps[1:], values[1:], color=colour, lw=0.6, alpha=0.5, ls=line)
-            ax.plot(h.steps[1:], values[1:].mean(1), color=colour, label=name, ls=line)
-    style.paper_line(left, paper["gamma"], f"paper: {paper['gamma']:g} and {paper['mu']:g}")
-    style.paper_line(right, paper["mu"], None)
+def limits(text: Mapping[int, Heads], code: Mapping[int, Heads]) -> Figure:
+    """gamma and the sum of positive mu against the step by head count, scores as printed and as coded; mean over seeds, seeds as thin lines."""
+    fig, (left, right) = style.figure(2, height=3.3)
+    for groups, line, reading in ((text, "-", ""), (code, "--", ", as coded")):
+        for n, h in groups.items():
+            for ax, values in ((left, h.gamma), (right, h.positive_mu)):
+                ax.plot(h.steps[1:], values[1:], color=style.COLOURS[n], lw=0.6, alpha=0.5, ls=line)
+                mean, label = values[1:].mean(1), f"H = {n}{reading}"
+                ax.plot(h.steps[1:], mean, color=style.COLOURS[n], label=label, ls=line)
+    gamma, mu = _limits()
+    style.paper_line(left, gamma, f"paper: {gamma:g} and {mu:g}")
+    style.paper_line(right, mu, None)
     for ax, label in ((left, "γ (weighted mean of |ω|)"), (right, "sum of positive μ")):
         ax.set_xscale("log")
         ax.set(xlabel="step", ylabel=label)
-    _below(fig, left, ncols=5)
+    _below(fig, left)
     return fig
 
 
@@ -95,13 +104,14 @@ def census(ends: Mapping[str, Mapping[int, Mapping[str, float]]]) -> Figure:
     return fig
 
 
-def noise_level(valley: Valley, approx: np.ndarray, settings: Settings, paper: float) -> Figure:
+def noise_level(valley: Valley, approx: np.ndarray, settings: Settings) -> Figure:
     """Left: loss of a head pair with its best mu against gamma. Right: gamma at which runs settle, by learning rate and batch size."""
     grid, true, best, rates = valley.gamma, valley.loss, valley.best, settings.rates
     fig, (left, right) = style.figure(2, height=3.4)
     left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
     left.plot(grid, approx, color=style.COLOURS["theory"], ls=":", label="approximate loss")
     left.plot(best.omega, best.loss, "o", color=style.COLOURS["measured"], label="minimum of the true loss")
+    paper, _ = _limits()
     style.paper_line(left, paper, f"paper: {paper:g}", axis="x")
     style.log_ticks(left, "x", (0.02, 0.05, 0.1, 0.2, 0.5))
     low = min(min(true), approx.min())

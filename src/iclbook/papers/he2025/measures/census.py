@@ -15,7 +15,7 @@ from .sampling import median_error
 
 Records = dict[str, Any]
 #: Gradient descent on the approximate loss: its rate and length, the scale of its starts, and how many.
-RATE, STEPS, SCALE, RUNS = 0.05, 40_000, 0.05, 300
+RATE, STEPS, SCALE, RUNS = 0.05, 40_000, 0.05, 1000
 Ends = dict[str, dict[int, dict[str, float]]]
 
 
@@ -73,6 +73,7 @@ def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory])
         "census/steps": steps,
         "census/gd_runs": RUNS,
         "census/adam_one_sided": adam_one,
+        "census/adam_two_sided": [by_adam[h]["two_sided"] for h in (2, 3, 4)],
         "census/adam_one_sided_se": [_error(share, runs) for share in adam_one],
         "census/adam_dummy": adam_dummy,
         "census/adam_dummy_se": [_error(share, runs) for share in adam_dummy],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ....store import Results
 from .. import theory
 
 #: Share of training, at its end, over which settled values are averaged: Adam's single iterates fluctuate.
@@ -40,6 +42,11 @@ class Heads:
     def settled(self, values: np.ndarray) -> np.ndarray:
         """Mean of ``values`` ``(T, ...)`` over the end of training."""
         return settled(self.steps, values)
+
+    @property
+    def one_sided(self) -> np.ndarray:
+        """``(R,)`` runs whose active heads end with one sign."""
+        return theory.one_sided(self.settled(self.omega), self.settled(self.mu))
 
     @property
     def gamma(self) -> np.ndarray:
@@ -94,6 +101,40 @@ def read_heads(group: Mapping[str, np.ndarray], scale: float = 1.0) -> Heads:
         kq_deviation = np.linalg.norm(residual, axis=(-2, -1)) / (np.abs(omega) * math.sqrt(d))
         ov_deviation = np.linalg.norm(row[..., :d], axis=-1) / np.abs(row[..., d])
     return Heads(steps, omega, row[..., d], kq_deviation, ov_deviation)
+
+
+def read_counts(results: Results, d: int) -> tuple[dict[int, Heads], dict[int, Heads]]:
+    """Softmax heads by their number, scores as printed and as the published code scales them."""
+    names = {group for group, _, array in (key.partition("/") for key in results.arrays) if array == "kq"}
+    counts = sorted(int(name[1:]) for name in names if re.fullmatch(r"h\d+", name))
+    coded = [h for h in counts if f"code_h{h}" in names]
+    return (
+        {h: read_heads(results.group(f"h{h}")) for h in counts},
+        {h: read_heads(results.group(f"code_h{h}"), code_scale(d)) for h in coded},
+    )
+
+
+def pairs(h: Heads) -> np.ndarray:
+    """Which runs ``(R,)`` end with a head of each sign. Heads of one sign settle at another scale, which is not the gamma of a pair; where no run ends as a
+    pair, as in short trainings, all count."""
+    found = ~h.one_sided
+    return found if found.any() else np.ones_like(found)
+
+
+#: Groups of several heads that form pairs.
+PAIRED = ("h2", "h3", "h4", "code_h2", "code_h3", "code_h4", "square", "tanh")
+
+
+def with_both_signs(results: Results) -> Results:
+    """The same results without the runs of :data:`PAIRED` groups that do not count among :func:`pairs`: what the paper says of pairs is asked of pairs."""
+    arrays = dict(results.arrays)
+    for name in PAIRED:
+        if f"{name}/kq" not in arrays:
+            continue
+        kept = pairs(read_heads(results.group(name)))
+        of_runs = {key: values for key, values in results.group(name).items() if values.ndim > 1}
+        arrays |= {f"{name}/{key}": values[:, kept] for key, values in of_runs.items()}
+    return replace(results, arrays=arrays)
 
 
 def code_scale(d: int, n_tasks: int = 1) -> float:

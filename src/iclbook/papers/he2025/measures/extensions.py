@@ -11,7 +11,7 @@ import numpy as np
 from ....store import Results
 from .. import theory
 from .circuits import Heads, read_heads, settled
-from .sampling import extremes_error, mean_error, run_sd
+from .sampling import extremes_error, jackknife, run_sd
 
 Records = dict[str, Any]
 Array = np.ndarray
@@ -96,46 +96,63 @@ def read_activations(results: Results, scale: float) -> dict[str, Heads]:
     return {name: read_heads(results.group(name), scale) for name in ACTIVATIONS}
 
 
+def _product(h: Heads) -> list[float]:
+    return h.settled(h.omega).prod(-1).tolist()
+
+
+def _same_sign(h: Heads) -> list[float]:
+    return (h.settled(h.omega) * h.settled(h.mu)).ravel().tolist()
+
+
+def _kq(h: Heads) -> list[float]:
+    return h.settled(h.kq_deviation).ravel().tolist()
+
+
+def _ov(h: Heads) -> list[float]:
+    return h.settled(h.ov_deviation).ravel().tolist()
+
+
 def activation_records(text: Mapping[str, Heads], code: Mapping[str, Heads]) -> Records:
-    """Figure 4.2, the pattern: a value per run (and head), for both scales C."""
-
-    def product(h: Heads) -> list[float]:
-        return h.settled(h.omega).prod(-1).tolist()
-
-    def same_sign(h: Heads) -> list[float]:
-        return (h.settled(h.omega) * h.settled(h.mu)).ravel().tolist()
-
-    def kq(h: Heads) -> list[float]:
-        return h.settled(h.kq_deviation).ravel().tolist()
-
-    def ov(h: Heads) -> list[float]:
-        return h.settled(h.ov_deviation).ravel().tolist()
-
+    """Figure 4.2, the pattern: a value per run (and head), for C = 1 and that of the published code."""
     return {
-        "fig4.2/text/affine/omega_product": product(text["affine"]),
-        "fig4.2/text/affine/omega_mu": same_sign(text["affine"]),
-        "fig4.2/text/affine/kq_deviation": kq(text["affine"]),
-        "fig4.2/text/affine/ov_deviation": ov(text["affine"]),
-        "fig4.2/text/square/omega_product": product(text["square"]),
-        "fig4.2/text/square/omega_mu": same_sign(text["square"]),
-        "fig4.2/text/square/kq_deviation": kq(text["square"]),
-        "fig4.2/text/square/ov_deviation": ov(text["square"]),
-        "fig4.2/text/tanh/omega_product": product(text["tanh"]),
-        "fig4.2/text/tanh/omega_mu": same_sign(text["tanh"]),
-        "fig4.2/text/tanh/kq_deviation": kq(text["tanh"]),
-        "fig4.2/text/tanh/ov_deviation": ov(text["tanh"]),
-        "fig4.2/code/affine/omega_product": product(code["affine"]),
-        "fig4.2/code/affine/omega_mu": same_sign(code["affine"]),
-        "fig4.2/code/affine/kq_deviation": kq(code["affine"]),
-        "fig4.2/code/affine/ov_deviation": ov(code["affine"]),
-        "fig4.2/code/square/omega_product": product(code["square"]),
-        "fig4.2/code/square/omega_mu": same_sign(code["square"]),
-        "fig4.2/code/square/kq_deviation": kq(code["square"]),
-        "fig4.2/code/square/ov_deviation": ov(code["square"]),
-        "fig4.2/code/tanh/omega_product": product(code["tanh"]),
-        "fig4.2/code/tanh/omega_mu": same_sign(code["tanh"]),
-        "fig4.2/code/tanh/kq_deviation": kq(code["tanh"]),
-        "fig4.2/code/tanh/ov_deviation": ov(code["tanh"]),
+        "fig4.2/text/affine/omega_product": _product(text["affine"]),
+        "fig4.2/text/affine/omega_mu": _same_sign(text["affine"]),
+        "fig4.2/text/affine/kq_deviation": _kq(text["affine"]),
+        "fig4.2/text/affine/ov_deviation": _ov(text["affine"]),
+        "fig4.2/text/square/omega_product": _product(text["square"]),
+        "fig4.2/text/square/omega_mu": _same_sign(text["square"]),
+        "fig4.2/text/square/kq_deviation": _kq(text["square"]),
+        "fig4.2/text/square/ov_deviation": _ov(text["square"]),
+        "fig4.2/text/tanh/omega_product": _product(text["tanh"]),
+        "fig4.2/text/tanh/omega_mu": _same_sign(text["tanh"]),
+        "fig4.2/text/tanh/kq_deviation": _kq(text["tanh"]),
+        "fig4.2/text/tanh/ov_deviation": _ov(text["tanh"]),
+        "fig4.2/code/affine/omega_product": _product(code["affine"]),
+        "fig4.2/code/affine/omega_mu": _same_sign(code["affine"]),
+        "fig4.2/code/affine/kq_deviation": _kq(code["affine"]),
+        "fig4.2/code/affine/ov_deviation": _ov(code["affine"]),
+        "fig4.2/code/square/omega_product": _product(code["square"]),
+        "fig4.2/code/square/omega_mu": _same_sign(code["square"]),
+        "fig4.2/code/square/kq_deviation": _kq(code["square"]),
+        "fig4.2/code/square/ov_deviation": _ov(code["square"]),
+        "fig4.2/code/tanh/omega_product": _product(code["tanh"]),
+        "fig4.2/code/tanh/omega_mu": _same_sign(code["tanh"]),
+        "fig4.2/code/tanh/kq_deviation": _kq(code["tanh"]),
+        "fig4.2/code/tanh/ov_deviation": _ov(code["tanh"]),
+    }
+
+
+def small_records(c03: Heads, c01: Heads) -> Records:
+    """The same of 1 + Cx for C = 0.3 and 0.1."""
+    return {
+        "fig4.2/c0.3/affine/omega_product": _product(c03),
+        "fig4.2/c0.3/affine/omega_mu": _same_sign(c03),
+        "fig4.2/c0.3/affine/kq_deviation": _kq(c03),
+        "fig4.2/c0.3/affine/ov_deviation": _ov(c03),
+        "fig4.2/c0.1/affine/omega_product": _product(c01),
+        "fig4.2/c0.1/affine/omega_mu": _same_sign(c01),
+        "fig4.2/c0.1/affine/kq_deviation": _kq(c01),
+        "fig4.2/c0.1/affine/ov_deviation": _ov(c01),
     }
 
 
@@ -151,37 +168,69 @@ def gamma_records(
     softmax: Heads,
     code: Mapping[str, Heads],
     softmax_code: Heads,
+    c03: Heads,
+    c01: Heads,
 ) -> Records:
-    """Figure 4.2, the values."""
+    """Figure 4.2, the values; with a smaller C of 1 + Cx beside the others at C = 1."""
     ratio, error = _range_of_gamma(text, softmax)
     ratio_code, error_code = _range_of_gamma(code, softmax_code)
+    ratio_03, error_03 = _range_of_gamma({**text, "affine": c03}, softmax)
+    ratio_01, error_01 = _range_of_gamma({**text, "affine": c01}, softmax)
     return {
         "fig4.2/text/gamma_ratio": ratio,
         "fig4.2/text/gamma_ratio_se": error,
         "fig4.2/code/gamma_ratio": ratio_code,
         "fig4.2/code/gamma_ratio_se": error_code,
+        "fig4.2/c0.3/gamma_ratio": ratio_03,
+        "fig4.2/c0.3/gamma_ratio_se": error_03,
+        "fig4.2/c0.1/gamma_ratio": ratio_01,
+        "fig4.2/c0.1/gamma_ratio_se": error_01,
     }
 
 
-def worst_losses(text: Results, code: Results) -> Records:
-    """Largest mean training losses of 1 + Cx between two records, for both scales C; at step 0 there is none yet."""
-    return {"fig4.2/affine/worst_loss": [float(res["affine/loss"][1:].max()) for res in (text, code)]}
+def formed(*by_c: Heads) -> Records:
+    """Runs of two heads that end as a pair of the pattern's form, for each C of 1 + Cx."""
+
+    def runs(h: Heads) -> int:
+        off = np.maximum(h.settled(h.kq_deviation), h.settled(h.ov_deviation)).max(-1)  # (R,)
+        return int(((off < 0.1) & (h.settled(h.omega).prod(-1) < 0)).sum())  # the ledger's bounds
+
+    return {"fig4.2/affine/formed": [runs(h) for h in by_c]}
 
 
-def course_distance(h: Heads, softmax: Heads, runs: slice | int = slice(None)) -> float:
-    """Root mean square difference of log gamma (of the mean over ``runs``) to that of softmax along training."""
-
-    def gamma(of: Heads) -> Array:
-        return of.gamma[:, runs].reshape(len(of.steps), -1).mean(1)
-
-    course = np.interp(softmax.steps[1:], h.steps[1:], np.log(gamma(h)[1:]))
-    return float(np.sqrt(np.mean((course - np.log(gamma(softmax))[1:]) ** 2)))
+def worst_losses(*losses: np.ndarray) -> Records:
+    """Largest mean training losses ``(T, R)`` of 1 + Cx between two records, for each C; at step 0 there is none yet."""
+    return {"fig4.2/affine/worst_loss": [float(of[1:].max()) for of in losses]}
 
 
-def nearer(by_name: Mapping[str, Heads], softmax: Heads, runs: slice | int = slice(None)) -> float:
-    """The distance of tanh's course to softmax's over that of the nearer polynomial."""
-    affine, square, tanh = (course_distance(by_name[name], softmax, runs) for name in ACTIVATIONS)
+def course_distance(
+    h: Heads, softmax: Heads, kept: Array | None = None, of_softmax: Array | None = None
+) -> float:
+    """Root mean square difference of log gamma, of the mean over the runs ``kept``, to that of softmax along training."""
+
+    def course(of: Heads, runs: Array | None) -> Array:
+        return np.log((of.gamma if runs is None else of.gamma[:, runs]).mean(1)[1:])
+
+    found = np.interp(softmax.steps[1:], h.steps[1:], course(h, kept))
+    return float(np.sqrt(np.mean((found - course(softmax, of_softmax)) ** 2)))
+
+
+def nearer(by_name: Mapping[str, Heads], softmax: Heads, kept: Mapping[str, Array] | None = None) -> float:
+    """The distance of tanh's course to softmax's over that of the nearer polynomial; ``kept``: runs of a model, where not all."""
+    kept = kept or {}
+    affine, square, tanh = (
+        course_distance(by_name[name], softmax, kept.get(name), kept.get("softmax")) for name in ACTIVATIONS
+    )
     return tanh / min(affine, square)
+
+
+def nearer_error(by_name: Mapping[str, Heads], softmax: Heads) -> float:
+    """Its standard error over the runs of all four models, which are not paired: each in turn is left without one run."""
+    errors = [
+        jackknife(lambda kept, name=name: nearer(by_name, softmax, {name: kept}), np.arange(h.mu.shape[1]))
+        for name, h in {**by_name, "softmax": softmax}.items()
+    ]
+    return float(np.linalg.norm(errors))
 
 
 def dynamics_records(
@@ -192,18 +241,14 @@ def dynamics_records(
     def peak(h: Heads) -> Array:
         return h.gamma.max(0) / h.settled(h.gamma)
 
-    def error(by_name: Mapping[str, Heads], reference: Heads) -> float:
-        runs = range(by_name["tanh"].mu.shape[1])
-        return mean_error(np.array([nearer(by_name, reference, r) for r in runs]))
-
     tanh, tanh_code = peak(text["tanh"]), peak(code["tanh"])
     return {
         "fig4.2/text/tanh_peak": tanh.tolist(),
         "fig4.2/text/tanh_peak_sd": run_sd(tanh),
         "fig4.2/text/tanh_distance": nearer(text, softmax),
-        "fig4.2/text/tanh_distance_se": error(text, softmax),
+        "fig4.2/text/tanh_distance_se": nearer_error(text, softmax),
         "fig4.2/code/tanh_peak": tanh_code.tolist(),
         "fig4.2/code/tanh_peak_sd": run_sd(tanh_code),
         "fig4.2/code/tanh_distance": nearer(code, softmax_code),
-        "fig4.2/code/tanh_distance_se": error(code, softmax_code),
+        "fig4.2/code/tanh_distance_se": nearer_error(code, softmax_code),
     }

@@ -12,10 +12,11 @@ from ....statistics import share_error
 from ....store import Results
 from ....training.study import Study
 from .. import theory
-from .circuits import Heads, read_heads
+from .circuits import Heads, pairs, read_heads
 from .sampling import extremes_error, ratio_of_means_error, run_sd
 
 Records = dict[str, Any]
+Array = np.ndarray
 BATCHES = (64, 256, 1024)
 
 
@@ -32,13 +33,6 @@ class Settings:
         return {
             b: [h.settled(h.gamma)[pairs(h)] for h in by_rate.values()] for b, by_rate in self.heads.items()
         }
-
-
-def pairs(h: Heads) -> np.ndarray:
-    """Which runs ``(R,)`` end with a head of each sign. Heads of one sign settle at another scale, which is not the gamma of a pair; where no run ends as a
-    pair, as in short trainings, all count."""
-    found = ~theory.one_sided(h.settled(h.omega), h.settled(h.mu))
-    return found if found.any() else np.ones_like(found)
 
 
 def read_settings(study: Study, results: Callable[[int], Results]) -> Settings:
@@ -94,7 +88,7 @@ def minimiser_records(two: Heads, settings: Settings, best: theory.Optimum, loss
 
 def reduced_records(two: Heads) -> Records:
     """The model of two numbers per head: its one-sided runs, and where the others settle."""
-    sided = theory.one_sided(two.settled(two.omega), two.settled(two.mu))
+    sided = two.one_sided
     gammas = two.settled(two.gamma)[~sided].tolist()
     return {
         "reduced/runs": len(sided),
@@ -104,15 +98,21 @@ def reduced_records(two: Heads) -> Records:
 
 
 def robust_records(settings: Settings) -> Records:
-    """Share of the runs of all settings with one head of each sign, matched; and the range of gamma over the settings."""
-    pattern: list[bool] = []
-    for h in (h for by_rate in settings.heads.values() for h in by_rate.values()):
+    """Share of the runs of all settings with one head of each sign, matched; share of those that end otherwise, in this, than the same start under the paper's
+    own rate and batch; and the range of gamma over the settings."""
+
+    def ends(h: Heads) -> Array:
         omega, mu = h.settled(h.omega), h.settled(h.mu)
-        pattern += (theory.sign_matched(omega, mu) & ~theory.one_sided(omega, mu)).tolist()
+        return theory.sign_matched(omega, mu) & ~theory.one_sided(omega, mu)
+
+    pattern = [ends(h) for by_rate in settings.heads.values() for h in by_rate.values()]
+    own = ends(settings.heads[256][settings.rates[len(settings.rates) // 2]])
+    starts = min(map(len, pattern))  # that all settings have
     gammas = [runs for by_rate in settings.gamma.values() for runs in by_rate]
     sizes = [runs.mean() for runs in gammas]
     return {
-        "robust/pattern_share": float(np.mean(pattern)),
+        "robust/pattern_share": float(np.concatenate(pattern).mean()),
+        "robust/changed": float(np.mean([end[:starts] != own[:starts] for end in pattern])),
         "robust/gamma_ratio": float(max(sizes) / min(sizes)),
         "robust/gamma_ratio_se": extremes_error(gammas),
     }

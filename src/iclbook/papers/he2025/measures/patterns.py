@@ -11,19 +11,25 @@ import torch
 from torch import Tensor
 
 from ....models import Attention
-from ....statistics import prediction, ratio_error
+from ....statistics import prediction
 from ....store import Results
 from ....training.study import Study
 from .. import theory
-from .circuits import Heads, spread
-from .sampling import jackknife, run_sd
+from .circuits import Heads, read_heads, spread
+from .sampling import extremes_error, jackknife, run_sd
 
 Records = dict[str, Any]
 
 
+def _runs_of_both(results: Results, name: str) -> int:
+    return int((~read_heads(results.group(name)).one_sided).sum())
+
+
 def run_records(results: Results, study: Study) -> Records:
-    """What the isotropic runs are."""
+    """What the isotropic runs are, and how many of two, three and four heads end with both signs."""
     return {
+        "runs/both_signs": [_runs_of_both(results, f"h{h}") for h in (2, 3, 4)],
+        "runs/both_signs_coded": [_runs_of_both(results, f"code_h{h}") for h in (2, 3, 4)],
         "runs/steps": int(results["h2/steps"][-1]),
         "runs/seeds": results["h2/kq"].shape[1],
         "runs/models": len({key.split("/")[0] for key in results.arrays}),
@@ -148,30 +154,51 @@ def early(text: Heads, code: Heads) -> Records:
     }
 
 
-def finding_1(by_h: Mapping[int, Heads]) -> Records:
+def finding_1(text: Mapping[int, Heads], code: Mapping[int, Heads]) -> Records:
     """Key Finding 1: deviations of the worst active head and run of each head count; signs of all active heads."""
-    kq = [h.settled(h.worst(h.kq_deviation)) for h in by_h.values()]  # each (R,)
-    ov = [h.settled(h.worst(h.ov_deviation)) for h in by_h.values()]
-    matched = [(h.omega[-1] * h.mu[-1] > 0)[h.active] for h in by_h.values()]
+
+    def worst(by_h: Mapping[int, Heads], of: str) -> list[np.ndarray]:
+        return [h.settled(h.worst(getattr(h, of))) for h in by_h.values()]  # each (R,)
+
+    def sign_share(by_h: Mapping[int, Heads]) -> float:
+        matched = [(h.omega[-1] * h.mu[-1] > 0)[h.active] for h in by_h.values()]
+        return float(np.concatenate(matched).mean())
+
+    kq, ov = worst(text, "kq_deviation"), worst(text, "ov_deviation")
+    kq_code, ov_code = worst(code, "kq_deviation"), worst(code, "ov_deviation")
     return {
-        "kf1/kq_deviation": [float(worst.max()) for worst in kq],
-        "kf1/kq_deviation_sd": [run_sd(worst) for worst in kq],
-        "kf1/ov_deviation": [float(worst.max()) for worst in ov],
-        "kf1/ov_deviation_sd": [run_sd(worst) for worst in ov],
-        "kf1/sign_share": float(np.concatenate(matched).mean()),
+        "kf1/kq_deviation": [float(runs.max()) for runs in kq],
+        "kf1/kq_deviation_sd": [run_sd(runs) for runs in kq],
+        "kf1/ov_deviation": [float(runs.max()) for runs in ov],
+        "kf1/ov_deviation_sd": [run_sd(runs) for runs in ov],
+        "kf1/sign_share": sign_share(text),
+        "kf1/code/kq_deviation": [float(runs.max()) for runs in kq_code],
+        "kf1/code/kq_deviation_sd": [run_sd(runs) for runs in kq_code],
+        "kf1/code/ov_deviation": [float(runs.max()) for runs in ov_code],
+        "kf1/code/ov_deviation_sd": [run_sd(runs) for runs in ov_code],
+        "kf1/code/sign_share": sign_share(code),
     }
 
 
-def finding_2(by_h: Mapping[int, Heads]) -> Records:
+def finding_2(text: Mapping[int, Heads], code: Mapping[int, Heads]) -> Records:
     """Key Finding 2: the worst run of each head count."""
-    late = [(h.settled(h.omega), h.settled(h.mu)) for h in by_h.values()]
-    spreads = [theory.scale_spread(omega, mu) for omega, mu in late]  # each (R,)
-    sums = [theory.zero_sum(mu) for _, mu in late]
+
+    def spreads(by_h: Mapping[int, Heads]) -> list[np.ndarray]:
+        return [theory.scale_spread(h.settled(h.omega), h.settled(h.mu)) for h in by_h.values()]  # each (R,)
+
+    def sums(by_h: Mapping[int, Heads]) -> list[np.ndarray]:
+        return [theory.zero_sum(h.settled(h.mu)) for h in by_h.values()]
+
+    omega, mu, omega_code, mu_code = spreads(text), sums(text), spreads(code), sums(code)
     return {
-        "kf2/omega_spread": [float(worst.max()) for worst in spreads],
-        "kf2/omega_spread_sd": [run_sd(worst) for worst in spreads],
-        "kf2/zero_sum": [float(worst.max()) for worst in sums],
-        "kf2/zero_sum_sd": [run_sd(worst) for worst in sums],
+        "kf2/omega_spread": [float(runs.max()) for runs in omega],
+        "kf2/omega_spread_sd": [run_sd(runs) for runs in omega],
+        "kf2/zero_sum": [float(runs.max()) for runs in mu],
+        "kf2/zero_sum_sd": [run_sd(runs) for runs in mu],
+        "kf2/code/omega_spread": [float(runs.max()) for runs in omega_code],
+        "kf2/code/omega_spread_sd": [run_sd(runs) for runs in omega_code],
+        "kf2/code/zero_sum": [float(runs.max()) for runs in mu_code],
+        "kf2/code/zero_sum_sd": [run_sd(runs) for runs in mu_code],
     }
 
 
@@ -190,40 +217,54 @@ def fall(h: Heads) -> np.ndarray:
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
 
 
-def limits(text: Mapping[int, Heads], code: Heads) -> Records:
+def _spread_of_means(values: list[np.ndarray]) -> tuple[float, float]:
+    """Largest over smallest mean ``(R,)`` of each head count, less 1, and its standard error."""
+    means = [runs.mean() for runs in values]
+    return float(max(means) / min(means) - 1), extremes_error(values)
+
+
+def limits(text: Mapping[int, Heads], code: Mapping[int, Heads]) -> Records:
     """Figure 2.8: courses of every run of two, three and four heads, and how far apart their limits are."""
     peaks, falls = ([f(h) for h in text.values()] for f in (peak, fall))
-    gamma = [h.settled(h.gamma) for h in text.values()]  # each (R,)
-    mu = [h.settled(h.positive_mu) for h in text.values()]
-    gammas, mus = (np.array([runs.mean() for runs in values]) for values in (gamma, mu))
-    # runs of one seed see the same prompts, whatever their number of heads
-    extremes = [
-        ratio_error(values[means.argmax()], values[means.argmin()])
-        for values, means in ((gamma, gammas), (mu, mus))
-    ]
+    peaks_code, falls_code = ([f(h) for h in code.values()] for f in (peak, fall))
+    gamma, gamma_code = ([h.settled(h.gamma) for h in by_h.values()] for by_h in (text, code))  # each (R,)
+    mu, mu_code = ([h.settled(h.positive_mu) for h in by_h.values()] for by_h in (text, code))
+    spreads = [_spread_of_means(values) for values in (gamma, mu, gamma_code, mu_code)]
     return {
         "fig2.8/text/peak_over_final": np.concatenate(peaks).tolist(),
         "fig2.8/text/peak_over_final_sd": run_sd(*peaks),
         "fig2.8/text/mu_fall": np.concatenate(falls).tolist(),
         "fig2.8/text/mu_fall_sd": run_sd(*falls),
-        "fig2.8/code/peak_over_final": peak(code).tolist(),
-        "fig2.8/code/peak_over_final_sd": run_sd(peak(code)),
-        "fig2.8/code/mu_fall": fall(code).tolist(),
-        "fig2.8/code/mu_fall_sd": run_sd(fall(code)),
-        "fig2.8/text/gamma_spread": float(gammas.max() / gammas.min() - 1),
-        "fig2.8/text/gamma_spread_se": extremes[0],
-        "fig2.8/text/mu_spread": float(mus.max() / mus.min() - 1),
-        "fig2.8/text/mu_spread_se": extremes[1],
-        "fig2.8/text/gammas": gammas.tolist(),
+        "fig2.8/code/peak_over_final": np.concatenate(peaks_code).tolist(),
+        "fig2.8/code/peak_over_final_sd": run_sd(*peaks_code),
+        "fig2.8/code/mu_fall": np.concatenate(falls_code).tolist(),
+        "fig2.8/code/mu_fall_sd": run_sd(*falls_code),
+        "fig2.8/text/gamma_spread": spreads[0][0],
+        "fig2.8/text/gamma_spread_se": spreads[0][1],
+        "fig2.8/text/mu_spread": spreads[1][0],
+        "fig2.8/text/mu_spread_se": spreads[1][1],
+        "fig2.8/code/gamma_spread": spreads[2][0],
+        "fig2.8/code/gamma_spread_se": spreads[2][1],
+        "fig2.8/code/mu_spread": spreads[3][0],
+        "fig2.8/code/mu_spread_se": spreads[3][1],
+        "fig2.8/text/gammas": [float(runs.mean()) for runs in gamma],
     }
 
 
 def finding_4(by_h: Mapping[int, Heads], census: Heads) -> Records:
-    """Key Finding 4: the latest pattern of all runs, and gamma over the two-sided runs of two heads in the census."""
+    """Key Finding 4: the latest pattern and the courses of all runs, and gamma over the two-sided runs of two heads in the census."""
     shares = [pattern_share(h) for h in by_h.values()]
+    peaks, falls = ([f(h) for h in by_h.values()] for f in (peak, fall))
     worst = max(shares, key=max)
     gammas = census.gamma[-1][~theory.one_sided(census.omega[-1], census.mu[-1])]
-    values: Records = {"kf4/pattern_share": max(worst), "kf4/pattern_share_sd": run_sd(worst)}
+    values: Records = {
+        "kf4/pattern_share": max(worst),
+        "kf4/pattern_share_sd": run_sd(worst),
+        "kf4/peak_over_final": np.concatenate(peaks).tolist(),
+        "kf4/peak_over_final_sd": run_sd(*peaks),
+        "kf4/mu_fall": np.concatenate(falls).tolist(),
+        "kf4/mu_fall_sd": run_sd(*falls),
+    }
     if len(gammas):  # else nothing to measure
         values["kf4/gamma_cv"] = float(gammas.std() / gammas.mean())
         values["kf4/gamma_cv_se"] = jackknife(lambda g: float(g.std() / g.mean()), gammas)
