@@ -20,7 +20,7 @@
 # shrinks {cite}`recall2025`. This book has all five models under one roof, so the laws can change places. Some travel further than their papers say. One predicts, for ten models, how
 # long nothing seems to happen. Others turn out to be about one model only, or to be read from statistics that imitations pass as well.
 #
-# All cells are questions of our own. Their rules were tried on two draws of prompts and are judged on others.
+# All cells are questions of our own. Where a cell is about draws of prompts, its rule was tried on two of them and is judged on others. Rules that were written late say so.
 
 # %% tags=["parameters"]
 profile = "paper"
@@ -49,6 +49,7 @@ from iclbook.papers.crossing.measures import (
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import FIRST, MODELS
 from iclbook.papers.crossing.runs.pairs import pair_studies
+from iclbook.papers.he2025.measures.circuits import with_both_signs
 from iclbook.papers.nagy2026.measures import ladder
 from iclbook.papers.nagy2026.probes.alignment import alignment
 from iclbook.sliders import Slider, show, show_model
@@ -62,7 +63,8 @@ DRAWS, TIMED = (4, 30) if paper else (2, 2)
 # %% [markdown]
 # ## The cells
 #
-# Everything is measured first; the sections below show how. Each cell leads to its claim.
+# Everything is measured first; the sections below show how. Rows are models, columns are laws, and every symbol leads to its claim: &#10004; yes, &#10008; no, &#9680; it depends,
+# &asymp; too close to call. A control is a model on which the law should fail, or a change that the measure must answer to.
 
 # %% tags=["hide-input"]
 record("draws", DRAWS)
@@ -82,7 +84,7 @@ by = descent.roc(descent.sample(200 if paper else 20))
 record.all(descent.descent_values(by))
 rung = rungs.judged(ladder.trained(profile, device), 1600 if paper else 350)
 record.all(rungs.rung_values(rung))
-trained = he2025.results("isotropic", profile, device)
+trained = with_both_signs(he2025.results("isotropic", profile, device))
 left = kernels.shares(trained, kernels.GROUPS, LinearRegression())
 record.all(kernels.kernel_values_of(left))
 told = positions.read(crossing.results("language_positions", profile, device), profile)
@@ -90,7 +92,12 @@ record.all(positions.position_values(told, profile))
 display(HTML(draw.matrix(record)))
 
 # %% [markdown]
-# Three of the laws are asked of the same three models. Choose a law, and see what becomes of it from one model to the next.
+# A dot was not asked. Some of these cells make no sense. Associative recall has its values given, so nothing can be said of when they settle or how fast they should learn. A single layer takes
+# no two steps whose direction could be read, and behind a first layer tokens have left the coordinates in which signed pairs and kernels are read. Routing is one identity for every softmax
+# model: one is enough. Others are open: trained stacks and Trained TF layer by layer, preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
+#
+# Three of the laws are asked of the same three models. Choose a law, and see what becomes of it from one model to the next. (Waits and time scales are asked on prompts made symmetric,
+# rates on prompts as they are drawn.)
 
 
 # %% tags=["hide-input"]
@@ -114,7 +121,7 @@ show(
 # On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What
 # is left is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
 # {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes or trained without Adam,
-# {glue:text}`pairs/runs` runs each. (A stack of layers is not asked: after the first, tokens have left the coordinates in which a head's comparison and its output are read.)
+# {glue:text}`pairs/runs` runs each.
 
 # %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 draw.signed_pairs(heads)
@@ -129,7 +136,7 @@ record.verdicts(
 # two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in {glue:text}`pairs/short/both` on ten
 # examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four heads a debiased step leaves
 # {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain step the two fall
-# apart.
+# apart. So do heads of one sign: softmax alone takes out a little of the mean, at most {glue:text}`pairs/one_sign/taken` of what the plain step misses.
 
 # %% [markdown]
 # ## How long nothing happens
@@ -173,7 +180,7 @@ record.verdicts(*(f"q-stages-{name}" for name in MODELS_WITH_A_WAIT))
 # *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* Degrees run from
 # {glue:text}`stages/descent/degree` to {glue:text}`stages/layer/degree`; the badges say where the law holds.
 #
-# Two things can shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as they are in an infinite sample. Among prompts drawn at random the
+# Two things can shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as they are in an infinite sample, and all models above are asked on prompts made so. Among prompts drawn at random the
 # answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can fit that, and the wait becomes logarithmic: the law is then one of the sample,
 # not of the task. The second is the **optimiser**. Adam takes steps of a fixed size however small the gradient is, and does not wait.
 
@@ -181,7 +188,7 @@ record.verdicts(*(f"q-stages-{name}" for name in MODELS_WITH_A_WAIT))
 record.verdicts("q-stages-few", "q-stages-adam")
 
 # %% [markdown]
-# From an eighth of the size Adam needs {glue:text}`stages/adam/growth` times the steps, where gradient flow needs $64$ times as long.
+# From an eighth of the size Adam needs {glue:text}`stages/adam/growth` times the steps, where gradient flow needs {glue:text}`stages/adam/flow` times as long.
 #
 # Where $p = 2$, growth is linear at first, so the direction that leaves is known beforehand: the one in which the loss curves down most at the origin.
 
@@ -189,8 +196,8 @@ record.verdicts("q-stages-few", "q-stages-adam")
 record.verdicts("q-leading", "q-leading-rate")
 
 # %% [markdown]
-# At the start such directions hold {glue:text}`leading/start_cosine` of the length of the parameters. How much of it they hold at the end depends on the rival: where a second
-# direction grows nearly as fast, as it can in the two reduced heads, that direction leaves as well, and the wait no longer follows the fastest rate alone. The least share, over all
+# At the start such directions hold {glue:text}`leading/start_cosine` of the length of the parameters, on average. How much of it they hold at the end depends on the rival, a second
+# direction that grows nearly as fast, and on how much of either the start holds: with a start that has little of the leader, smaller sizes are needed. The least share, over all
 # models and draws, is {glue:text}`leading/cosine`; the wait's growth that lies farthest from the law is {glue:text}`leading/rate` of it.
 
 # %% tags=["hide-input"]
@@ -239,7 +246,8 @@ record.verdicts(
 # %% [markdown]
 # *When attention has gone half of its way, over when values have; {glue:text}`timing/draws` draws, from small starts until a quarter of the loss is gone; passed over, because the model rests before that: {glue:text}`timing/passed_over`.* In the logarithm, ten times the rate on
 # queries and keys brings attention forward by {glue:text}`timing/heads_gain`, {glue:text}`timing/chain_gain` and {glue:text}`timing/known_gain` (standard errors
-# {glue:text}`timing/heads_gain_se`, {glue:text}`timing/chain_gain_se`, {glue:text}`timing/known_gain_se`).
+# {glue:text}`timing/heads_gain_se`, {glue:text}`timing/chain_gain_se`, {glue:text}`timing/known_gain_se`). Where attention does not come ahead even so, the answer
+# at equal rates is weak: so early, this measure could hardly have said yes.
 #
 # ## Ten times the rate on values
 #
@@ -287,9 +295,9 @@ record.verdicts("q-step-ladder")
 
 # %% [markdown]
 # *Bars: the middle half of new stacks of each kind, all depths together. Discs: models of the ladder at the end of training; open: their twins, which never saw a regression.*
-# Together they do tell: {glue:text}`rungs/area` is the chance against the imitation that they tell worst, one that walks to an answer it knows. The rungs of three layers stand among
-# stacks that descend. The others do not, and no twin does. Least like descent are the rungs of six layers, which answer best of all: their error waits, and falls in the last layers. And
-# models are like no stack of ours: {glue:text}`rungs/apart` of new stacks are nearer to their neighbours.
+# Together they do tell: {glue:text}`rungs/area` is the chance against the imitation that they tell worst, one that walks to an answer it knows. In the figure the rungs of three layers stand
+# among stacks that descend, the others do not, and no twin does; with three seeds a size, or one, that is a sight and no verdict. And models are like no stack of ours: on average
+# {glue:text}`rungs/apart` of new stacks are nearer to their neighbours.
 #
 # ## Descent with which kernel?
 #
@@ -336,9 +344,10 @@ record.verdicts("q-language-positions")
 #
 # ## What to take away
 #
-# A common account of the five papers must explain the following. Degrees decide when things begin: that law needed nothing but a count of factors. What is learned first follows from
-# it, values where they help alone, all together where they do not; the two time scales do not, for from small starts they do not appear [even in their own setting](#two-time-scales).
-# What is learned in the end is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that softmax brings in, where heads of both
+# A common account of the five papers must explain the following. Degrees decide when things begin: on symmetric prompts that law needs nothing but a count of factors. Values leave first
+# where they help alone, all together where they do not, unless a second direction grows nearly as fast. Two time scales do not appear in the first quarter of the loss, from small
+# starts, [even in their own setting](#two-time-scales).
+# What is learned in the end, on regression and in one layer, is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that softmax brings in, where heads of both
 # signs come out at all. Whether deeper models take several such steps cannot be read from slopes, and the best language models of ours do not look like it. Which claims of the five
 # papers carry which others, and these cells, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 #
@@ -406,8 +415,8 @@ assert signs[0] >= signs[1]
 #
 # What the papers' own sentences lack once they leave home:
 #
-# - **The wait** {cite}`recall2025` is stated for starts with even attention, $w = 0$. It needs them: where attention begins by looking elsewhere, by more than $\beta$, the conserved
-#   $\beta^2 - 2 y^2$ is negative, $\beta$ dies out, and the model never leaves.
+# - **The wait** {cite}`recall2025` is stated for starts with even attention, $w = 0$. It needs them: where attention begins by looking elsewhere, by more than $\beta$, then $\beta$
+#   dies out, and the model never leaves.
 # - **Routing by advantage** {cite}`agarwal2025` is offered for mechanisms beyond softmax. Weights that sum to one [are not enough](#routing-by-advantage).
 # - **Descent by layers** {cite}`nagy2026` is tested against stacks that answer other prompts. For all statistics but the predicted rate that null is
 #   the easy one; imitations that come nearer to the answer [are not in it](#is-a-layer-a-step).

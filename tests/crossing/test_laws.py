@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 
-from iclbook.claims import load_ledger
+from iclbook.claims import Recorder, load_ledger
 from iclbook.papers.crossing import figures as draw
 from iclbook.papers.crossing.measures import descent, kernels, pairs, routing, timing
 from iclbook.papers.crossing.measures.rates import Race
@@ -129,6 +130,7 @@ def test_a_statistic_that_knows_the_truth_has_area_one_and_one_that_does_not_a_h
     assert values["roc/slope"] == 1
     assert values["roc/r2"] == 0.5
     assert values["roc/null_least"] <= 0.5
+    assert 0.5 <= values["roc/by_lot"] < 0.9, "by lot, nothing is told; the largest of twenty areas"
 
 
 def heads(kernel: str) -> dict[str, np.ndarray]:
@@ -206,8 +208,15 @@ def test_runs_with_heads_of_both_signs_are_counted():
     assert pairs.pair_values(alone)["pairs/descent/both_sum"] == 1
     assert values["pairs/descent/both_sum"] == pytest.approx(0.01)
     assert values["pairs/wide/sum"] == pytest.approx(0.505)
-    assert values["pairs/short/gain"] == pytest.approx(0.75)
-    assert values["pairs/short/gain_se"] == pytest.approx(0.25)
+    assert values["pairs/short/taken"] == pytest.approx(0.5), "of the run with both signs alone"
+    assert values["pairs/short/taken_se"] == 0, "a single run"
+    assert values["pairs/one_sign/taken"] == pytest.approx(0.2)
+    assert values["pairs/linear/taken"] == pytest.approx(0.35), "the control counts all of its runs"
+    two = dataclasses.replace(made, omega=np.array([[0.1, -0.1], [0.2, -0.3]]))
+    pair = pairs.pair_values(dict.fromkeys(pairs.MODELS, two))
+    assert pair["pairs/wide/taken"] == pytest.approx(0.35)
+    assert pair["pairs/wide/taken_se"] == pytest.approx(0.15)
+    assert pair["pairs/one_sign/taken"] == 0
 
 
 def test_each_model_has_its_own_keys():
@@ -219,7 +228,10 @@ def test_each_model_has_its_own_keys():
     values = pairs.pair_values(made)
     for k, name in enumerate(pairs.MODELS):
         assert values[f"pairs/{name}/sum"] == pytest.approx(k / 2)
-        assert values[f"pairs/{name}/gain"] == pytest.approx(k)
+        taken = [k / (1 + k), k / (2 + k)]
+        assert values[f"pairs/{name}/taken"] == pytest.approx(
+            np.mean(taken) if name == "linear" else taken[0]
+        )
         if name != "linear":
             assert values[f"pairs/{name}/sum_se"] == pytest.approx(k / 2)
 
@@ -245,3 +257,21 @@ def test_the_slider_of_laws_and_models_draws_what_it_is_given():
             assert any(len(line) == len(wanted) and np.allclose(line, wanted) for line in lines), (law, name)
         assert draw.LAWS[law] in ax.get_title()
         plt.close(fig)
+
+
+def test_every_claim_has_its_cell_in_the_matrix():
+    record = Recorder("crossing", "smoke")
+    table = draw.matrix(record)
+    for claim in record.ledger.claims:
+        assert table.count(f'href="#{claim.anchor}"') == 1, claim.id
+    rows = re.findall("<tr>.*?</tr>", table)
+    laws = re.findall('scope="col">([^<]+)<', rows[0])[1:]
+    assert laws[0] == "signed pairs"
+    assert all(row.count("<td>") == len(laws) for row in rows[1:])
+    named = [re.search('scope="row">([^<]+)<', row)[1] for row in rows[1:]]
+    asked = [row.count("<td>") - row.count("not asked") for row in rows[1:]]
+    assert len(set(named)) == len(named)
+    assert asked == sorted(asked, reverse=True)
+    waits = rows[1 + named.index("associative recall")].split("<td>")[1 + laws.index("stages")]
+    assert "crossing-q-stages-recall" in waits
+    assert "open" in waits, "nothing was recorded"

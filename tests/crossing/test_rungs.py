@@ -9,6 +9,7 @@ import pytest
 from iclbook.papers.crossing import figures
 from iclbook.papers.crossing.measures import rungs
 from iclbook.papers.nagy2026.probes.models import Model
+from iclbook.statistics import widened_error
 
 LINES = rungs.lines()
 
@@ -101,7 +102,15 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     assert values["rungs/ladder"] > 0.8 > 0.5 > values["rungs/twins"]
     assert values["rungs/area"] == min(judge.worst[0] for judge in found.judges.values())
     assert values["rungs/descending"] > values["rungs/imitations"] > values["rungs/twins"]
+    assert abs(values["rungs/by_lot"] - 0.5) < 0.2, "a lot tells nothing"
     assert len(found.apart) == 4
+    of_sizes = [np.mean(said) for said in found.ladder.values()]
+    assert values["rungs/ladder"] == pytest.approx(np.mean(of_sizes)), (
+        "a size has one vote, whatever its seeds"
+    )
+    assert values["rungs/twins_se"] == pytest.approx(
+        widened_error(np.array(next(iter(found.twins.values()))))
+    )
     fig = figures.rungs(found)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "stacks that descend"

@@ -72,6 +72,39 @@ def test_the_leading_direction_of_a_saddle():
     assert stages.leading(saddle, 3)[1].shape == (2, 3), "equal rates share"
 
 
+def test_adam_beside_flow_and_the_directions_of_another_draw(monkeypatch):
+    monkeypatch.setattr(stages, "MODELS", {"heads": lambda draw: product(4)})
+    values = stages.adam_values(2)
+    assert values["stages/adam/growth"] < 1.5
+    assert values["stages/adam/flow"] == pytest.approx(64, rel=0.1), "four factors: the square of the size"
+
+    def turned(
+        draw: int,
+    ) -> Landscape:  # two factors in a plane of their own for each draw, four rivals that do nothing
+        first = 2 * (draw % 2)
+
+        def evaluate(x):
+            rest = 1 - x[first] * x[first + 1]
+            slope = np.zeros(6)
+            slope[[first, first + 1]] = -2 * rest * x[[first + 1, first]]
+            return float(rest**2), slope
+
+        curved = np.zeros((6, 6))
+        curved[first, first + 1] = curved[first + 1, first] = -2
+        return Landscape(lambda seed: np.full(6, 0.5), evaluate, hessian=lambda _: curved)
+
+    monkeypatch.setattr(stages, "MODELS", {"turned": turned})
+    monkeypatch.setattr(stages, "CELLS", {"turned": stages.Cell(0.02, 10, "d", "e")})
+    monkeypatch.setattr(stages, "LOGARITHMIC", ("turned",))
+    stages.departures.cache_clear()
+    values = stages.leading_values(2, stages.every_wait(2))
+    stages.departures.cache_clear()
+    assert values["leading/cosine"] > 0.99
+    assert values["leading/other"] < 0.01
+    assert values["leading/start_cosine"] == pytest.approx(np.sqrt(2 / 6))
+    assert values["leading/rate"] == pytest.approx(1, abs=0.02)
+
+
 def test_second_derivatives_change_the_cost_of_a_stiff_flow_and_not_its_wait():
     landscape = MODELS["layer"](0)
     start = 0.25 * landscape.start(0)

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 from html import escape
 
-from ....claims import Recorder, judge
+from ....claims import Claim, Recorder, judge
 from ....claims.render import SYMBOLS
 from ....formulas import html, plain
 
 
 def matrix(record: Recorder) -> str:
-    """HTML of a table with a row for each law and a cell for each claim of the ledger: symbol, model, link to the claim, sentence as its title. What comes
-    before the comma of a claim's ``where`` is its law."""
+    """HTML of a table with a row for each model, those of which most laws are asked first, and a column for each law. A cell holds the symbols of its claims, each with a link to the claim and the
+    sentence as its title; one that was not asked holds a dot. A claim's ``where`` names its law, its model and, where there are several, what it asks."""
     found = judge(record.ledger, record.records, record.profile, record.reference)
-    rows: dict[str, list[str]] = {}
+    cells: dict[tuple[str, str], list[str]] = {}
     for claim in record.ledger.claims:
-        law, _, model = (part.strip() for part in claim.where.partition(","))
+        law, model, asked = _place(claim)
         verdict = found[claim.id]
         symbol, name = SYMBOLS[verdict.word]
-        rows.setdefault(law, []).append(
-            f'<a class="iclbook-badge iclbook-badge-{name}" href="#{claim.anchor}" title="{escape(plain(claim.says))}">'
-            f'<span aria-hidden="true">{symbol}</span> {html(model)}: {escape(verdict.label)}</a>'
+        cells.setdefault((law, model), []).append(
+            f'<a class="iclbook-badge iclbook-badge-{name}" href="#{claim.anchor}" '
+            f'title="{escape(plain(claim.says))} {escape(verdict.label)}">'
+            f'<span aria-hidden="true">{symbol}</span><span class="iclbook-unseen"> {escape(verdict.label)}</span>'
+            + (f"&nbsp;{html(asked)}" if asked else "")
+            + "</a>"
         )
-    body = "".join(
-        f'<tr><th scope="row">{html(law)}</th><td>{" ".join(cells)}</td></tr>' for law, cells in rows.items()
+    laws, models = (list(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
+    models.sort(key=lambda model: -sum(place[1] == model for place in cells))
+    empty = '<span class="iclbook-not-asked" title="not asked">&middot;</span>'
+    rows = (
+        f'<tr><th scope="row">{html(model)}</th>'
+        + "".join(f"<td>{' '.join(cells.get((law, model), [empty]))}</td>" for law in laws)
+        + "</tr>"
+        for model in models
     )
+    heads = "".join(f'<th scope="col">{html(law)}</th>' for law in laws)
     return (
-        '<table class="iclbook-crossing"><thead><tr><th scope="col">Law</th><th scope="col">On which model does it hold?'
-        f"</th></tr></thead><tbody>{body}</tbody></table>"
+        '<div class="iclbook-scroll iclbook-crossing"><table><thead><tr><th scope="col">Model</th>'
+        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _place(claim: Claim) -> tuple[str, str, str]:
+    """Law, model and what is asked of them."""
+    law, model, *asked = (part.strip() for part in claim.where.split(",", 2))
+    return law, model, "".join(asked)

@@ -134,6 +134,12 @@ def area_error(yes: Array, no: Array) -> float:
     )
 
 
+def area_by_lot(yes: Array, no: Array) -> float:
+    """The control: the area once it is drawn by lot which of the stacks descend."""
+    drawn = np.random.default_rng(FIRST).permutation(np.concatenate([yes, no]))
+    return area(drawn[: len(yes)], drawn[len(yes) :])
+
+
 def roc(
     found: tuple[list[dict[str, float]], dict[str, list[dict[str, float]]]],
 ) -> dict[str, dict[str, Array]]:
@@ -153,7 +159,8 @@ def worst(groups: dict[str, Array]) -> tuple[float, float]:
 
 
 def descent_values(by: dict[str, dict[str, Array]]) -> dict[str, float]:
-    """Areas of each statistic against the kind that it tells worst; and of all against stacks that read other prompts, the null model of the paper."""
+    """Areas of each statistic against the kind that it tells worst; and of all against stacks that read other prompts, the null model of the paper;
+    and the largest area when it is drawn by lot which stacks descend."""
     values: dict[str, float] = {}
     values["roc/slope"], values["roc/slope_se"] = worst(by["slope"])
     values["roc/r2"], values["roc/r2_se"] = worst(by["r2"])
@@ -163,4 +170,7 @@ def descent_values(by: dict[str, dict[str, Array]]) -> dict[str, float]:
     least = min(by.values(), key=lambda groups: area(groups["descend"], groups["others"]))
     values["roc/null_least"] = area(least["descend"], least["others"])
     values["roc/null_least_se"] = area_error(least["descend"], least["others"])
+    values["roc/by_lot"] = max(
+        area_by_lot(groups["descend"], groups[kind]) for groups in by.values() for kind in OTHERWISE
+    )
     return values

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 
 from ....models import attend
 from ....models.kernels import KERNELS, kernel_values, relate
-from ....statistics import standard_error
+from ....statistics import widened_error
 from ....store import Results
 from ....tasks import LinearRegression
 from ..runs.models import prompts
@@ -85,19 +85,20 @@ def best(by: dict[str, Array]) -> list[str]:
 
 
 def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, float | str]:
-    """For one head, two heads and linear attention: what the best of the paper's kernels leaves, and what the next best leaves."""
+    """For one head, two heads and linear attention: what the best of the paper's kernels leaves, and what the next best leaves; errors for few runs."""
     one, two, linear = found["h1"], found["h2"], found["linear"]
     return {
         "kernel/one": float(one["softmax"].mean()),
-        "kernel/one_se": float(standard_error(one["softmax"])),
+        "kernel/one_se": float(widened_error(one["softmax"])),
         "kernel/one_next": float(min(one[k].mean() for k in KERNELS if k != "softmax")),
         "kernel/linear": float(linear["linear"].mean()),
-        "kernel/linear_se": float(standard_error(linear["linear"])),
+        "kernel/linear_se": float(widened_error(linear["linear"])),
         "kernel/linear_next": float(min(linear[k].mean() for k in KERNELS if k != "linear")),
         "kernel/two": float(two[best(two)[0]].mean()),
-        "kernel/two_se": float(standard_error(two[best(two)[0]])),
+        "kernel/two_se": float(widened_error(two[best(two)[0]])),
+        "kernel/two_next": float(two[best(two)[1]].mean()),
         "kernel/two_best": best(two)[0],
         "kernel/two_centred": float(two["centred"].mean()),
         "kernel/two_gain": float((two[best(two)[0]] - two["centred"]).mean()),
-        "kernel/two_gain_se": float(standard_error(two[best(two)[0]] - two["centred"])),
+        "kernel/two_gain_se": float(widened_error(two[best(two)[0]] - two["centred"])),
     }

@@ -44,6 +44,16 @@ class Pairs:
     debiased: Array
     vanilla: Array
 
+    @property
+    def both(self) -> Array:
+        """``(R,)`` runs whose heads compare with both signs."""
+        return (self.omega > 0).any(1) & (self.omega < 0).any(1)
+
+    @property
+    def taken(self) -> Array:
+        """``(R,)`` share of what the plain step leaves that the debiased step takes away."""
+        return 1 - self.debiased / self.vanilla
+
 
 def pairs(results: Mapping[str, Results]) -> dict[str, Pairs]:
     """All models, from the results of the studies by name."""
@@ -72,40 +82,46 @@ def _of(results: Results, study: str, group: str) -> Pairs:
 
 
 def pair_values(found: Mapping[str, Pairs]) -> dict[str, float]:
-    """Means over runs with their standard errors; ``both``: how many runs have heads that compare with both signs, and the largest sum among them (1, as of
-    heads of one sign, where there are none)."""
+    """Means over runs with their standard errors. ``both``: how many runs have heads that compare with both signs, and the largest sum among them (1, as of
+    heads of one sign, where there are none); ``taken``: what a debiased step takes away of what the plain step leaves, in those runs; ``one_sign/taken``:
+    the most that it takes in any other run (0 where there are none)."""
     embedded, linear, wide, short, descent = (found[name] for name in MODELS)
-    gain = {name: p.vanilla - p.debiased for name, p in found.items()}
-    wide_both, short_both, descent_both = (
-        p.sums[(p.omega > 0).any(1) & (p.omega < 0).any(1)] for p in (wide, short, descent)
-    )
+    wide_both, short_both, descent_both = (p.sums[p.both] for p in (wide, short, descent))
+    taken = {name: p.taken[p.both] if p.both.any() else p.taken for name, p in found.items()}
+    others = np.concatenate([p.taken[~p.both] for p in (wide, short, descent)])
     return {
         "pairs/runs": len(embedded.sums),
         "pairs/embedded/sum": float(embedded.sums.mean()),
         "pairs/embedded/sum_se": float(standard_error(embedded.sums)),
-        "pairs/embedded/gain": float(gain["embedded"].mean()),
-        "pairs/embedded/gain_se": float(standard_error(gain["embedded"])),
+        "pairs/embedded/taken": float(taken["embedded"].mean()),
+        "pairs/embedded/taken_se": _error(taken["embedded"]),
         "pairs/embedded/left": float(embedded.debiased.mean()),
         "pairs/linear/sum": float(linear.sums.mean()),
-        "pairs/linear/gain": float(gain["linear"].mean()),
-        "pairs/linear/gain_se": float(standard_error(gain["linear"])),
+        "pairs/linear/taken": float(linear.taken.mean()),
+        "pairs/linear/taken_se": _error(linear.taken),
         "pairs/linear/left": float(linear.debiased.mean()),
         "pairs/wide/sum": float(wide.sums.mean()),
         "pairs/wide/sum_se": float(standard_error(wide.sums)),
         "pairs/wide/both": len(wide_both),
         "pairs/wide/both_sum": float(wide_both.max()) if len(wide_both) else 1.0,
-        "pairs/wide/gain": float(gain["wide"].mean()),
-        "pairs/wide/gain_se": float(standard_error(gain["wide"])),
+        "pairs/wide/taken": float(taken["wide"].mean()),
+        "pairs/wide/taken_se": _error(taken["wide"]),
         "pairs/short/sum": float(short.sums.mean()),
         "pairs/short/sum_se": float(standard_error(short.sums)),
         "pairs/short/both": len(short_both),
         "pairs/short/both_sum": float(short_both.max()) if len(short_both) else 1.0,
-        "pairs/short/gain": float(gain["short"].mean()),
-        "pairs/short/gain_se": float(standard_error(gain["short"])),
+        "pairs/short/taken": float(taken["short"].mean()),
+        "pairs/short/taken_se": _error(taken["short"]),
         "pairs/descent/sum": float(descent.sums.mean()),
         "pairs/descent/sum_se": float(standard_error(descent.sums)),
         "pairs/descent/both": len(descent_both),
         "pairs/descent/both_sum": float(descent_both.max()) if len(descent_both) else 1.0,
-        "pairs/descent/gain": float(gain["descent"].mean()),
-        "pairs/descent/gain_se": float(standard_error(gain["descent"])),
+        "pairs/descent/taken": float(taken["descent"].mean()),
+        "pairs/descent/taken_se": _error(taken["descent"]),
+        "pairs/one_sign/taken": float(others.max()) if len(others) else 0.0,
     }
+
+
+def _error(runs: Array) -> float:
+    """Standard error of a mean; 0 of a single run, as a short training may leave one."""
+    return float(standard_error(runs)) if len(runs) > 1 else 0.0

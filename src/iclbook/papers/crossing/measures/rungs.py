@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ....statistics import standard_error
+from ....statistics import widened_error
 from ...nagy2026.probes import prompts
 from ...nagy2026.probes.alignment import alignment
 from ...nagy2026.probes.models import Get, Model, by_size, mixed, twins
 from ..runs.models import FIRST
-from .descent import area, area_error, kernel, scores
+from .descent import area, area_by_lot, area_error, kernel, scores
 
 Array = np.ndarray
 #: Stacks that vote on a score.
@@ -223,15 +223,20 @@ def _statistics(m: Model) -> Array:
 
 
 def rung_values(found: Rungs) -> dict[str, float]:
-    """The joint statistic on stacks of known kind, for the number of layers at which it is worst; what it says of the ladder and of the twins, with errors over
-    models, sizes and seeds alike; and of known stacks: the largest mean score of a kind of imitation, the least of those that descend."""
+    """The joint statistic on stacks of known kind, for the number of layers at which it is worst, and once it is drawn by lot which of them descend; what it
+    says of the ladder and of the twins, means and errors over sizes; and of known stacks: the largest mean score of a kind of imitation, the least of those
+    that descend."""
 
     def mean(scored: dict[str, list[float]]) -> tuple[float, float]:
-        said = np.concatenate(list(scored.values()))
-        return float(said.mean()), float(standard_error(said))
+        of_sizes = [float(np.mean(said)) for said in scored.values()]
+        units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(scored.values())))
+        return float(units.mean()), float(widened_error(units))
 
     values: dict[str, float] = {}
     values["rungs/area"], values["rungs/area_se"] = min(judge.worst for judge in found.judges.values())
+    values["rungs/by_lot"] = max(
+        area_by_lot(judge.yes, said) for judge in found.judges.values() for said in judge.no.values()
+    )
     values["rungs/ladder"], values["rungs/ladder_se"] = mean(found.ladder)
     values["rungs/twins"], values["rungs/twins_se"] = mean(found.twins)
     values["rungs/imitations"] = max(

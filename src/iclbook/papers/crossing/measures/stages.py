@@ -36,6 +36,12 @@ SHARED = 1e-4
 class Resting(UserError):
     """A flow has come to rest before it lowered the loss as far as asked."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            f"the loss has not fallen as far as asked after {PATIENCE:,} evaluations, or ever",
+            "Take prompts that the model can learn from.",
+        )
+
 
 def leave(
     landscape: Landscape,
@@ -52,32 +58,14 @@ def leave(
     """
     goal = (1 - fallen) * landscape.value(np.zeros_like(start))
     size = float(np.abs(start).max())
-    at_start = landscape.value(start)
-    if at_start <= goal:
+    if landscape.value(start) <= goal:
         raise UserError(f"a start of size {size:.2g} has left already", "Take a smaller one.")
-    resting = Resting(
-        f"the loss has not fallen by {fallen:.1%} after {PATIENCE:,} evaluations, or ever",
-        "Take prompts that the model can learn from.",
-    )
-    taken, last = 0, (start, at_start)
-
-    def gradient(theta: Array) -> Array:
-        nonlocal taken, last
-        taken += 1
-        if taken > PATIENCE:
-            raise resting
-        value, slope = landscape.evaluate(theta)
-        last = theta.copy(), value
-        return slope
-
-    def left(theta: Array) -> float:  # a step often ends where its last slope was taken
-        return goal - (last[1] if np.array_equal(theta, last[0]) else landscape.value(theta))
-
+    patient = _Patient(landscape)
     flow = gradient_flow(
-        gradient,
+        patient.gradient,
         start,
         FOREVER,
-        events=[left],
+        events=[lambda theta: goal - patient.value(theta)],
         stop_at=0,
         method=method,
         rtol=1e-6,
@@ -86,8 +74,29 @@ def leave(
         between=between,
     )
     if not len(flow.events[0]):
-        raise resting
+        raise Resting()
     return flow
+
+
+class _Patient:
+    """A landscape that is asked for no more than :data:`PATIENCE` slopes, and remembers the loss at the last one: a step often ends there."""
+
+    def __init__(self, landscape: Landscape) -> None:
+        self.landscape, self.taken = landscape, 0
+        self.last: tuple[Array, float] | None = None
+
+    def gradient(self, theta: Array) -> Array:
+        self.taken += 1
+        if self.taken > PATIENCE:
+            raise Resting()
+        value, slope = self.landscape.evaluate(theta)
+        self.last = theta.copy(), value
+        return slope
+
+    def value(self, theta: Array) -> float:
+        if self.last is not None and np.array_equal(theta, self.last[0]):
+            return self.last[1]
+        return self.landscape.value(theta)
 
 
 def waits(
@@ -214,35 +223,42 @@ def degree_values(found: dict[str, Array]) -> dict[str, float]:
 
 
 def adam_values(draws: int) -> dict[str, float]:
-    """Wait of two heads under Adam from an eighth of the size, over that from the whole."""
-    scales = [0.05, 0.00625]
-    found = [
-        [adam_wait(MODELS["heads"](d), s * MODELS["heads"](d).start(d)) for s in scales]
-        for d in judged(draws)
-    ]
-    times = np.array(found)
-    growth = times[:, -1] / times[:, 0]
+    """Wait of two heads from an eighth of the size, over that from the whole: under Adam, and along gradient flow."""
+    adam, flow = [], []
+    for draw in judged(draws):
+        landscape = MODELS["heads"](draw)
+        whole = 0.05 * landscape.start(draw)
+        adam.append(adam_wait(landscape, whole / 8) / adam_wait(landscape, whole))
+        flow.append(leave(landscape, whole / 8).first() / leave(landscape, whole).first())
     return {
-        "stages/adam/growth": float(growth.mean()),
-        "stages/adam/growth_se": float(standard_error(growth)),
+        "stages/adam/growth": float(np.mean(adam)),
+        "stages/adam/growth_se": float(standard_error(np.array(adam))),
+        "stages/adam/flow": float(np.mean(flow)),
     }
 
 
+def _held(directions: Array, state: Array) -> float:
+    """Share of the length of ``state (n,)`` that lies in orthonormal ``directions (k, n)``."""
+    return float(np.linalg.norm(directions @ state) / np.linalg.norm(state))
+
+
 def leading_values(draws: int, found: dict[str, Array]) -> dict[str, float]:
-    """Where waits are logarithmic: which share of the parameters' length lies in the predicted directions when they leave, the least; and the wait's growth
-    against the rate, the farthest from what it should be."""
-    cosines, at_start, rates = [], [], []
+    """Where waits are logarithmic: which share of the parameters' length lies in the predicted directions when they leave, the least, and as a control the
+    least in the directions of another draw; and the wait's growth against the rate, the farthest from what it should be."""
+    cosines, others, at_start, rates = [], [], [], []
     for name in LOGARITHMIC:
-        for number, draw in enumerate(judged(draws)):
-            states = departures(name, draw)[-1].states
-            start, state = states[0], states[-1]
-            rate, directions = leading(MODELS[name](draw), len(start))
-            cosines.append(np.linalg.norm(directions @ state) / np.linalg.norm(state))
-            at_start.append(np.linalg.norm(directions @ start) / np.linalg.norm(start))
+        ends = [departures(name, draw)[-1].states for draw in judged(draws)]
+        led = [leading(MODELS[name](draw), ends[0].shape[1]) for draw in judged(draws)]
+        for number, states in enumerate(ends):
+            rate, directions = led[number]
+            cosines.append(_held(directions, states[-1]))
+            others.append(_held(led[number - 1][1], states[-1]))
+            at_start.append(_held(directions, states[0]))
             grown = np.diff(found[name][number])[-1]
             rates.append(rate * grown / np.log(CELLS[name].factor))
     return {
-        "leading/cosine": float(min(cosines)),
+        "leading/cosine": min(cosines),
+        "leading/other": min(others),
         "leading/start_cosine": float(np.mean(at_start)),
         "leading/rate": float(max(rates, key=lambda rate: abs(rate - 1))),
     }

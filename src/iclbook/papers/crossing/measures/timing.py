@@ -84,20 +84,26 @@ def _leads(name: str, size: float, draws: int) -> Leads:
 
 
 def timing_values(found: dict[str, Leads]) -> dict[str, float]:
-    """Mean leads, by how much quicker routing brings attention forward, and how many draws were passed over."""
+    """Mean leads with equal rates and with quicker routing, by how much that brings attention forward, and how many draws were passed over."""
     heads, chain, known = (found[name] for name in ("heads", "chain", "known"))
     return {
         "timing/heads": float(heads.equal.mean()),
         "timing/heads_se": float(standard_error(heads.equal)),
         "timing/heads_gain": float((heads.equal - heads.quicker).mean()),
         "timing/heads_gain_se": float(standard_error(heads.equal - heads.quicker)),
+        "timing/heads_quicker": float(heads.quicker.mean()),
+        "timing/heads_quicker_se": float(standard_error(heads.quicker)),
         "timing/chain": float(chain.equal.mean()),
         "timing/chain_se": float(standard_error(chain.equal)),
         "timing/chain_gain": float((chain.equal - chain.quicker).mean()),
         "timing/chain_gain_se": float(standard_error(chain.equal - chain.quicker)),
+        "timing/chain_quicker": float(chain.quicker.mean()),
+        "timing/chain_quicker_se": float(standard_error(chain.quicker)),
         "timing/known": float(known.equal.mean()),
         "timing/known_se": float(standard_error(known.equal)),
         "timing/known_gain": float((known.equal - known.quicker).mean()),
         "timing/known_gain_se": float(standard_error(known.equal - known.quicker)),
+        "timing/known_quicker": float(known.quicker.mean()),
+        "timing/known_quicker_se": float(standard_error(known.quicker)),
         "timing/passed_over": heads.passed_over + chain.passed_over + known.passed_over,
     }
