@@ -30,7 +30,7 @@ def matrix(record: Recorder) -> str:
     empty = '<span class="iclbook-not-asked" title="not asked">&middot;</span>'
     rows = (
         f'<tr><th scope="row">{html(model)}</th>'
-        + "".join(f"<td>{' '.join(cells.get((law, model), [empty]))}</td>" for law in laws)
+        + "".join(f'<td data-label="{law}">{" ".join(cells.get((law, model), [empty]))}</td>' for law in laws)
         + "</tr>"
         for model in models
     )
