@@ -359,7 +359,8 @@ NAMES = {"sgd": "SGD 0.01", "em": "EM-like", "uniform1": "1 for everything"}
 followed = {NAMES[arm]: [timescales.time_scales(run) for run in runs] for arm, runs in kept.items()}
 draw_chain.time_scales(followed, kept["em"][0].steps)
 plt.show()
-record.all(timescales.frame_values(*weights) | timescales.speed_values(*weights))
+record.all(timescales.frame_values(weights, (study["far"], stored["far"])))
+record.all(timescales.speed_values(*weights))
 record.verdicts("frame-precision", "two-speeds")
 
 # %% [markdown]
@@ -369,11 +370,11 @@ record.verdicts("frame-precision", "two-speeds")
 # |---|---|---|
 # | SGD | {glue:text}`frame/sgd_attention` | {glue:text}`frame/sgd_values` |
 # | EM-like | {glue:text}`frame/em_attention` | {glue:text}`frame/em_values` |
-# | rate 1 for everything | {glue:text}`frame/far_attention` | {glue:text}`frame/far_values` |
+# | rate 1 for everything, four times as long | {glue:text}`frame/far_attention` | {glue:text}`frame/far_values` |
 #
-# But something that moves evenly to the end of a run is within a tenth of it at nine tenths of the steps, whatever it is: a run can decide only if attention has come to rest. At rate 1, trained furthest,
-# attention still moves at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention and values move at {glue:text}`frame/far_mean_speed`. As far as these runs go, values
-# come to rest first (values minus attention: {glue:text}`frame/far` steps). A longer run would decide.
+# But something that moves evenly to the end of a run is within a tenth of it at nine tenths of the steps, whatever it is: a run can decide only if attention has come to rest. So the largest rate trains
+# on, four times as long. There attention ends at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention and values end at {glue:text}`frame/far_mean_speed`. Values
+# settle later than attention by {glue:text}`frame/far` steps (earlier, if negative).
 #
 # And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to
 # its own size. From small weights attention has reason to be late: its gradient is of third order.

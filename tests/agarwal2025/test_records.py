@@ -266,7 +266,7 @@ def test_attention_that_settles_first_is_earlier(monkeypatch):
     ]
     monkeypatch.setattr(timescales, "followed", lambda study, results, arm: states)
     monkeypatch.setattr(timescales, "time_scales", lambda state: state)
-    found = timescales.frame_values(None, None)
+    found = timescales.frame_values((None, None), (None, None))
     assert (found["frame/far"], found["frame/far_speed"]) == pytest.approx((110, 0.05))
     assert found["frame/far_se"] == pytest.approx(12.7062 * 10 / 2, rel=1e-5)
     parts = LEDGER.claim("agarwal2025/frame-precision").parts

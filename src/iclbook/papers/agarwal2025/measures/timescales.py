@@ -72,12 +72,11 @@ def time_scales(run: Followed) -> dict[str, np.ndarray | float | tuple[float, fl
     }
 
 
-def frame_values(study: Study, results: Results) -> dict[str, object]:
+def frame_values(shown: tuple[Study, Results], long: tuple[Study, Results]) -> dict[str, object]:
     """Section 6.3's claims. A run that moves evenly to its end "settles" a tenth before it, whatever moves; so the speed that attention has left says whether a
-    run can decide."""
-    em, sgd, far = (
-        [time_scales(run) for run in followed(study, results, arm)] for arm in ("em", "sgd", "uniform1")
-    )
+    run can decide: a ``long`` one at the largest uniform rate."""
+    em, sgd = ([time_scales(run) for run in followed(*shown, arm)] for arm in ("em", "sgd"))
+    far = [time_scales(run) for run in followed(*long, "uniform1")]
     later = [
         float(s["values_at"]) - float(s["attention_at"]) for s in far
     ]  # steps by which values settle later

@@ -31,6 +31,8 @@ PAPER_SEEDS = (42, 2024, 1337, 7777, 9999)
 #: Section 7.2: steps and sizes as stated. Unstated and taken from the published program: initial weights 0.1 N(0, 1), no output bias, the MEAN of the
 #: cross-entropy over positions, full batch, means N(0, I), metrics on the training sequence.
 STEPS = 1000
+#: Within these no rate lets attention come to rest; the largest uniform rate does within four times as many.
+LONG, LONG_EVERY = 4 * STEPS, 80
 SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
 EVERY = 40
 
@@ -66,7 +68,12 @@ def _group(
 
 
 def _study(
-    name: str, chain: StickyChain, groups: tuple[Group, ...], steps: int, measure: Any = None
+    name: str,
+    chain: StickyChain,
+    groups: tuple[Group, ...],
+    steps: int,
+    measure: Any = None,
+    every: int = EVERY,
 ) -> Study:
     """Never compiled: its gradients are matrix products already."""
     return Study(
@@ -76,14 +83,14 @@ def _study(
         groups,
         steps,
         1,
-        _record(steps),
+        _record(steps, every),
         measure,
         compile_from=None,
     )
 
 
-def _record(steps: int) -> tuple[int, ...]:
-    return (10, *range(EVERY, steps + 1, EVERY))
+def _record(steps: int, every: int = EVERY) -> tuple[int, ...]:
+    return (10, *range(every, steps + 1, every))
 
 
 def pairs(name: str, chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
@@ -115,6 +122,12 @@ def shown(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     return _study("shown", chain, (group,), steps, trajectories)
 
 
+def far(chain: StickyChain, seeds: tuple[int, ...], steps: int, every: int) -> Study:
+    """The largest uniform rate alone, until attention rests, with its weights kept."""
+    group = _group("runs", (FAR,), seeds, observe=OnSequences(weights=True))
+    return _study("far", chain, (group,), steps, every=every)
+
+
 def fresh(chain: StickyChain, seeds: tuple[int, ...], steps: int) -> Study:
     """Adam on a fresh sequence at every step."""
     group = _group("runs", (FRESH,), seeds, Adam(), observe=AboveFloor(chain))
@@ -130,6 +143,7 @@ def studies(profile: str) -> dict[str, Study]:
         code, text = StickyChain("code"), StickyChain("nearer")
         every = [
             shown(code, PAPER_SEEDS, STEPS),
+            far(code, PAPER_SEEDS, LONG, LONG_EVERY),
             fair("fair", code, PAPER_SEEDS[:2], STEPS),
             pairs("chain_text", text, PAPER_SEEDS[:3], STEPS),
             small_start(code, PAPER_SEEDS, STEPS),
@@ -147,6 +161,7 @@ def studies(profile: str) -> dict[str, Study]:
         code, text, steps = StickyChain("code", T=600), StickyChain("nearer", T=600), 60
         every = [
             shown(code, PAPER_SEEDS[:2], steps),
+            far(code, PAPER_SEEDS[:2], steps, 15),
             fair("fair", code, PAPER_SEEDS[:2], steps),
             pairs("chain_text", text, PAPER_SEEDS[:3], steps),
             small_start(code, PAPER_SEEDS[:2], steps),

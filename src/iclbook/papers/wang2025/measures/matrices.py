@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from ....models.trained_tf import TrainedStep
-from ....statistics import bootstrap_error
+from ....statistics import widened_error
 from ....tasks.categorical import Quadrants
 from ..runs.contexts import draw
+from ..runs.draws import FIRST, STARTS, UNITS
 from ..runs.sizes import SIZES
 from ..runs.specs import stopped_parameters
 from .learned import Get
@@ -20,28 +21,48 @@ from .square import model_of_run
 
 @dataclass(frozen=True)
 class Learned:
-    """Products of the matrices that Trained TF learned, run by run.
+    """What Trained TF learned, and the products that figures 10 and 11 show, run by run.
 
     Attributes:
         matrices: ``W_Q, W_K, W_V, P`` ``(R, D, D)``, ``embed`` ``(R, d', C)``.
-        Q: ``A^T B`` ``(R, d, d)`` with A, B the first columns of W_K, W_Q.
-        ED: ``(R, d', d')``; ``E`` ``(R, d', D)``, ``D`` ``(R, D, d')``.
+        A, B: the first columns of W_K and W_Q, ``(R, D, d)``.
+        Q: ``A^T B`` ``(R, d, d)``.
+        E, D: ``(R, d', D)`` and ``(R, D, d')``.
+        ED: ``(R, d', d')``.
     """
 
     matrices: dict[str, np.ndarray]
+    A: np.ndarray
+    B: np.ndarray
     Q: np.ndarray
-    ED: np.ndarray
     E: np.ndarray
     D: np.ndarray
+    ED: np.ndarray
 
 
-def learned(get: Get, study: str, group: str, task: Quadrants) -> Learned:
-    """Figures 10 and 11 of a group, at the best validation record."""
-    m = stopped_parameters(get(study), group)
+def products(m: dict[str, np.ndarray], task: Quadrants) -> Learned:
+    """The products of matrices ``(R, D, D)``."""
     d, w = task.d, task.width
     a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
     e, v = m["P"][:, -w:], m["W_V"][:, :, d : d + w]
-    return Learned(m, np.einsum("rki,rkj->rij", a, b), e @ v, e, v)
+    return Learned(m, a, b, np.einsum("rki,rkj->rij", a, b), e, v, e @ v)
+
+
+def learned(get: Get, profile: str, group: str) -> Learned:
+    """Figures 10 and 11 of a group, each draw at its best validation record."""
+    every = [stopped_parameters(get(f"long{u}"), group) for u in range(UNITS[profile].units)]
+    return products({n: np.concatenate([one[n] for one in every]) for n in every[0]}, quadrants(profile))
+
+
+def quadrants(profile: str) -> Quadrants:
+    """The task of the first draw; the others differ in W_e."""
+    return Quadrants(N=SIZES[profile].quad_N, embed_seed=FIRST)
+
+
+def crossed(one: Learned, task: Quadrants) -> Learned:
+    """The control: W_K and P of each draw beside W_Q and W_V of the next one."""
+    rolled = {n: np.roll(one.matrices[n], -1, axis=0) for n in ("W_Q", "W_V")}
+    return products(one.matrices | rolled, task)
 
 
 def anisotropy(matrices: np.ndarray) -> np.ndarray:
@@ -57,53 +78,58 @@ def neglect(read: np.ndarray, ignored: np.ndarray) -> np.ndarray:
     return np.sqrt((ignored**2).mean((1, 2))) / np.sqrt((read**2).mean((1, 2)))
 
 
-def spread(matrices: np.ndarray) -> float:
-    """Largest distance of a matrix ``(R, n, n)`` from their mean, relative to the mean's norm."""
-    mean = matrices.mean(0)
-    return float((np.linalg.norm(matrices - mean, axis=(1, 2)) / np.linalg.norm(mean)).max())
+def distance(these: np.ndarray, those: np.ndarray) -> np.ndarray:
+    """Distance of matrices ``(R, n, k)`` from others, relative to the norm of the first, run by run ``(R,)``."""
+    return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm(these, axis=(1, 2))
 
 
 def figures10_11(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:
     """What decides figures 10 and 11 and the questions of gauge and initialisation."""
-    task = Quadrants(N=SIZES[profile].quad_N)
-    groups = {
-        "code": ("quad_tf", "softmax"),
-        "true": ("quad_gauge", "true"),
-        "glorot": ("quad_gauge", "glorot"),
-        "true-glorot": ("quad_gauge", "true-glorot"),
-    }
-    found = {name: learned(get, study, group, task) for name, (study, group) in groups.items()}
+    task = quadrants(profile)
+    found = {name: learned(get, profile, name) for name, _, _ in STARTS}
     code, glorot = found["code"], found["glorot"]
+    mixed, mixed_glorot = crossed(code, task), crossed(glorot, task)
     transpose, transpose_glorot = from_transpose(code), from_transpose(glorot)
     return {
-        **per_seed(anisotropy(code.Q), "fig10/code_Q", "fig10/code_Q_se"),
-        **per_seed(anisotropy(glorot.Q), "fig10/glorot_Q", "fig10/glorot_Q_se"),
-        **per_seed(neglected_labels(code, task), "fig10/code_keys", "fig10/code_keys_se"),
-        **per_seed(neglected_labels(glorot, task), "fig10/glorot_keys", "fig10/glorot_keys_se"),
-        **per_seed(neglected_covariates(code, task), "fig10/code_values", "fig10/code_values_se"),
-        **per_seed(neglected_covariates(glorot, task), "fig10/glorot_values", "fig10/glorot_values_se"),
-        "fig10/code_ED": anisotropy(code.ED).tolist(),
-        "fig10/true_ED": anisotropy(found["true"].ED).tolist(),
-        "fig10/glorot_ED": anisotropy(glorot.ED).tolist(),
-        "fig10/code_transpose": transpose.tolist(),
-        "fig10/glorot_transpose": transpose_glorot.tolist(),
-        "fig10/code_transpose_se": float(np.std(transpose - transpose_glorot, ddof=1)),
-        "fig10/inert_moved": inert_moved(get, task),
+        **per_draw(anisotropy(code.Q), "fig10/code_Q", "fig10/code_Q_se"),
+        **per_draw(anisotropy(glorot.Q), "fig10/glorot_Q", "fig10/glorot_Q_se"),
+        **per_draw(distance(code.A, code.B), "fig10/code_AB", "fig10/code_AB_se"),
+        **per_draw(distance(glorot.A, glorot.B), "fig10/glorot_AB", "fig10/glorot_AB_se"),
+        **per_draw(neglected_labels(code, task), "fig10/code_keys", "fig10/code_keys_se"),
+        **per_draw(neglected_labels(glorot, task), "fig10/glorot_keys", "fig10/glorot_keys_se"),
+        **per_draw(neglected_covariates(code, task), "fig10/code_values", "fig10/code_values_se"),
+        **per_draw(neglected_covariates(glorot, task), "fig10/glorot_values", "fig10/glorot_values_se"),
+        **per_draw(anisotropy(code.ED), "fig10/code_ED", "fig10/code_ED_se"),
+        **per_draw(anisotropy(glorot.ED), "fig10/glorot_ED", "fig10/glorot_ED_se"),
+        **per_draw(anisotropy(found["true"].ED), "fig10/true_ED", "fig10/true_ED_se"),
+        **per_draw(transpose, "fig10/code_transpose", "fig10/code_transpose_se"),
+        **per_draw(transpose_glorot, "fig10/glorot_transpose", "fig10/glorot_transpose_se"),
+        "fig10/code_Q_crossed": anisotropy(mixed.Q).tolist(),
+        "fig10/glorot_Q_crossed": anisotropy(mixed_glorot.Q).tolist(),
+        "fig10/code_AB_crossed": distance(mixed.A, mixed.B).tolist(),
+        "fig10/glorot_AB_crossed": distance(mixed_glorot.A, mixed_glorot.B).tolist(),
+        "fig10/code_ED_crossed": anisotropy(mixed.ED).tolist(),
+        "fig10/glorot_ED_crossed": anisotropy(mixed_glorot.ED).tolist(),
+        "fig10/code_transpose_crossed": from_transpose(mixed).tolist(),
+        "fig10/glorot_transpose_crossed": from_transpose(mixed_glorot).tolist(),
+        "q-ed-init/gap": float((transpose_glorot - transpose).mean()),
+        "q-ed-init/gap_se": widened_error(transpose_glorot - transpose),
+        "fig10/inert_moved": inert_moved(get, profile),
         "fig10/inert_share": _inert_share(task),
-        "fig10/seeds": len(code.Q),
+        "fig10/draws": len(code.Q),
         **gauge(code, task),
         **gauge_spreads(found),
     }, found
 
 
-def per_seed(values: np.ndarray, key: str, error: str) -> dict[str, Any]:
-    """One number for each seed ``(R,)``, every one of which is judged, and how far another seed's would lie: their standard deviation."""
+def per_draw(values: np.ndarray, key: str, error: str) -> dict[str, Any]:
+    """One number for each draw ``(R,)``, every one of which is judged, and how far another draw's would lie: their standard deviation."""
     return {key: values.tolist(), error: float(np.std(values, ddof=1))}
 
 
 def from_transpose(one: Learned) -> np.ndarray:
     """Distance of E from ``D^T`` relative to E's norm, ``(R,)``."""
-    return np.linalg.norm(one.E - one.D.swapaxes(1, 2), axis=(1, 2)) / np.linalg.norm(one.E, axis=(1, 2))
+    return distance(one.E, one.D.swapaxes(1, 2))
 
 
 def neglected_labels(one: Learned, task: Quadrants) -> np.ndarray:
@@ -119,28 +145,30 @@ def neglected_covariates(one: Learned, task: Quadrants) -> np.ndarray:
 
 
 def gauge_spreads(found: dict[str, Learned]) -> dict[str, float]:
-    """How far E D strays with the true W_e held and with W_e learned, and the error over seeds of the difference."""
+    """How far E D of one start is from that of the other, relative to their mean's norm: with W_e learned and with the true W_e held, means over draws."""
 
-    def held(runs: np.ndarray) -> float:  # (R, 4, d', d'), each seed with all its four trainings
-        return spread(np.concatenate([runs[:, 2], runs[:, 3]]))
+    def apart(one: str, other: str) -> np.ndarray:  # (R,)
+        these, those = found[one].ED, found[other].ED
+        size = np.linalg.norm((these + those) / 2, axis=(1, 2))
+        return np.linalg.norm(these - those, axis=(1, 2)) / size
 
-    def free(runs: np.ndarray) -> float:
-        return spread(np.concatenate([runs[:, 0], runs[:, 1]]))
-
-    every = np.stack([found[name].ED for name in ("code", "glorot", "true", "true-glorot")], axis=1)
+    free, held = apart("code", "glorot"), apart("true", "true-glorot")
     return {
-        "q-ed-gauge/true_spread": held(every),
-        "q-ed-gauge/learned_spread": free(every),
-        "q-ed-gauge/learned_spread_se": bootstrap_error(lambda runs: free(runs) - held(runs), every),
+        "q-ed-gauge/true_spread": float(held.mean()),
+        "q-ed-gauge/learned_spread": float(free.mean()),
+        "q-ed-gauge/learned_spread_se": widened_error(free - held),
     }
 
 
-def inert_moved(get: Get, task: Quadrants) -> float:
-    """Largest change during training of the entries whose gradient is zero for every prompt (softmax, published initialisation)."""
-    results = get("quad_tf").group("softmax")
+def inert_moved(get: Get, profile: str) -> float:
+    """Largest change during training, over draws, of the entries whose gradient is zero for every prompt (published initialisation)."""
+    task = quadrants(profile)
     masks = TrainedStep(task.d, task.n_classes, task.width).inert()
+    every = [get(f"long{u}").group("code") for u in range(UNITS[profile].units)]
     return max(
-        float(np.abs(results[n][-1] - results[n][0])[:, mask.numpy()].max()) for n, mask in masks.items()
+        float(np.abs(results[n][-1] - results[n][0])[:, mask.numpy()].max())
+        for results in every
+        for n, mask in masks.items()
     )
 
 

@@ -12,18 +12,13 @@ import numpy as np
 from ....claims import printed
 from ....models.kernels import KERNELS
 from ....statistics import bootstrap_error, nested_interval, prediction, standard_error
-from ..runs.draws import AWAITED, UNITS
+from ..runs.draws import UNITS
 from ..runs.specs import scores
 from .learned import Get
 from .square import agreement
 
 #: Of the initialisations over which the authors' code averages all share one draw of everything else: their mean counts as one more unit.
 PRINTED_UNITS = 1
-
-
-def ready(profile: str, kind: str) -> bool:
-    """Whether the studies of a kind (``new`` or ``published``) are trained."""
-    return profile == "smoke" or kind not in AWAITED
 
 
 def over_units(get: Get, profile: str, study: str, group: str, what: str) -> np.ndarray:
@@ -39,9 +34,7 @@ def of_units(values: np.ndarray, **keys: str) -> dict[str, float]:
 
 
 def figures3_to_5(get: Get, profile: str) -> dict[str, Any]:
-    """What decides whether figures 3, 4 and 5 (left) come out so on new draws; nothing before they are trained."""
-    if not ready(profile, "new"):
-        return {}
+    """What decides whether figures 3, 4 and 5 (left) come out so on new draws."""
 
     def of(study: str, group: str, what: str) -> np.ndarray:
         return over_units(get, profile, study, group, what)
@@ -100,10 +93,7 @@ def spreads(values: np.ndarray) -> dict[str, float]:
 
 
 def figure8(get: Get, profile: str) -> dict[str, Any]:
-    """GD against Trained TF over draws, each with one initialisation, by figure 8's rule; and how far the gap moves with the draw. Nothing
-    before they are trained."""
-    if not ready(profile, "new"):
-        return {}
+    """GD against Trained TF over draws, each with one initialisation, by figure 8's rule; and how far the gap moves with the draw."""
     curved = [k for k in KERNELS if k != "linear"]
     accuracy = {
         k: {
@@ -128,14 +118,12 @@ def figure8(get: Get, profile: str) -> dict[str, Any]:
 
 def published(get: Get, profile: str) -> dict[str, Any]:
     """One block on the authors' W_e against what their code prints for it: our mean minus theirs, and how far a mean like theirs may lie from
-    ours; nothing before they are trained."""
-    if not ready(profile, "published"):
-        return {}
+    ours."""
     says = printed("wang2025")
     theirs = {"accuracy": says["authors/accuracy"][0], "nll": says["authors/nll"][0]}
 
     def off(reading: str, what: str) -> tuple[float, float]:
-        units = range(UNITS[profile].units)
+        units = range(UNITS[profile].published)
         ours = np.array([scores(get(f"published{u}_{reading}"), "softmax").stopped(what)[0] for u in units])
         mean, low, _ = prediction(ours, PRINTED_UNITS)
         return mean - theirs[what], mean - low

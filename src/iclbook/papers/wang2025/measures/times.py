@@ -14,8 +14,9 @@ STUDIES = {
     "time/fig5-left": ("two_",),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
     "time/fig8-9": ("quad_gd", "quad_tf"),
-    "time/fig10-11": ("quad_tf", "quad_gauge"),
-    "time/draws": ("draw",),
+    "time/fig10-11": ("long",),
+    "time/draws": ("draw", "new"),
+    "time/published": ("published",),
     "time/language": ("language_",),
 }
 

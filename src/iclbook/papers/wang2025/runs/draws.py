@@ -1,14 +1,13 @@
 """Studies whose unit is a draw of everything: W_e, training contexts, held-out contexts, initialisation and minibatches; and those on the authors' own W_e.
 
 Other studies share one W_e, one training set and one test set among their seeds, so their intervals say nothing about those. Names: ``new<u>_...`` for unit
-u, ``published<u>_...`` for the authors' W_e with contexts of unit u. About 50 core-minutes for the first kind (fig3 12, fig4 4, fig5 17, figures 8 and 9 15),
-32 for the second (narrow 1, wide 15, printed 16).
+u, ``long<u>`` for figures 10 and 11 at the published code's length, ``published<u>_...`` for the authors' W_e with contexts of unit u.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,16 +22,21 @@ from ....training.study import Study
 from .contexts import TEST, VALIDATION, Contexts
 from .published import PublishedAnchors
 from .sizes import GD_BATCH, GD_RATE, SIZES, TF_BATCH, TF_RATE, gamma_of, recorded
-from .specs import classifiers
+from .specs import TF_PARAMETERS, classifiers
 
-#: Beginnings of the names of studies whose results are not stored yet; take them out, train, and their questions are judged.
-AWAITED = ("new", "published")
 #: Seed of a unit's W_e and of its contexts: far from those of the other studies.
 FIRST = 100
 #: Blocks of figure 4 that are trained on new draws.
 DEPTHS = (1, 2, 3)
 #: The published code: minibatches, learning rate, passes through the training contexts.
 CODE_BATCH, CODE_RATE, EPOCHS = 512, 0.001, 5000
+#: Groups of figures 10 and 11: the name, the initialisation, whether the true W_e is held.
+STARTS = (
+    ("code", "code", False),
+    ("glorot", "glorot", False),
+    ("true", "code", True),
+    ("true-glorot", "glorot", True),
+)
 
 
 @dataclass(frozen=True)
@@ -40,16 +44,18 @@ class Units:
     """How much is drawn at a profile.
 
     Attributes:
-        units: draws; ``inits`` initialisations of each (one of the quadrants' models and on the authors' W_e).
-        epochs: of the studies on the authors' W_e.
+        units: draws of everything; ``inits`` initialisations of each (one of the quadrants' models and on the authors' W_e).
+        epochs: passes through the training contexts at the published code's length.
+        published: draws of contexts on the authors' W_e.
     """
 
     units: int
     inits: int
     epochs: int
+    published: int
 
 
-UNITS = {"paper": Units(5, 2, EPOCHS), "smoke": Units(2, 1, 4)}
+UNITS = {"paper": Units(5, 2, EPOCHS, 10), "smoke": Units(2, 1, 4, 2)}
 
 
 @dataclass(frozen=True)
@@ -141,29 +147,47 @@ def _squares(profile: str, unit: int) -> list[Study]:
     ]
 
 
+def at_length(profile: str, name: str, prompts: UnitContexts, groups: Sequence[Group], L: int) -> Study:
+    """A study on L contexts at the published code's length, recorded 50 times on the way."""
+    batch = min(CODE_BATCH, L // 4)
+    steps = UNITS[profile].epochs * (L // batch)
+    every = np.unique(np.linspace(min(24, steps), steps, 50).round().astype(int))
+    return _study(name, prompts, L, groups, steps, batch, epochs=True, record=tuple(int(k) for k in every))
+
+
+def long_unit(profile: str, unit: int) -> Study:
+    """Figures 10 and 11 on a draw of their own: Trained TF with softmax attention from two starts, with W_e learned and with the true W_e held."""
+    s = SIZES[profile]
+    task = Quadrants(N=s.quad_N, embed_seed=FIRST + unit)
+    prompts = UnitContexts(task, unit=unit)
+    run, sizes = Run(unit, rate=CODE_RATE), {"d": task.d, "n_classes": task.n_classes, "width": task.width}
+    groups = []
+    for name, init, held in STARTS:
+        kwargs = {**sizes, "kernel": "softmax", "init": init, **({"known": task} if held else {})}
+        one = replace(run, factors=(("embed", 0.0),)) if held else run
+        groups.append(classifiers(name, TrainedStep, kwargs, (one,), prompts, s.held_out, TF_PARAMETERS))
+    return at_length(profile, f"long{unit}", prompts, groups, s.quad_L)
+
+
 def published_unit(profile: str, unit: int) -> list[Study]:
     """One block on the authors' W_e with contexts of a unit, at the published code's length: N = 10, N = 125, and N = 125 with the distance as printed."""
     s = SIZES[profile]
-    L, batch = s.L[1], min(CODE_BATCH, s.L[1] // 4)
-    steps = UNITS[profile].epochs * (L // batch)
     readings: dict[str, Categorical] = {
         "narrow": PublishedAnchors(),
         "wide": PublishedAnchors(N=s.wide_N),
         "printed": PublishedAnchors(N=s.wide_N, squared=False),
     }
-    every = np.unique(np.linspace(min(24, steps), steps, 50).round().astype(int))
     found = []
     for reading, task in readings.items():
         prompts = UnitContexts(task, "inner", unit=unit)
         group = _gd("softmax", "softmax", prompts, (Run(unit, rate=CODE_RATE),), s.held_out)
-        options = {"epochs": True, "record": tuple(int(step) for step in every)}
-        found.append(_study(f"published{unit}_{reading}", prompts, L, [group], steps, batch, **options))
+        found.append(at_length(profile, f"published{unit}_{reading}", prompts, [group], s.L[1]))
     return found
 
 
 def draw_studies(profile: str) -> dict[str, Study]:
-    """All of them whose results are there or are made now."""
-    units = range(UNITS[check_profile(profile)].units)
-    every = [study for u in units for study in (*new_unit(profile, u), *published_unit(profile, u))]
-    awaited = AWAITED if profile == "paper" else ()
-    return {study.name: study for study in every if not study.name.startswith(awaited)}
+    """All of them, by name."""
+    n = UNITS[check_profile(profile)]
+    every = [study for u in range(n.units) for study in (*new_unit(profile, u), long_unit(profile, u))]
+    every += [study for u in range(n.published) for study in published_unit(profile, u)]
+    return {study.name: study for study in every}

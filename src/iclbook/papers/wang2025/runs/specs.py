@@ -18,6 +18,8 @@ from .contexts import Contexts
 
 #: Held-out contexts are scored this many at a time, which bounds the memory of deep models with many keys.
 CHUNK = 512
+#: What Trained TF learns with one block, kept where its matrices are shown.
+TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
 
 
 @dataclass(frozen=True)

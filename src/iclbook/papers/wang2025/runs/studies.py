@@ -7,7 +7,6 @@ minibatches of 512); Adam with rates 0.03 and 0.01 (published code: 0.001), whic
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from ....models.functional_gd import FunctionalGD
@@ -22,11 +21,10 @@ from ....training.study import Study
 from .contexts import Contexts
 from .draws import draw_studies
 from .sizes import GD_BATCH, GD_RATE, SIZES, TF_BATCH, TF_RATE, Sizes, gamma_of, recorded
-from .specs import classifiers
+from .specs import TF_PARAMETERS, classifiers
 
-#: Parameters of the two kinds of model that figures 8 to 11 show.
+#: Parameters of GD that figures 8 and 9 show.
 GD_PARAMETERS = ("embed", "rate", "log_gamma")
-TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
 
 
 def _runs(seeds: int, rate: float) -> tuple[Run, ...]:
@@ -64,16 +62,10 @@ def _tf(
     seeds: int,
     held_out: int,
     keep: tuple[str, ...] = (),
-    true_embedding: bool = False,
-    init: str = "code",
 ) -> Group:
     task = contexts.task
-    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "kernel": kernel, "init": init}
-    runs = _runs(seeds, TF_RATE)
-    if true_embedding:
-        kwargs["known"] = task
-        runs = tuple(dataclasses.replace(run, factors=(("embed", 0.0),)) for run in runs)
-    return classifiers(name, TrainedStep, kwargs, runs, contexts, held_out, keep)
+    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, "kernel": kernel, "init": "code"}
+    return classifiers(name, TrainedStep, kwargs, _runs(seeds, TF_RATE), contexts, held_out, keep)
 
 
 def _study(name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int) -> Study:
@@ -165,7 +157,7 @@ def two_blocks(L: int, s: Sizes) -> list[Study]:
 
 
 def quadrants(s: Sizes) -> list[Study]:
-    """Figures 8 to 11: five kernels, GD and Trained TF; Trained TF (softmax) also with the true W_e held and from Glorot's initialisation."""
+    """Figures 8 and 9: five kernels, GD and Trained TF."""
     task, out = Quadrants(N=s.quad_N), []
     for view in ("inner", "squared", "absolute"):
         contexts = Contexts(task, view)
@@ -173,15 +165,8 @@ def quadrants(s: Sizes) -> list[Study]:
         groups = [_gd(k, k, contexts, s.seeds, s.held_out, keep=GD_PARAMETERS) for k in kernels]
         out.append(_study(f"quad_gd_{view}", contexts, s.quad_L, groups, s.quad // 2, GD_BATCH))
     tokens = Contexts(task)
-    kwargs = {"seeds": s.seeds, "held_out": s.held_out, "keep": TF_PARAMETERS}
-    groups = [_tf(k, k, tokens, **kwargs) for k in KERNELS]
+    groups = [_tf(k, k, tokens, s.seeds, s.held_out, TF_PARAMETERS) for k in KERNELS]
     out.append(_study("quad_tf", tokens, s.quad_L, groups, s.quad, TF_BATCH))
-    gauge = [
-        _tf("true", "softmax", tokens, **kwargs, true_embedding=True),
-        _tf("glorot", "softmax", tokens, **kwargs, init="glorot"),
-        _tf("true-glorot", "softmax", tokens, **kwargs, true_embedding=True, init="glorot"),
-    ]
-    out.append(_study("quad_gauge", tokens, s.quad_L, gauge, s.quad, TF_BATCH))
     return out
 
 
