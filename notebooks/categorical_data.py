@@ -312,13 +312,14 @@ record.all(values)
 
 # %% mystnb={"image": {"alt": "Q and E D of four trainings: Q is near a multiple of the identity in all; E D has a clear diagonal, and entries beside it, in all."}}
 style.show(draw.products(products))
-record.verdicts("fig10-11", "q-ed-gauge", "q-ed-init")
+record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse", "q-ed-init")
 
 # %% [markdown]
 # *$Q$ (top) and $ED$ (bottom) of four trainings. First draw; each matrix is divided by its largest entry.* When $W_e$ is learned, $ED$ has no meaning of its own: $W_e \to G^{-\top} W_e$ with
 # $ED \to G\,ED\,G^\top$ gives the same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`, while a random $G$ turns $ED$ to a distance of
 # {glue:text}`q-ed-gauge/turned`). The true $W_e$ leaves no such freedom: then the two starts' $ED$ differ by {glue:text}`q-ed-gauge/true_spread`, with $W_e$ learned by
-# {glue:text}`q-ed-gauge/learned_spread`. As for $E \approx D^\top$: gradient *flow* conserves $E^\top E - D D^\top$, near zero at the published start; Adam does not.
+# {glue:text}`q-ed-gauge/learned_spread`. Where does it point, beside the identity? A Newton step would multiply by the inverse of the classes' second moment: cosine {glue:text}`q-ed-inverse/cosine`,
+# with another draw's {glue:text}`q-ed-inverse/other`. As for $E \approx D^\top$: gradient *flow* conserves $E^\top E - D D^\top$, near zero at the published start; Adam does not.
 #
 # ## Theorem 2
 #
@@ -528,8 +529,7 @@ assert np.isclose(torch.softmax(pair[0] * steps[0], 0)[0], 1 / (1 + math.exp(-2)
 # **2. Erasure led astray.** Find three points in the plane of which a softmax of inner products, however sharp, finds only two. Mend it by moving points without turning them.
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-# the second is longer and points nearly where the first does
-points = torch.tensor([[1.0, 0.0], [2.0, 0.2], [0.0, 1.0]])
+points = torch.tensor([[1.0, 0.0], [2.0, 0.2], [0.0, 1.0]])  # the second: longer, nearly along the first
 on_circle = points / points.norm(dim=1, keepdim=True)
 found = [softmax_weights(x, lam=1e3, size=4).argmax(-1).tolist() for x in (points, on_circle)]
 print(found)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,6 +175,21 @@ def test_errors_are_those_of_paired_runs():
     assert found["x"] == pytest.approx(0.2)
     assert found["x_t"] == pytest.approx(0.2 / found["x_se"])
     assert learned.t_of_runs(np.array([0.1, 0.1])) == learned.t_of_runs(np.array([0.1])) == 0
+
+
+def test_a_newton_step_points_along_the_inverse_second_moment():
+    """E D of Newton's step at f = 0 has cosine 1 with its own embeddings' inverse and less with another draw's; a multiple of I plus noise has neither."""
+    source = np.random.default_rng(0)
+    embed = source.normal(size=(5, 5, 20))
+    hessian = np.stack([np.cov(one, bias=True) for one in embed])
+    newton = np.linalg.inv(hessian) + 3 * np.eye(5)
+    held = SimpleNamespace(matrices={"embed": embed}, ED=newton)
+    values = matrices.inverse_values(held)
+    np.testing.assert_allclose(values["q-ed-inverse/cosine"], 1)
+    assert max(values["q-ed-inverse/other"]) < 0.9
+    assert judge("q-ed-inverse", values).word == "yes"
+    held.ED = np.linalg.inv(np.roll(hessian, -1, axis=0))  # the next draw's
+    assert judge("q-ed-inverse", matrices.inverse_values(held)).word == "no"
 
 
 def test_every_draws_numbers_have_the_spread_of_draws_as_error():

@@ -67,10 +67,13 @@ def crossed(one: Learned, task: Quadrants) -> Learned:
 
 def anisotropy(matrices: np.ndarray) -> np.ndarray:
     """Distance of each matrix ``(R, n, n)`` from the nearest multiple of I, relative to its norm: 0 for a multiple, at most 1."""
+    return np.linalg.norm(without_trace(matrices), axis=(1, 2)) / np.linalg.norm(matrices, axis=(1, 2))
+
+
+def without_trace(matrices: np.ndarray) -> np.ndarray:
+    """Each matrix ``(R, n, n)`` less the nearest multiple of I."""
     n = matrices.shape[-1]
-    scale = np.trace(matrices, axis1=1, axis2=2) / n
-    rest = matrices - scale[:, None, None] * np.eye(n)
-    return np.linalg.norm(rest, axis=(1, 2)) / np.linalg.norm(matrices, axis=(1, 2))
+    return matrices - np.trace(matrices, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
 
 
 def neglect(read: np.ndarray, ignored: np.ndarray) -> np.ndarray:
@@ -119,6 +122,7 @@ def figures10_11(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Lear
         "fig10/draws": len(code.Q),
         **gauge(code, task),
         **gauge_spreads(found),
+        **inverse_values(found["true"]),
     }, found
 
 
@@ -157,6 +161,32 @@ def gauge_spreads(found: dict[str, Learned]) -> dict[str, float]:
         "q-ed-gauge/true_spread": float(held.mean()),
         "q-ed-gauge/learned_spread": float(free.mean()),
         "q-ed-gauge/learned_spread_se": widened_error(free - held),
+    }
+
+
+def inverse_values(held: Learned) -> dict[str, Any]:
+    """Where the true W_e is held: whether E D departs from a multiple of I towards the inverse of the classes' second moment, as Newton's step at f = 0 would.
+
+    The Hessian of the cross-entropy is there ``(W_e - mean)(W_e - mean)^T / C``. Cosine of the angle between the parts of E D and of its inverse that are no
+    multiple of I, for the draw's own W_e and for the next draw's.
+    """
+    centred = held.matrices["embed"] - held.matrices["embed"].mean(2, keepdims=True)  # (R, d', C)
+    inverse = without_trace(np.linalg.inv(centred @ centred.swapaxes(1, 2)))
+    departs = without_trace(held.ED)
+
+    def cosine(these: np.ndarray, those: np.ndarray) -> np.ndarray:
+        return (
+            (these * those).sum((1, 2))
+            / np.linalg.norm(these, axis=(1, 2))
+            / np.linalg.norm(those, axis=(1, 2))
+        )
+
+    own, other = cosine(departs, inverse), cosine(departs, np.roll(inverse, -1, axis=0))
+    return {
+        "q-ed-inverse/cosine": own.tolist(),
+        "q-ed-inverse/other": other.tolist(),
+        "q-ed-inverse/gap": float((own - other).mean()),
+        "q-ed-inverse/gap_se": widened_error(own - other),
     }
 
 
