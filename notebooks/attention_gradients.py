@@ -374,7 +374,7 @@ record.verdicts("frame-precision", "two-speeds")
 #
 # But something that moves evenly to the end of a run is within a tenth of it at nine tenths of the steps, whatever it is: a run can decide only if attention has come to rest. So the largest rate trains
 # on, four times as long. There attention ends at {glue:text}`frame/far_speed` of its largest speed; against their mean speeds, attention and values end at {glue:text}`frame/far_mean_speed`. Values
-# settle later than attention by {glue:text}`frame/far` steps (earlier, if negative).
+# settle later than attention by {glue:text}`frame/far` steps (earlier, if negative), with a standard error of {glue:text}`frame/far_se` over seeds.
 #
 # And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to
 # its own size. From small weights attention has reason to be late: its gradient is of third order.

@@ -70,14 +70,19 @@ def wind_tunnel_studies(profile: str) -> list[Study]:
         sizes = {"seeds": 5, "batch_size": 64, "rate": 5e-3, "n_probes": 256}
         return [
             tunnel(
-                "tunnel_hmm", hmm, long_hmm, steps=1600, record=(20, 50, 100, 200, 400, 800, 1200), **sizes
+                "tunnel_hmm",
+                hmm,
+                long_hmm,
+                steps=6400,
+                record=(20, 50, 100, 200, 400, 800, 1600, 3200, 4800),
+                **sizes,
             ),
             tunnel(
                 "tunnel_bijection",
                 bijection,
                 long_bijection,
-                steps=500,
-                record=(20, 50, 100, 200),
+                steps=2000,
+                record=(20, 50, 100, 200, 500, 1000, 1500),
                 **sizes,
             ),
         ]
