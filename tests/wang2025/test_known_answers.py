@@ -309,6 +309,14 @@ def test_a_printed_mean_is_compared_by_a_prediction_interval(monkeypatch):
     assert found.reading == "$N = 125$ (published code)"
     assert failing(judge("q-printed-kernel", values)) == {"q-printed-kernel/accuracy", "q-printed-kernel/nll"}
 
+    # A mean that lies just beyond what another draw could reach decides nothing: its distance from that end has an error over draws.
+    ours = ours - (0.70 - 0.702) - 0.2 + 1.05 * reach
+    values = new_draws.published(lambda study: study, "paper")
+    beyond = values["q-printed-kernel/accuracy"] - values["q-printed-kernel/accuracy_reach"]
+    assert 0 < beyond < values["q-printed-kernel/accuracy_se"]
+    ours = ours * 0 + ours.mean()
+    assert new_draws.published(lambda study: study, "paper")["q-printed-kernel/accuracy_se"] == 0
+
 
 def test_sizes_of_figure_4_reach_the_third_block():
     assert all(3 in sizes.depths for sizes in studies.SIZES.values())
