@@ -160,3 +160,17 @@ def test_mirrored_prompts_keep_categories_and_lose_the_mean():
     assert batch.context[:, :-1].mean((0, 2)).abs().max() < 1e-15
     half = batch.context.shape[-1] // 2
     assert torch.equal(batch.context[:, -1, :half], batch.context[:, -1, half:])
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "recall"])
+def test_a_recording_repeats_automatic_differentiation_on_draws_and_places_that_it_never_saw(name):
+    MODELS[name](0).value(MODELS[name](0).start(0))
+    for draw in (1, 2):
+        landscape = MODELS[name](draw)
+        of = landscape.evaluate.__self__
+        for size in (1e-3, 0.3, 3.0):
+            theta = size * landscape.start(draw)
+            value, slope = of.slope(torch.from_numpy(theta), *of.batch, *of.held.values())
+            repeated = landscape.evaluate(theta)
+            assert repeated[0] == float(value)
+            assert (repeated[1] == slope.numpy()).all()

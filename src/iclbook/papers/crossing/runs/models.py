@@ -21,7 +21,7 @@ from ....tasks.categorical import Anchors
 from ....tasks.sticky_chain import StickyChain
 from ....training.losses import cross_entropy, squared_error
 from ...recall2025.theory import Population
-from .landscape import Landscape, Look, antithetic, mirrored, of_module
+from .landscape import Landscape, Look, Recording, antithetic, mirrored, of_module
 
 #: What the prompts of a draw are for; among the purposes of :mod:`iclbook.random`.
 PROMPTS = 40
@@ -47,10 +47,12 @@ def _regression(
     whole: bool = True,
     values: Look | None = None,
 ) -> Callable[[int], Landscape]:
+    recording = Recording()
+
     def landscape(draw: int) -> Landscape:
         batch = prompts(task, draw, count)
         batch = antithetic(batch, task.n_tasks) if whole else batch
-        return of_module(model().double(), batch, squared_error, values=values)
+        return of_module(model().double(), batch, squared_error, values=values, recording=recording)
 
     return landscape
 
@@ -58,11 +60,15 @@ def _regression(
 def _categories(
     model: Callable[[], nn.Module], held: tuple[str, ...] = (), values: Look | None = None
 ) -> Callable[[int], Landscape]:
+    recording = Recording()
+
     def landscape(draw: int) -> Landscape:
         built = model().double()
         with torch.no_grad():
             built.embed.copy_(replace(CATEGORIES, embed_seed=draw).embedding)
-        return of_module(built, mirrored(prompts(CATEGORIES, draw, 32)), cross_entropy, held, values)
+        return of_module(
+            built, mirrored(prompts(CATEGORIES, draw, 32)), cross_entropy, held, values, recording
+        )
 
     return landscape
 
@@ -89,11 +95,15 @@ def _next_symbol(model: nn.Module, batch: Batch) -> Tensor:
     return nn.functional.cross_entropy(model(batch.context), batch.target)
 
 
+_CHAIN_RECORDING = Recording()
+
+
 def _chain(draw: int) -> Landscape:
     """One sequence of the sticky chain, as agarwal2025 trains on one."""
     seq = CHAIN.sequence(*random.drawn(CHAIN, draw, PROMPTS, (), dtype=torch.float64))
     model = SingleHead(CHAIN.d, 3, 3, CHAIN.n).double()
-    return of_module(model, Batch(seq.x, seq.x[:0], seq.y), _next_symbol, values=_symbol_values)
+    batch = Batch(seq.x, seq.x[:0], seq.y)
+    return of_module(model, batch, _next_symbol, values=_symbol_values, recording=_CHAIN_RECORDING)
 
 
 def _recall(draw: int) -> Landscape:
