@@ -83,7 +83,7 @@ def errors_by_step(results: dict[str, Results]) -> Figure:
             error = results[name][f"{model}/mae_train"].mean(-1)  # (T, R)
             steps = results[name][f"{model}/steps"]
             _band(ax, np.maximum(steps, 10), error.T, model)
-        ticks = [t for t in (10, 20, 50, 100, 200, 400, 800, 1600) if t <= steps[-1]]
+        ticks = [t for t in (10, 30, 100, 300, 1000, 3000) if t <= steps[-1]]
         style.log_ticks(ax, "x", ticks)
         ax.set(ylim=(0, None), xlabel="step (the start is drawn at 10)")
     axes[0].set(ylabel="error of the entropy (bits)", title="hidden Markov models")
