@@ -8,10 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from agarwal2025.kit import LEDGER
 
-from iclbook.papers.agarwal2025.measures import chain, one_step, routing, solutions, statements, toy
+from iclbook.papers.agarwal2025.figures import sentences
+from iclbook.papers.agarwal2025.measures import chain, one_step, routing, solutions, statements, table1, toy
 from iclbook.papers.agarwal2025.measures.cases import random_case
 from iclbook.papers.agarwal2025.measures.chain import Curves
+from iclbook.papers.agarwal2025.runs import wind_tunnel
 from iclbook.papers.agarwal2025.runs.full_batch import data
 from iclbook.tasks.sticky_chain import StickyChain
 
@@ -103,6 +106,29 @@ def test_a_step_that_changes_nothing_lowers_and_reinforces_nothing(monkeypatch):
     assert {name: found[f"fig1/{name}"] for name in shares} == shares
     assert (found["fig1/loss_bias"], found["fig1/reinforced_bias"]) == (0, 0), "the first two runs alone"
     assert one_step.steepest(run, 0) == 2
+
+
+# -- what numbers and sentences are called ------------------------------------------------------------------------------------
+
+
+def test_every_number_of_table_1_stands_under_its_own_name():
+    chains = ("code", "text", "small")
+    assert {
+        n: keys for n, keys in table1.KEYS.items() if keys != tuple(f"table1/{c}/{n}" for c in chains)
+    } == {}
+
+
+def test_no_two_rows_of_the_picture_of_sentences_say_the_same():
+    assert len(set(sentences.SENTENCES.values())) == len(sentences.SENTENCES)
+
+
+def test_the_wind_tunnel_is_as_small_as_the_ledger_says():
+    (entry,) = [claim for claim in LEDGER.claims if "hidden Markov model and an LSTM" in claim.says]
+    hmm, bijection = wind_tunnel.wind_tunnel_studies("paper")
+    assert hmm.batch_size == bijection.batch_size
+    assert f"{hmm.steps:,} and {bijection.steps:,} steps of {hmm.batch_size} sequences" in entry.reduced
+    assert f"{hmm.data.states} states" in entry.reduced
+    assert f"bijections of {bijection.data.symbols} symbols" in entry.reduced
 
 
 # -- the chain ----------------------------------------------------------------------------------------------------------------
@@ -234,6 +260,13 @@ def recounted(case, found):
     found["signs/feedback3"] += (grown > 0)[helped & large(grown, see)].tolist()
     held = advantages(alpha, u, moved) - a
     found["signs/feedback3_held"] += (held > 0)[helped & large(held, see)].tolist()
+    for j in range(len(x)):
+        alone = v.clone()
+        alone[j] += step[j]
+        own = (advantages(alpha, u, alone) - a)[:, j]
+        clear = see[:, j] & (a[:, j] > 0) & large(a, see)[:, j] & large(own)
+        found["signs/own"] += (own > 0)[clear].tolist()
+        found["signs/feedback3_own"] += (own > 0)[clear & (u @ step[j] < 0)].tolist()
     logits = [h @ w.W_O.T + w.b for h in (g, g - small * u)]
     right = torch.stack([(logits[1] - logits[0])[i, y] for i, y in enumerate(case.y.tolist())])
     found["prose/u_logit"] += (right > 0)[large(right)].tolist()
@@ -252,6 +285,8 @@ def test_sentences_about_values_are_recounted(monkeypatch):
             "prose/toward_contexts",
             "prose/joint_sum",
             "prose/joint_all",
+            "signs/own",
+            "signs/feedback3_own",
             "signs/feedback3",
             "signs/feedback3_held",
             "prose/u_logit",
