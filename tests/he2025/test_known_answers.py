@@ -61,6 +61,13 @@ def test_leak_off_the_support_is_over_the_mean_on_it():
         np.testing.assert_allclose(found["support_leak"], [0.4])
 
 
+def test_heads_are_counted_by_task_and_sign():
+    """Two positive heads and a negative one of the first task, a positive one of the second."""
+    found = multitask.four_heads(multi_heads(np.ones((1, 4, 3)), [[[2, 0], [1, 0.5], [-1, 0], [0, 1]]]))
+    assert found["heads_per_cell"] == [2, 1, 1, 0]
+    assert found["mu_leak"] == [0.5]
+
+
 def test_one_head_of_two_tasks():
     found = multitask.one_head(multi_heads([[[0.2, 0.9, 0.4]], [[-0.3, -0.6, -0.1]]], [[[2, 3]], [[-1, -1]]]))
     np.testing.assert_allclose(found["shared_over_own"], [3.0, 3.0])
