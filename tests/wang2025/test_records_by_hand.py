@@ -302,3 +302,10 @@ def test_the_mixing_matrices_are_counted_beside_the_diagonals():
     found = structure.parameters()
     assert found["params/gd"] == diagonals
     assert found["params/gd_with_P_ratio"] == pytest.approx(1 + mixing / diagonals)
+
+
+def test_weights_of_equation_39_as_printed_sum_to_the_number_of_categories_at_least():
+    """Their logarithms sum to one, so by Jensen's inequality they sum to ``C e^(1/C)`` or more; where scores are large and alike in sign, hardly more."""
+    least = exact.CLASSES * math.exp(1 / exact.CLASSES)
+    mass = 1 / (1 - exact.equation_39()["eq39/mass"])
+    assert least <= mass < 1.05 * least
