@@ -303,6 +303,8 @@ def test_numpy_values_become_plain_numbers():
         (lambda: Slider("a", "a", [1, 1]), "same value twice"),
         (lambda: Slider("a", "a", [1, 2], ["one"]), "2 values but 1 labels"),
         (lambda: Slider("a", "a", [0.12345, 0.12346]), "same label"),
+        (lambda: Slider("a", "a", [1, 5], live=(2, 6, 1)), "leaves it out"),
+        (lambda: Slider("a", "a", [1, 5], live=(1, 4, 1)), "leaves it out"),
         (lambda: Slider("a", "a", [1], live=(2, 1, 1)), "live range"),
         (lambda: Slider("a", "a", [1], live=(0, 1, 1), log=True), "live range"),
         (lambda: build(bars, [ONE], "fast"), "unknown slider mode"),

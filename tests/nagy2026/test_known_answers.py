@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from nagy2026.kit import STUDIES
 
+from iclbook.papers.nagy2026.figures import frames
 from iclbook.papers.nagy2026.measures import diversity, exact, guided, masks, shared
 
 TWO = np.array(
@@ -80,16 +82,19 @@ def test_records_of_round_3():
 def test_masks_by_hand():
     """Two settings; a mask's change is of the same seed, and its spread that of two seeds."""
     base = np.array([[2.0, 4.0], [1.0, 1.2]])
-    by = {"spectral": base * [[1.1, 1.3], [1.0, 1.0]], "random": base * 0.9, "redundant": base * 1.2}
-    by = {"none": base} | by
+    by = {"spectral": base * [[1.1, 1.3], [1.0, 1.2]], "random": base * [[0.9, 0.7], [0.9, 0.5]]}
+    by = {"none": base, "redundant": base * [[1.2, 1.4], [1.2, 1.0]]} | by
     found = masks.mask_records(masks.MaskRuns(["a", "b"], by, 0.0))
-    assert found["9.1/spectral_change"] == pytest.approx([20, 0])
-    assert found["9.1/spectral_change_se"] == pytest.approx([10, 0])
-    assert found["9.1/random_change"] == pytest.approx([-10, -10])
-    assert found["9.1/redundant_change"] == pytest.approx([20, 20])
+    assert found["9.1/spectral_change"] == pytest.approx([20, 10])
+    assert found["9.1/spectral_change_se"] == pytest.approx([10, 10])
+    assert found["9.1/random_change"] == pytest.approx([-20, -30])
+    assert found["9.1/redundant_change"] == pytest.approx([30, 10])
     assert (found["9.1/settings"], found["9.1/seeds"]) == (2, 2)
+    spreads = {"spectral": 10, "random": 15, "redundant": 10}  # medians, over the square root of 2
+    one = [masks.PRINTED_CHANGE[mask] / (spreads[mask] * math.sqrt(2)) for mask in masks.MASKED]
+    assert found["q-unstated/one_seed"] == pytest.approx(one)
     near = int(found["9.1/nearest"] == "b")
-    assert found["9.1/spread"] == pytest.approx([10 * math.sqrt(2), 0][near], abs=1e-9)
+    assert found["9.1/spread"] == pytest.approx(10 * math.sqrt(2))
     assert found["9.1/baseline"] == pytest.approx([3, 1.1][near])
 
 
@@ -111,6 +116,12 @@ def test_guided_models_are_compared_by_mean_errors_at_each_length():
     assert made.improvement_terms.shape == (2, 2)
 
 
+def test_the_excess_of_parameters_is_that_over_the_baseline():
+    found = guided.parameter_records(STUDIES["guided"])
+    more = found["9.5/guided_parameters"] - found["9.5/baseline_parameters"]
+    assert found["q-parameters/excess"] == pytest.approx(more / found["9.5/baseline_parameters"])
+
+
 def test_depths_and_dimensions_rise_and_printed_rates_follow():
     """Section 6 prints three depths; the construction is tried at every size once."""
     assert sorted(set(exact.DIMENSIONS)) == exact.DIMENSIONS
@@ -121,3 +132,15 @@ def test_depths_and_dimensions_rise_and_printed_rates_follow():
 
 def test_ranks_share_the_later_place():
     assert [exact._rank(np.array([0.1, 0.3, 0.3, 0.9]), k) for k in range(4)] == [1, 3, 3, 4]
+
+
+def test_sliders_start_where_the_page_shows_them(monkeypatch):
+    """Defined whole, without a frame being drawn: a live range that leaves a shown value out is refused by the slider itself."""
+    seen = []
+    monkeypatch.setattr(frames, "show", lambda frame, sliders, **kwargs: seen.append((sliders, kwargs)))
+    for few in (False, True):
+        for draw in (frames.show_spectrum, frames.show_layers, frames.show_temperature, frames.show_gains):
+            draw(few)
+    assert len(seen) == 8
+    for sliders, kwargs in seen:
+        assert all(kwargs["start"][s.name] in s.values for s in sliders if s.name in kwargs.get("start", {}))

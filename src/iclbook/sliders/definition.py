@@ -32,7 +32,7 @@ class Slider:
         log: space the live slider by powers of ten; ``step`` is then in powers of ten (0.1: ten steps a decade).
 
     Raises:
-        UserError: no values, too many, repeated or not finite; a label too many or too few; a live range that is empty, endless or too fine.
+        UserError: no values, too many, repeated or not finite; a label too many or too few; a live range that is empty, endless, too fine or leaves a value out.
     """
 
     name: str
@@ -68,6 +68,12 @@ class Slider:
             raise UserError(
                 f"{where} has the live range {self.live}",
                 f"Give finite numbers (smallest, largest, step) with at most {MAX_STEPS} steps, positive if log.",
+            )
+        numbers = [v for v in values if isinstance(v, (int, float))] if self.live is not None else []
+        if outside := [v for v in numbers if not self.live[0] <= v <= self.live[1]]:
+            raise UserError(
+                f"{where} shows {outside[0]} and has the live range {self.live[:2]}, which leaves it out",
+                "Widen the range: whoever has a kernel must find what the page shows.",
             )
 
     def _labels(self, where: str) -> tuple[str, ...]:
