@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from iclbook.models import RecallTransformer
+from iclbook.papers.recall2025.figures import in_page
 from iclbook.papers.recall2025.measures import census, exact, first_jump, later, relaxed, sampling, stages
 from iclbook.papers.recall2025.runs import trainings
 from iclbook.papers.recall2025.theory import Population
@@ -115,7 +116,7 @@ def test_momentum_divides_the_rate():
 
 
 def test_staged_share_counts_seeds():
-    """One seed as printed, one whose heads come in order but late, one in another order."""
+    """One seed as printed, two whose heads come in order but late, one in another order."""
     pop = stages.experiment()
 
     def seed(activation):
@@ -125,12 +126,11 @@ def test_staged_share_counts_seeds():
         beta = np.where(steps[:, None] >= activation, 3.0, 0.1)
         return steps, pop.join(w, beta)
 
-    seeds = [seed(a) for a in ([500, 1200, 3000], [900, 1200, 3000], [1200, 500, 3000])]
+    seeds = [seed(a) for a in ([500, 1200, 3000], [900, 1200, 3000], [1200, 500, 3000], [900, 1200, 3000])]
     states = np.stack([s for _, s in seeds], 1)
-    run = trainings.Training(seeds[0][0], np.zeros((501, 3)), states)
+    run = trainings.Training(seeds[0][0], np.zeros((501, 4)), states)
     share = trainings.staged_share(pop, run, (0.3, 0.2, 0.1))
-    assert share["staged"] == pytest.approx(2 / 3)
-    assert share["ordered"] == pytest.approx(2 / 3)
+    assert share == pytest.approx({"staged": 2 / 4, "ordered": 3 / 4})
 
 
 def test_counts_of_a_batch_stand_for_its_sequences():
@@ -346,3 +346,33 @@ def test_the_census_scales_w_with_beta(monkeypatch):
             np.testing.assert_allclose(beta[i, j] / scale, beta[0, 0] / 0.1, rtol=1e-12)
     expected = [20 * first_jump.theory.jump_limit(4, first_jump.R) / s for s in scales]
     np.testing.assert_allclose(asked["until"].reshape(2, 2, 4)[0, :, 0], expected)
+
+
+def test_a_construction_that_rests_does_not_fall():
+    """Losses of a half, a quarter and an eighth fall at the rate ln 2 a unit of c; where two are equal they do not fall."""
+    built = {
+        "c": np.array([1.0, 2.0, 4.0]),
+        "super": np.array([0.5, 0.25, 0.125]),
+        "sub": np.array([0.9, 0.8, 0.7]),
+    }
+    found = exact.construction_values(built)
+    assert found["full/falling"]
+    assert (found["full/loss_last"], found["full/loss_sub"]) == (0.125, 0.7)
+    assert found["full/rate"] == pytest.approx(-np.log(2) / 2)
+    assert not exact.construction_values(built | {"super": np.array([0.5, 0.5, 0.125])})["full/falling"]
+
+
+def test_shares_stand_under_the_names_of_their_figures():
+    named = {
+        (f, w): tuple(f"{f}/{w}/{x}" for x in ("staged", "staged_se", "ordered", "ordered_se"))
+        for f, w in sampling.SHARE_KEYS
+    }
+    assert named == sampling.SHARE_KEYS
+    assert set(named) == {(f, w) for f in ("fig1", "fig4") for w in ("order", "k")}
+
+
+def test_the_page_races_the_heads_that_there_are():
+    page = in_page.race(Population(AssociativeRecall(3, 4), n_heads=2, window=3))
+    assert (page.data["heads"], page.data["window"]) == (2, 3)
+    assert len(page.data["plateaus"]) == 3, "one for each number of heads that have found their token"
+    assert page.data["chance"] == 1 / 4
