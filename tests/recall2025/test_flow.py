@@ -177,6 +177,20 @@ def test_growth_exponent_of_known_powers():
 # -- the chain of jumps -------------------------------------------------------------------------------------------------
 
 
+def test_times_under_two_losses_are_compared_head_by_head_and_as_successive_ratios():
+    dot, cross = np.array([10.0, 30.0, 120.0]), np.array([20.0, 40.0, 200.0])
+    found = chain.loss_times((0.02, 0.005, 0.00125), dot, cross)
+    assert found["ce/ratio"] == pytest.approx([2, 4 / 3, 5 / 3])
+    assert found["losses/durations_dp"] == pytest.approx([3, 4])
+    assert found["losses/durations_ce"] == pytest.approx([2, 5])
+    assert found["losses/durations"] == pytest.approx([2 / 3, 5 / 4])
+    closed = [
+        theory.chained_times((0.02, 0.005, 0.00125), chain.ORDER, chain.R, loss) for loss in ("ce", "dp")
+    ]
+    assert found["ce/ratio_closed"] == pytest.approx((closed[0] / closed[1]).tolist())
+    assert found["ce/ratio_first"] == pytest.approx([found["ce/ratio_closed"][0]] * 3)
+
+
 def test_the_chain_begins_with_the_limit_of_the_first_jump():
     for order, n_responses, kappa in ((3, 2, 1.5), (4, 4, 1.0), (5, 3, 1.0)):
         times = theory.chained_times((0.01, 0.001), order, n_responses, kappa=kappa)
