@@ -1,0 +1,54 @@
+"""The crossing: records of made-up shares, times of made-up courses, and stacks whose answers are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iclbook.papers.crossing.measures import kernels, rungs, stages
+from iclbook.papers.crossing.runs.landscape import Landscape
+
+
+def test_what_kernels_leave_is_recorded_of_the_best_and_the_next():
+    """One head: softmax 0.1, the next 0.2. Linear attention: linear 0.05, the next 0.3. Two heads: RBF is best with 0.4, then linear with 0.5."""
+    pair = np.array([-0.01, 0.01])
+    one = {"softmax": 0.1, "rbf": 0.25, "laplacian": 0.3, "exponential": 0.2, "linear": 0.9}
+    linear = {"softmax": 0.3, "rbf": 0.6, "laplacian": 0.7, "exponential": 0.8, "linear": 0.05}
+    two = {"softmax": 0.6, "rbf": 0.4, "laplacian": 0.7, "exponential": 0.8, "linear": 0.5, "centred": 0.1}
+    found = {
+        name: {kernel: left + pair for kernel, left in by.items()}
+        for name, by in (("h1", one), ("h2", two), ("linear", linear))
+    }
+    assert set(kernels.KERNELS) <= set(one)
+    found["h2"]["centred"] = found["h2"]["centred"] + 2 * pair
+    values = kernels.kernel_values_of(found)
+    means = {"one": 0.1, "one_next": 0.2, "linear": 0.05, "linear_next": 0.3}
+    means |= {"two": 0.4, "two_next": 0.5, "two_centred": 0.1, "two_gain": 0.3}
+    assert {name: values[f"kernel/{name}"] for name in means} == pytest.approx(means)
+    assert values["kernel/two_best"] == "rbf"
+    alike = values["kernel/one_se"]  # of two runs that are 0.02 apart, as all are but the gain's, 0.04
+    assert alike > 0
+    errors = {name: values[f"kernel/{name}_se"] for name in ("linear", "two", "two_gain")}
+    assert errors == pytest.approx({"linear": alike, "two": alike, "two_gain": 2 * alike})
+
+
+def test_adams_wait_is_interpolated():
+    """On a slope of one Adam goes its rate in every step: 0.002 a step reach 0.005 in the middle of the third."""
+    slope = Landscape(lambda seed: np.zeros(1), lambda x: (1 - float(x[0]), np.array([-1.0])))
+    assert stages.FALLEN == 0.005
+    assert stages.adam_wait(slope, np.zeros(1), rate=0.002) == pytest.approx(2.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_strides_to_the_mean_and_to_the_answer_end_within_reach(seed):
+    """Even strides, the first of nothing, the last at most all of the way; the mean is that of each context's own answers."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=(6, 9)) + np.arange(6)[:, None]
+    lines = rungs.Lines(x=rng.normal(size=(6, 9)), y=y, query=rng.normal(size=6), answer=y[:, 0] + 3)
+    for stack, goal in ((rungs.to_the_mean, y.mean(1)), (rungs.strides, lines.answer)):
+        answers = stack(lines, 4, 0.5, np.random.default_rng(seed))
+        assert answers.shape == (6, 5)
+        done = (answers - 0.5) / (goal - 0.5)[:, None]
+        share = done[0, -1]
+        assert 0.3 <= share <= 1
+        np.testing.assert_allclose(done, np.tile(share * np.linspace(0, 1, 5), (6, 1)), atol=1e-12)
