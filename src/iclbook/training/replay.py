@@ -4,6 +4,7 @@ Allowed is :data:`FACTOR` times (measured sensitivity + one rounding unit of the
 :data:`TWINS` twins of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.rounding`), for each array,
 run and step, and never less than at an earlier step. A loss is the mean over a batch, and twins leave the order of its sum as it is: one term
 after another errs by the square root of their number, in units of the sum (Higham 2002, section 4), so a loss has that many units instead of one.
+Initial parameters, which no twin moves, are normal numbers ``r cos(2 pi u)`` and have :data:`DRAWN` units.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ TWINS = 8
 #: Twins err once at the inputs of a step; the step itself is a chain of rounded operations, some tens deep on the way to any one number, whose
 #: independent errors add up to a few units (the square root). Two machines differ by two such errors.
 FACTOR = 4.0
+#: Rounding units of a drawn normal number, of its radius: an angle up to ``2 pi`` is rounded to the nearest of numbers ``2**-21`` apart, four units, which moves
+#: a cosine by as much as two.
+DRAWN = 2.0
 
 
 def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
@@ -136,7 +140,9 @@ def _share(group: str, again: Arrays, stored: Mapping[str, np.ndarray], moved: A
     worst, rows = 0.0, len(again[f"{group}/steps"])
     before = compared(group, {key: stored[key][:rows] for key in again if key.startswith(f"{group}/")})
     for key, array in compared(group, again).items():
-        units = terms**0.5 if key == f"{group}/loss" else 1.0
+        units = np.full((len(array), *[1] * (array.ndim - 1)), terms**0.5 if key == f"{group}/loss" else 1.0)
+        if len(array) == rows and again[f"{group}/steps"][0] == 0:  # a loss begins later
+            units[0] = DRAWN
         allowed = FACTOR * (moved.get(key, 0.0) + units * UNIT * _size(before[key]))
         apart = np.abs(array - before[key])
         with np.errstate(divide="ignore", invalid="ignore"):

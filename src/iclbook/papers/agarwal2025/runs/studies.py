@@ -154,7 +154,7 @@ def studies(profile: str) -> dict[str, Study]:
             pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
             pairs("chain_code_last", code, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
             pairs("chain_text_last", text, tuple(s for s in range(15, 51) if s not in PAPER_SEEDS), STEPS),
-            regularisation_study(short, (*PAPER_SEEDS, *range(20)), 300),
+            regularisation_study(short, (*PAPER_SEEDS, *range(20)), 300, (20,)),
         ]
     else:
         # long enough a chain and short enough a run that rate 1 does not yet magnify rounding
