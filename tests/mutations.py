@@ -101,7 +101,7 @@ def _under_even(tree: ast.Module) -> set[ast.AST]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _number(node.right) == 2:
             found.add(node.left)
         if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "abs":
-            found |= set(node.args)
+            found |= {*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])}
     return found
 
 
@@ -124,6 +124,8 @@ def _visit(node: ast.AST, function: str, drawing: bool) -> Iterator[tuple[ast.ex
         return
     else:
         children = list(ast.iter_child_nodes(node))
+    # twice the tolerance of an integrator is the same number to that tolerance
+    children = [c for c in children if not (isinstance(c, ast.keyword) and c.arg in ("rtol", "atol"))]
     if isinstance(node, ast.expr):
         for kind, new in _exchanged(node):
             yield node, kind, ast.unparse(new), function

@@ -124,8 +124,12 @@ def test_each_kind_of_fault(code, kind, planted):
 
 
 def test_the_order_of_a_difference_that_is_squared_is_no_fault():
-    code = "x = (a - b) ** 2 + np.abs(c - d) + (e - f) ** 3\n"
+    code = "x = (a - b) ** 2 + np.abs(c - d) + (e - f) ** 3 + (g - h).abs()\n"
     assert [f.old for f in faults_in(code, "papers/key/m.py") if f.kind == "order"] == ["e - f"]
+
+
+def test_an_integrators_tolerance_is_no_factor():
+    assert [f.old for f in faults_in("x = solve(2, rtol=1e-8, atol=3.0)\n", "papers/key/m.py")] == ["2"]
 
 
 def test_texts_notes_errors_and_drawings_are_left_alone():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,26 @@ def test_strides_to_the_mean_and_to_the_answer_end_within_reach(seed):
         share = done[0, -1]
         assert 0.3 <= share <= 1
         np.testing.assert_allclose(done, np.tile(share * np.linspace(0, 1, 5), (6, 1)), atol=1e-12)
+
+
+def test_every_imitation_has_its_own_stack():
+    makers = list(rungs.OTHERWISE.values())
+    assert len(set(makers)) == len(makers)
+    assert rungs.OTHERWISE["reordered"] is rungs.reordered
+    assert rungs.OTHERWISE["others"] is rungs.of_others
+    assert not set(makers) & set(rungs.DESCEND.values())
+
+
+def test_scores_of_the_ladder_are_means_over_sizes_and_the_worst_judge_counts():
+    """Two judges: one tells imitations apart, the other only half of the time; sizes have one vote each, whatever their seeds."""
+    yes, no = np.array([0.8, 0.9]), {"mean": np.array([0.1, 0.2]), "jump": np.array([0.3, 0.5])}
+    sure = SimpleNamespace(yes=yes, no=no, worst=(0.9, 0.02))
+    unsure = SimpleNamespace(yes=yes - 0.1, no={"mean": np.array([0.6, 0.8])}, worst=(0.6, 0.05))
+    ladder, twins = {"small": [0.2, 0.4, 0.6], "large": [1.0]}, {"small": [0.1], "large": [0.5]}
+    found = rungs.rung_values(rungs.Rungs({2: sure, 4: unsure}, ladder, twins, [0.5, 0.25, 0.0, 0.25]))
+    assert (found["rungs/area"], found["rungs/area_se"]) == (0.6, 0.05)
+    assert found["rungs/ladder"] == pytest.approx(0.7)  # 0.4 and 1
+    assert found["rungs/twins"] == pytest.approx(0.3)
+    assert found["rungs/apart"] == pytest.approx(0.25)
+    assert found["rungs/imitations"] == pytest.approx(0.7)
+    assert found["rungs/descending"] == pytest.approx(0.75)
