@@ -74,7 +74,7 @@ def draw(faults: list[Fault], count: int) -> list[Fault]:
 
 
 def faults_in(text: str, path: str, drawing: bool = False) -> list[Fault]:
-    """Every fault of a file; where it draws, those of functions that neither take nor return a figure."""
+    """Every fault of a file; where it draws, those of functions that return something and neither take nor return a figure."""
     starts = [0]
     for line in text.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -106,7 +106,9 @@ def _under_even(tree: ast.Module) -> set[ast.AST]:
 
 
 def _draws(function: ast.FunctionDef) -> bool:
-    """Whether a function takes or returns a figure."""
+    """Whether a function takes or returns a figure, or returns nothing, so that it can only show one."""
+    if isinstance(function.returns, ast.Constant) and function.returns.value is None:
+        return True
     notes = [function.returns, *(a.annotation for a in [*function.args.args, *function.args.kwonlyargs])]
     return any(name in ast.unparse(note) for note in notes if note for name in ("Figure", "Axes"))
 

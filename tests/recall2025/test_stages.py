@@ -362,6 +362,11 @@ def test_a_construction_that_rests_does_not_fall():
     assert not exact.construction_values(built | {"super": np.array([0.5, 0.5, 0.125])})["full/falling"]
 
 
+def test_a_relative_error_is_that_of_the_largest_entry():
+    assert exact.relative(np.array([1.0, 5.0]), np.array([2.0, 4.0])) == 0.25
+    assert exact.relative(np.array([-1.0, 4.0]), np.array([1.0, -8.0])) == 1.5
+
+
 def test_shares_stand_under_the_names_of_their_figures():
     named = {
         (f, w): tuple(f"{f}/{w}/{x}" for x in ("staged", "staged_se", "ordered", "ordered_se"))

@@ -146,7 +146,12 @@ def simplifications_equal(c: float = 40.0) -> Values:
         model.construct(c)
     with torch.no_grad():
         a, b = full.scores(tokens)[:, full.responses], simple.scores(tokens)
-    return {"simplified/difference": float((a - b).abs().max() / b.abs().max())}
+    return {"simplified/difference": relative(a.numpy(), b.numpy())}
+
+
+def relative(got: np.ndarray, want: np.ndarray) -> float:
+    """Largest difference over the largest entry of what is wanted."""
+    return float(np.abs(got - want).max() / np.abs(want).max())
 
 
 def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
@@ -166,7 +171,7 @@ def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
                 grad = beta[:, None] ** 2 * a * np.einsum("t,thi->hi", by_score, inner)
                 by_beta = 2 * beta * (by_score @ read)
                 for got, want in zip((grad, by_beta), pop.split(exact), strict=True):
-                    worst[matrix] = max(worst[matrix], float(np.abs(got - want).max() / np.abs(want).max()))
+                    worst[matrix] = max(worst[matrix], relative(got, want))
     return {"lemmaC1/printed": worst["printed"], "lemmaC1/lemma": worst["lemma"]}
 
 
