@@ -34,6 +34,16 @@ def test_what_kernels_leave_is_recorded_of_the_best_and_the_next():
     assert errors == pytest.approx({"linear": alike, "two": alike, "two_gain": 2 * alike})
 
 
+def test_rates_that_differ_by_the_share_that_is_allowed_are_one():
+    curved = np.diag([-1.0, (1 - stages.SHARED) * -1.0, (1 - 3 * stages.SHARED) * -1.0, 2.0])
+    saddle = Landscape(
+        lambda seed: np.ones(4), lambda x: (float(x @ curved @ x) / 2, curved @ x), hessian=lambda _: curved
+    )
+    rate, directions = stages.leading(saddle, 4)
+    assert rate == 1
+    np.testing.assert_allclose(np.abs(directions), np.eye(4)[:2], atol=1e-12)
+
+
 def test_adams_wait_is_interpolated():
     """On a slope of one Adam goes its rate in every step: 0.002 a step reach 0.005 in the middle of the third."""
     slope = Landscape(lambda seed: np.zeros(1), lambda x: (1 - float(x[0]), np.array([-1.0])))
