@@ -16,6 +16,7 @@ from ....models.language import normed
 from ....models.transformer_language import TransformerLanguage
 from ....statistics import ratio_error, standard_error
 from ....store import Results
+from ....tasks.stories import NOTHING
 from ....training.history import KEPT
 from ...wang2025.measures.language_models import Languages
 from ...wang2025.runs.language import SIZES, TASKS, losses, scored_stories
@@ -79,7 +80,7 @@ def read(results: Results, profile: str) -> dict[str, Array]:
     (group,) = study.groups
     tokens, _, kinds = scored_stories(TASKS[profile], SIZES[profile].scored)
     half = tokens.shape[1] // 2
-    there = tokens[1:] >= 0  # the next token is scored
+    there = tokens[1:] != NOTHING  # the next token is scored
     above = Languages(None, profile).above
     kept = {name: torch.from_numpy(results[f"{group.name}/{KEPT}{name}"][-1]) for name in group.keep}
     each: list[dict[str, Array]] = []
