@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from nagy2026.kit import STUDIES
 
 from iclbook.papers.nagy2026.figures import frames
-from iclbook.papers.nagy2026.measures import diversity, exact, guided, masks, shared
+from iclbook.papers.nagy2026.measures import diversity, exact, guided, ladder_tables, masks, shared
 
 TWO = np.array(
     [[1.0, 3.0], [4.0, 4.2]]
@@ -144,3 +145,20 @@ def test_sliders_start_where_the_page_shows_them(monkeypatch):
     assert len(seen) == 8
     for sliders, kwargs in seen:
         assert all(kwargs["start"][s.name] in s.values for s in sliders if s.name in kwargs.get("start", {}))
+
+
+def test_what_never_rose_has_no_decay(monkeypatch):
+    """Of two runs one peaks at 0.4 and loses a quarter of it, the other never leaves 0: the decay is that of the first alone."""
+    risen = SimpleNamespace(peak=0.4, peak_step=100, final=0.3, decay=0.25)
+    flat = SimpleNamespace(peak=0.0, peak_step=0, final=-0.1, decay=9.0)
+    courses = iter([risen, flat])
+    run = SimpleNamespace(
+        steps=np.arange(2), reductions=lambda: np.zeros(2), aligned=lambda *at: SimpleNamespace(signs=0.5)
+    )
+    monkeypatch.setattr(ladder_tables, "course", lambda steps, reductions: next(courses))
+    monkeypatch.setattr(ladder_tables, "mixed", lambda get: [run, run])
+    monkeypatch.setattr(ladder_tables, "by_size", lambda models: {"tiny": models})
+    monkeypatch.setattr(ladder_tables, "_rows", lambda by, row: [row(runs) for runs in by.values()])
+    row = ladder_tables.life_rows(None)[-1]
+    assert row["decay"] == "25 %"
+    assert (row["peak"], row["final"], row["signs"]) == ("+0.20", "+0.10", "+0 %")
