@@ -169,5 +169,6 @@ def test_studies_of_both_profiles():
         for study in tunnel.wind_tunnel_studies(profile):
             assert {g.name for g in study.groups} == set(records.MODELS)
             assert len({tuple(g.runs) for g in study.groups}) == 1
+            assert {g.observe.n for g in study.groups} == {4 * study.batch_size}, "measured on four batches"
     with pytest.raises(UserError):
         tunnel.wind_tunnel_studies("huge")

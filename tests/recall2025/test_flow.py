@@ -191,6 +191,26 @@ def test_times_under_two_losses_are_compared_head_by_head_and_as_successive_rati
     assert found["ce/ratio_first"] == pytest.approx([found["ce/ratio_closed"][0]] * 3)
 
 
+def test_betas_of_the_chain_fall_by_four():
+    assert chain.FALLING.tolist() == [0.25**head for head in range(chain.HEADS)]
+
+
+def test_the_head_that_moves_most_beside_the_first_counts(monkeypatch):
+    """Along a made-up flow of order 3 the second head's w reaches 0.5 and its beta 0.25; along one of order 2 nothing moves but the first head."""
+    made = {}
+    for order in (2, 3):
+        pop = Population(AssociativeRecall(order, 4), order, order, 0.3)
+        w, beta = np.zeros((2, order, order)), np.zeros((2, order))
+        w[1, 0] = -1.0
+        w[1, 0, 0], beta[:, 0] = order - 1.0, 0.1
+        if order == 3:
+            w[1, 1, 0], beta[1, 1] = 0.5, -0.25
+        made[order] = pop, Flow(np.arange(2.0), pop.join(w, beta))
+    monkeypatch.setattr(first_jump, "run", lambda order, **settings: made[order])
+    assert first_jump.direction((2, 3))["thm3.1/others"] == pytest.approx(0.75)
+    assert first_jump.direction((3, 2))["thm3.1/others"] == pytest.approx(0.75)
+
+
 def test_the_chain_begins_with_the_limit_of_the_first_jump():
     for order, n_responses, kappa in ((3, 2, 1.5), (4, 4, 1.0), (5, 3, 1.0)):
         times = theory.chained_times((0.01, 0.001), order, n_responses, kappa=kappa)
