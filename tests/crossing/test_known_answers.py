@@ -87,3 +87,12 @@ def test_scores_of_the_ladder_are_means_over_sizes_and_the_worst_judge_counts():
     assert found["rungs/apart"] == pytest.approx(0.25)
     assert found["rungs/imitations"] == pytest.approx(0.7)
     assert found["rungs/descending"] == pytest.approx(0.75)
+
+
+def test_patience_is_for_so_many_slopes(monkeypatch):
+    monkeypatch.setattr(stages, "PATIENCE", 3)
+    patient = stages._Patient(Landscape(lambda seed: np.ones(1), lambda x: (float(x @ x), 2 * x)))
+    for _ in range(3):
+        assert patient.gradient(np.ones(1)).tolist() == [2.0]
+    with pytest.raises(stages.Resting):
+        patient.gradient(np.ones(1))
