@@ -23,7 +23,7 @@ from iclbook.errors import UserError
 from iclbook.models import Attention, ReducedAttention
 from iclbook.random import generator
 from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer, checkpoint
+from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer, checkpoint, parts
 from iclbook.training import trainer as trainer_module
 from iclbook.training.checkpoint import shapes
 from iclbook.training.ensemble import Ensemble
@@ -101,6 +101,49 @@ def test_a_run_alone_equals_the_same_run_among_seven_different_ones(compile):
             together.circuits["kq"][:, r], alone.circuits["kq"][:, 0], rtol=1e-3, atol=2e-5
         )
         np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
+
+
+def cut_into(t, n):
+    """The trainer with its runs in parts of n."""
+    t._parts = [parts.whole(t.ensembles, t._keys, slice(at, at + n)) for at in range(0, len(t._keys), n)]
+    return t
+
+
+def test_runs_in_parts_are_the_runs_at_once():
+    runs = [Run(s, rate=10.0 ** -(2 + s / 4), init_scale=0.5 + s / 3) for s in range(6)]
+    groups = [Group(f"{n} heads", Attention, {"d": 3, "n_heads": n}, runs, Adam()) for n in (1, 2)]
+    found = [
+        cut_into(Trainer(TASK, groups, 30, 32, device="cpu", compile=False, dtype=torch.float64), n)
+        for n in (6, 2)
+    ]
+    whole, cut = (t.train(progress=False) for t in found)
+    for name in whole:
+        np.testing.assert_allclose(cut[name].loss[1:], whole[name].loss[1:], rtol=1e-12)
+        np.testing.assert_allclose(cut[name].circuits["kq"], whole[name].circuits["kq"], rtol=1e-9)
+    for a, b in zip(*((t._seen() for t in found)), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("runs", "of_a_stream", "sizes"),
+    [
+        (8, 1 << 18, [8]),  # all fit
+        (64, 1 << 18, [8] * 8),
+        (12, 1 << 18, [6, 6]),  # equal parts: one step is compiled for all
+        (11, 1 << 18, [11]),  # no equal parts
+        (64, 1 << 20, [64]),  # parts of two would cost more than they gain
+    ],
+)
+def test_parts_are_the_largest_equal_ones_that_fit_the_cache(runs, of_a_stream, sizes):
+    t = trainer([Run(s) for s in range(runs)])
+    found = parts.cut(t.ensembles, t._keys, of_a_stream)
+    assert [len(part.keys) for part in found] == sizes == [len(part.losses[0]) for part in found]
+    assert [len(part.params[0]["key"]) for part in found] == sizes
+
+
+def test_runs_that_share_a_stream_are_not_cut():
+    t = trainer([Run(s, stream=s % 16) for s in range(32)])
+    assert len(parts.cut(t.ensembles, t._keys, 1 << 18)) == 1
 
 
 @pytest.mark.slow
@@ -478,7 +521,7 @@ def test_cpu_and_cuda_agree_on_the_same_data():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the CUDA path is not exercised")
 def test_a_captured_graph_gives_the_numbers_of_single_steps():
     histories = []
-    for block in (16, 1):
+    for graphs in (True, False):
         t = Trainer(
             LinearRegression(),
             [Group("g", Attention, {"d": 5, "n_heads": 2}, [Run(0), Run(1)])],
@@ -486,10 +529,9 @@ def test_a_captured_graph_gives_the_numbers_of_single_steps():
             device="cuda",
             compile=False,
         )
-        if block == 1:
+        t.GRAPHS = graphs
+        if not graphs:
             t._capture = lambda: pytest.fail("captured")
-            t._graph = None
-            t.device = torch.device("cpu")  # takes the eager branch; tensors stay where they are
         histories.append(t.train(progress=False)["g"])
     np.testing.assert_allclose(
         histories[0].circuits["kq"][-1], histories[1].circuits["kq"][-1], rtol=1e-3, atol=1e-5

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import UserError
 from ..files import write_whole
+from .ensemble import Ensemble
 
 #: The first bytes of every checkpoint; the digest of all that follows comes next.
 MAGIC = b"iclbook checkpoint 2\n"
@@ -75,3 +78,39 @@ def shapes(content: dict[str, Any]) -> list[list]:
     """Shape and kind of every tensor in a checkpoint."""
     names = [name for name in ("tensors", "losses", "observed", "kept", "states") if name in content]
     return [[*x.shape, str(x.dtype)] for name in names for x in leaves(content[name])]
+
+
+def check(
+    content: dict[str, Any],
+    tensors: Sequence[Tensor],
+    steps: int,
+    record: Sequence[int],
+    ensembles: Sequence[Ensemble],
+) -> None:
+    """Refuse a checkpoint whose arrays are not those of its own table, or of the trainer with these tensors, with a ValueError."""
+    if content["shapes"] != shapes(content):
+        raise ValueError("shapes differ from the table")
+    if shapes({"tensors": content["tensors"]}) != shapes({"tensors": tensors}):
+        raise ValueError("parameters of other shapes")
+    if type(content["done"]) is not int or not 0 <= content["done"] <= steps:
+        raise ValueError("a step that is none")
+    rows = sum(step <= content["done"] for step in record)
+    for e, losses, observed in zip(ensembles, content["losses"], content["observed"], strict=True):
+        runs = {len(x) for x in losses} | {len(v) for c in observed for v in c.values()}
+        names = {frozenset(c) for c in observed}
+        if not rows == len(losses) == len(observed) or runs != {len(e.runs)} or len(names) != 1:
+            raise ValueError("records are missing")
+    for e, kept in zip(ensembles, content["kept"], strict=True):
+        due = sum(step <= content["done"] for step in e.group.keep_at)
+        if len(kept) != due or any(set(c) != set(e.group.keep) for c in kept):
+            raise ValueError("kept parameters are missing")
+
+
+def tensors(rows: list[list[dict[str, np.ndarray]]]) -> list[list[dict[str, Tensor]]]:
+    """Records as a checkpoint holds them."""
+    return [[{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in rows]
+
+
+def arrays(rows: list[list[dict[str, Tensor]]]) -> list[list[dict[str, np.ndarray]]]:
+    """Records of a checkpoint."""
+    return [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in rows]

@@ -83,6 +83,11 @@ class Ensemble:
             )
         return rates
 
+    @property
+    def reads_in_order(self) -> bool:
+        """Whether run r reads stream r, for all streams."""
+        return self._index is None
+
     def seen(self, batch: Batch) -> Batch:
         """Each run's part of a batch whose leading axis are the streams."""
         return batch if self._index is None else Batch(*(part[self._index] for part in batch))

@@ -17,7 +17,7 @@ from ..errors import UserError
 from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
 from . import checkpoint as checkpoints
-from . import stretches
+from . import parts, stretches
 from .data import as_data
 from .description import plain
 from .devices import can_compile, compile_method, pick_device
@@ -52,6 +52,8 @@ class Trainer:
 
     #: Steps whose data are drawn at once and, on a GPU, captured in one graph. On a CPU one step's numbers stay in cache.
     CUDA_BLOCK = 16
+    #: Whether a block on a GPU is captured; otherwise every operation is launched from Python.
+    GRAPHS = True
 
     def __init__(
         self,
@@ -84,7 +86,12 @@ class Trainer:
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
         self._ahead = torch.arange(1, self._block + 1, device=self.device)
         self._t = torch.zeros((), device=self.device, dtype=dtype)
-        self._numbers = tuple(x.clone() for x in self._draw(self._ahead))
+        numbers = self._draw(self._keys, self._ahead)
+        self._parts = [parts.whole(self.ensembles, self._keys)]
+        if self.compiled and self.device.type == "cpu" and not self._fixed:
+            self._parts = parts.cut(self.ensembles, self._keys, sum(x[0].nbytes for x in numbers))
+        # where a captured graph finds a block's numbers
+        self._numbers = tuple(x.clone() for x in numbers) if self.device.type == "cuda" else ()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
         self._fresh = compile_method(self._draw) if self.compiled else self._draw
@@ -101,9 +108,9 @@ class Trainer:
 
     # -- one step -----------------------------------------------------------------------------------------------------
 
-    def _draw(self, steps: Tensor) -> tuple[Tensor, ...]:
-        """The numbers of steps ``(K,)``: tensors ``(S, K, ...)``."""
-        return tuple(self.data.draw(self._keys, steps, self.batch_size, self.dtype))
+    def _draw(self, keys: Tensor, steps: Tensor) -> tuple[Tensor, ...]:
+        """The numbers of streams with keys ``(S, 2)`` at steps ``(K,)``: tensors ``(S, K, ...)``."""
+        return tuple(self.data.draw(keys, steps, self.batch_size, self.dtype))
 
     def _batch(self, numbers: list[Tensor], fixed: tuple[Tensor, ...]) -> Batch:
         """One step's batch of all streams; of a twin, with rounding errors."""
@@ -129,27 +136,36 @@ class Trainer:
             return params
         return {k: jittered(v, self._jitter) for k, v in params.items()}
 
-    def _advance(self, k: int) -> None:
-        """One step on the k-th slice of the drawn numbers; results are copied into the same storage, as a captured graph needs."""
-        self._t += 1
-        now = [[getattr(e, part) for e in self.ensembles] for part in ("params", "state", "rates")]
-        params, states, losses = self._one_step([x[:, k] for x in self._numbers], self._fixed, *now, self._t)
-        torch._foreach_copy_(checkpoints.leaves(now[:2]), checkpoints.leaves([params, states]))
-        torch._foreach_add_([e.loss_sum for e in self.ensembles], losses)
+    def _advance(self, part: parts.Part, numbers: Sequence[Tensor], k: int) -> None:
+        """One step of some runs on the k-th slice of drawn numbers; results are copied into the same storage, as a captured graph needs."""
+        now = part.params, part.state, part.rates
+        params, states, losses = self._one_step([x[:, k] for x in numbers], self._fixed, *now, self._t)
+        torch._foreach_copy_(part.moving(), checkpoints.leaves([params, states]))
+        torch._foreach_add_(part.losses, losses)
 
     @torch.no_grad()
     def _run(self, n: int) -> None:
         """``n`` steps, at most one block; a full block on a GPU is one graph replay."""
-        for kept, new in zip(self._numbers, self._fresh(self.done + self._ahead), strict=True):
-            kept.copy_(new)
-        if self.device.type == "cuda" and n == self._block:
-            if self._graph is None:
-                self._capture()
-            self._graph.replay()
+        steps = self.done + self._ahead
+        if self.device.type == "cpu":
+            self._t += 1
+            for part in self._parts:
+                self._advance(part, self._fresh(part.keys, steps), 0)
         else:
-            for k in range(n):
-                self._advance(k)
+            torch._foreach_copy_(self._numbers, self._fresh(self._keys, steps))
+            if self.GRAPHS and n == self._block:
+                if self._graph is None:
+                    self._capture()
+                self._graph.replay()
+            else:
+                self._take(n)
         self.done += n
+
+    def _take(self, n: int) -> None:
+        """The first ``n`` steps of the block whose numbers are in place."""
+        for k in range(n):
+            self._t += 1
+            self._advance(self._parts[0], self._numbers, k)
 
     def _capture(self) -> None:
         """Record one block of steps as a CUDA graph: in steady state no Python runs per step."""
@@ -157,20 +173,26 @@ class Trainer:
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):  # warm-up: compile and allocate outside the capture
-            for k in range(3):
-                self._advance(k)
+            self._take(3)
         torch.cuda.current_stream().wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
-            for k in range(self._block):
-                self._advance(k)
+            self._take(self._block)
         torch._foreach_copy_(self._tensors(), kept)
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
+    def _seen(self) -> Batch:
+        """What the runs saw last; of a block on a GPU its first step, and before training what they are to see first."""
+        drawn = [self._numbers]
+        if self.device.type == "cpu":
+            step = torch.tensor([max(self.done, 1)])
+            drawn = [self._fresh(part.keys, step) for part in self._parts]
+        return self.data.batch(tuple(torch.cat(x)[:, 0] for x in zip(*drawn, strict=True)), self._fixed)
+
     @torch.no_grad()
     def _keep(self, steps_since: int) -> None:
-        seen = self.data.batch(tuple(x[:, 0] for x in self._numbers), self._fixed)
+        seen = self._seen()
         for i, ensemble in enumerate(self.ensembles):
             total = ensemble.loss_sum
             mean = total / steps_since if steps_since else torch.full_like(total, torch.nan)
@@ -251,8 +273,8 @@ class Trainer:
             "done": self.done,
             "tensors": [x.cpu() for x in self._tensors()],
             "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
-            "observed": _tensors(self._observed),
-            "kept": _tensors(self._kept),
+            "observed": checkpoints.tensors(self._observed),
+            "kept": checkpoints.tensors(self._kept),
         }
         checkpoints.save(path, content | {"shapes": checkpoints.shapes(content)})
 
@@ -263,7 +285,7 @@ class Trainer:
             if content is None:
                 return False
             try:
-                self._check(content)
+                checkpoints.check(content, self._tensors(), self.steps, self.record, self.ensembles)
             except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
                 raise checkpoints.damaged(path, error) from error
         except UserError:
@@ -275,31 +297,10 @@ class Trainer:
             for target, value in zip(self._tensors(), content["tensors"], strict=True):
                 target.copy_(value)
         self._losses = [[x.numpy() for x in xs] for xs in content["losses"]]
-        self._observed, self._kept = (_arrays(content[part]) for part in ("observed", "kept"))
+        self._observed, self._kept = (checkpoints.arrays(content[part]) for part in ("observed", "kept"))
         self.states = {k: v.numpy() for k, v in content["states"].items()}
         self.done = content["done"]
         return True
-
-    def _check(self, content: dict[str, Any]) -> None:
-        """Refuse a checkpoint whose arrays are not those of its own table, or of this trainer, with a ValueError."""
-        if content["shapes"] != checkpoints.shapes(content):
-            raise ValueError("shapes differ from the table")
-        if checkpoints.shapes({"tensors": content["tensors"]}) != checkpoints.shapes(
-            {"tensors": self._tensors()}
-        ):
-            raise ValueError("parameters of other shapes")
-        if type(content["done"]) is not int or not 0 <= content["done"] <= self.steps:
-            raise ValueError("a step that is none")
-        rows = sum(step <= content["done"] for step in self.record)
-        for e, losses, observed in zip(self.ensembles, content["losses"], content["observed"], strict=True):
-            runs = {len(x) for x in losses} | {len(v) for c in observed for v in c.values()}
-            names = {frozenset(c) for c in observed}
-            if not rows == len(losses) == len(observed) or runs != {len(e.runs)} or len(names) != 1:
-                raise ValueError("records are missing")
-        for e, kept in zip(self.ensembles, content["kept"], strict=True):
-            due = sum(step <= content["done"] for step in e.group.keep_at)
-            if len(kept) != due or any(set(c) != set(e.group.keep) for c in kept):
-                raise ValueError("kept parameters are missing")
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -348,13 +349,3 @@ class Trainer:
         if checkpoint is not None and self.done < self.steps:
             self._save(checkpoint)
         return self.history()
-
-
-def _tensors(rows: list[list[dict[str, np.ndarray]]]) -> list[list[dict[str, Tensor]]]:
-    """Records as a checkpoint holds them."""
-    return [[{k: torch.from_numpy(v) for k, v in c.items()} for c in cs] for cs in rows]
-
-
-def _arrays(rows: list[list[dict[str, Tensor]]]) -> list[list[dict[str, np.ndarray]]]:
-    """Records of a checkpoint."""
-    return [[{k: v.numpy() for k, v in c.items()} for c in cs] for cs in rows]
