@@ -120,7 +120,7 @@ def test_runs_in_parts_are_the_runs_at_once():
     for name in whole:
         np.testing.assert_allclose(cut[name].loss[1:], whole[name].loss[1:], rtol=1e-12)
         np.testing.assert_allclose(cut[name].circuits["kq"], whole[name].circuits["kq"], rtol=1e-9)
-    for a, b in zip(*((t._seen() for t in found)), strict=True):
+    for a, b in zip(*(t._seen() for t in found), strict=True):
         assert torch.equal(a, b)
 
 
