@@ -170,3 +170,11 @@ def test_rules_name_printed_numbers(tmp_path):
     rule = ledger.claim("demo/both").parts[0].rule
     assert rule.check(0.131, {})
     assert not rule.check(0.14, {})
+
+
+def test_a_ledger_that_was_changed_is_read_again(tmp_path):
+    make_root(tmp_path)
+    first = load_ledger("demo", tmp_path)
+    assert load_ledger("demo", tmp_path) is first
+    make_root(tmp_path, changed("title: A demonstration", "title: Another demonstration"))
+    assert load_ledger("demo", tmp_path).title == "Another demonstration"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 from .. import formulas
@@ -83,11 +84,21 @@ def all_ledgers(root: Path | None = None) -> list[Ledger]:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Read one ledger file strictly.
+    """Read one ledger file strictly; what a process has read and nobody has changed is not read again.
 
     Raises:
         UserError: names file, line, what is wrong and the mend.
     """
+    try:
+        content = sha256(path.read_bytes()).digest()
+    except OSError:
+        content = b""  # the reader says why
+    return _read(path, content)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, content: bytes) -> Ledger:
+    """The ledger of this file, which has this content."""
     top = read_yaml(path)
     top.fields(_TOP, required={"paper", "title", "chapter", "claims"})
     paper = top.text("paper")
