@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,13 @@ class Catalogue:
         )
 
     def _named(self, name: str, profile: str) -> Study:
-        known = self.studies(check_profile(profile))
+        known = _all(self.studies, check_profile(profile))
         if name not in known:
             raise UserError(f"unknown study {name!r} of {self.paper}", f"Choose one of: {', '.join(known)}.")
         return known[name]
+
+
+@cache
+def _all(studies: Callable[[str], dict[str, Study]], profile: str) -> dict[str, Study]:
+    """The studies of a paper, put together once: a chapter asks for results a hundred times."""
+    return studies(profile)

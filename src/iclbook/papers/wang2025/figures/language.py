@@ -217,7 +217,7 @@ def marked(models: Languages, story: Sequence[str], index: int) -> str:
         after = before + len(sentence)
         if before <= place < after:
             said.insert(place - before, "|")
-        if after > place and parse(models.task.grammar, sentence) is None:
+        if after > place and parse(models.task.grammar, tuple(sentence)) is None:
             said = ["[", *said, "]"]
         text += said
         before = after

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,8 @@ class Sentence(NamedTuple):
     slots: tuple[tuple[int, str, str], ...]  # place, item (``+x`` or ``@x``), word
 
 
-def parse(grammar: Grammar, tokens: Sequence[str]) -> Sentence | None:
+@lru_cache(maxsize=1 << 16)
+def parse(grammar: Grammar, tokens: tuple[str, ...]) -> Sentence | None:
     """The sentence as some template says it, with any words in its slots; a register met twice must agree with itself."""
     for kind, texts in grammar.templates.items():
         for text in texts:
@@ -101,11 +103,18 @@ class Ending:
     start: State
 
 
+@lru_cache(maxsize=1 << 12)
+def _behind(grammar: Grammar, beginning: tuple[str, ...]) -> State:
+    """What a true beginning has said: every model continues the same ones."""
+    state = grammar.begin()
+    for step in grammar.read(list(beginning)):
+        state = step.state
+    return state
+
+
 def read_ending(grammar: Grammar, story: Sequence[str], place: int) -> Ending:
     """A story whose first ``place`` tokens are a true beginning."""
-    start = grammar.begin()
-    for step in grammar.read(list(story[:place])):
-        start = step.state
+    start = _behind(grammar, tuple(story[:place]))
     closed = len(story) > place and story[-1] == END
     whole = sentences(story[:-1] if closed else story)
     before = 0
@@ -115,9 +124,9 @@ def read_ending(grammar: Grammar, story: Sequence[str], place: int) -> Ending:
     given = place - before
     return Ending(
         words=tuple(story[place : len(story) - closed]),
-        cut=parse(grammar, cut) if len(cut) > given else None,
+        cut=parse(grammar, tuple(cut)) if len(cut) > given else None,
         given=given,
-        rest=tuple(parse(grammar, s) for s in rest),
+        rest=tuple(parse(grammar, tuple(s)) for s in rest),
         lengths=(max(0, len(cut) - given), *map(len, rest)),
         closed=closed,
         start=start,
