@@ -32,9 +32,10 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--only",
+        nargs="+",
         metavar="PART",
         choices=suite.PARTS,
-        help=f"measure one part alone and put it into the stored results: {', '.join(suite.PARTS)}",
+        help=f"measure these parts alone and put them into the stored results: {', '.join(suite.PARTS)}",
     )
     parser.add_argument(
         "--keep",
@@ -74,7 +75,7 @@ def _measure(chosen: argparse.Namespace) -> None:
     if published:
         mend = "Repeat this when nothing else runs, or measure without publishing: --quick, or --out FILE."
         idle.require(idle.before(), "just now", mend)
-    parts = suite.PARTS if chosen.only is None else (chosen.only,)
+    parts = chosen.only or suite.PARTS
     before = None if chosen.only is None else page.stored()[chosen.device]
     results = suite.run(plan, chosen.device, say, parts, before)
     during = results["machine"]["others"]["during"]

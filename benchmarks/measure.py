@@ -95,22 +95,39 @@ def interleaved(cases: list[Case], job: dict) -> list[dict]:
 
 
 def floor(seconds: float) -> dict:
-    """Seconds per standard normal of torch's generator at the size of one step's data."""
+    """Seconds per standard normal: of torch's generator at the size of one step's data, and of the trainer's own numbers by counter."""
     import torch
 
-    buffer, source = torch.empty(NORMALS), torch.Generator().manual_seed(0)
+    from .contenders import trainer
 
-    def draw(n: int) -> None:
+    buffer, source = torch.empty(NORMALS), torch.Generator().manual_seed(0)
+    ours, runs = trainer(Case("compiled", 2, 8)), 8
+
+    def torchs(n: int) -> None:
         for _ in range(n):
             buffer.normal_(generator=source)
 
-    n = suitable(draw, 1, seconds / 5)
+    def by_counter(n: int) -> None:
+        for step in range(n):
+            ours._fresh(ours._keys, torch.tensor([step + 1]))
+
+    return {
+        "seconds_per_normal": _seconds(torchs, seconds) / NORMALS,
+        "seconds_by_counter": _seconds(by_counter, seconds) / (runs * NORMALS),
+        "normals_per_step": NORMALS,
+    }
+
+
+def _seconds(repeat: Callable[[int], None], seconds: float) -> float:
+    """Seconds of one call, the median of five times about ``seconds / 5`` of calls; the first call may compile."""
+    repeat(1)
+    n = suitable(repeat, 1, seconds / 5)
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        draw(n)
-        times.append((time.perf_counter() - start) / (n * NORMALS))
-    return {"seconds_per_normal": statistics.median(times), "normals_per_step": NORMALS}
+        repeat(n)
+        times.append((time.perf_counter() - start) / n)
+    return statistics.median(times)
 
 
 def main(text: str) -> None:

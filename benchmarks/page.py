@@ -65,16 +65,19 @@ def paired(results: dict) -> str:
 def floor(results: dict) -> str:
     """What the random numbers alone allow on a CPU core, and how near the best rung comes."""
     f = results["floor"]
-    limit = 1 / (f["seconds_per_normal"] * f["normals_per_step"])
+    torchs, limit = (
+        1 / (f[key] * f["normals_per_step"]) for key in ("seconds_per_normal", "seconds_by_counter")
+    )
     text = (
-        f"One step of one run consumes {f['normals_per_step']:,} standard normals, and torch's generator takes "
-        f"{number(1e9 * f['seconds_per_normal'])} ns for each on one core. Drawing the data alone therefore allows {number(limit)} "
-        "run-steps a second when every run has a stream of its own."
+        f"One step of one run consumes {f['normals_per_step']:,} standard normals. On one core torch's generator takes "
+        f"{number(1e9 * f['seconds_per_normal'])} ns for each, and the trainer's numbers by counter, compiled, take "
+        f"{number(1e9 * f['seconds_by_counter'])} ns. Drawing the data alone therefore allows {number(torchs)} run-steps a second "
+        f"with the one and {number(limit)} with the other, when every run has a stream of its own."
     )
     for b in results["paired"]:
         rate = b["rows"].get(OURS["cpu"], {}).get("rate")
         if rate:
-            text += f" At H = {b['n_heads']} the compiled trainer reaches {number(100 * rate['median'] / limit)} % of that."
+            text += f" At H = {b['n_heads']} the compiled trainer reaches {number(100 * rate['median'] / limit)} % of the latter."
     return text
 
 

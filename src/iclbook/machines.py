@@ -32,15 +32,17 @@ PINNED: Mapping[str, str] = {
     "OMP_WAIT_POLICY": "passive",  # threads that wait for one another do not burn a core that others need
 }
 
-#: The same for trainings, with two changes that cost nothing there: MKL keeps to one instruction set, but not to the slow mode that agrees to the bit between
-#: makers (matrix products take half the time; replays compare with what rounding carries), and freed memory stays with the process instead of going back to
-#: the system after every step (a fifth of a step of the language models).
-TRAINING: Mapping[str, str] = PINNED | {
-    "MKL_CBWR": "AVX2",
+#: Freed memory stays with the process. glibc would give a step's tensors back to the system when they are freed and have them zeroed page by page at the next
+#: step: half the time of some steps, a fifth of a language model's. Changes no number, so every process that computes has it, on every machine.
+MEMORY: Mapping[str, str] = {
     "MALLOC_TOP_PAD_": str(2**28),
     "MALLOC_MMAP_THRESHOLD_": str(2**25),
     "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
 }
+
+#: The pins of trainings. One differs, at no cost there: MKL keeps to one instruction set, but not to the slow mode that agrees to the bit between makers (matrix
+#: products take half the time; replays compare with what rounding carries).
+TRAINING: Mapping[str, str] = PINNED | {"MKL_CBWR": "AVX2"} | MEMORY
 
 #: Processors by the kernels that they make the libraries choose; ``native`` is this machine as it is.
 PROCESSORS: Mapping[str, Mapping[str, str]] = {
@@ -88,7 +90,8 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
     Raises:
         UserError: unknown machine.
     """
-    plain = {k: v for k, v in (os.environ if base is None else base).items() if k not in SWITCHES}
+    around = os.environ if base is None else base
+    plain = {k: v for k, v in around.items() if k not in SWITCHES} | MEMORY
     if machine in ("pinned", "training"):
         return plain | (PINNED if machine == "pinned" else TRAINING)
     processor, _, threads = machine.partition("-")

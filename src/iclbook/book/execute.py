@@ -18,7 +18,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from ..errors import UserError
-from ..machines import this_machine, versions
+from ..machines import MEMORY, this_machine, versions
 from ..profiles import check_profile
 from ..project import find_root
 from . import orphans
@@ -58,7 +58,8 @@ def headless_kernel(
         environment: the variables around it, such as those of an emulated machine; default: this process's, and one thread.
     """
     # Kernels run beside others on few cores, and the thread count changes the last digits.
-    around = dict(os.environ) | {"OMP_NUM_THREADS": "1"} if environment is None else dict(environment)
+    alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
+    around = alone if environment is None else dict(environment)
     env = {
         "ICLBOOK_HEADLESS": "1",
         "ICLBOOK_ROOT": str(root),

@@ -16,6 +16,7 @@ from pybtex.database import Entry
 
 from ..claims import read_records
 from ..errors import UserError
+from ..machines import MEMORY
 from ..project import find_root
 from ..references import write_text
 from .glance import entries, fields_of
@@ -79,7 +80,7 @@ def command(root: Path, folder: Path, more: Sequence[str] = ()) -> tuple[list[st
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is often no other user
         argv.append("--allow-root")
     paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]
-    return [*argv, *more], os.environ | {"JUPYTER_PATH": os.pathsep.join(paths)}
+    return [*argv, *more], os.environ | MEMORY | {"JUPYTER_PATH": os.pathsep.join(paths)}
 
 
 def main() -> int:
