@@ -51,7 +51,10 @@ def work_at(axis: str, value: int) -> float:
 def slope(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
     """Exponent of ``y`` in ``x`` by least squares on logarithms, with its 95 % interval."""
     fit = stats.linregress(np.log(x), np.log(y))
-    half = stats.t.ppf(0.975, len(x) - 2) * fit.stderr if len(x) > 2 else math.inf
+    error = (
+        0.0 if np.ptp(y) == 0 else fit.stderr
+    )  # of values that do not change, the fit's own is not a number
+    half = stats.t.ppf(0.975, len(x) - 2) * error if len(x) > 2 else math.inf
     low, high = fit.slope - half, fit.slope + half
     return {"exponent": round(fit.slope, 3), "low": round(low, 3), "high": round(high, 3)}
 
@@ -59,7 +62,7 @@ def slope(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
 def fixed_share(work: Sequence[float], seconds: Sequence[float]) -> float:
     """Share of the time at the smallest size that no work explains: the constant of the line through the two smallest sizes."""
     rise = (seconds[1] - seconds[0]) / (work[1] - work[0])
-    return max(0.0, 1 - rise * work[0] / seconds[0])
+    return min(1.0, max(0.0, 1 - rise * work[0] / seconds[0]))
 
 
 def cache_mb() -> float | None:

@@ -164,14 +164,13 @@ def _choice(found: dict[str, dict], results: dict) -> str:
     ends = [("eager", 1), ("eager", limit - 1), ("compiled", limit), ("compiled", 100 * limit)]
     if not {"plain", "eager", "compiled"} <= found.keys():
         return ""
-    behind = [
-        f"{steps:,}"
-        for name, steps in ends
-        if found[name]["first_s"] + steps / found[name]["rate"]["median"]
-        > found["plain"]["first_s"] + steps / found["plain"]["rate"]["median"]
-    ]
+    behind = []
+    for name, steps in ends:
+        own, plain = (found[n]["first_s"] + steps / found[n]["rate"]["median"] for n in (name, "plain"))
+        if own > plain:
+            behind.append(f"of {steps:,} step{'s' * (steps > 1)} (by {number(own - plain)} s)")
     if behind:
-        return f"; with that it is behind the plain loop in trainings of {', '.join(behind)} steps"
+        return f"; with that it is behind the plain loop in trainings {' and '.join(behind)}"
     return "; with that it is never behind the plain loop, whatever the number of steps"
 
 

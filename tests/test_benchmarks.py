@@ -143,10 +143,10 @@ def test_stored_results_name_no_host_and_no_folder():
     ("eager", "compiled", "words"),
     [
         ((1.0, 110), (20.0, 1000), "never behind the plain loop"),
-        ((1.2, 110), (20.0, 1000), "behind the plain loop in trainings of 1 steps"),
-        ((1.0, 90), (20.0, 1000), "trainings of 1, 19,999 steps"),
-        ((1.0, 110), (200.0, 1000), "trainings of 20,000 steps"),
-        ((1.0, 110), (1.0, 99), "trainings of 20,000, 2,000,000 steps"),
+        ((1.2, 110), (20.0, 1000), "behind the plain loop in trainings of 1 step (by 0.199 s)"),
+        ((1.0, 90), (20.0, 1000), "s) and of 19,999 steps (by 22.2 s)"),
+        ((1.0, 110), (200.0, 1000), "trainings of 20,000 steps (by 19 s)"),
+        ((1.0, 110), (1.0, 99), "trainings of 20,000 steps (by 2.02 s) and of 2,000,000 steps (by 202 s)"),
     ],
 )
 def test_the_page_says_whether_the_choice_to_compile_ever_loses(eager, compiled, words):
@@ -176,6 +176,7 @@ def test_the_exponent_of_a_power_is_found_with_its_interval():
     x = [1, 2, 4, 8, 16]
     exact = growth.slope(x, [3 * v**1.5 for v in x])
     assert exact == {"exponent": 1.5, "low": 1.5, "high": 1.5}
+    assert growth.slope(x, [7.0] * 5) == {"exponent": 0.0, "low": 0.0, "high": 0.0}
     rough = growth.slope(x, [3 * v * f for v, f in zip(x, (1.2, 0.9, 1.1, 0.8, 1.1), strict=True)])
     assert rough["low"] < 1 < rough["high"]
     assert rough["low"] > 0.5
@@ -194,6 +195,7 @@ def test_a_fixed_cost_is_found_and_said():
     work = {r: growth.work_at("runs", r) for r in (1, 4, 16, 64)}
     rows = points("runs", {r: 1e-3 * (3 + w / work[1]) for r, w in work.items()})
     assert "75 % of the time at the smallest size is there whatever the size" in page_of(rows)
+    assert growth.fixed_share([1, 2], [3.0, 2.0]) == 1  # no more than all of it, though less work took longer
 
 
 def test_arrays_that_leave_the_cache_are_a_reason_only_where_they_do():
