@@ -51,9 +51,8 @@ def work_at(axis: str, value: int) -> float:
 def slope(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
     """Exponent of ``y`` in ``x`` by least squares on logarithms, with its 95 % interval."""
     fit = stats.linregress(np.log(x), np.log(y))
-    error = (
-        0.0 if np.ptp(y) == 0 else fit.stderr
-    )  # of values that do not change, the fit's own is not a number
+    # Of values that do not change, the fit's own error is not a number.
+    error = fit.stderr if np.ptp(y) > 0 else 0.0
     half = stats.t.ppf(0.975, len(x) - 2) * error if len(x) > 2 else math.inf
     low, high = fit.slope - half, fit.slope + half
     return {"exponent": round(fit.slope, 3), "low": round(low, 3), "high": round(high, 3)}

@@ -275,5 +275,5 @@ def _imports(device: str) -> dict[str, int]:
 
 def _floor(plan: Plan) -> dict:
     """Seconds that a random number takes, by generator."""
-    drawn = measured({"threads": 1, "floor": "both generators", "seconds": plan.seconds})["floor"]
+    drawn = measured({"threads": 1, "floor": True, "seconds": plan.seconds})["floor"]
     return {name: float(f"{value:.4g}") if value < 1 else value for name, value in drawn.items()}

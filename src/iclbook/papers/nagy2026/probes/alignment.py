@@ -62,6 +62,7 @@ def alignment(estimate: Array, target: Array, clip: float = CLIP) -> Alignment:
     counted = (dy != 0) & (before != 0)
     mae = np.abs(r).mean(0)
     slopes = depth_slopes(r, clip)
+    # scipy's spearmanr adds a p-value, which takes most of its time
     ranks = np.corrcoef(np.arange(len(mae)), stats.rankdata(-mae))[0, 1] if np.ptp(mae) > 0 else 0.0
     slope = together / spread if spread > 0 else 0.0
     square = (before**2).sum()
