@@ -16,7 +16,7 @@ from scipy import stats
 
 from iclbook.numbers import number
 
-from .format import span, table
+from .format import exponent, span, table
 from .work import LABELS, Case, missing
 
 #: What grows, from its smallest to its largest value; the rest stays at he2025's size, with 8 runs of 2 heads.
@@ -188,9 +188,9 @@ def text(growth: dict, imports_mb: dict[str, float]) -> str:
             memory = slope(x, [max(p["peak_mb"] - base, 1) for p in points])
             lines.append([
                 f"{axis} {x[0]} to {x[-1]}, {LABELS[name]}",
-                f"{time['exponent']:.2f} ({time['low']:.2f} to {time['high']:.2f})",
-                f"{work['exponent']:.2f}",
-                f"{memory['exponent']:.2f} ({memory['low']:.2f} to {memory['high']:.2f})",
+                exponent(time),
+                number(work["exponent"], form="z.2f"),
+                exponent(memory),
                 f"{number(1e3 * took[0])} to {number(1e3 * took[-1])}",
                 f"{number(points[0]['peak_mb'])} to {number(points[-1]['peak_mb'])}",
             ])  # fmt: skip

@@ -17,7 +17,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
-from benchmarks import contenders, growth, idle, page, suite, work  # noqa: E402
+from benchmarks import contenders, format, growth, idle, page, suite, work  # noqa: E402
 from benchmarks.plain_loop import PlainLoop, prompts  # noqa: E402
 from iclbook.tasks import Batch  # noqa: E402
 from iclbook.training.ensemble import Ensemble  # noqa: E402
@@ -170,6 +170,11 @@ def points(axis, seconds, peak=400.0, contender="eager"):
 
 def page_of(rows, cache=1.0):
     return growth.text({"runs": 8, "heads": 2, "cache_mb": cache, "rows": rows}, {"torch": 200, "jax": 150})
+
+
+def test_an_exponent_is_written_as_the_book_writes_numbers():
+    said = format.exponent({"exponent": -0.004, "low": -0.016, "high": 0.008})
+    assert said == "0.00 (\u22120.02 to 0.01)"
 
 
 def test_the_exponent_of_a_power_is_found_with_its_interval():

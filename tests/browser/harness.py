@@ -99,6 +99,7 @@ class Browser:
         self._addresses: dict[str, str] = {}
         self.driver.get("about:blank")  # leave the browser's own start page, and its failing requests, behind
         time.sleep(0.5)
+        self._forget()
 
     def close(self) -> None:
         self.driver.quit()
@@ -106,8 +107,7 @@ class Browser:
 
     def open(self, address: str, *, width: int = WIDE, theme: str = "light") -> None:
         """Open a page, as wide as given, and wait until formulas and widgets are drawn."""
-        self._collect()
-        self.requests, self.failures, self.console = [], [], []
+        self._forget()
         self.resize(width)
         self.driver.get(address)
         self._wait("document.readyState === 'complete'")
@@ -189,6 +189,10 @@ class Browser:
                     f"{self.driver.current_url}: still not so after {seconds} s: {condition}; {self.problems()}"
                 )
             time.sleep(0.05)
+
+    def _forget(self) -> None:
+        self._collect()
+        self.requests, self.failures, self.console = [], [], []
 
     def _collect(self) -> None:
         for entry in self.driver.get_log("browser"):
