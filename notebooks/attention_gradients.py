@@ -47,6 +47,7 @@ from iclbook.papers.agarwal2025.measures import cases, chain, exact, follow, one
 from iclbook.papers.agarwal2025.measures import solutions, statements, table1, timescales, toy, tunnel_records
 from iclbook.papers.agarwal2025.runs import short
 from iclbook.papers.agarwal2025.runs.studies import PAPER_SEEDS
+from iclbook.papers.agarwal2025.runs.toy import train
 from iclbook.papers.agarwal2025.theory import routing as unrolled
 from iclbook.tasks.sticky_chain import StickyChain
 
@@ -125,8 +126,8 @@ record.verdicts("signs", *(f"q-prose-{name}" for name in ("ui", "values", "joint
 # as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
-SEEDS = range(800 if paper else 30)
-grids = [toy.grid(SEEDS, bias) for bias in (False, True)]
+swept = results("toy", profile, device)
+grids = [toy.grid(swept.group(reading)) for reading in ("frozen", "trained")]
 draw.settings(grids[0])
 plt.show()
 chosen = toy.grid_values(*grids)
@@ -150,9 +151,9 @@ record.verdicts("q-initial-scale")
 # {glue:text}`fig2-3/trained_both` along a smooth loss. The run drawn is the one nearest to the medians among those, with $b$ frozen.
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
-JUDGED = range(1000, 1000 + len(SEEDS))  # none of the seeds that chose
+JUDGED = range(1000, 1000 + chosen["toy/seeds"])  # none of the seeds that chose
 settings = zip(chosen["toy/scale"], chosen["toy/rate"], (False, True), strict=True)
-run, run_trained = (toy.train(JUDGED, scale, rate, bias=bias) for scale, rate, bias in settings)
+run, run_trained = (train(JUDGED, scale, rate, bias=bias) for scale, rate, bias in settings)
 r = toy.typical(run)
 draw.attention(run, r)
 plt.show()
@@ -230,7 +231,7 @@ record.verdicts("q-entropy-rate", "q-bayes-floor")
 
 # %% mystnb={"image": {"alt": "Loss, accuracy and predictive entropy against step: the EM-like schedule runs ahead of SGD in all three; the printed ends lie on our curves."}} tags=["hide-input"]
 study = studies(profile)
-stored = {name: results(name, profile, device) for name in study if not name.startswith("tunnel")}
+stored = {name: results(name, profile, device) for name in study if not name.startswith(("tunnel", "toy"))}
 short_chains = stored.pop("regularisation")
 on_code, on_text = (chain.gather(study, stored, kind) for kind in ("code", "nearer"))
 (em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))

@@ -58,7 +58,6 @@ from iclbook.tasks import LinearRegression
 record = Recorder("crossing", profile)
 style.use()
 paper = profile == "paper"
-DRAWS, TIMED = (4, 30) if paper else (2, 2)
 
 # %% [markdown]
 # ## The cells
@@ -67,14 +66,16 @@ DRAWS, TIMED = (4, 30) if paper else (2, 2)
 # &asymp; too close to call. A control is a model on which the law should fail, or a change that the measure must answer to.
 
 # %% tags=["hide-input"]
-record("draws", DRAWS)
-found = stages.every_wait(DRAWS)
+waited = crossing.results("waits", profile, device)
+found = stages.times(waited)
+draws = len(found["heads"])
+record("draws", draws)
 record.all(stages.degree_values(found))
-record.all(stages.adam_values(DRAWS))
-record.all(stages.leading_values(DRAWS, found))
-record.all(routing.routing_values(DRAWS))
-ahead = timing.leads(TIMED)
-record("timing/draws", TIMED)
+record.all(stages.adam_values(draws))
+record.all(stages.leading_values(waited))
+record.all(routing.routing_values(draws))
+ahead = timing.leads(crossing.results("leads", profile, device))
+record("timing/draws", len(ahead["heads"].equal))
 record.all(timing.timing_values(ahead))
 raced = rates.races(lambda name: crossing.results(name, profile, device))
 record.all(rates.rate_values(raced))
@@ -359,7 +360,8 @@ record.verdicts("q-language-positions")
 #   runs in `papers/crossing/runs/pairs.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
 # - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/measures/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
-# - **Does attention lead with two heads?** Its lead is small against its spread over prompts. More draws than `TIMED`, at the top of this chapter, decide it.
+# - **Does attention lead with two heads?** Its lead is small against its spread over prompts. More draws decide it: change their number in
+#   `papers/crossing/runs/leads.py`, then `iclbook train crossing --only leads --fresh` and `iclbook run crossing`.
 
 # %% [markdown]
 # ## Exercises

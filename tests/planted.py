@@ -36,7 +36,7 @@ def _agarwal() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("agarwal2025", *words)
 
-    full, chain, toy = "runs/full_batch.py", "measures/chain.py", "measures/toy.py"
+    full, chain, toy = "runs/full_batch.py", "measures/chain.py", "runs/toy.py"
     forward, backward = "(logs.exp() * (logs - reference))", "(reference.exp() * (reference - logs))"
     return (
         at(full, "divergence reversed", forward, backward),
@@ -56,7 +56,7 @@ def _agarwal() -> tuple[Fault, ...]:
         at(chain, "the smaller of q and k", "v / np.maximum(q, k)", "v / np.minimum(q, k)"),
         at(chain, "factor of entries inverted", "math.sqrt(10 / 15)", "math.sqrt(15 / 10)"),
         at(chain, "factor of entries of o inverted", "math.sqrt(8 / 20)", "math.sqrt(20 / 8)"),
-        at(toy, "a bump thrice as high", "<= BUMP * run.loss[0]", "<= 3 * BUMP * run.loss[0]"),
+        at(toy, "a bump thrice as high", 'found["rise"] <= BUMP', 'found["rise"] <= 3 * BUMP'),
         at(toy, "exponential of the mean entropy", ".sum(-1)).exp().mean(-1)", ".sum(-1)).mean(-1).exp()"),
         at("theory/causal.py", "spread of the first token", "spread[0] = torch.nan", "spread[0] = 0"),
         at("theory/updates.py", "keys do not move", " + g.scores(q, -rate * gram @ dk)", ""),

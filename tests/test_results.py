@@ -18,6 +18,7 @@ from iclbook import papers, rounding, store
 from iclbook.training import Adam
 from iclbook.training import replay as replays
 from iclbook.training.catalogue import Catalogue, threads_of
+from iclbook.training.computed import Computation, deviation
 from iclbook.training.groups import squared_error
 from iclbook.training.losses import cross_entropy
 from iclbook.training.study import Study, replay
@@ -32,7 +33,13 @@ DOCUMENTS = {
         Catalogue,
     )
 }
-STUDIES = [(paper, name) for paper, document in DOCUMENTS.items() for name in document.studies("paper")]
+EVERY = [
+    (paper, name, study)
+    for paper, document in DOCUMENTS.items()
+    for name, study in document.studies("paper").items()
+]
+STUDIES = [(paper, name) for paper, name, study in EVERY if not isinstance(study, Computation)]
+COMPUTED = [(paper, name) for paper, name, study in EVERY if isinstance(study, Computation)]
 
 
 def test_every_document_with_results_is_found():
@@ -50,6 +57,14 @@ def test_committed_results_carry_todays_source_and_configuration(paper, name):
     for group in study.groups:
         assert results[f"{group.name}/steps"][-1] == study.steps
         assert results[f"{group.name}/loss"].shape[1] == len(group.runs)
+
+
+@pytest.mark.parametrize(("paper", "name"), COMPUTED)
+def test_committed_computations_carry_todays_source_and_come_out_again(paper, name):
+    """One member of every group, made again by today's code."""
+    results, made = DOCUMENTS[paper].results(name, "paper"), DOCUMENTS[paper].studies("paper")[name]
+    assert {len(array) for array in results.arrays.values()} == {made.count}
+    assert deviation(made, results) <= 1
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from iclbook.papers.agarwal2025.figures import sentences
 from iclbook.papers.agarwal2025.measures import chain, one_step, routing, solutions, statements, table1, toy
 from iclbook.papers.agarwal2025.measures.cases import random_case
 from iclbook.papers.agarwal2025.measures.chain import Curves
+from iclbook.papers.agarwal2025.runs import toy as toy_runs
 from iclbook.papers.agarwal2025.runs import wind_tunnel
 from iclbook.papers.agarwal2025.runs.full_batch import data
 from iclbook.tasks.sticky_chain import StickyChain
@@ -24,8 +25,8 @@ from iclbook.tasks.sticky_chain import StickyChain
 SLOW, FAST = [5, 4.8, 3, 1.4, 1], [5, 4.8, 1.2, 1.1, 1]
 
 
-def ensemble(positions: list[list[float]], loss: list[list[float]]) -> toy.Ensemble:
-    return toy.Ensemble(torch.zeros(0), torch.zeros(0), [], np.array(loss).T, np.array(positions).T)
+def ensemble(positions: list[list[float]], loss: list[list[float]]) -> toy_runs.Ensemble:
+    return toy_runs.Ensemble(torch.zeros(0), torch.zeros(0), [], np.array(loss).T, np.array(positions).T)
 
 
 def test_gains_by_hand():
@@ -77,12 +78,12 @@ def test_runs_of_a_setting_are_ranked_over_their_own_values(monkeypatch):
 
 
 def test_a_setting_at_the_edge_of_uniform_counts():
-    scales, rates = len(toy.SCALES), len(toy.RATES)
+    scales, rates = len(toy_runs.SCALES), len(toy_runs.RATES)
     found = {"start": np.full((scales, rates), 0.9 * 5), "both": np.zeros((scales, rates))}
     found["both"][2, 3] = 0.5
-    assert toy.chosen_setting(found) == (toy.SCALES[2], toy.RATES[3])
+    assert toy.chosen_setting(found) == (toy_runs.SCALES[2], toy_runs.RATES[3])
     found["start"][2, 3] -= 0.01
-    assert toy.chosen_setting(found) == (toy.SCALES[0], toy.RATES[0]), (
+    assert toy.chosen_setting(found) == (toy_runs.SCALES[0], toy_runs.RATES[0]), (
         "too sharp from the start: none is left"
     )
 

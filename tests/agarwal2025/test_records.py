@@ -12,10 +12,11 @@ from agarwal2025.kit import LEDGER
 
 from iclbook.claims import printed
 from iclbook.papers.agarwal2025.figures import chain as draw_chain
-from iclbook.papers.agarwal2025.measures import chain, follow, solutions, table1, timescales, toy
+from iclbook.papers.agarwal2025.measures import chain, follow, solutions, table1, timescales
 from iclbook.papers.agarwal2025.measures.cases import random_case
 from iclbook.papers.agarwal2025.measures.chain import Curves
 from iclbook.papers.agarwal2025.runs import full_batch
+from iclbook.papers.agarwal2025.runs import toy as toy_runs
 from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.theory import causal, updates
 from iclbook.papers.agarwal2025.theory import gradients as closed
@@ -166,16 +167,16 @@ def test_the_table_says_what_lies_inside_and_what_has_power():
 
 
 def test_a_rise_of_a_hundredth_of_the_first_loss_is_smooth():
-    loss = np.array([[5.0] * 3, [5 + 5 * toy.BUMP * part for part in (0.9, 1.1, -1)], [4.0] * 3])
-    run = toy.Ensemble(torch.empty(0), torch.empty(0), [], loss, loss)
-    assert toy.BUMP == 0.01
-    assert toy.smooth(run).tolist() == [True, False, True]
+    loss = np.array([[5.0] * 3, [5 + 5 * toy_runs.BUMP * part for part in (0.9, 1.1, -1)], [4.0] * 3])
+    run = toy_runs.Ensemble(torch.empty(0), torch.empty(0), [], loss, loss)
+    assert toy_runs.BUMP == 0.01
+    assert toy_runs.is_smooth(toy_runs.ends(run)).tolist() == [True, False, True]
 
 
 def test_effective_positions_are_counted_for_each_query():
     """One query on one of four positions, one on all four: 1 and 4 are 2.5 in the mean, not the square root of 4."""
     alpha = torch.tensor([[1.0, 0, 0, 0], [0.25] * 4], dtype=torch.float64)
-    assert float(toy.effective_positions(alpha)) == pytest.approx(2.5)
+    assert float(toy_runs.effective_positions(alpha)) == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize("moved", ["q", "k", "both"])

@@ -13,6 +13,7 @@ from iclbook.errors import UserError
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025.measures import exact, one_step, statements, toy
 from iclbook.papers.agarwal2025.measures.cases import Case, random_case, relative
+from iclbook.papers.agarwal2025.runs import toy as toy_runs
 from iclbook.papers.agarwal2025.theory import causal, updates
 from iclbook.papers.agarwal2025.theory import gradients as closed
 from iclbook.statistics import share_error
@@ -51,7 +52,7 @@ def test_forward_is_the_plain_model(causal_):
 
 
 def test_ensemble_equals_single_runs():
-    x, y, w = toy.start(range(6), 0.5)
+    x, y, w = toy_runs.start(range(6), 0.5)
     _, stacked = closed.every_gradient(x, y, w)
     for r in range(6):
         _, one = closed.every_gradient(x[r], y[r], closed.Weights(*[p[r] for p in w]))
@@ -202,7 +203,7 @@ def test_verdict_fails_when_every_statement_of_the_document_does():
 
 
 def test_figure_1_is_exact_and_readings_differ():
-    run = toy.train(range(30), 0.4, 0.1)
+    run = toy_runs.train(range(30), 0.4, 0.1)
     found = one_step.one_step_values(run, 0.1, run, 0.1)
     drawn = one_step.one_step(run, 0, one_step.steepest(run, 0), 0.1)
     np.testing.assert_allclose(drawn.dg, drawn.alpha * drawn.dv, rtol=1e-10, atol=1e-12)
@@ -222,21 +223,21 @@ def test_correct_logit_can_fall_along_minus_u():
 
 
 def test_toy_runs_depend_on_their_own_seed_only():
-    together, alone = toy.train(range(5), 0.3, 0.1, 20), toy.train([3], 0.3, 0.1, 20)
+    together, alone = toy_runs.train(range(5), 0.3, 0.1, 20), toy_runs.train([3], 0.3, 0.1, 20)
     torch.testing.assert_close(torch.as_tensor(together.loss[:, 3]), torch.as_tensor(alone.loss[:, 0]))
 
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_toy_step_is_plain_gradient_descent(bias):
     """On the four matrices, and on the bias of equation 7 only where it is trained; alone and at each run's own rate."""
-    run = toy.train([0], 0.5, 0.1, 1, bias)
+    run = toy_runs.train([0], 0.5, 0.1, 1, bias)
     w = closed.Weights(*[p[0].clone().requires_grad_() for p in run.weights[0]])
     loss = torch.nn.functional.cross_entropy(closed.forward(run.x[0], w).logits, run.y[0], reduction="sum")
     grads = torch.autograd.grad(loss, w)
     for name, g in zip(w._fields, grads, strict=True):
         step = 0.1 * g if bias or name != "b" else 0 * g
         assert relative(getattr(run.weights[1], name)[0], getattr(w, name).detach() - step) < 1e-12
-    many = toy.at_rates([0, 1], 0.5, (0.03, 0.1), bias)[1]
+    many = toy_runs.at_rates([0, 1], 0.5, (0.03, 0.1), bias)[1]
     np.testing.assert_allclose(many.loss[:2, 0], run.loss[:, 0], rtol=1e-12)
 
 
@@ -247,7 +248,7 @@ def test_alignment_is_ranked_against_random_directions():
 
     def moving(W):
         w = closed.Weights(*[torch.zeros(200, 2, 3).double()] * 2, W, *[torch.zeros(200, 3, 2).double()] * 2)
-        return toy.Ensemble(x, None, [w._replace(W_V=0 * W), w], np.empty(0), np.empty(0))
+        return toy_runs.Ensemble(x, None, [w._replace(W_V=0 * W), w], np.empty(0), np.empty(0))
 
     line = torch.zeros(200, 2, 3).double()
     line[:, :, 0] = torch.tensor([1.0, 0.5])
@@ -270,9 +271,9 @@ def test_share_of_the_first_component_is_that_of_the_singular_values():
 
 def test_errors_of_toy_shares_and_medians():
     """Shares by Agresti and Coull, never 0; medians by resampling seeds; every error that the ledger names is recorded."""
-    assert toy.smallest_scale(np.array([0.0, 0.1, 0.2, 0.5, 0.4, 0.6, 0.7, 0.8])) == toy.SCALES[3]
-    assert toy.smallest_scale(np.zeros(8)) == toy.SCALES[-1]
-    run = toy.train(range(30), 0.4, 0.1)
+    assert toy.smallest_scale(np.array([0.0, 0.1, 0.2, 0.5, 0.4, 0.6, 0.7, 0.8])) == toy_runs.SCALES[3]
+    assert toy.smallest_scale(np.zeros(8)) == toy_runs.SCALES[-1]
+    run = toy_runs.train(range(30), 0.4, 0.1)
     found = toy.figure_values(run, run) | one_step.one_step_values(run, 0.1, run, 0.1)
     assert found["fig4/frozen_se"] == share_error(round(30 * found["fig4/frozen"]), 30)
     assert found["fig1/loss_own_se"] == share_error(round(30 * found["fig1/loss_own"]), 30)
@@ -288,31 +289,31 @@ def test_errors_of_toy_shares_and_medians():
 
 def test_figures_2_to_5_share_one_setting():
     """What is recorded follows from one ensemble for each reading: shares of another setting cannot enter."""
-    grids = [toy.grid(range(12), bias) for bias in (False, True)]
+    grids = [toy.grid(toy_runs.sweep(reading, range(12))) for reading in ("frozen", "trained")]
     chosen = toy.grid_values(*grids)
     for n, found in enumerate(grids):
         assert (chosen["toy/scale"][n], chosen["toy/rate"][n]) == toy.chosen_setting(found)
-        column = found["share"][:, toy.RATES.index(chosen["toy/rate"][n])]
+        column = found["share"][:, toy_runs.RATES.index(chosen["toy/rate"][n])]
         assert chosen[("scale/shares_frozen", "scale/shares_trained")[n]] == pytest.approx(column.tolist())
     assert (grids[0]["share"] != grids[1]["share"]).any(), "the bias makes a difference"
 
 
 def test_chosen_setting_starts_near_uniform():
     """The setting with most runs of both kinds is passed over where it does not start near uniform."""
-    shape = (len(toy.SCALES), len(toy.RATES))
+    shape = (len(toy_runs.SCALES), len(toy_runs.RATES))
     found = {"start": np.full(shape, 5.0), "both": np.zeros(shape)}
     found["both"][1, 2], found["both"][-1, -1] = 0.2, 0.9
-    assert toy.chosen_setting(found) == (toy.SCALES[-1], toy.RATES[-1])
-    found["start"][-1] = 0.8 * toy.TASK.T
-    assert toy.chosen_setting(found) == (toy.SCALES[1], toy.RATES[2])
+    assert toy.chosen_setting(found) == (toy_runs.SCALES[-1], toy_runs.RATES[-1])
+    found["start"][-1] = 0.8 * toy_runs.TASK.T
+    assert toy.chosen_setting(found) == (toy_runs.SCALES[1], toy_runs.RATES[2])
 
 
 def test_what_counts_as_sharp_and_smooth():
     loss = np.array([[5.0, 5.0, 5.0, 5.0], [4.0, 5.1, 4.9, 5.04], [3.0, 6.0, 2.0, 4.0]])
     positions = np.array([[5.0] * 4, [4.0] * 4, [2.0, 2.0, 2.0, 3.0]])
-    run = toy.Ensemble(torch.empty(0), torch.empty(0), [], loss, positions)
-    assert toy.sharpened(run).tolist() == [True, False, True, False]
-    assert toy.smooth(run).tolist() == [True, False, True, True]
+    run = toy_runs.Ensemble(torch.empty(0), torch.empty(0), [], loss, positions)
+    assert toy_runs.is_sharp(toy_runs.ends(run)).tolist() == [True, False, True, False]
+    assert toy_runs.is_smooth(toy_runs.ends(run)).tolist() == [True, False, True, True]
 
 
 def test_labels_are_uniform():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from iclbook.papers.crossing.measures import kernels, rungs, stages
+from iclbook.papers.crossing.runs import waits
 from iclbook.papers.crossing.runs.landscape import Landscape
 
 
@@ -47,7 +48,7 @@ def test_rates_that_differ_by_the_share_that_is_allowed_are_one():
 def test_adams_wait_is_interpolated():
     """On a slope of one Adam goes its rate in every step: 0.002 a step reach 0.005 in the middle of the third."""
     slope = Landscape(lambda seed: np.zeros(1), lambda x: (1 - float(x[0]), np.array([-1.0])))
-    assert stages.FALLEN == 0.005
+    assert waits.FALLEN == 0.005
     assert stages.adam_wait(slope, np.zeros(1), rate=0.002) == pytest.approx(2.5, rel=1e-6)
 
 
@@ -90,9 +91,9 @@ def test_scores_of_the_ladder_are_means_over_sizes_and_the_worst_judge_counts():
 
 
 def test_patience_is_for_so_many_slopes(monkeypatch):
-    monkeypatch.setattr(stages, "PATIENCE", 3)
-    patient = stages._Patient(Landscape(lambda seed: np.ones(1), lambda x: (float(x @ x), 2 * x)))
+    monkeypatch.setattr(waits, "PATIENCE", 3)
+    patient = waits._Patient(Landscape(lambda seed: np.ones(1), lambda x: (float(x @ x), 2 * x)))
     for _ in range(3):
         assert patient.gradient(np.ones(1)).tolist() == [2.0]
-    with pytest.raises(stages.Resting):
+    with pytest.raises(waits.Resting):
         patient.gradient(np.ones(1))

@@ -15,6 +15,7 @@ from iclbook.claims import Recorder, load_ledger
 from iclbook.papers.crossing import figures as draw
 from iclbook.papers.crossing.measures import descent, kernels, pairs, routing, timing
 from iclbook.papers.crossing.measures.rates import Race
+from iclbook.papers.crossing.runs import leads as runs
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import MODELS
 from iclbook.papers.crossing.runs.rates import MULTIPLES
@@ -33,7 +34,7 @@ def test_every_verdict_of_the_ledger_is_a_question():
 def test_halfway():
     times = np.array([0.0, 1.0, 2.0, 4.0])
     states = np.array([[0.0], [0.2], [0.6], [1.0]])
-    assert timing.halfway(times, states) == pytest.approx(1.75)
+    assert runs.halfway(times, states) == pytest.approx(1.75)
 
 
 def made(attention_rate: float, value_rate: float) -> Landscape:
@@ -48,12 +49,12 @@ def made(attention_rate: float, value_rate: float) -> Landscape:
 
 
 def test_who_leads_is_seen_and_rates_move_it():
-    even = timing.lead(made(1.0, 1.0), np.full(2, 1e-9))
+    even = runs.lead(made(1.0, 1.0), np.full(2, 1e-9))
     assert even == pytest.approx(0, abs=1e-6)
-    quick = timing.quicker_routing(made(1.0, 1.0), 10.0)
+    quick = runs.quicker_routing(made(1.0, 1.0), 10.0)
     assert quick.gradient(np.zeros(2)) == pytest.approx([-10, -1])
-    assert timing.lead(quick, np.full(2, 1e-9)) < even
-    assert timing.lead(made(0.1, 1.0), np.full(2, 1e-9)) > even
+    assert runs.lead(quick, np.full(2, 1e-9)) < even
+    assert runs.lead(made(0.1, 1.0), np.full(2, 1e-9)) > even
 
 
 def test_a_draw_from_which_the_model_rests_is_passed_over(monkeypatch):
@@ -66,16 +67,18 @@ def test_a_draw_from_which_the_model_rests_is_passed_over(monkeypatch):
             np.array([True, False]),
         ),
     )
+    monkeypatch.setattr(runs, "SIZES", {"made": 1.0})
     monkeypatch.setattr(timing, "SIZES", {"made": 1.0})
-    monkeypatch.setattr(timing, "MODELS", {"made": lambda draw: rests if draw == timing.FIRST + 1 else goes})
-    leads = timing.leads(3)["made"]
+    monkeypatch.setattr(runs, "MODELS", {"made": lambda draw: rests if draw == runs.FIRST + 1 else goes})
+    followed = runs.leads("made", range(runs.FIRST, runs.FIRST + 4))
+    leads = timing.leads({f"made/{name}": array for name, array in followed.items()})["made"]
     assert (len(leads.equal), leads.passed_over) == (3, 1)
     assert np.all(leads.equal > 0)
     assert np.all(leads.quicker < leads.equal)
 
 
 def test_attention_and_values_are_those_of_the_models():
-    for name in timing.SIZES:
+    for name in runs.SIZES:
         landscape = MODELS[name](0)
         theta = landscape.start(0)
         attention, values = landscape.look(theta[None])

@@ -10,6 +10,7 @@ import torch
 
 from iclbook.errors import UserError
 from iclbook.papers.crossing.measures import stages
+from iclbook.papers.crossing.runs import waits
 from iclbook.papers.crossing.runs.landscape import Landscape, antithetic, mirrored
 from iclbook.papers.crossing.runs.models import CATEGORIES, MODELS, REGRESSION, prompts
 
@@ -45,14 +46,14 @@ def test_the_degree_of_made_up_waits():
 
 
 def test_a_flow_that_never_leaves_says_so(monkeypatch):
-    monkeypatch.setattr(stages, "PATIENCE", 200)
+    monkeypatch.setattr(waits, "PATIENCE", 200)
     bowl = Landscape(lambda _: np.ones(1), lambda x: (1 + float(x @ x), 2 * x))
     flat = Landscape(lambda _: np.ones(1), lambda x: (1.0, 0 * x))
     for never in (bowl, flat):
-        with pytest.raises(stages.Resting, match="has not fallen"):
-            stages.leave(never, np.array([0.1]))
+        with pytest.raises(waits.Resting, match="has not fallen"):
+            waits.leave(never, np.array([0.1]))
     with pytest.raises(UserError, match="has left already"):
-        stages.leave(product(2), np.ones(2))
+        waits.leave(product(2), np.ones(2))
 
 
 def test_adam_does_not_wait():
@@ -93,12 +94,12 @@ def test_adam_beside_flow_and_the_directions_of_another_draw(monkeypatch):
         curved[first, first + 1] = curved[first + 1, first] = -2
         return Landscape(lambda seed: np.full(6, 0.5), evaluate, hessian=lambda _: curved)
 
-    monkeypatch.setattr(stages, "MODELS", {"turned": turned})
-    monkeypatch.setattr(stages, "CELLS", {"turned": stages.Cell(0.02, 10, "d", "e")})
+    for room in (stages, waits):
+        monkeypatch.setattr(room, "MODELS", {"turned": turned})
+        monkeypatch.setattr(room, "CELLS", {"turned": waits.Sizes(0.02, 10)})
     monkeypatch.setattr(stages, "LOGARITHMIC", ("turned",))
-    stages.departures.cache_clear()
-    values = stages.leading_values(2, stages.every_wait(2))
-    stages.departures.cache_clear()
+    departed = waits.departures("turned", stages.judged(2))
+    values = stages.leading_values({f"turned/{name}": array for name, array in departed.items()})
     assert values["leading/cosine"] > 0.99
     assert values["leading/other"] < 0.01
     assert values["leading/start_cosine"] == pytest.approx(np.sqrt(2 / 6))
@@ -116,8 +117,8 @@ def test_second_derivatives_change_the_cost_of_a_stiff_flow_and_not_its_wait():
 
     def wait(**changed):
         asked.clear()
-        return stages.leave(
-            replace(landscape, evaluate=evaluate, **changed), start, method=stages.STIFF
+        return waits.leave(
+            replace(landscape, evaluate=evaluate, **changed), start, method=waits.STIFF
         ).first(), len(asked)
 
     (known, few), (by_differences, many) = wait(), wait(hessian=None)

@@ -16,6 +16,7 @@ import torch
 from .. import store
 from ..errors import UserError
 from ..profiles import check_profile
+from .computed import Computation, compute, verify_computation
 from .study import Study, train_study
 from .verify import verify_study
 
@@ -46,11 +47,11 @@ class Catalogue:
 
     Attributes:
         paper: its key.
-        studies: ``studies(profile) -> {name: Study}``.
+        studies: ``studies(profile) -> {name: study}``, trainings and computations.
     """
 
     paper: str
-    studies: Callable[[str], dict[str, Study]]
+    studies: Callable[[str], dict[str, Any]]
 
     def results(self, name: str, profile: str, device: str = "auto") -> store.Results:
         """Results of a study: at ``paper`` the committed ones, at ``smoke`` trained now.
@@ -60,7 +61,7 @@ class Catalogue:
         """
         study = self._named(name, profile)
         if profile == "smoke":
-            return train_study(study, profile, device, fresh=True, progress=False)
+            return _make(study, profile, device, fresh=True, progress=False)
         return self._load(study, profile)
 
     def train(
@@ -93,31 +94,53 @@ class Catalogue:
                 made = store.load(self.paper, profile, name, study.describe()).provenance
                 with threads_of(made):
                     every = os.environ.get("ICLBOOK_FULL") == "1"
-                    found = verify_study(study, profile, "cpu" if device == "auto" else device, every)
+                    found = _verify(study, profile, "cpu" if device == "auto" else device, every)
                 print(f"{name}: replay agrees ({_says(found, made)})", flush=True)
                 continue
             if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():
                 self._load(study, profile)  # damaged or stale ones are never overwritten unasked
                 print(f"{name}: results are there already (train them again with --fresh)", flush=True)
                 continue
-            runs = sum(len(g.runs) for g in study.groups)
-            print(f"{name}: {study.steps:,} steps of {runs} runs", flush=True)
-            about = train_study(study, profile, device, fresh, executor=executor, parts=parts).provenance
+            print(f"{name}: {_asked(study)}", flush=True)
+            about = _make(study, profile, device, fresh, executor=executor, parts=parts).provenance
             print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)
 
-    def _load(self, study: Study, profile: str) -> store.Results:
+    def _load(self, study: Study | Computation, profile: str) -> store.Results:
         return store.load(
             self.paper, profile, study.name, study.describe(), study.source(), may_diverge=study.may_diverge
         )
 
-    def _named(self, name: str, profile: str) -> Study:
+    def _named(self, name: str, profile: str) -> Study | Computation:
         known = _all(self.studies, check_profile(profile))
         if name not in known:
             raise UserError(f"unknown study {name!r} of {self.paper}", f"Choose one of: {', '.join(known)}.")
         return known[name]
 
 
+def _asked(study: Study | Computation) -> str:
+    """How much there is to do."""
+    if isinstance(study, Computation):
+        return f"{study.count} members of {len(study.groups)} groups"
+    return f"{study.steps:,} steps of {sum(len(g.runs) for g in study.groups)} runs"
+
+
+def _make(
+    study: Study | Computation, profile: str, device: str, fresh: bool, progress: bool = True, **where: Any
+) -> store.Results:
+    """Train a study or make a computation, and keep the results."""
+    if isinstance(study, Computation):
+        return compute(study, profile, progress, **where)
+    return train_study(study, profile, device, fresh, progress, **where)
+
+
+def _verify(study: Study | Computation, profile: str, device: str, every: bool) -> dict[str, Any]:
+    """Derive results again in part, and stamp what agrees."""
+    if isinstance(study, Computation):
+        return verify_computation(study, profile, every)
+    return verify_study(study, profile, device, every)
+
+
 @cache
-def _all(studies: Callable[[str], dict[str, Study]], profile: str) -> dict[str, Study]:
+def _all(studies: Callable[[str], dict[str, Any]], profile: str) -> dict[str, Any]:
     """The studies of a paper, put together once: a chapter asks for results a hundred times."""
     return studies(profile)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ....sliders import Slider, show
-from ..measures import toy
-from ..runs import short
+from ..runs import short, toy
 from .chain import slider_race
 from .toy import slider_attention
 

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from ....drawing import style
 from ..measures.one_step import OneStep
-from ..measures.toy import RATES, SCALES, TASK, Ensemble, first_shares, value_paths
+from ..measures.toy import first_shares, value_paths
+from ..runs.toy import RATES, SCALES, TASK, Ensemble
 from ..theory import forward
 from ..theory.gradients import Weights
 

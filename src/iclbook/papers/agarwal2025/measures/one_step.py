@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..runs.toy import Ensemble, descend
 from ..theory import Weights, advantage, compatibility, every_gradient, forward, updates, upstream
-from .toy import Ensemble, descend, share_of
+from .toy import share_of
 
 
 @dataclass(frozen=True)

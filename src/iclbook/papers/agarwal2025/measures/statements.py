@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from ....statistics import bootstrap_error
+from ..runs import toy
 from ..theory import Weights, updates
 from ..theory import gradients as closed
-from . import toy
 from .cases import Case, random_case, rank_correlation
 from .exact import autograd
 

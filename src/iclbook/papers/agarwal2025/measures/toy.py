@@ -1,141 +1,23 @@
-"""The toy simulation of agarwal2025, section 7.1, over seeds, initial scales and learning rates, by the closed-form gradients."""
+"""What the toy simulation of agarwal2025, section 7.1, shows: over initial scales and rates, and at the settings that are chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from .... import random
-from ....random import INIT, generator
 from ....statistics import bootstrap_error, share_error, standard_error
-from ....tasks.random_targets import RandomTargets
-from ..theory import Weights, every_gradient, forward
-
-#: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
-TASK, D_K, D_V, STEPS = RandomTargets(), 2, 2, 100
-#: Finer since a review: a coarse grid had decided two verdicts.
-SCALES = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
-RATES = (0.01, 0.03, 0.1, 0.15, 0.2, 0.25, 0.3, 1.0)
-#: Attention counts as sharp when its effective number of positions, exp(entropy), is at most half of T; as near uniform from 0.9 T on.
-SHARP, UNIFORM = 0.5, 0.9
-#: The largest rise of one step, over the loss at the start, that a plot of the loss would not show.
-BUMP = 0.01
+from ..runs.toy import RATES, SCALES, TASK, UNIFORM, Ensemble, ends, is_sharp, is_smooth
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """Toy runs of one setting, runs first.
-
-    Attributes:
-        x, y: data ``(R, T, 3)``, ``(R, T)``.
-        weights: at every step, ``STEPS + 1`` entries of stacked weights.
-        loss: summed over positions (equation 9), ``(STEPS + 1, R)``.
-        positions: effective number of attended positions, mean over queries, ``(STEPS + 1, R)``, or at the first and the last step only, ``(2, R)``.
-    """
-
-    x: Tensor
-    y: Tensor
-    weights: list[Weights]
-    loss: np.ndarray
-    positions: np.ndarray
-
-
-def effective_positions(alpha: Tensor) -> Tensor:
-    """``exp(entropy)`` of each query's attention, mean over queries: ``(...,)``."""
-    return (-torch.xlogy(alpha, alpha).sum(-1)).exp().mean(-1)
-
-
-def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
-    """Data and initial weights of these seeds; every run depends on its own seed only, and a seed's runs at all scales start alike."""
-    numbers = random.numbers(
-        TASK, random.keys(seeds), torch.zeros(1, dtype=torch.int64), random.DATA, (), torch.float64
-    )
-    x, y = TASK.dataset(*(part[:, 0] for part in numbers))
-    shapes = ((D_K, TASK.d), (D_K, TASK.d), (D_V, TASK.d), (TASK.n, D_V))
-    drawn = []
-    for seed in seeds:
-        gen = generator(seed, INIT)
-        drawn.append([scale * torch.randn(shape, generator=gen, dtype=torch.float64) for shape in shapes])
-    return (
-        x,
-        y,
-        Weights(*map(torch.stack, zip(*drawn, strict=True)), torch.zeros(len(seeds), TASK.n).double()),
-    )
-
-
-def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool = False) -> Weights:
-    """One step on the four matrices, and with ``bias`` on the bias of equation 7; at one rate or at each run's ``(R, 1, 1)``."""
-    moved = [p - rate * d[n] for n, p in zip(w._fields[:4], w[:4], strict=True)]
-    own = rate[..., 0] if isinstance(rate, Tensor) else rate
-    return Weights(*moved, w.b - own * d["b"] if bias else w.b)
-
-
-def train(
-    seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS, bias: bool = False
-) -> Ensemble:
-    """Run the toy from these seeds, its bias frozen at 0 or trained."""
-    return _trained(*start(seeds, scale), rate, steps, bias)
-
-
-def at_rates(
-    seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False
-) -> list[Ensemble]:
-    """Runs from the same starts at every rate, trained together; one ensemble for each rate, without weights, its positions at both ends."""
-    x, y, w = start(seeds, scale)
-    many, n = len(rates), len(seeds)
-    every = Weights(*[p.repeat(many, *[1] * (p.dim() - 1)) for p in w])
-    rate = torch.tensor(rates, dtype=torch.float64).repeat_interleave(n)[:, None, None]
-    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS, bias, STEPS)
-    parts = [slice(k * n, (k + 1) * n) for k in range(many)]
-    return [Ensemble(x, y, [], run.loss[:, part], run.positions[:, part]) for part in parts]
-
-
-def _trained(
-    x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int, bias: bool, every: int = 1
-) -> Ensemble:
-    """Runs from these weights; their positions at every ``every``-th step."""
-    weights, loss, positions = [w], [], []
-    for step in range(steps + 1):
-        f = forward(x, w)
-        per_position, d = every_gradient(x, y, w, known=f)
-        loss.append(per_position.sum(-1).numpy())
-        if step % every == 0:
-            positions.append(effective_positions(f.alpha).numpy())
-        if step < steps:
-            w = descend(w, d, rate, bias)
-            weights.append(w)
-    return Ensemble(x, y, weights, np.array(loss), np.array(positions))
-
-
-def sharpened(run: Ensemble) -> np.ndarray:
-    """Which runs attend to at most half of the positions at the end, with a loss below the first, ``(R,)``; one that blew up has not learned."""
-    with np.errstate(invalid="ignore"):
-        return (run.positions[-1] <= SHARP * TASK.T) & (run.loss[-1] < run.loss[0])
-
-
-def smooth(run: Ensemble) -> np.ndarray:
-    """Which runs' loss never rises in one step by more than :data:`BUMP` of its start, ``(R,)``."""
-    with np.errstate(invalid="ignore"):
-        return (np.diff(run.loss, axis=0) <= BUMP * run.loss[0]).all(0)
-
-
-def grid(seeds: Sequence[int], bias: bool = False) -> dict[str, np.ndarray]:
-    """Over initial scales and rates ``(scales, rates)``: shares of runs that sharpen (``share``), whose loss decays smoothly (``smooth``), and of both in one
-    run (``both``); ``start``, mean effective positions before training. ``sharp``: which seeds sharpen, ``(seeds, scales, rates)``."""
-    shape = (len(SCALES), len(RATES))
-    found = {name: np.empty(shape) for name in ("share", "smooth", "both", "start")}
-    found["sharp"] = np.empty((len(seeds), *shape), bool)
-    for a, scale in enumerate(SCALES):
-        for b, run in enumerate(at_rates(seeds, scale, RATES, bias)):
-            sharp, calm = sharpened(run), smooth(run)
-            found["sharp"][:, a, b] = sharp
-            found["share"][a, b], found["smooth"][a, b] = sharp.mean(), calm.mean()
-            found["both"][a, b], found["start"][a, b] = (sharp & calm).mean(), run.positions[0].mean()
-    return found
+def grid(swept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Over initial scales and rates ``(scales, rates)``, of what :func:`sweep` returns: shares of runs that sharpen (``share``), whose loss decays smoothly
+    (``smooth``), and of both in one run (``both``); ``start``, mean effective positions before training. ``sharp``: which seeds sharpen, ``(seeds, scales,
+    rates)``."""
+    sharp, calm = is_sharp(swept), is_smooth(swept)
+    start = np.repeat(swept["start"].mean(0)[:, None], len(RATES), 1)
+    found = {"share": sharp.mean(0), "smooth": calm.mean(0), "both": (sharp & calm).mean(0), "start": start}
+    return found | {"sharp": sharp}
 
 
 def chosen_setting(found: dict[str, np.ndarray]) -> tuple[float, float]:
@@ -148,7 +30,7 @@ def chosen_setting(found: dict[str, np.ndarray]) -> tuple[float, float]:
 
 def typical(run: Ensemble) -> int:
     """The run whose final loss and final effective number of positions are together closest (in ranks) to their medians over the runs that sharpen."""
-    among = np.flatnonzero(sharpened(run) & smooth(run))
+    among = np.flatnonzero(is_sharp(ends(run)) & is_smooth(ends(run)))
     among = among if len(among) else np.arange(run.loss.shape[1])
     ranks = [np.abs(v[-1, among].argsort().argsort() / len(among) - 0.5) for v in (run.loss, run.positions)]
     return int(among[np.argmin(ranks[0] + ranks[1])])
@@ -214,7 +96,7 @@ def figure_values(frozen: Ensemble, trained: Ensemble) -> dict[str, object]:
 
 def at_setting(run: Ensemble) -> dict[str, float]:
     """Shares of the runs that sharpen, do so along a smooth loss, and have a smooth loss; medians of :func:`gains`; and :func:`ranks`."""
-    sharp, calm = sharpened(run), smooth(run)
+    sharp, calm = is_sharp(ends(run)), is_smooth(ends(run))
     gain, window = gains(run)
     own, shuffled = ranks(run)
     return {
@@ -246,7 +128,7 @@ def gains(run: Ensemble) -> tuple[np.ndarray, np.ndarray]:
     """In the runs that sharpen: share of the fall that comes while specialisation goes from a tenth to nine tenths of its way, and the share of the steps
     which that takes, ``(runs,)`` each."""
     gain, window = [], []
-    for r in np.flatnonzero(sharpened(run)):
+    for r in np.flatnonzero(is_sharp(ends(run))):
         way = (run.positions[0, r] - run.positions[:, r]) / (run.positions[0, r] - run.positions[-1, r])
         first, last = np.argmax(way >= 0.1), np.argmax(way >= 0.9)
         fall = run.loss[0, r] - run.loss[-1, r]

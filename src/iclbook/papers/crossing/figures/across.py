@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from ....drawing import style
 from ....statistics import interval
 from ..measures.rates import Race
-from ..measures.stages import CELLS, LOGARITHMIC
+from ..measures.stages import LOGARITHMIC
 from ..measures.timing import Leads
+from ..runs.waits import CELLS
 from .laws import NAMES
 
 Array = np.ndarray

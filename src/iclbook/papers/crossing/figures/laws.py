@@ -11,8 +11,8 @@ from ....drawing import style
 from ....models.kernels import KERNELS
 from ..measures.descent import OTHERWISE, area
 from ..measures.pairs import Pairs
-from ..measures.stages import CELLS
 from ..measures.timing import Leads
+from ..runs.waits import CELLS
 
 Array = np.ndarray
 NAMES = {

@@ -8,95 +8,20 @@ times grow by ``b^(p - 2)``. Either way waits at sizes ``eps, eps / b, eps / b^2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
 
 from ....errors import UserError
 from ....statistics import standard_error
-from ....training.flow import Flow, gradient_flow
+from ....store import Results
 from ..runs.landscape import Landscape
 from ..runs.models import FIRST, MODELS, heads_of
+from ..runs.waits import CELLS, FALLEN, departing, leave
 
 Array = np.ndarray
-#: The wait ends when the loss has fallen by this share of what it is at the origin.
-FALLEN = 0.005
-#: Evaluations after which a flow that has not left never will: it rests in a minimum.
-PATIENCE = 40_000
-#: End of a flow that nothing stops.
-FOREVER = 1e14
-#: The integrator of flows along narrow valleys; it asks for second derivatives.
-STIFF = "LSODA"
 #: Rates that differ by no more than this share are one.
 SHARED = 1e-4
-
-
-class Resting(UserError):
-    """A flow has come to rest before it lowered the loss as far as asked."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"the loss has not fallen as far as asked after {PATIENCE:,} evaluations, or ever",
-            "Take prompts that the model can learn from.",
-        )
-
-
-def leave(
-    landscape: Landscape,
-    start: Array,
-    fallen: float = FALLEN,
-    method: str = "DOP853",
-    between: bool = False,
-) -> Flow:
-    """Gradient flow from ``start`` until it has lowered the loss by the share ``fallen`` of the loss at the origin; ``between``: to be resampled.
-
-    Raises:
-        Resting: it never does.
-        UserError: it has done so from the start.
-    """
-    goal = (1 - fallen) * landscape.value(np.zeros_like(start))
-    size = float(np.abs(start).max())
-    if landscape.value(start) <= goal:
-        raise UserError(f"a start of size {size:.2g} has left already", "Take a smaller one.")
-    patient = _Patient(landscape)
-    flow = gradient_flow(
-        patient.gradient,
-        start,
-        FOREVER,
-        events=[lambda theta: goal - patient.value(theta)],
-        stop_at=0,
-        method=method,
-        rtol=1e-6,
-        atol=1e-7 * size,
-        hessian=landscape.hessian if method == STIFF else None,
-        between=between,
-    )
-    if not len(flow.events[0]):
-        raise Resting()
-    return flow
-
-
-class _Patient:
-    """A landscape that is asked for no more than :data:`PATIENCE` slopes, and remembers the loss at the last one: a step often ends there."""
-
-    def __init__(self, landscape: Landscape) -> None:
-        self.landscape, self.taken = landscape, 0
-        self.last: tuple[Array, float] | None = None
-
-    def gradient(self, theta: Array) -> Array:
-        self.taken += 1
-        if self.taken > PATIENCE:
-            raise Resting()
-        value, slope = self.landscape.evaluate(theta)
-        self.last = theta.copy(), value
-        return slope
-
-    def value(self, theta: Array) -> float:
-        if self.last is not None and np.array_equal(theta, self.last[0]):
-            return self.last[1]
-        return self.landscape.value(theta)
 
 
 def waits(
@@ -104,12 +29,6 @@ def waits(
 ) -> Array:
     """Waits ``(seeds, scales)`` from the same directions at falling sizes."""
     return np.array([[flow.first() for flow in departing(landscape, scales, seed, method)] for seed in seeds])
-
-
-def departing(landscape: Landscape, scales: Sequence[float], seed: int, method: str = "DOP853") -> list[Flow]:
-    """Flows that :func:`leave` from one direction, one for each size."""
-    start = landscape.start(seed)
-    return [leave(landscape, size * start, method=method) for size in scales]
 
 
 def degrees(times: Array, factor: float) -> Array:
@@ -155,58 +74,22 @@ def leading(landscape: Landscape, size: int) -> tuple[float, Array]:
     return float(-curvature[0]), directions[:, shared].T
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A model at falling initial sizes.
-
-    Attributes:
-        scale, factor: largest size, and by what sizes fall.
-        degree, error: keys of the degree and its error.
-        method: of the integrator.
-    """
-
-    scale: float
-    factor: float
-    degree: str
-    error: str
-    method: str = "DOP853"
-
-    def scales(self) -> list[float]:
-        """Four sizes: two degrees, so that what still moves is seen."""
-        return [self.scale / self.factor**k for k in range(4)]
-
-
-#: What is measured of which model.
-CELLS = {
-    "reduced": Cell(0.01, 10, "stages/reduced/degree", "stages/reduced/degree_se"),
-    "heads": Cell(0.1, 4, "stages/heads/degree", "stages/heads/degree_se"),
-    "linear": Cell(0.1, 4, "stages/linear/degree", "stages/linear/degree_se"),
-    "tasks": Cell(0.1, 4, "stages/tasks/degree", "stages/tasks/degree_se"),
-    "layer": Cell(0.25, 1.6, "stages/layer/degree", "stages/layer/degree_se", STIFF),
-    "recall": Cell(0.1, 4, "stages/recall/degree", "stages/recall/degree_se"),
-    "chain": Cell(0.02, 10, "stages/chain/degree", "stages/chain/degree_se"),
-    "descent": Cell(0.02, 10, "stages/descent/degree", "stages/descent/degree_se"),
-    "known": Cell(0.02, 10, "stages/known/degree", "stages/known/degree_se"),
-    "trained": Cell(0.05, 4, "stages/trained/degree", "stages/trained/degree_se"),
-    "few": Cell(0.02, 4, "stages/few/degree", "stages/few/degree_se"),
+#: Keys of the degree that the waits show and of its error, for each model.
+KEYS = {
+    "reduced": ("stages/reduced/degree", "stages/reduced/degree_se"),
+    "heads": ("stages/heads/degree", "stages/heads/degree_se"),
+    "linear": ("stages/linear/degree", "stages/linear/degree_se"),
+    "tasks": ("stages/tasks/degree", "stages/tasks/degree_se"),
+    "layer": ("stages/layer/degree", "stages/layer/degree_se"),
+    "recall": ("stages/recall/degree", "stages/recall/degree_se"),
+    "chain": ("stages/chain/degree", "stages/chain/degree_se"),
+    "descent": ("stages/descent/degree", "stages/descent/degree_se"),
+    "known": ("stages/known/degree", "stages/known/degree_se"),
+    "trained": ("stages/trained/degree", "stages/trained/degree_se"),
+    "few": ("stages/few/degree", "stages/few/degree_se"),
 }
 #: Models whose wait is logarithmic: what leaves first is one direction.
 LOGARITHMIC = ("reduced", "chain", "descent", "known")
-
-
-@cache
-def departures(name: str, draw: int) -> tuple[Flow, ...]:
-    """A model's flows from one direction at the sizes of its cell; each draw has prompts and a direction of its own."""
-    cell = CELLS[name]
-    return tuple(departing(MODELS[name](draw), cell.scales(), draw, cell.method))
-
-
-def every_wait(draws: int) -> dict[str, Array]:
-    """Waits ``(draws, 4)`` of every model."""
-    return {
-        name: np.array([[flow.first() for flow in departures(name, draw)] for draw in judged(draws)])
-        for name in CELLS
-    }
 
 
 def judged(draws: int) -> range:
@@ -214,11 +97,16 @@ def judged(draws: int) -> range:
     return range(FIRST, FIRST + draws)
 
 
+def times(waited: Results) -> dict[str, Array]:
+    """Waits ``(D, 4)`` of every model."""
+    return {name: waited[f"{name}/times"] for name in CELLS}
+
+
 def degree_values(found: dict[str, Array]) -> dict[str, float]:
     """The degree that the waits show, for each model."""
     values: dict[str, float] = {}
-    for name, cell in CELLS.items():
-        values[cell.degree], values[cell.error] = degree(found[name], cell.factor)
+    for name, (key, error) in KEYS.items():
+        values[key], values[error] = degree(found[name], CELLS[name].factor)
     return values
 
 
@@ -242,19 +130,18 @@ def _held(directions: Array, state: Array) -> float:
     return float(np.linalg.norm(directions @ state) / np.linalg.norm(state))
 
 
-def leading_values(draws: int, found: dict[str, Array]) -> dict[str, float]:
+def leading_values(waited: Results) -> dict[str, float]:
     """Where waits are logarithmic: which share of the parameters' length lies in the predicted directions when they leave, the least, and as a control the
     least in the directions of another draw; and the wait's growth against the rate, the farthest from what it should be."""
     cosines, others, at_start, rates = [], [], [], []
     for name in LOGARITHMIC:
-        ends = [departures(name, draw)[-1].states for draw in judged(draws)]
-        led = [leading(MODELS[name](draw), ends[0].shape[1]) for draw in judged(draws)]
-        for number, states in enumerate(ends):
-            rate, directions = led[number]
-            cosines.append(_held(directions, states[-1]))
-            others.append(_held(led[number - 1][1], states[-1]))
-            at_start.append(_held(directions, states[0]))
-            grown = np.diff(found[name][number])[-1]
+        first, last, waits = (waited[f"{name}/{what}"] for what in ("first", "last", "times"))
+        led = [leading(MODELS[name](draw), last.shape[1]) for draw in judged(len(last))]
+        for number, (rate, directions) in enumerate(led):
+            cosines.append(_held(directions, last[number]))
+            others.append(_held(led[number - 1][1], last[number]))
+            at_start.append(_held(directions, first[number]))
+            grown = np.diff(waits[number])[-1]
             rates.append(rate * grown / np.log(CELLS[name].factor))
     return {
         "leading/cosine": min(cosines),

@@ -1,0 +1,204 @@
+"""Computations that take as long as trainings and are none, such as gradient flows and sweeps: made once, kept as results are, and made again in part to
+verify them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import rounding, store
+from ..errors import UserError
+from ..files import held
+from ..machines import is_pinned
+from ..project import find_root
+from ..sources import modules_of, source_digest
+from .description import plain
+from .progress import shown
+from .replay import FACTOR
+
+Arrays = dict[str, np.ndarray]
+#: Twins of a member that one machine and another bring to different ends: of what rounding decides, a twin may decide as seldom as one time in twenty.
+TWINS = 64
+
+
+@dataclass(frozen=True)
+class Computation:
+    """What decides the numbers of a computation, as plain data.
+
+    Attributes:
+        paper, name: where the results are kept.
+        compute: ``compute(group, members) -> {name: array (M, ...)}``; what a member (a seed, a draw) gives depends on the group and on itself only. Where
+            rounding may decide, it begins a twin (:mod:`iclbook.rounding`) from moved numbers.
+        groups: names.
+        first, count: members are ``first, ..., first + count - 1``.
+        within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what twins show; 0 for not at all.
+        may_diverge: groups whose numbers need not be finite.
+    """
+
+    paper: str
+    name: str
+    compute: Callable[[str, Sequence[int]], Arrays]
+    groups: tuple[str, ...]
+    first: int
+    count: int
+    within: float = field(default=0.0, compare=False)
+    may_diverge: tuple[str, ...] = ()
+
+    @property
+    def members(self) -> range:
+        """All of them."""
+        return range(self.first, self.first + self.count)
+
+    def describe(self) -> dict[str, Any]:
+        """The configuration as JSON holds it; equal ones mean equal numbers."""
+        return plain(self)
+
+    def source(self) -> str:
+        """Digest of the code that can change these numbers."""
+        return source_digest({__name__, "iclbook.store", *modules_of(self.compute)})
+
+
+def compute(
+    computation: Computation,
+    profile: str,
+    progress: bool = True,
+    executor: Executor | None = None,
+    parts: int = 1,
+) -> store.Results:
+    """Make a computation and keep its results.
+
+    Args:
+        computation: what to compute, always on the CPU.
+        profile: where the results are kept.
+        progress: show a bar.
+        executor, parts: where to make it, and in how many shares of the members.
+
+    Raises:
+        UserError: what the computation and :mod:`iclbook.store` refuse.
+    """
+    source, start = computation.source(), time.perf_counter()
+    lock = find_root() / ".cache" / "checkpoints" / f"{computation.paper}-{profile}-{computation.name}.lock"
+    what = f"the computation of {computation.paper}/{computation.name} at {profile}"
+    with held(lock, what, wait=profile == "smoke"):
+        if executor is None:
+            shares, parts = [_share(computation, computation.members, progress)], 1
+        else:
+            pieces = [computation.members[i::parts] for i in range(min(parts, computation.count))]
+            tasks = [executor.submit(_share, computation, piece, False) for piece in pieces]
+            shares = _in_order([task.result() for task in tasks], pieces)
+        arrays = {key: np.concatenate([share[key] for share in shares]) for key in shares[0]}
+        about = store.provenance(
+            computation.describe(),
+            source,
+            time.perf_counter() - start,
+            "cpu",
+            threads=torch.get_num_threads(),
+            pinned=is_pinned(),
+            parts=parts,
+        )
+        store.save(
+            computation.paper,
+            profile,
+            computation.name,
+            arrays,
+            about,
+            may_diverge=computation.may_diverge,
+        )
+    return store.Results(arrays, about)
+
+
+def _share(computation: Computation, members: Sequence[int], progress: bool) -> Arrays:
+    """All groups of some members, ``"group/name" -> array``."""
+    found = {}
+    with shown(progress, len(computation.groups), 0) as at:
+        for group in computation.groups:
+            for name, array in computation.compute(group, members).items():
+                found[f"{group}/{name}"] = np.asarray(array)
+            at.update(1)
+    return found
+
+
+def _in_order(shares: list[Arrays], pieces: Sequence[Sequence[int]]) -> list[Arrays]:
+    """Shares of members dealt out in turn, as one share whose members rise."""
+    order = np.argsort(np.concatenate([list(piece) for piece in pieces]))
+    return [{key: np.concatenate([share[key] for share in shares])[order] for key in shares[0]}]
+
+
+def verify_computation(computation: Computation, profile: str, every: bool = False) -> dict[str, Any]:
+    """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source.
+
+    Returns:
+        What was made again, as :func:`iclbook.training.verify.verify_study` returns it.
+
+    Raises:
+        UserError: something deviates.
+    """
+    about = computation.paper, profile, computation.name
+    results = store.load(*about, computation.describe(), may_diverge=computation.may_diverge)
+    share = deviation(computation, results, every)
+    if not share <= 1:
+        raise UserError(
+            f"{computation.name} made again deviates by {share:.2g} times what rounding explains",
+            "Its code has changed: train with --fresh.",
+        )
+    again = "every member" if every else f"1 of {computation.count} members"
+    verified = {
+        "trajectory": f"{again} of every group",
+        "measures": "there are none",
+        "share": float(f"{share:.2g}"),
+    }
+    store.restamp(*about, computation.source(), **verified)
+    return verified
+
+
+def deviation(computation: Computation, results: store.Results, every: bool = False) -> float:
+    """Largest deviation of a member of every group that is made again, another in each (or of every member), as a share of what is allowed.
+
+    Allowed is ``within`` of a member's largest entry and :data:`FACTOR` times what twins move that one entry by. Twins are made only as long as a member
+    is not explained.
+    """
+    worst = 0.0
+    for i, group in enumerate(computation.groups):
+        places = np.arange(computation.count) if every else np.array([7 * i % computation.count])
+        again = _made(computation, group, places)
+        stored = {name: results[f"{group}/{name}"][places].astype(float) for name in again}
+        if any(again[name].shape != stored[name].shape for name in again):
+            return float("inf")
+        moved = {name: np.zeros_like(array) for name, array in again.items()}
+        shares = _shares(again, stored, moved, computation.within)
+        for which in range(TWINS):
+            unsure = np.flatnonzero(shares > 1)
+            if not len(unsure):
+                break
+            with rounding.twin(which):
+                other = _made(computation, group, places[unsure])
+            for name, array in other.items():
+                moved[name][unsure] = np.fmax(moved[name][unsure], np.abs(array - again[name][unsure]))
+            shares = _shares(again, stored, moved, computation.within)
+        worst = max(worst, float(shares.max()))
+    return worst
+
+
+def _made(computation: Computation, group: str, places: np.ndarray) -> Arrays:
+    """A group's members at these places, in double precision."""
+    found = computation.compute(group, [computation.members[int(k)] for k in places])
+    return {name: np.asarray(array, float) for name, array in found.items()}
+
+
+def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.ndarray:
+    """Each member's largest distance as a share of what is allowed, ``(M,)``; infinite where one of two is no number."""
+    found = []
+    for name, array in again.items():
+        other, axes = stored[name], tuple(range(1, array.ndim))
+        size = np.nanmax(np.abs(other), axis=axes, keepdims=True, initial=0.0)
+        apart = np.where(np.isnan(array) == np.isnan(other), np.nan_to_num(np.abs(array - other)), np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(apart == 0, 0.0, apart / (within * size + FACTOR * moved[name]))
+        found.append(shares.max(axis=axes, initial=0.0))
+    return np.max(found, axis=0)
