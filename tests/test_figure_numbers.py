@@ -129,6 +129,12 @@ def stored(name: str) -> store.Results:
     return store.Results({"g/loss": np.zeros(2)}, about)
 
 
+def test_a_page_counts_the_members_of_a_computation_as_runs():
+    config = {"paper": "crossing", "name": "waits", "groups": ["heads", "chain"], "first": 100, "count": 4}
+    said = origin._summary("crossing", "waits", {"config": config})
+    assert (said["runs"], said["seeds"], said["steps"]) == (8, "100-103", None)
+
+
 class Notebook:
     """Runs statements as a headless chapter does."""
 

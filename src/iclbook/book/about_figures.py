@@ -82,7 +82,7 @@ def _origin(origin: Mapping[str, Any]) -> str:
     if not origin["studies"]:
         return f"<p>All of it was {computed}.</p>"
     rows = "".join(f"<li>{_study(study)}</li>" for study in origin["studies"])
-    return f"<p>From these trainings:</p><ul>{rows}</ul><p>The rest was {computed}.</p>"
+    return f"<p>From these stored runs:</p><ul>{rows}</ul><p>The rest was {computed}.</p>"
 
 
 def _study(study: Mapping[str, Any]) -> str:

@@ -175,19 +175,27 @@ def _is_data(value: Any) -> bool:
 
 
 def _summary(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page says of a stored training."""
+    """What a page says of a stored training or computation."""
     config = about["config"]
-    runs = [run for group in config.get("groups", []) for run in group.get("runs", [])]
+    runs = _runs(config)
     kept = ("seconds", "device", "python", "torch", "numpy", "commit", "source")
     return {
         "paper": paper,
         "study": name,
         "runs": len(runs),
-        "seeds": ranges({run["seed"] for run in runs if "seed" in run}),
+        "seeds": ranges({seed for seed in runs if seed is not None}),
         "steps": config.get("steps"),
         "date": _date(about.get("commit", "")),
         **{key: about[key] for key in kept if key in about},
     }
+
+
+def _runs(config: Mapping[str, Any]) -> list[int | None]:
+    """The seed of every run of a training, or of every member of every group of a computation."""
+    groups = config.get("groups", [])
+    if "count" in config:
+        return [config["first"] + k for _ in groups for k in range(config["count"])]
+    return [run.get("seed") for group in groups for run in group.get("runs", [])]
 
 
 def ranges(numbers: Iterable[int]) -> str:
