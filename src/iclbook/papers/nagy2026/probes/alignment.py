@@ -18,7 +18,7 @@ DRAWS = 200
 
 
 class Alignment(NamedTuple):
-    """Statistics of one model, as the paper takes them: pooled over prompts and layers.
+    """Statistics of one model, as the paper takes them: pooled over prompts and layers. Numbers, or of many models arrays.
 
     Attributes:
         slope: alpha of the affine fit ``dy = alpha r + c``.
@@ -54,36 +54,56 @@ def errors(estimate: Array, target: Array) -> Array:
 
 def alignment(estimate: Array, target: Array, clip: float = CLIP) -> Alignment:
     """The statistics; those that a constant read-out leaves undefined are 0 (slopes, r^2, ranks) or 1/2 (signs)."""
-    estimate, target = np.asarray(estimate, np.float64), np.asarray(target, np.float64)
-    r = target[:, None] - estimate
-    dy, before = np.diff(estimate, axis=1).ravel(), r[:, :-1].ravel()
-    spread, moved = before.var(), dy.var()
-    together = ((before - before.mean()) * (dy - dy.mean())).mean()
+    found = alignments(np.asarray(estimate)[None], target, clip)
+    return Alignment(*(float(values[0]) for values in found))
+
+
+def alignments(estimates: Array, target: Array, clip: float = CLIP) -> Alignment:
+    """The statistics ``(S,)`` of many models' estimates ``(S, n, L + 1)`` of the same targets ``(n,)``, or each of its own ``(S, n)``."""
+    estimates, target = np.asarray(estimates, np.float64), np.asarray(target, np.float64)
+    r = target[..., None] - estimates
+    dy, before = (part.reshape(len(r), -1) for part in (np.diff(estimates, axis=-1), r[..., :-1]))
+    spread, moved, square = before.var(1), dy.var(1), (before**2).sum(1)
+    centred = [part - part.mean(1, keepdims=True) for part in (before, dy)]
+    together = (centred[0] * centred[1]).mean(1)
     counted = (dy != 0) & (before != 0)
-    mae = np.abs(r).mean(0)
+    alike = ((np.sign(dy) == np.sign(before)) & counted).sum(1)
+    mae = np.abs(r).mean(1)
     slopes = depth_slopes(r, clip)
-    # scipy's spearmanr adds a p-value, which takes most of its time
-    ranks = np.corrcoef(np.arange(len(mae)), stats.rankdata(-mae))[0, 1] if np.ptp(mae) > 0 else 0.0
-    slope = together / spread if spread > 0 else 0.0
-    square = (before**2).sum()
+    slope = _over(together, spread)
     return Alignment(
-        slope=float(slope),
-        slope_origin=float((before * dy).sum() / square) if square > 0 else 0.0,
-        r2=float(together**2 / (spread * moved)) if spread * moved > 0 else 0.0,
-        signs=float((np.sign(dy) == np.sign(before))[counted].mean()) if counted.any() else 0.5,
-        reduction=float(mae[0] - mae[-1]),
-        remaining=float(mae[-1] / mae[0]),
-        depth_rank=float(ranks),
-        rho_pred=float(1 - slope),
-        rho_obs=float(np.exp(slopes.mean())),
-        contracting=float((slopes < 0).mean()),
-        rho_mean=float((mae[-1] / mae[0]) ** (1 / (len(mae) - 1))),
+        slope=slope,
+        slope_origin=_over((before * dy).sum(1), square),
+        r2=_over(together**2, spread * moved),
+        signs=_over(alike, counted.sum(1), otherwise=0.5),
+        reduction=mae[:, 0] - mae[:, -1],
+        remaining=mae[:, -1] / mae[:, 0],
+        depth_rank=_depth_ranks(mae),
+        rho_pred=1 - slope,
+        rho_obs=np.exp(slopes.mean(1)),
+        contracting=(slopes < 0).mean(1),
+        rho_mean=(mae[:, -1] / mae[:, 0]) ** (1 / (mae.shape[1] - 1)),
     )
 
 
+def _over(part: Array, whole: Array, otherwise: float = 0.0) -> Array:
+    """Ratios, or ``otherwise`` where the whole is not positive."""
+    return np.divide(part, whole, out=np.full(len(whole), otherwise), where=whole > 0)
+
+
+def _depth_ranks(mae: Array) -> Array:
+    """Spearman's correlation of depth and ``-mae (S, L + 1)``, 0 where all are equal; scipy's adds a p-value, which takes most of its time."""
+    depth, ranks = (
+        part - part.mean(-1, keepdims=True)
+        for part in (np.arange(mae.shape[1]), stats.rankdata(-mae, axis=-1))
+    )
+    together = ranks @ depth
+    return _over(together, np.sqrt((ranks**2).sum(1) * (depth @ depth)))
+
+
 def depth_slopes(r: Array, clip: float = CLIP) -> Array:
-    """Slope of ``log max(|r_l|, clip)`` on the layer, of every prompt: ``(n, L + 1) -> (n,)``. Their mean is the pooled slope."""
-    layer = np.arange(r.shape[1]) - (r.shape[1] - 1) / 2
+    """Slope of ``log max(|r_l|, clip)`` on the layer, of every prompt: ``(..., n, L + 1) -> (..., n)``. Their mean is the pooled slope."""
+    layer = np.arange(r.shape[-1]) - (r.shape[-1] - 1) / 2
     return np.log(np.maximum(np.abs(r), clip)) @ layer / (layer @ layer)
 
 
