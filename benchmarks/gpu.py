@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from iclbook.errors import UserError, one_line
 from iclbook.files import write_whole
@@ -53,6 +54,7 @@ def units() -> list[Unit]:
     """All of it, what costs least first."""
     python = sys.executable
     from iclbook.papers.wang2025.runs.real_stories import large_studies
+    from iclbook.training.computed import Computation
 
     from .more_seeds import more_seeds
 
@@ -61,12 +63,13 @@ def units() -> list[Unit]:
     bench = (python, "-m", "benchmarks", "--device", "cuda", *kept)
     found.append(Unit("bench", "everything", bench, resumes=True))
     command = (python, "-m", "iclbook.cli", "train")
-    for key, names in _studies().items():
-        for name in names:
+    for key, studies in _studies().items():
+        for name, study in studies.items():
             train = (*command, key, "--only", name, "--device", "cuda", "--fresh")
-            found.append(
-                Unit("studies", f"{key}/{name}", train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True)
-            )
+            if not isinstance(study, Computation):  # which is for the CPU
+                found.append(
+                    Unit("studies", f"{key}/{name}", train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True)
+                )
             if (ROOT / "results" / key / "paper" / f"{name}.json").exists():
                 again = (*command, key, "--only", name, "--verify", "--device", "cpu")
                 found.append(Unit("replays", f"{key}/{name}", again))
@@ -80,8 +83,8 @@ def units() -> list[Unit]:
     return sorted(found, key=lambda unit: STAGES.index(unit.stage))
 
 
-def _studies() -> dict[str, list[str]]:
-    """Names of the studies of every paper at the paper profile."""
+def _studies() -> dict[str, dict[str, Any]]:
+    """The studies of every paper at the paper profile, by name."""
     from importlib import import_module
 
     found = {}
@@ -89,7 +92,7 @@ def _studies() -> dict[str, list[str]]:
         if (folder / "__init__.py").is_file():
             room = import_module(f"iclbook.papers.{folder.name}")
             if hasattr(room, "studies"):
-                found[folder.name] = list(room.studies("paper"))
+                found[folder.name] = room.studies("paper")
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from iclbook.errors import UserError
 from iclbook.numbers import duration, number
+from iclbook.training.trainer import COMPILE_FROM_STEPS
 
 from . import categorical as gd
 from . import growth
@@ -154,13 +155,12 @@ def _overtakes(found: dict[str, dict], n_heads: int, results: dict) -> str:
             said.append(f"{LABELS[name]} overtakes it after {number(steps)} steps")
     text = f"Against the plain loop, training one run of H = {n_heads}: {'; '.join(said)}."
     if results["device"] == "cpu":
-        text += f" The trainer compiles by itself from {results['compile_from_steps']:,} steps on{_choice(found, results)}."
+        text += f" The trainer compiles by itself from {COMPILE_FROM_STEPS:,} steps on{_choice(found)}."
     return text
 
 
-def _choice(found: dict[str, dict], results: dict) -> str:
+def _choice(found: dict[str, dict], limit: int = COMPILE_FROM_STEPS) -> str:
     """Whether the trainer's own choice is ever behind the plain loop, first step included. Times are lines in the steps: their ends decide."""
-    limit = results["compile_from_steps"]
     ends = [("eager", 1), ("eager", limit - 1), ("compiled", limit), ("compiled", 100 * limit)]
     if not {"plain", "eager", "compiled"} <= found.keys():
         return ""
@@ -170,8 +170,13 @@ def _choice(found: dict[str, dict], results: dict) -> str:
         if own > plain:
             behind.append(f"of {steps:,} step{'s' * (steps > 1)} (by {number(own - plain)} s)")
     if behind:
-        return f"; with that it is behind the plain loop in trainings {' and '.join(behind)}"
+        return f"; with that it is behind the plain loop in trainings {_listed(behind)}"
     return "; with that it is never behind the plain loop, whatever the number of steps"
+
+
+def _listed(parts: list[str]) -> str:
+    """Parts in a sentence: one, one and another, or more with commas."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def losses(results: dict) -> str:

@@ -233,15 +233,12 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
 
     How busy others kept the machine is kept with them.
     """
-    from iclbook.training.trainer import COMPILE_FROM_STEPS
-
     start, described = time.monotonic(), machine(device)
     quiet, watch = idle.before(), idle.Watch()
     cores = described["cores"] or 1
     threads = [t for t in plan.threads if t <= cores] if device == "cpu" else [1]
     found: dict[str, Any] = {
         "work": {"d": D_COVARIATE, "L": CONTEXT, "batch": BATCH, "rate": RATE},
-        "compile_from_steps": COMPILE_FROM_STEPS,
         "missing": {name: why for name in LABELS if (why := missing(name, device))},
         "threads_missing": [t for t in plan.threads if t > cores],
         "imports_mb": _imports(device),

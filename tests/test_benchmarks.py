@@ -154,7 +154,7 @@ def test_the_page_says_whether_the_choice_to_compile_ever_loses(eager, compiled,
         return {"first_s": first, "rate": {"median": rate}}
 
     found = {"plain": row(1.0, 100), "eager": row(*eager), "compiled": row(*compiled)}
-    assert words in page._choice(found, {"compile_from_steps": 20_000})
+    assert words in page._choice(found, 20_000)
 
 
 # -- how cost grows ----------------------------------------------------------------------------------------------------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 #: Modules (paths in the package) that a study imports and that cannot change a number: what they say, where files lie, how results are compared.
 NEUTRAL = frozenset(
@@ -56,7 +58,7 @@ def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
     package = Path(__file__).parent if package is None else package
     digest = hashlib.sha256()
     for file in reached(roots, package):
-        digest.update(f"{file.relative_to(package).as_posix()}\n{_meaning(_read(file))}\n".encode())
+        digest.update(f"{file.relative_to(package).as_posix()}\n{_module(_read(file)).meaning}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -64,14 +66,14 @@ def _packages(file: Path, package: Path) -> Iterator[Path]:
     """The ``__init__`` files that run before ``file`` is imported and that do more than pass names on."""
     for folder in file.relative_to(package).parents:
         init = package / folder / "__init__.py"
-        if init.is_file() and not _passes_on(_read(init)):
+        if init.is_file() and not _module(_read(init)).passes_on:
             yield init
 
 
 def _imports(file: Path, package: Path) -> Iterator[Path | None]:
     """The files that define what ``file`` imports from this package."""
     here = list(file.relative_to(package).parent.parts)
-    for node in _imports_in(_read(file)):
+    for node in _module(_read(file)).imports:
         if isinstance(node, ast.ImportFrom):
             base = _base(node, here, package.name)
             if base is not None:
@@ -99,7 +101,7 @@ def _definition(package: Path, module: list[str], name: str) -> Path | None:
     file = _file(package, module)
     if file is None or file.name != "__init__.py":
         return file
-    for node in _imports_in(_read(file)):
+    for node in _module(_read(file)).imports:
         if isinstance(node, ast.ImportFrom) and node.level:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
@@ -119,32 +121,42 @@ def _read(file: Path) -> str:
 # A process asks for the same files once for every study: what follows from a text is kept with the text.
 
 
-@lru_cache(maxsize=1024)
-def _imports_in(text: str) -> list[ast.Import | ast.ImportFrom]:
-    """The import statements of a module."""
-    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+class _Module(NamedTuple):
+    """What is asked of a module: its import statements, whether it only says what it is, imports, and lists its names, and its code without comments,
+    docstrings and formatting."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    passes_on: bool
+    meaning: str
 
 
 @lru_cache(maxsize=1024)
-def _passes_on(text: str) -> bool:
-    """Whether a module only says what it is, imports, and lists its names."""
-    return all(
+def _module(text: str) -> _Module:
+    tree = ast.parse(text)
+    passes_on = all(
         isinstance(node, ast.Import | ast.ImportFrom)
         or _is_docstring(node)
         or (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"])
-        for node in ast.parse(text).body
+        for node in tree.body
     )
-
-
-@lru_cache(maxsize=1024)
-def _meaning(text: str) -> str:
-    """The code of a module without comments, docstrings and formatting."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
+    imports = []
+    for node in _statements(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_docstring(body[0]):
+        if body and _is_docstring(body[0]):
             body[0] = ast.Pass()
-    return ast.unparse(tree)
+    return _Module(imports, passes_on, ast.unparse(tree))
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """A module and all statements in it, in the order of :func:`ast.walk`, which looks into expressions too: they are most of a module."""
+    todo = deque([tree])
+    while todo:
+        node = todo.popleft()
+        yield node
+        for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+            todo.extend(getattr(node, field, ()))
 
 
 def _is_docstring(node: ast.AST) -> bool:

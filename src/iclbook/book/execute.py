@@ -22,6 +22,7 @@ from ..machines import MEMORY, this_machine, versions
 from ..profiles import check_profile
 from ..project import find_root
 from . import orphans
+from .engine import ENGINE
 from .inputs import METADATA_KEY, chapters, executed_path, input_digests, is_stale, source_path
 
 __all__ = ["NotebookError", "chapters", "executed_path", "is_stale", "run_notebook"]
@@ -254,6 +255,7 @@ def _execute(
         executed = papermill.execute_notebook(
             notebook,
             str(partial),
+            engine_name=ENGINE,
             parameters=parameters,
             kernel_name="python3",
             kernel_manager_class=headless_kernel(root, Path(sockets), environment),

@@ -27,8 +27,8 @@ from .history import History, log_and_linear_steps
 from .interrupts import interruptible
 from .progress import shown
 
-#: Below this many steps compiling costs more than it saves (about 15 s per group on one core).
-COMPILE_FROM_STEPS = 20_000
+#: Below this many steps compiling costs more than it saves (about 15 s per group on one core, against stepping a single run without).
+COMPILE_FROM_STEPS = 4_000
 
 
 class Trainer:

@@ -7,7 +7,7 @@ from typing import Any
 from ....models import Attention, ReducedAttention
 from ....profiles import check_profile
 from ....tasks import LinearRegression, MultiTaskRegression
-from ....training import Adam, Momentum, Run
+from ....training import Adam, Momentum, Run, log_and_linear_steps
 from ....training.optimisers import AdamW
 from ....training.study import Group, Study
 from ..measures.evaluation import error_by_length, final_multitask_error
@@ -153,7 +153,10 @@ def variations(which: str, steps: int, n_seeds: int, batch_size: int = 256) -> S
         Group(name, Attention, {"d": task.d, "n_heads": 2}, _seeds(n_seeds, rate), optimiser=optimiser)
         for name, (optimiser, rate) in ways.items()
     )
-    return Study("he2025", f"variations_{which}", task, groups, steps, batch_size)
+    record = (
+        tuple(log_and_linear_steps(steps, n_linear=50)) if which == "d10" else None
+    )  # as much as a file should hold
+    return Study("he2025", f"variations_{which}", task, groups, steps, batch_size, record)
 
 
 def studies(profile: str) -> dict[str, Study]:
