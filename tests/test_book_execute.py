@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import nbformat
+import papermill.engines as engines
 import pytest
 
 from iclbook.book.execute import NotebookError, first_line, run_notebook
@@ -67,10 +68,20 @@ def test_timed_out_cell(minibook: Path) -> None:
 
 
 def test_killed_kernel(minibook: Path) -> None:
-    rewrite(minibook, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    rewrite(minibook, "print('it ' + 'ran')", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     with pytest.raises(NotebookError, match=r"'import os, signal'.*: the kernel died"):
         run_notebook("tiny", "smoke", timeout_s=30)
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
+    kept = executed_path("tiny", "smoke").with_name("tiny.failed.ipynb").read_text(encoding="utf-8")
+    assert "it ran" in kept, "what came before is kept"
+
+
+def test_the_copy_is_not_written_anew_for_every_cell(minibook: Path, monkeypatch) -> None:
+    written, write = [], engines.write_ipynb
+    monkeypatch.setattr(engines, "write_ipynb", lambda nb, path: written.append(path) or write(nb, path))
+    rewrite(minibook, *(f"x = {k}" for k in range(8)))
+    run_notebook("tiny", "smoke")
+    assert len(written) <= 2, "when it starts and when it has ended"
 
 
 @pytest.mark.parametrize(
