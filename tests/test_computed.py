@@ -90,10 +90,13 @@ def test_one_member_of_five_is_made_again_and_every_one_if_asked(monkeypatch):
 
 
 def test_what_rounding_decides_is_no_deviation():
-    computation = Computation("toys", "edges", edges, ("one",), 0, 4, 1e-9)
+    computation = Computation("toys", "edges", edges, ("one",), 0, 4, 1e-9, twins=16)
     made = computed.compute(computation, "paper", progress=False)
     TILT[0] = 2.0
     assert computed.deviation(computation, made) < 1, "twins lie on both sides"
+    assert computed.deviation(replace(computation, twins=0), made) > 1, (
+        "and are asked only where there are any"
+    )
     wrong = store.Results(made.arrays | {"one/size": 1.1 * made["one/size"]}, made.provenance)
     assert computed.deviation(computation, wrong) > 1, "twins agree on this"
 

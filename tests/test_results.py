@@ -15,6 +15,9 @@ import pytest
 import torch
 
 from iclbook import papers, rounding, store
+from iclbook.papers.agarwal2025.runs import toy as agarwal_toy
+from iclbook.papers.crossing.runs import leads as crossing_leads
+from iclbook.papers.crossing.runs import waits as crossing_waits
 from iclbook.training import Adam
 from iclbook.training import replay as replays
 from iclbook.training.catalogue import Catalogue, threads_of
@@ -65,6 +68,26 @@ def test_committed_computations_carry_todays_source_and_come_out_again(paper, na
     results, made = DOCUMENTS[paper].results(name, "paper"), DOCUMENTS[paper].studies("paper")[name]
     assert {len(array) for array in results.arrays.values()} == {made.count}
     assert deviation(made, results) <= 1
+
+
+@pytest.mark.parametrize(
+    ("paper", "name", "room", "constant", "change"),
+    [
+        ("agarwal2025", "toy", agarwal_toy, "RATES", lambda rates: [1.001 * rate for rate in rates]),
+        (
+            "crossing",
+            "waits",
+            crossing_waits,
+            "CELLS",
+            lambda cells: {k: dataclasses.replace(c, scale=1.001 * c.scale) for k, c in cells.items()},
+        ),
+        ("crossing", "leads", crossing_leads, "EXCHANGED", lambda factor: 1.001 * factor),
+    ],
+)
+def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, constant, change):
+    made = DOCUMENTS[paper].studies("paper")[name]
+    monkeypatch.setattr(room, constant, change(getattr(room, constant)))
+    assert deviation(made, store.load(paper, "paper", name, made.describe())) > 1
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ def markdown(profile: str, root: Path) -> str:
         "| Chapter | Ran | Took | Machine | Versions | Against its reference |",
         "|---|---|---|---|---|---|",
     ]
-    stored = ["| Chapter | Studies | Training | Made with |", "|---|---|---|---|"]
+    stored = ["| Chapter | Studies | Took | Made with |", "|---|---|---|---|"]
     for name in chapters(root):
         title = ledgers[name].title if name in ledgers else name
         link = f"[{title}](../notebooks/{name}.py)"
@@ -30,7 +30,7 @@ def markdown(profile: str, root: Path) -> str:
         if name in ledgers:
             stored.append(f"| {link} | {' | '.join(_results(ledgers[name], root))} |")
     parts = [f"The pages show the chapters at profile `{profile}`.", "", "## Chapters", "", *runs, ""]
-    return "\n".join([*parts, "## Stored trainings", "", *stored])
+    return "\n".join([*parts, "## Stored results", "", *stored])
 
 
 def _run(name: str, profile: str, root: Path) -> list[str]:
@@ -67,7 +67,7 @@ def _checked(name: str, profile: str, root: Path) -> str:
 
 
 def _results(ledger: Ledger, root: Path) -> list[str]:
-    """How many studies of a paper are stored, how long their training took, and with what."""
+    """How many studies of a paper are stored, how long making them took, and with what."""
     folder = root / "results" / ledger.paper / "paper"
     about = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
     if not about:

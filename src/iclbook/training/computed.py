@@ -23,8 +23,6 @@ from .progress import shown
 from .replay import FACTOR
 
 Arrays = dict[str, np.ndarray]
-#: Twins of a member that one machine and another bring to different ends: of what rounding decides, a twin may decide as seldom as one time in twenty.
-TWINS = 64
 
 
 @dataclass(frozen=True)
@@ -33,11 +31,11 @@ class Computation:
 
     Attributes:
         paper, name: where the results are kept.
-        compute: ``compute(group, members) -> {name: array (M, ...)}``; what a member (a seed, a draw) gives depends on the group and on itself only. Where
-            rounding may decide, it begins a twin (:mod:`iclbook.rounding`) from moved numbers.
+        compute: ``compute(group, members) -> {name: array (M, ...)}``; what a member (a seed, a draw) gives depends on the group and on itself only.
         groups: names.
         first, count: members are ``first, ..., first + count - 1``.
         within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what twins show; 0 for not at all.
+        twins: how many twins (:mod:`iclbook.rounding`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
         may_diverge: groups whose numbers need not be finite.
     """
 
@@ -49,6 +47,7 @@ class Computation:
     count: int
     within: float = field(default=0.0, compare=False)
     may_diverge: tuple[str, ...] = ()
+    twins: int = field(default=0, compare=False)
 
     @property
     def members(self) -> range:
@@ -89,7 +88,8 @@ def compute(
         if executor is None:
             shares, parts = [_share(computation, computation.members, progress)], 1
         else:
-            pieces = [computation.members[i::parts] for i in range(min(parts, computation.count))]
+            parts = min(parts, computation.count)
+            pieces = [computation.members[i::parts] for i in range(parts)]
             tasks = [executor.submit(_share, computation, piece, False) for piece in pieces]
             shares = _in_order([task.result() for task in tasks], pieces)
         arrays = {key: np.concatenate([share[key] for share in shares]) for key in shares[0]}
@@ -172,7 +172,7 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
             return float("inf")
         moved = {name: np.zeros_like(array) for name, array in again.items()}
         shares = _shares(again, stored, moved, computation.within)
-        for which in range(TWINS):
+        for which in range(computation.twins):
             unsure = np.flatnonzero(shares > 1)
             if not len(unsure):
                 break

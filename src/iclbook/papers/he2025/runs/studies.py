@@ -155,7 +155,7 @@ def variations(which: str, steps: int, n_seeds: int, batch_size: int = 256) -> S
     )
     record = (
         tuple(log_and_linear_steps(steps, n_linear=50)) if which == "d10" else None
-    )  # as much as a file should hold
+    )  # its file stays below 2 MB
     return Study("he2025", f"variations_{which}", task, groups, steps, batch_size, record)
 
 
