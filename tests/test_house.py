@@ -21,6 +21,7 @@ FLOORS = (
         "files",
         "formulas",
         "machines",
+        "native",
         "numbers",
         "profiles",
         "project",

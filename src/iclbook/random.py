@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .native import counter
+
 #: Purposes of random numbers; each has a stream of its own, so that drawing more for one never shifts another. A run has its initial parameters, its data
 #: and its choices among stored prompts; the others are a paper's own, from 2 on.
 INIT, DATA, CHOICE = 0, 1, 11
@@ -84,6 +86,8 @@ def words(keys: Tensor, step: Tensor, purpose: int, shape: tuple[int, ...]) -> T
         ``(S, K, *shape)``, int64.
     """
     n = math.prod(shape)
+    if counter.can_draw(keys):
+        return counter.draw("words", keys, step, purpose, n).unflatten(-1, shape)
     return torch.cat(_blocks(keys, step, purpose, n), -1)[..., :n].unflatten(-1, shape)
 
 
@@ -94,6 +98,8 @@ def normals(
     n = math.prod(shape)
     if not n:
         return torch.empty((len(keys), len(step), *shape), device=keys.device, dtype=dtype)
+    if dtype is torch.float32 and counter.can_draw(keys):
+        return counter.draw("normals", keys, step, purpose, n).unflatten(-1, shape)
     a, b, c, d = (w.to(dtype) for w in _blocks(keys, step, purpose, n))
     return torch.cat([*box_muller(a, b), *box_muller(c, d)], -1)[..., :n].unflatten(-1, shape)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -54,12 +55,29 @@ def reached(roots: Iterable[str], package: Path | None = None) -> list[Path]:
 
 
 def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
-    """Digest of the code that ``roots`` reach; comments, docstrings and formatting do not count."""
+    """Digest of the code that ``roots`` reach, with the C source beside a module of its name and what that includes; comments, docstrings and formatting do
+    not count."""
     package = Path(__file__).parent if package is None else package
     digest = hashlib.sha256()
     for file in reached(roots, package):
         digest.update(f"{file.relative_to(package).as_posix()}\n{_module(_read(file)).meaning}\n".encode())
+        for text in c_sources(file.with_suffix(".c")):
+            digest.update(f"{text.relative_to(package).as_posix()}\n{_c_meaning(_read(text))}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def c_sources(file: Path) -> list[Path]:
+    """A C source and the headers beside it that it includes; none where there is no such file."""
+    if not file.is_file():
+        return []
+    names = re.findall(r'^#include "(.*)"', _read(file), re.MULTILINE)
+    return [file, *(file.with_name(name) for name in names)]
+
+
+def _c_meaning(text: str) -> str:
+    """C code without comments and indentation."""
+    lines = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL).splitlines()
+    return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 
 
 def _packages(file: Path, package: Path) -> Iterator[Path]:

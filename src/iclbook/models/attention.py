@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
+from ..native.attention import AttentionStep
+from ..native.layout import Layout
 
 
 def _normalise(f: Tensor) -> Tensor:
@@ -123,6 +125,15 @@ class Attention(nn.Module):
             "kq": self.key.transpose(-1, -2) @ self.query,
             "ov": (self.output @ self.value)[:, -self.n_tasks :],
         }
+
+    def in_c(self, layout: Layout, batch_size: int) -> AttentionStep | None:
+        """The gradient of the squared error on such prompts in C; ``None`` where there is none, or no compiler."""
+        heads = self.query.shape[0]
+        sizes = layout.d + layout.n_tasks, layout.n_tasks
+        ours = type(self) is Attention and not self.query_among_keys and sizes == (self.width, self.n_tasks)
+        if not ours or not AttentionStep.fits(layout, batch_size, heads, self.activation):
+            return None
+        return AttentionStep(layout, batch_size, heads, self.activation, self.scale)
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Predictions ``(N, B)`` for tokens ``(L, D, B)`` and query covariates ``(d, B)``."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
+from ..native.layout import Layout
 from .batch import Batch
 from .fields import check_fields
 
@@ -54,6 +55,13 @@ class LinearRegression:
     def normals(self) -> int:
         """Standard normals that one prompt consumes: ``x_1..x_L, x_q, beta, eps_1..eps_L, eps_q``."""
         return (self.L + 1) * (self.d + 1) + self.d
+
+    def layout(self) -> Layout:
+        """Where a prompt's numbers stand, for C code."""
+        rows, noise = (self.L + 1) * self.d, math.sqrt(self.noise_var)
+        factor = () if self.covariance is None else tuple(self._factor().flatten().tolist())
+        scales = noise, noise, 1 / math.sqrt(self.d)
+        return Layout(self.d, self.L, rows + self.d, (rows,), *scales, (tuple(range(self.d)),), factor)
 
     def _factor(self) -> Tensor:
         """Lower Cholesky factor ``(d, d)`` of the covariance."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
+from ..native.layout import Layout
 from .batch import Batch
 from .fields import check_fields
 
@@ -62,6 +63,14 @@ class MultiTaskRegression:
     def normals(self) -> int:
         """Standard normals that one prompt consumes."""
         return (self.L + 1) * (self.d + self.n_tasks) + self.d * (1 if self.shared_beta else self.n_tasks)
+
+    def layout(self) -> Layout:
+        """Where a prompt's numbers stand, for C code."""
+        rows = (self.L + 1) * self.d
+        after = rows + (self.L + 1) * self.n_tasks
+        betas = tuple(after if self.shared_beta else after + n * self.d for n in range(self.n_tasks))
+        scales = (math.sqrt(v) for v in (self.noise_var, self.target_noise_var, self.beta_var))
+        return Layout(self.d, self.L, rows, betas, *scales, self.supports)
 
     def batch(self, normals: Tensor) -> Batch:
         """Turn standard normals ``(..., self.normals, B)`` into a batch with ``D = d + n_tasks``."""

@@ -59,10 +59,10 @@ class Ensemble:
         if group.observe not in watched:
             watched[group.observe] = placed(group.observe.held_out(), device, dtype)
         self.held_out = watched[group.observe]
-        index = [streams.index(run.data_seed) for run in self.runs]
-        # which stream each run reads; None when run r reads stream r, so that nothing is copied
-        plain = index == list(range(len(streams)))
-        self._index = None if plain else torch.tensor(index, device=device)
+        #: Which stream each run reads, ``(R,)``.
+        self.streams_read = torch.tensor([streams.index(run.data_seed) for run in self.runs], device=device)
+        # whether run r reads stream r, so that nothing is copied
+        self.reads_in_order = self.streams_read.tolist() == list(range(len(streams)))
 
     def _initial(self, device: torch.device, dtype: torch.dtype) -> Tensors:
         """Stacked initial parameters ``name -> (R, ...)``, drawn on the CPU so that every device starts from the same point."""
@@ -83,14 +83,11 @@ class Ensemble:
             )
         return rates
 
-    @property
-    def reads_in_order(self) -> bool:
-        """Whether run r reads stream r, for all streams."""
-        return self._index is None
-
     def seen(self, batch: Batch) -> Batch:
         """Each run's part of a batch whose leading axis are the streams."""
-        return batch if self._index is None else Batch(*(part[self._index] for part in batch))
+        if self.reads_in_order:
+            return batch
+        return Batch(*(part[self.streams_read] for part in batch))
 
     def gradients(self, params: Tensors, batch: Batch) -> tuple[Tensors, Tensor]:
         """Gradients ``name -> (R, ...)`` and losses ``(R,)`` of all runs; ``batch`` has a leading run axis."""
@@ -106,7 +103,14 @@ class Ensemble:
         def one_run(p: Tensors, *parts: Tensor) -> Tensor:
             return functional_call(self._scored, {f"model.{k}": v for k, v in p.items()}, parts)
 
-        return vmap(grad_and_value(one_run))(params, *batch)
+        if torch.compiler.is_compiling():
+            return vmap(grad_and_value(one_run))(params, *batch)
+        # the same without torch.func's gradient, whose first call imports the tracer: a second of every process
+        with torch.enable_grad():
+            leaves = {k: p.detach().requires_grad_() for k, p in params.items()}
+            losses = vmap(one_run)(leaves, *batch)
+            grads = torch.autograd.grad(losses.sum(), list(leaves.values()), materialize_grads=True)
+        return dict(zip(leaves, grads, strict=True)), losses.detach()
 
     def step(
         self, params: Tensors, state: State, batch: Batch, rates: Tensors, t: Tensor

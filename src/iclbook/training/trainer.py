@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .. import random
 from ..errors import UserError
+from ..native import counter
 from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
 from . import checkpoint as checkpoints
@@ -22,6 +23,7 @@ from .data import as_data
 from .description import plain
 from .devices import can_compile, compile_method, pick_device
 from .ensemble import Ensemble, placed
+from .fused import Fused
 from .groups import Group, Observation
 from .history import History, log_and_linear_steps
 from .interrupts import interruptible
@@ -54,6 +56,8 @@ class Trainer:
     CUDA_BLOCK = 16
     #: Whether a block on a GPU is captured; otherwise every operation is launched from Python.
     GRAPHS = True
+    #: Whether groups that C code can step go through it (:mod:`iclbook.training.fused`); otherwise all are compiled by torch.
+    FUSED = True
 
     def __init__(
         self,
@@ -74,8 +78,6 @@ class Trainer:
         self.device, self.dtype, self.label = pick_device(device), dtype, label
         record = log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
-        pays = compile_from is not None and steps >= compile_from
-        self.compiled = pays and can_compile(self.device) if compile is None else compile
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
         if never := {step for g in groups for step in g.keep_at} - set(self.record):
             raise UserError(f"parameters to keep at steps {sorted(never)}", "Keep them at recorded steps.")
@@ -86,22 +88,30 @@ class Trainer:
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
         self._ahead = torch.arange(1, self._block + 1, device=self.device)
         self._t = torch.zeros((), device=self.device, dtype=dtype)
+        self._jitter = current(self.device)
+        self._fused = None
+        if compile is not False and self.FUSED and self._jitter is None:
+            self._fused = Fused.of(self.data, self.ensembles, self._keys, batch_size, dtype)
+        pays = compile_from is not None and steps >= compile_from and can_compile(self.device)
+        self.compiled = self._fused is not None or (pays if compile is None else compile)
         numbers = self._draw(self._keys, self._ahead)
         self._parts = [parts.whole(self.ensembles, self._keys)]
-        if self.compiled and self.device.type == "cpu" and not self._fixed:
+        if self.compiled and not self._fused and self.device.type == "cpu" and not self._fixed:
             self._parts = parts.cut(self.ensembles, self._keys, sum(x[0].nbytes for x in numbers))
         # where a captured graph finds a block's numbers
         self._numbers = tuple(x.clone() for x in numbers) if self.device.type == "cuda" else ()
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._one_step = compile_method(self._step_all) if self.compiled else self._step_all
-        self._fresh = compile_method(self._draw) if self.compiled else self._draw
+        traced = self.compiled and not self._fused
+        self._one_step = compile_method(self._step_all) if traced else self._step_all
+        self._fresh = (
+            compile_method(self._draw) if traced and not counter.can_draw(self._keys) else self._draw
+        )
         self.done = 0
         #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
         self.states: dict[str, np.ndarray] = {}
         ends = stretches.ends(self.record) if self._block == 1 else ()
         self._starts = {end - stretches.STRETCH for end in ends}
         self._about: Any = ""
-        self._jitter = current(self.device)
         self._losses: list[list[np.ndarray]] = [[] for _ in groups]
         self._observed: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
         self._kept: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
@@ -149,7 +159,9 @@ class Trainer:
         steps = self.done + self._ahead
         if self.device.type == "cpu":
             self._t += 1
-            for part in self._parts:
+            if self._fused:
+                self._fused.step(self.done + 1, self._t)
+            for part in self._parts if not self._fused else ():
                 self._advance(part, self._fresh(part.keys, steps), 0)
         else:
             torch._foreach_copy_(self._numbers, self._fresh(self._keys, steps))

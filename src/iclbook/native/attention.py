@@ -1,0 +1,93 @@
+"""Gradients of one-layer attention on prompts of regression, in C: the closed form of what autograd finds (``attention.c`` derives it)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .build import library
+from .layout import Layout
+
+#: Prompts that the C code takes side by side; a batch is a multiple.
+LANES = 16
+#: Largest number of sums that a run keeps for its gradient, ``H D^2``: they lie on the stack.
+LARGEST = 4096
+MATRICES = ("query", "key", "value", "output")
+_POINTER, _LONG, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+
+
+class AttentionStep:
+    """The losses and gradients of runs that read one stream of prompts.
+
+    Args:
+        layout: of a prompt's normals.
+        batch_size: prompts a step, B.
+        n_heads: H.
+        activation: ``softmax``, ``affine``, ``square``, ``tanh`` or ``linear``.
+        scale: factor on the scores.
+
+    Raises:
+        ValueError: sizes that :meth:`fits` refuses.
+    """
+
+    def __init__(self, layout: Layout, batch_size: int, n_heads: int, activation: str, scale: float) -> None:
+        if not self.fits(layout, batch_size, n_heads, activation):
+            raise ValueError(f"batch of {batch_size}, {n_heads} heads")
+        width = layout.d + layout.n_tasks
+        self._function = library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()).gradients
+        self._function.argtypes = [_POINTER] * 3 + [_LONG] * 2 + [_FLOAT] + [_POINTER] * 4
+        self._function.restype = None
+        self._task = _task(layout, batch_size)
+        self._sizes = n_heads, scale
+        self._scratch = torch.zeros(LANES * (layout.L * (width + 1) + 1))
+        self._aligned = -(-self._scratch.data_ptr() // 64) * 64
+
+    @staticmethod
+    def fits(layout: Layout, batch_size: int, n_heads: int, activation: str) -> bool:
+        """Whether such steps can be taken, and compiled on this machine."""
+        width = layout.d + layout.n_tasks
+        if batch_size % LANES or n_heads * width**2 > LARGEST:
+            return False
+        return library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()) is not None
+
+    def __call__(self, normals: Tensor, runs: Tensor, params: Any, grads: Any, losses: Tensor) -> None:
+        """Gradients of some runs, in place; their losses are added.
+
+        Args:
+            normals: of one stream's batch, ``(normals, B)``.
+            runs: numbers of the runs, int64.
+            params, grads: :func:`addresses` of the stacks ``(R, H, D, D)``.
+            losses: ``(R,)``.
+        """
+        prompts = ctypes.addressof(self._task), normals.data_ptr()
+        which = runs.data_ptr(), len(runs)
+        self._function(*prompts, *which, *self._sizes, params, grads, losses.data_ptr(), self._aligned)
+
+
+def addresses(tensors: Mapping[str, Tensor]) -> ctypes.Array:
+    """Where the stacks of the four matrices lie; the tensors must stay alive, and in place."""
+    return (_POINTER * len(MATRICES))(*(tensors[name].data_ptr() for name in MATRICES))
+
+
+def _task(layout: Layout, batch_size: int) -> ctypes.Structure:
+    """``struct task`` of ``attention.c``."""
+    d, n = layout.d, layout.n_tasks
+    fields = {
+        "L": (_LONG, layout.L),
+        "B": (_LONG, batch_size),
+        "noise": (_LONG, layout.noise),
+        "beta": (_LONG * n, layout.betas),
+        "noise_scale": (_FLOAT, layout.noise_scale),
+        "target_noise_scale": (_FLOAT, layout.target_noise_scale),
+        "beta_scale": (_FLOAT, layout.beta_scale),
+        "support": (_FLOAT * (n * d), [float(j in s) for s in layout.supports for j in range(d)]),
+        "correlated": (ctypes.c_int32, bool(layout.factor)),
+        "factor": (_FLOAT * (d * d), layout.factor),
+    }
+    kind = type("Task", (ctypes.Structure,), {"_fields_": [(k, t) for k, (t, _) in fields.items()]})
+    is_array = ctypes.Array
+    return kind(*(t(*v) if issubclass(t, is_array) else v for t, v in fields.values()))

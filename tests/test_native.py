@@ -1,0 +1,302 @@
+"""What is done in C: the same whole numbers as torch's, normals within rounding of it, gradients of autograd, one set of bits on every processor."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook import random
+from iclbook.machines import this_machine
+from iclbook.models import Attention
+from iclbook.models.attention import ACTIVATIONS
+from iclbook.native import attention, build, counter
+from iclbook.tasks import LinearRegression, MultiTaskRegression
+from iclbook.training import Adam, Group, Momentum, Run, Trainer
+from iclbook.training.ensemble import Ensemble
+from iclbook.training.fused import Fused, in_c
+from iclbook.training.optimisers import AdamW
+from iclbook.training.schedules import Cosine
+
+pytestmark = pytest.mark.skipif(counter.functions() is None, reason="no C compiler, or no fused multiply-add")
+STEPS = torch.tensor([0, 9, 2**33])
+
+
+@pytest.fixture
+def by_torch(monkeypatch):
+    """Numbers as a machine without a compiler draws them."""
+
+    def draw(kind, *args):
+        with monkeypatch.context() as without:
+            without.setattr(counter, "can_draw", lambda keys: False)
+            return getattr(random, kind)(*args)
+
+    return draw
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 63, 64, 65, 127, 1001])
+def test_whole_numbers_are_torchs_and_normals_differ_by_rounding(by_torch, n):
+    keys = random.keys([5, 2**40 + 3, 2**64 - 1])
+    where = keys, STEPS, 3, (n,)
+    assert torch.equal(random.words(*where), by_torch("words", *where))
+    ours, theirs = random.normals(*where), by_torch("normals", *where)
+    assert ours.shape == theirs.shape == (3, 3, n)
+    # radius and angle as for two processors in test_random: a few units of the radius, at most 6.7
+    assert (ours - theirs).abs().max() < 16 * 2**-23
+    assert (ours != 0).all()
+
+
+def test_the_rarest_words_give_finite_normals(by_torch):
+    """A million numbers hold words near both ends: none is missed or made infinite, and the tails are torch's."""
+    where = random.keys([11]), torch.tensor([1]), 2, (2**20,)
+    ours, theirs = random.normals(*where), by_torch("normals", *where)
+    assert torch.isfinite(ours).all()
+    assert (ours - theirs).abs().max() < 16 * 2**-23
+    assert ours.abs().max() > 4.5
+
+
+def _instruction_sets() -> list[list[str]]:
+    """Flags for older processors of this kind than the one at hand; the slowest has no fused multiply-adds and calls the library's."""
+    return [["-march=x86-64-v3"], ["-march=x86-64", "-DALLOW_SLOW"]]
+
+
+def _libraries(source: str, *macros: str) -> list[ctypes.CDLL]:
+    every = [[build.NATIVE, *macros], *([*flags, *macros] for flags in _instruction_sets())]
+    return [ctypes.CDLL(str(build.compiled(source, flags))) for flags in every]
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="flags of x86-64")
+def test_every_instruction_set_draws_the_same_bits():
+    keys, steps = random.keys([1, 2]), torch.tensor([1, 2**35])
+    found = []
+    for library in _libraries("counter.c"):
+        out = torch.empty(2, 2, 1003)
+        library.normals(
+            *map(ctypes.c_void_p, (out.data_ptr(), keys.data_ptr())),
+            *(ctypes.c_int64(2), ctypes.c_void_p(steps.data_ptr()), ctypes.c_int64(2), 1, ctypes.c_int64(1003)),
+        )
+        found.append(out)
+    assert len(found) == 3, this_machine()
+    assert all(torch.equal(found[0], other) for other in found[1:])
+
+
+def _ensemble(activation: str, n_heads: int, task, runs: int = 2, **group) -> Ensemble:
+    kwargs = {"d": task.d, "n_heads": n_heads, "n_tasks": task.n_tasks, "activation": activation}
+    scale = 0.3 if activation == "affine" else "code"  # far from the pole of the affine weights
+    spec = Group(
+        "g", Attention, kwargs | {"score_scale": scale}, tuple(Run(s) for s in range(runs)), **group
+    )
+    return Ensemble(spec, 10, list(range(runs)), torch.device("cpu"), torch.float32)
+
+
+def _gradients(ensemble: Ensemble, task, batch: int = 64):
+    """Gradients and losses of C code and of autograd, on the same numbers."""
+    runs = len(ensemble.runs)
+    numbers = random.normals(random.keys(range(runs)), torch.tensor([3]), random.DATA, (task.normals, batch))[
+        :, 0
+    ].contiguous()
+    ours = {k: torch.full_like(p, torch.nan) for k, p in ensemble.params.items()}
+    losses = torch.zeros(runs)
+    step, places = in_c(task, ensemble, batch), [attention.addresses(x) for x in (ensemble.params, ours)]
+    for r in range(runs):
+        step(numbers[r], torch.tensor([r]), *places, losses)
+    return ours, losses, *ensemble.gradients(ensemble.params, task.batch(numbers))
+
+
+COLOURED = LinearRegression(d=3, L=7, covariance=((1.0, 0.5, 0.2), (0.5, 2.0, 0.1), (0.2, 0.1, 0.7)))
+TASKS = {
+    "plain": LinearRegression(),
+    "coloured": COLOURED,
+    "shared": MultiTaskRegression(),
+    "apart": MultiTaskRegression(L=9, noise_var=0.4, target_noise_var=0.0, shared_beta=False, beta_var=1.0),
+}
+
+
+def _apart(ours, losses, theirs, their_losses) -> float:
+    """Largest distance of gradients and losses, as a share of the largest entry of each."""
+    pairs = [(losses, their_losses), *((ours[k], theirs[k]) for k in theirs)]
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_gradients_are_those_of_autograd(task, activation):
+    # both sum some ten thousand terms in single precision; what is wrong in the closed form is wrong by much more (next test)
+    assert _apart(*_gradients(_ensemble(activation, 3, TASKS[task]), TASKS[task])) < 2e-5
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("- mean[n] * k[h][j]", "+ mean[n] * k[h][j]"),
+        ("i < t->L", "i < t->L"),
+        ("g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)"),
+        ("scale * total(dkq[j][i])", "total(dkq[j][i])"),
+        ("(context ? t->noise_scale : t->target_noise_scale)", "t->noise_scale"),
+        ("for (int i = 0; i < j; i++) x[j] = fused", "for (int i = 1; i < j; i++) x[j] = fused"),
+        ("e * (2.0f - e)", "e"),
+        ("v = v * slope", "v = v * f"),
+    ],
+)
+def test_a_planted_fault_is_seen(monkeypatch, tmp_path, right, wrong):
+    text = (build.HERE / "attention.c").read_text()
+    if right != wrong:  # the pair that changes nothing shows that the planting itself is not what is seen
+        assert text.count(right) == 1
+    for header in build.HERE.glob("*.h"):
+        (tmp_path / header.name).write_bytes(header.read_bytes())
+    (tmp_path / "attention.c").write_text(text.replace(right, wrong))
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    build.library.cache_clear()
+    try:
+        worst = max(
+            _apart(*_gradients(_ensemble(activation, 3, task), task))
+            for activation in ("softmax", "tanh")
+            for task in TASKS.values()
+        )
+    finally:
+        build.library.cache_clear()
+    assert (worst > 1e-3) == (right != wrong)
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="flags of x86-64")
+@pytest.mark.parametrize("activation", ["softmax", "tanh"])
+def test_every_instruction_set_gives_the_same_gradients(monkeypatch, activation):
+    task, found = TASKS["apart"], []
+    macros = [f"-DD={task.d + 2}", "-DN=2", f"-DACT={activation.upper()}"]
+    for library in _libraries("attention.c", *macros):
+        monkeypatch.setattr(attention, "library", lambda source, library=library, **macros: library)
+        ours, losses, *_ = _gradients(_ensemble(activation, 2, task), task)
+        found.append([*ours.values(), losses])
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+def _trained(groups, task=None, steps=30, fused=True, **kwargs):
+    trainer = Trainer(task or TASKS["plain"], groups, steps, 64, (0, 1, 10, steps), compile=fused, **kwargs)
+    assert (trainer._fused is not None) == fused
+    return trainer.train(progress=False), trainer.parameters()
+
+
+@pytest.mark.parametrize("optimiser", [Adam(), AdamW(clip=0.1), Momentum()], ids=lambda o: type(o).__name__)
+def test_trainings_in_c_are_those_of_autograd(optimiser):
+    runs = (Run(0), Run(1, rate=3e-3), Run(2, stream=1), Run(3, factors=(("key", 0.0), ("value", 2.0))))
+    groups = [
+        Group(f"h{h}", Attention, {"d": 5, "n_heads": h}, runs, optimiser, schedule=Cosine()) for h in (1, 2)
+    ]
+    (ours, end), (theirs, their_end) = _trained(groups), _trained(groups, fused=False)
+    for name in ours:
+        # thirty steps of rounding; a rate wrong by 1 % leaves 3e-4
+        assert np.abs(ours[name].loss[1:] / theirs[name].loss[1:] - 1).max() < 1e-5
+        for k, value in end[name].items():
+            assert np.abs(value - their_end[name][k]).max() < 2e-6
+    frozen = [history["h2"].circuits["kq"] for history in (ours, theirs)]
+    assert np.abs(frozen[0] - frozen[1]).max() < 2e-5
+
+
+def test_a_run_is_the_same_to_the_bit_alone_and_beside_others():
+    runs = tuple(Run(s, rate=1e-2, stream=s % 3) for s in range(7))
+    group = Group("g", Attention, {"d": 5, "n_heads": 2}, runs)
+    beside = Group("other", Attention, {"d": 5, "n_heads": 3, "activation": "tanh"}, runs[:2])
+    _, many = _trained([group, beside])
+    for at in (0, 4, 6):
+        _, one = _trained([dataclasses.replace(group, runs=(runs[at],))])
+        assert all(np.array_equal(one["g"][k][0], many["g"][k][at]) for k in one["g"])
+
+
+def test_a_training_goes_on_from_its_checkpoint_to_the_same_numbers(tmp_path):
+    group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0), Run(1)))
+    _, straight = _trained([group])
+    path = tmp_path / "a.ckpt"
+    Trainer(TASKS["plain"], [group], 30, 64, (0, 1, 10, 30), compile=True).train(
+        path, 0, progress=False, until=17
+    )
+    again = Trainer(TASKS["plain"], [group], 30, 64, (0, 1, 10, 30), compile=True)
+    again.train(path, progress=False)
+    assert all(np.array_equal(straight["g"][k], v) for k, v in again.parameters()["g"].items())
+
+
+def test_what_is_not_a_number_stays_so():
+    ensemble = _ensemble("softmax", 2, TASKS["plain"])
+    ensemble.params["key"][1, 0, 0, 0] = torch.nan
+    ours, losses, _, _ = _gradients(ensemble, TASKS["plain"])
+    assert torch.isfinite(losses[0])
+    assert torch.isnan(losses[1])
+    assert torch.isnan(ours["query"][1]).any()
+
+
+class _Other(Attention):
+    """A model that computes something else and inherits the gradient's offer."""
+
+    def forward(self, context, query):
+        return 2 * super().forward(context, query)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": _Other},
+        {"kwargs": {"d": 5, "n_heads": 2, "query_among_keys": True}},
+        {"loss": lambda model, batch: model(batch.context, batch.query).sum()},
+        {"blocks": (("query", "key"), ("value", "output"))},
+        {"kwargs": {"d": 5, "n_heads": 200}},
+    ],
+    ids=["a subclass", "the query among the keys", "another loss", "blocks", "too large"],
+)
+def test_other_groups_go_through_autograd(change):
+    group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0),))
+    data, keys = Trainer(TASKS["plain"], [group], 1, 64, compile=False).data, random.keys([0])
+
+    def can(group, batch=64, dtype=torch.float32):
+        ensemble = Ensemble(group, 1, [0], torch.device("cpu"), dtype)
+        return Fused.of(data, [ensemble], keys, batch, dtype) is not None
+
+    assert can(group)
+    assert not can(dataclasses.replace(group, **change))
+    assert not can(group, batch=72)
+    assert not can(group, dtype=torch.float64)
+
+
+WITHOUT = """
+import torch
+from iclbook import random
+from iclbook.native import counter
+from iclbook.models import Attention
+from iclbook.tasks import LinearRegression
+from iclbook.training import Group, Run, Trainer
+group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0),))
+trainer = Trainer(LinearRegression(), [group], 3, 64, compile=None)
+trainer.train(progress=False)
+print(counter.functions() is None, trainer.compiled, random.words(random.keys([7]), torch.tensor([1]), 3, (3,)).tolist())
+"""
+
+
+@pytest.mark.parametrize("way", [{"ICLBOOK_KERNELS": "off"}, {"PATH": "/nowhere", "CC": ""}], ids=["off", "no compiler"])
+def test_all_of_it_can_be_done_without(way):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], env=os.environ | way, capture_output=True, text=True, check=True
+    )
+    words = random.words(random.keys([7]), torch.tensor([1]), 3, (3,)).tolist()
+    assert done.stdout.strip() == f"True False {words}"
+
+
+def test_a_source_that_does_not_compile_is_named_and_done_without(monkeypatch, tmp_path):
+    (tmp_path / "broken.c").write_text("int f(void) { return nothing; }")
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    with pytest.warns(RuntimeWarning, match=r"broken.c is left to torch.*undeclared"):
+        assert build.library("broken.c") is None
+
+
+def test_processes_that_compile_at_once_find_whole_libraries(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "_folder", lambda: tmp_path)
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda _: build.compiled("adam.c", [build.NATIVE]), range(4)))
+    assert len(set(paths)) == 1
+    assert [p.name for p in tmp_path.iterdir()] == [paths[0].name]
+    assert ctypes.CDLL(str(paths[0])).adam
