@@ -27,6 +27,12 @@ class StepByStep(Trainer):
     GRAPHS = False
 
 
+class Traced(Trainer):
+    """The trainer without steps in C, as models that have none are trained: torch traces and compiles the step."""
+
+    FUSED = False
+
+
 def trainer(case: Case, kind: type[Trainer] = Trainer) -> Trainer:
     """The trainer for ``case``; each run has a data stream of its own, unless the contender is ``shared``."""
     stream = 0 if case.contender == "shared" else None
@@ -36,7 +42,7 @@ def trainer(case: Case, kind: type[Trainer] = Trainer) -> Trainer:
         {"d": case.d, "n_heads": case.n_heads, "score_scale": "code"},
         [Run(seed, RATE, stream=stream) for seed in range(case.runs)],
     )
-    compiled = case.contender in ("compiled", "shared", "graph compiled")
+    compiled = case.contender in ("compiled", "traced", "shared", "graph compiled")
     return kind(task(case), [group], STEPS, BATCH, record=(), device=case.device, compile=compiled)
 
 
@@ -73,7 +79,7 @@ def build(case: Case) -> tuple[Callable[[int], None], int]:
             wait()
 
         return one_at_a_time, 1
-    ours = trainer(case, StepByStep if case.contender == "eager" else Trainer)
+    ours = trainer(case, {"eager": StepByStep, "traced": Traced}.get(case.contender, Trainer))
 
     def together(n: int) -> None:
         ours.train(progress=False, until=ours.done + n)

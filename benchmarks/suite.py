@@ -20,9 +20,24 @@ from typing import Any
 from iclbook.errors import UserError
 from iclbook.files import write_whole
 from iclbook.machines import MEMORY, usable_cores
+from iclbook.native.build import SWITCH as KERNELS
 
 from . import growth, idle
-from .work import BATCH, CONTEXT, D_COVARIATE, HEADS, LABELS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
+from .work import (
+    BATCH,
+    CONTEXT,
+    D_COVARIATE,
+    FIRST,
+    HEADS,
+    LABELS,
+    LADDER,
+    OURS,
+    PAIRED,
+    RATE,
+    RUNS,
+    Case,
+    missing,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 Say = Callable[[str], None]
@@ -43,6 +58,7 @@ class Plan:
     threads: tuple[int, ...] = (1, 2)
     paired: tuple[str, ...] = PAIRED
     paired_runs: int = 8
+    first: tuple[str, ...] = FIRST
     ladder: tuple[str, ...] = LADDER
     rounds: int = 9
     seconds: float = 0.6
@@ -53,7 +69,7 @@ class Plan:
 
 #: Seconds instead of minutes; says little about speed, but goes through the same code.
 QUICK = Plan(
-    (2,), (8,), (1,), ("plain", "eager", "compiled"), 8, ("eager",), 3, 0.1, 2, 0.1, {"steps": (1, 4, 16)}
+    (2,), (8,), (1,), ("plain", "eager", "compiled"), 8, ("compiled",), ("eager",), 3, 0.1, 2, 0.1, {"steps": (1, 4, 16)}
 )  # fmt: skip
 
 
@@ -71,33 +87,39 @@ def measured(job: dict, module: str = "benchmarks.measure") -> dict:
         UserError: the process failed; its last line is shown.
     """
     if KEEP is None:
-        return _measured(job, module)
+        return _cold(job, module)
     name = hashlib.sha256(json.dumps([job, module], sort_keys=True).encode()).hexdigest()[:16]
     path = KEEP / f"{name}.json"
     if not path.exists():
-        write_whole(path, json.dumps(_measured(job, module)).encode())
+        write_whole(path, json.dumps(_cold(job, module)).encode())
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _measured(job: dict, module: str) -> dict:
-    """Run one job in a fresh process and return its answer.
+def _cold(job: dict, module: str) -> dict:
+    """One job from an empty cache of compiled code, if :data:`COLD`."""
+    with tempfile.TemporaryDirectory() as cache:
+        return _measured(job, module, cache if COLD else None)
+
+
+def _measured(job: dict, module: str, cache: str | None) -> dict:
+    """Run one job in a fresh process that keeps compiled code in a folder, and return its answer.
 
     Raises:
         UserError: the process failed; its last line is shown.
     """
     threads = job["threads"]
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {
-            **os.environ,
-            **MEMORY,  # as every process of ours that computes; the contenders share one process, and so have it too
-            "OMP_NUM_THREADS": str(threads),
-            **({"TORCHINDUCTOR_CACHE_DIR": cache} if COLD else {}),
-            "JAX_PLATFORMS": "cpu",
-        }
-        if threads == 1:
-            environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-        command = [sys.executable, "-m", module, json.dumps(job)]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    own = {} if cache is None else dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", KERNELS), cache)
+    environment = {
+        **os.environ,
+        **MEMORY,  # as every process of ours that computes; the contenders share one process, and so have it too
+        "OMP_NUM_THREADS": str(threads),
+        **own,
+        "JAX_PLATFORMS": "cpu",
+    }
+    if threads == 1:
+        environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    command = [sys.executable, "-m", module, json.dumps(job)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise UserError(
@@ -170,6 +192,24 @@ def _paired(plan: Plan, n_heads: int, device: str, say: Say) -> dict:
     return {"n_heads": n_heads, "runs": plan.paired_runs, "pinned": answer["pinned"], "rows": rows}
 
 
+def _first(plan: Plan, device: str, say: Say) -> list[dict]:
+    """Seconds to the end of the first step, imports not counted: with nothing compiled, and in the next process."""
+    rows = []
+    for n_heads in plan.heads:
+        for name in plan.first:
+            if missing(name, device):
+                continue
+            say(f"first step: H={n_heads}, {name}")
+            case = asdict(Case(name, n_heads, plan.paired_runs, 1, device))
+            job = {"cases": [case], "threads": 1, "rounds": 1, "steps": 1, "seconds": 0}
+            with tempfile.TemporaryDirectory() as cache:
+                cold, again = (
+                    _measured(job, "benchmarks.measure", cache)["cases"][0]["first_s"] for _ in range(2)
+                )
+            rows.append({"n_heads": n_heads, "contender": name, "cold_s": cold, "again_s": again})
+    return rows
+
+
 def _ladder(plan: Plan, threads: int, device: str, say: Say) -> list[dict]:
     """Every contender alone in a process of its own, over head counts and ensemble sizes."""
     rows = []
@@ -225,7 +265,7 @@ def categorical(plan: Plan, say: Say) -> dict:
 
 
 #: Parts of the results that can be measured alone.
-PARTS = ("floor", "paired", "ladder", "cores", "growth", "categorical")
+PARTS = ("floor", "paired", "first", "ladder", "cores", "growth", "categorical")
 
 
 def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before: dict | None = None) -> dict:
@@ -246,6 +286,7 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
     make = {
         "floor": lambda: _floor(plan),
         "paired": lambda: [_paired(plan, n_heads, device, say) for n_heads in plan.heads],
+        "first": lambda: _first(plan, device, say),
         "ladder": lambda: [row for t in threads for row in _ladder(plan, t, device, say)],
         "growth": lambda: growth.measure(
             measured, plan.ladder, device, plan.ladder_rounds, plan.ladder_seconds, say, plan.axes

@@ -8,6 +8,8 @@ import os
 import shutil
 from dataclasses import dataclass
 
+from iclbook.native.build import compiler
+
 #: he2025's size: covariate dimension, context length, prompts per step, Adam's rate, noise variance.
 D_COVARIATE, CONTEXT, BATCH, RATE, NOISE_VAR = 5, 40, 256, 1e-3, 0.1
 WIDTH = D_COVARIATE + 1
@@ -25,8 +27,9 @@ LABELS = {
     "plain": "plain loop, one run at a time",
     "plain compiled": "plain loop, loss compiled",
     "eager": "trainer, stacked eager",
-    "compiled": "trainer, stacked compiled",
-    "shared": "trainer, compiled, all runs on one data stream",
+    "traced": "trainer, compiled by torch",
+    "compiled": "trainer, steps in C",
+    "shared": "trainer, steps in C, all runs on one data stream",
     "graph": "trainer, CUDA graph",
     "graph compiled": "trainer, CUDA graph, compiled",
     "jax vmap": "JAX, vmap + scan",
@@ -34,8 +37,9 @@ LABELS = {
 }
 #: The rung that the headline ratios are about, by device: the trainer as it runs a long training.
 OURS = {"cpu": "compiled", "cuda": "graph compiled"}
-#: Rungs of the paired comparison, and of the ladder over ensemble sizes.
+#: Rungs of the paired comparison, of the first steps, and of the ladder over ensemble sizes.
 PAIRED = tuple(LABELS)
+FIRST = ("plain", "eager", "traced", "compiled", "jax vmap")
 LADDER = ("plain", "eager", "compiled", "graph", "graph compiled", "jax vmap")
 
 
@@ -81,9 +85,11 @@ def missing(contender: str, device: str) -> str | None:
         if device == "cuda":
             return "measured on the CPU only"
         return None if importlib.util.find_spec("jax") else "jax is not installed"
-    if device == "cuda" and contender in ("compiled", "plain compiled", "shared"):
+    in_c, in_cpp = contender in ("compiled", "shared"), contender in ("traced", "plain compiled")
+    if device == "cuda" and (in_c or in_cpp):
         return "measured on the CPU only"
-    compiler = any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c)
-    if contender in ("compiled", "plain compiled", "shared") and not compiler:
+    if in_c and compiler() is None:
+        return "no C compiler"
+    if in_cpp and not any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c):
         return "no C++ compiler"
     return None

@@ -14,17 +14,21 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook import random
+from iclbook import random, rounding, store
 from iclbook.machines import this_machine
 from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
 from iclbook.native import attention, build, counter
+from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
 from iclbook.training.ensemble import Ensemble
 from iclbook.training.fused import Fused, in_c
 from iclbook.training.optimisers import AdamW
+from iclbook.training.replay import replay, replay_stretches
 from iclbook.training.schedules import Cosine
+from iclbook.training.study import Study
+from iclbook.training.verify import thinned
 
 pytestmark = pytest.mark.skipif(counter.functions() is None, reason="no C compiler, or no fused multiply-add")
 STEPS = torch.tensor([0, 9, 2**33])
@@ -81,7 +85,13 @@ def test_every_instruction_set_draws_the_same_bits():
         out = torch.empty(2, 2, 1003)
         library.normals(
             *map(ctypes.c_void_p, (out.data_ptr(), keys.data_ptr())),
-            *(ctypes.c_int64(2), ctypes.c_void_p(steps.data_ptr()), ctypes.c_int64(2), 1, ctypes.c_int64(1003)),
+            *(
+                ctypes.c_int64(2),
+                ctypes.c_void_p(steps.data_ptr()),
+                ctypes.c_int64(2),
+                1,
+                ctypes.c_int64(1003),
+            ),
         )
         found.append(out)
     assert len(found) == 3, this_machine()
@@ -91,9 +101,7 @@ def test_every_instruction_set_draws_the_same_bits():
 def _ensemble(activation: str, n_heads: int, task, runs: int = 2, **group) -> Ensemble:
     kwargs = {"d": task.d, "n_heads": n_heads, "n_tasks": task.n_tasks, "activation": activation}
     scale = 0.3 if activation == "affine" else "code"  # far from the pole of the affine weights
-    spec = Group(
-        "g", Attention, kwargs | {"score_scale": scale}, tuple(Run(s) for s in range(runs)), **group
-    )
+    spec = Group("g", Attention, kwargs | {"score_scale": scale}, tuple(Run(s) for s in range(runs)), **group)
     return Ensemble(spec, 10, list(range(runs)), torch.device("cpu"), torch.float32)
 
 
@@ -105,9 +113,10 @@ def _gradients(ensemble: Ensemble, task, batch: int = 64):
     ].contiguous()
     ours = {k: torch.full_like(p, torch.nan) for k, p in ensemble.params.items()}
     losses = torch.zeros(runs)
-    step, places = in_c(task, ensemble, batch), [attention.addresses(x) for x in (ensemble.params, ours)]
+    step = in_c(task, ensemble, batch)
+    step.bind(ensemble.params, ours, losses)
     for r in range(runs):
-        step(numbers[r], torch.tensor([r]), *places, losses)
+        step(numbers[r], torch.tensor([r]))
     return ours, losses, *ensemble.gradients(ensemble.params, task.batch(numbers))
 
 
@@ -277,7 +286,9 @@ print(counter.functions() is None, trainer.compiled, random.words(random.keys([7
 """
 
 
-@pytest.mark.parametrize("way", [{"ICLBOOK_KERNELS": "off"}, {"PATH": "/nowhere", "CC": ""}], ids=["off", "no compiler"])
+@pytest.mark.parametrize(
+    "way", [{"ICLBOOK_KERNELS": "off"}, {"PATH": "/nowhere", "CC": ""}], ids=["off", "no compiler"]
+)
 def test_all_of_it_can_be_done_without(way):
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT], env=os.environ | way, capture_output=True, text=True, check=True
@@ -300,3 +311,23 @@ def test_processes_that_compile_at_once_find_whole_libraries(monkeypatch, tmp_pa
     assert len(set(paths)) == 1
     assert [p.name for p in tmp_path.iterdir()] == [paths[0].name]
     assert ctypes.CDLL(str(paths[0])).adam
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nonisotropic", "multitask_text", "activations_coded"])
+def test_trainings_kept_from_torchs_compiler_replay_in_c(monkeypatch, name):
+    """The stored results were trained by other code; replays of them go through autograd elsewhere, here through C. Twins stay with autograd."""
+
+    def trainer(study, device="auto", compile=None, **kwargs):
+        ours = make(study, device, None if rounding.number() is None else False, **kwargs)
+        assert (ours._fused is None) == (rounding.number() is not None)
+        return ours
+
+    make = Study.trainer
+    monkeypatch.setattr(Study, "trainer", trainer)
+    study = he2025.studies("paper")[name]
+    results = store.load("he2025", "paper", name, study.describe(), may_diverge=study.may_diverge)
+    assert replay(*thinned(study, results)) <= 1
+    stretches, share = replay_stretches(study, results, store.load_states("he2025", "paper", name))
+    assert stretches
+    assert share <= 1

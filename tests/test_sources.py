@@ -48,6 +48,7 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
     edit(file, '"""Prediction from circuits', '"""Something else')  # of a function
     edit(file, '"""Multi-head attention with', '"""A class')  # of a class
     edit(file, "    d = query.shape[0]\n", "\n    # a remark\n    d = (  query.shape[ 0 ]  )  # another\n\n")
+    edit(package / "native" / "attention.c", "/* Prompts b", "/* A remark.\n   Prompts b")
     assert source_digest(ROOTS, package) == before
 
 
@@ -62,6 +63,10 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
         ("training/data.py", "before = steps - 1", "before = steps - 2"),
         ("training/ensemble.py", "rates = {k: r * factor", "rates = {k: r / factor"),
         ("training/trainer.py", "self._t += 1", "self._t += 2"),
+        ("native/attention.c", "g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)"),
+        ("native/vectors.h", "define SHIFT 12582912.0f", "define SHIFT 12582911.0f"),
+        ("native/counter.c", "ROUNDS 10", "ROUNDS 9"),
+        ("native/build.py", "-ffp-contract=off", "-ffp-contract=fast"),
         ("training/study.py", "batch_size: int = 256", "batch_size: int = 128"),
     ],
 )
@@ -69,6 +74,15 @@ def test_code_counts(package, file, old, new):
     before = source_digest(ROOTS, package)
     edit(package / file, old, new)
     assert source_digest(ROOTS, package) != before
+
+
+def test_a_gradient_in_c_counts_for_the_models_that_offer_it(package):
+    others = ["iclbook.training.study", "iclbook.models.trained_tf"]
+    before = source_digest(others, package)
+    edit(package / "native" / "attention.c", "LANES 16", "LANES 32")
+    assert source_digest(others, package) == before
+    edit(package / "native" / "counter.c", "ROUNDS 10", "ROUNDS 9")
+    assert source_digest(others, package) != before
 
 
 def test_only_what_is_reached_counts(package):

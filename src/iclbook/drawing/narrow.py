@@ -127,19 +127,24 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
     legends = [ax.get_legend() for ax in panels if ax.get_legend() is not None]
     for legend in legends:
         legend.set_in_layout(False)  # until it has its place: a wide one would leave the panel no width
-    figure.draw_without_rendering()
+    _lay_out(figure)
     titles = [text for ax in panels for text in (ax.title, ax._left_title, ax.xaxis.label)]
     titles += filter(None, (figure._suptitle, getattr(figure, "_supxlabel", None)))
     broken = [_wrap(text, figure) for text in titles]
     broken += [_wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1) for ax in panels]
     if any(broken):
-        figure.draw_without_rendering()
+        _lay_out(figure)
     slanted = [_thin_ticks(ax) for ax in panels]
     if any(slanted):
-        figure.draw_without_rendering()
+        _lay_out(figure)
     for legend in legends:
         _put_below(legend.axes, legend, figure)
         legend.set_in_layout(True)
+
+
+def _lay_out(figure: Figure) -> None:
+    """Give everything its place; walking through all artists as if they were drawn would take as long again."""
+    figure.get_layout_engine().execute(figure)
 
 
 def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:

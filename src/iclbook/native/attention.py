@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,23 +53,22 @@ class AttentionStep:
             return False
         return library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()) is not None
 
-    def __call__(self, normals: Tensor, runs: Tensor, params: Any, grads: Any, losses: Tensor) -> None:
+    def bind(self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], losses: Tensor) -> None:
+        """Say where the runs are: stacks of the four matrices and of their gradients, ``name -> (R, H, D, D)``, and sums of losses ``(R,)``. They must
+        stay in place."""
+        self._kept = params, grads, losses
+        stacks = [(_POINTER * len(MATRICES))(*(of[k].data_ptr() for k in MATRICES)) for of in (params, grads)]
+        self._places = (*stacks, losses.data_ptr(), self._aligned)
+
+    def __call__(self, normals: Tensor, runs: Tensor) -> None:
         """Gradients of some runs, in place; their losses are added.
 
         Args:
             normals: of one stream's batch, ``(normals, B)``.
             runs: numbers of the runs, int64.
-            params, grads: :func:`addresses` of the stacks ``(R, H, D, D)``.
-            losses: ``(R,)``.
         """
-        prompts = ctypes.addressof(self._task), normals.data_ptr()
-        which = runs.data_ptr(), len(runs)
-        self._function(*prompts, *which, *self._sizes, params, grads, losses.data_ptr(), self._aligned)
-
-
-def addresses(tensors: Mapping[str, Tensor]) -> ctypes.Array:
-    """Where the stacks of the four matrices lie; the tensors must stay alive, and in place."""
-    return (_POINTER * len(MATRICES))(*(tensors[name].data_ptr() for name in MATRICES))
+        about = ctypes.addressof(self._task), normals.data_ptr(), runs.data_ptr(), len(runs)
+        self._function(*about, *self._sizes, *self._places)
 
 
 def _task(layout: Layout, batch_size: int) -> ctypes.Structure:

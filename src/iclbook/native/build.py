@@ -20,7 +20,7 @@ from ..project import find_root
 from ..sources import c_sources
 
 HERE = Path(__file__).parent
-#: ``off`` here leaves everything to torch, as on a machine without a compiler.
+#: A variable that names the folder to keep libraries in; ``off`` leaves everything to torch, as on a machine without a compiler.
 SWITCH = "ICLBOOK_KERNELS"
 FLAGS = ("-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-Wno-psabi")
 NATIVE = "-march=native"
@@ -76,9 +76,10 @@ def compiled(source: str, flags: Sequence[str]) -> Path:
 
 @lru_cache
 def _folder() -> Path:
-    """Where libraries are kept: in the book's cache, or for this process alone where that cannot be written."""
+    """Where libraries are kept: in the book's cache unless told otherwise, or for this process alone where that cannot be written."""
     try:
-        folder = find_root() / ".cache" / "kernels"
+        named = os.environ.get(SWITCH)
+        folder = Path(named) if named else find_root() / ".cache" / "kernels"
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder

@@ -7,19 +7,30 @@ For models that have their gradient in C for a task's prompts (``Attention.in_c`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from ..native import counter
 from ..native.adam import AdamStep
-from ..native.attention import AttentionStep, addresses
 from ..random import DATA
 from .data import Data, Stream
 from .ensemble import Ensemble
 from .losses import squared_error
-from .optimisers import Adam
+from .optimisers import Adam, Tensors
+
+
+class Gradients(Protocol):
+    """A model's gradient in C, such as :class:`iclbook.native.attention.AttentionStep`; only models import these, so that it counts for their studies alone."""
+
+    def bind(self, params: Tensors, grads: Tensors, losses: Tensor) -> None:
+        """Say where parameters and gradients of all runs are, ``name -> (R, ...)``, and the sums of their losses ``(R,)``."""
+        ...
+
+    def __call__(self, normals: Tensor, runs: Tensor) -> None:
+        """Take the gradients of these runs on one stream's numbers, in place, and add their losses."""
+        ...
 
 
 class Fused:
@@ -35,7 +46,7 @@ class Fused:
     def __init__(
         self,
         ensembles: Sequence[Ensemble],
-        gradients: Sequence[AttentionStep],
+        gradients: Sequence[Gradients],
         keys: Tensor,
         n_normals: int,
     ) -> None:
@@ -65,7 +76,7 @@ class Fused:
             group.update(t)
 
 
-def in_c(task: Any, ensemble: Ensemble, batch_size: int) -> AttentionStep | None:
+def in_c(task: Any, ensemble: Ensemble, batch_size: int) -> Gradients | None:
     """The gradient of a group in C on a task's prompts, if there is one."""
     group = ensemble.group
     autograd = group.loss is squared_error and group.gradient is None and not group.blocks
@@ -77,10 +88,10 @@ def in_c(task: Any, ensemble: Ensemble, batch_size: int) -> AttentionStep | None
 class _Group:
     """A group whose gradients and optimiser know where everything lies."""
 
-    def __init__(self, ensemble: Ensemble, gradients: AttentionStep) -> None:
+    def __init__(self, ensemble: Ensemble, gradients: Gradients) -> None:
         self._ensemble, self._gradients = ensemble, gradients
         self._grads = {k: torch.zeros_like(p) for k, p in ensemble.params.items()}
-        self._addresses = addresses(ensemble.params), addresses(self._grads)
+        gradients.bind(ensemble.params, self._grads, ensemble.loss_sum)
         read = ensemble.streams_read
         self._runs = {stream: (read == stream).nonzero().flatten() for stream in read.unique().tolist()}
         self._update = self._by_torch
@@ -93,7 +104,7 @@ class _Group:
         """Gradients of the runs that read this stream; their losses are added up."""
         runs = self._runs.get(stream)
         if runs is not None:
-            self._gradients(normals, runs, *self._addresses, self._ensemble.loss_sum)
+            self._gradients(normals, runs)
 
     def update(self, t: Tensor) -> None:
         """The optimiser's step."""

@@ -40,7 +40,7 @@ class Study:
         steps, batch_size: of the training.
         record: recorded steps, or ``None`` for the trainer's own choice.
         measure: ``measure(study, histories) -> {"group/name": array}`` on the trained runs, or ``None``.
-        compile_from: number of steps from which compiling them pays; ``None`` for never.
+        compile_from: number of steps from which torch's compiler pays; ``None`` for never.
         dtype: ``float32`` or ``float64``, of parameters and data.
     """
 

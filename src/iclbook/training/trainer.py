@@ -29,7 +29,7 @@ from .history import History, log_and_linear_steps
 from .interrupts import interruptible
 from .progress import shown
 
-#: Below this many steps compiling costs more than it saves (about 15 s per group on one core, against stepping a single run without).
+#: Below this many steps torch's compiler costs more than it saves (about 15 s per group on one core, against stepping a single run without).
 COMPILE_FROM_STEPS = 4_000
 
 
@@ -43,8 +43,9 @@ class Trainer:
         batch_size: prompts per step, B.
         record: steps at which losses and observations are kept; 0 and the last are always kept.
         device: ``auto``, ``cpu`` or ``cuda``.
-        compile: ``True``, ``False``, or ``None`` for "when it pays and a compiler is there".
-        compile_from: number of steps from which it pays; ``None`` for never.
+        compile: ``True``, ``False``, or ``None`` for "where it pays and a compiler is there": steps in C for groups that have them
+            (:mod:`iclbook.training.fused`), whatever their number, and otherwise torch's compiler.
+        compile_from: number of steps from which torch's compiler pays; ``None`` for never.
         dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
 
@@ -89,23 +90,7 @@ class Trainer:
         self._ahead = torch.arange(1, self._block + 1, device=self.device)
         self._t = torch.zeros((), device=self.device, dtype=dtype)
         self._jitter = current(self.device)
-        self._fused = None
-        if compile is not False and self.FUSED and self._jitter is None:
-            self._fused = Fused.of(self.data, self.ensembles, self._keys, batch_size, dtype)
-        pays = compile_from is not None and steps >= compile_from and can_compile(self.device)
-        self.compiled = self._fused is not None or (pays if compile is None else compile)
-        numbers = self._draw(self._keys, self._ahead)
-        self._parts = [parts.whole(self.ensembles, self._keys)]
-        if self.compiled and not self._fused and self.device.type == "cpu" and not self._fixed:
-            self._parts = parts.cut(self.ensembles, self._keys, sum(x[0].nbytes for x in numbers))
-        # where a captured graph finds a block's numbers
-        self._numbers = tuple(x.clone() for x in numbers) if self.device.type == "cuda" else ()
-        self._graph: torch.cuda.CUDAGraph | None = None
-        traced = self.compiled and not self._fused
-        self._one_step = compile_method(self._step_all) if traced else self._step_all
-        self._fresh = (
-            compile_method(self._draw) if traced and not counter.can_draw(self._keys) else self._draw
-        )
+        self._choose(compile, compile_from)
         self.done = 0
         #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
         self.states: dict[str, np.ndarray] = {}
@@ -115,6 +100,26 @@ class Trainer:
         self._losses: list[list[np.ndarray]] = [[] for _ in groups]
         self._observed: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
         self._kept: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
+
+    def _choose(self, compile: bool | None, compile_from: int | None) -> None:
+        """Steps in C, by torch's compiler, or operation by operation; and in how many parts."""
+        on_cpu = self.device.type == "cpu"
+        self._fused = None
+        if compile is not False and self.FUSED and self._jitter is None:
+            self._fused = Fused.of(self.data, self.ensembles, self._keys, self.batch_size, self.dtype)
+        pays = compile_from is not None and self.steps >= compile_from and can_compile(self.device)
+        self.compiled = self._fused is not None or (pays if compile is None else compile)
+        traced = self.compiled and not self._fused
+        numbers = self._draw(self._keys, self._ahead)
+        self._parts = [parts.whole(self.ensembles, self._keys)]
+        if traced and on_cpu and not self._fixed:
+            self._parts = parts.cut(self.ensembles, self._keys, sum(x[0].nbytes for x in numbers))
+        # where a captured graph finds a block's numbers
+        self._numbers = () if on_cpu else tuple(x.clone() for x in numbers)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._one_step = compile_method(self._step_all) if traced else self._step_all
+        in_c = counter.can_draw(self._keys)
+        self._fresh = compile_method(self._draw) if traced and not in_c else self._draw
 
     # -- one step -----------------------------------------------------------------------------------------------------
 
@@ -161,8 +166,9 @@ class Trainer:
             self._t += 1
             if self._fused:
                 self._fused.step(self.done + 1, self._t)
-            for part in self._parts if not self._fused else ():
-                self._advance(part, self._fresh(part.keys, steps), 0)
+            else:
+                for part in self._parts:
+                    self._advance(part, self._fresh(part.keys, steps), 0)
         else:
             torch._foreach_copy_(self._numbers, self._fresh(self._keys, steps))
             if self.GRAPHS and n == self._block:
