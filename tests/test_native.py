@@ -19,9 +19,11 @@ from iclbook.machines import this_machine
 from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
 from iclbook.native import attention, build, counter
+from iclbook.native.adam import AdamStep
 from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
+from iclbook.training.data import Stream
 from iclbook.training.ensemble import Ensemble
 from iclbook.training.fused import Fused, in_c
 from iclbook.training.optimisers import AdamW
@@ -98,9 +100,9 @@ def test_every_instruction_set_draws_the_same_bits():
     assert all(torch.equal(found[0], other) for other in found[1:])
 
 
-def _ensemble(activation: str, n_heads: int, task, runs: int = 2, **group) -> Ensemble:
+def _ensemble(activation: str, n_heads: int, task, runs: int = 2, scale=None, **group) -> Ensemble:
     kwargs = {"d": task.d, "n_heads": n_heads, "n_tasks": task.n_tasks, "activation": activation}
-    scale = 0.3 if activation == "affine" else "code"  # far from the pole of the affine weights
+    scale = scale or (0.3 if activation == "affine" else "code")  # far from the pole of the affine weights
     spec = Group("g", Attention, kwargs | {"score_scale": scale}, tuple(Run(s) for s in range(runs)), **group)
     return Ensemble(spec, 10, list(range(runs)), torch.device("cpu"), torch.float32)
 
@@ -176,10 +178,11 @@ def test_a_planted_fault_is_seen(monkeypatch, tmp_path, right, wrong):
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="flags of x86-64")
-@pytest.mark.parametrize("activation", ["softmax", "tanh"])
-def test_every_instruction_set_gives_the_same_gradients(monkeypatch, activation):
-    task, found = TASKS["apart"], []
-    macros = [f"-DD={task.d + 2}", "-DN=2", f"-DACT={activation.upper()}"]
+@pytest.mark.parametrize("task", ["coloured", "apart"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_instruction_set_gives_the_same_gradients(monkeypatch, activation, task):
+    task, found = TASKS[task], []
+    macros = [f"-DD={task.d + task.n_tasks}", f"-DN={task.n_tasks}", f"-DACT={activation.upper()}"]
     for library in _libraries("attention.c", *macros):
         monkeypatch.setattr(attention, "library", lambda source, library=library, **macros: library)
         ours, losses, *_ = _gradients(_ensemble(activation, 2, task), task)
@@ -247,27 +250,36 @@ class _Other(Attention):
         return 2 * super().forward(context, query)
 
 
+class _Harder(LinearRegression):
+    """A task with prompts of its own that inherits where the numbers stand."""
+
+    def batch(self, normals):
+        return super().batch(2 * normals)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"model": _Other},
         {"kwargs": {"d": 5, "n_heads": 2, "query_among_keys": True}},
         {"loss": lambda model, batch: model(batch.context, batch.query).sum()},
+        {"gradient": lambda params, batch: (params, batch.target.sum())},
         {"blocks": (("query", "key"), ("value", "output"))},
         {"kwargs": {"d": 5, "n_heads": 200}},
     ],
-    ids=["a subclass", "the query among the keys", "another loss", "blocks", "too large"],
+    ids=["a subclass", "the query among the keys", "another loss", "a closed form", "blocks", "too large"],
 )
 def test_other_groups_go_through_autograd(change):
     group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0),))
-    data, keys = Trainer(TASKS["plain"], [group], 1, 64, compile=False).data, random.keys([0])
+    keys = random.keys([0])
 
-    def can(group, batch=64, dtype=torch.float32):
+    def can(group, batch=64, dtype=torch.float32, data=Stream(TASKS["plain"])):  # noqa: B008
         ensemble = Ensemble(group, 1, [0], torch.device("cpu"), dtype)
         return Fused.of(data, [ensemble], keys, batch, dtype) is not None
 
     assert can(group)
     assert not can(dataclasses.replace(group, **change))
+    assert not can(group, data=Stream(_Harder()))
     assert not can(group, batch=72)
     assert not can(group, dtype=torch.float64)
 
@@ -304,7 +316,50 @@ def test_a_source_that_does_not_compile_is_named_and_done_without(monkeypatch, t
         assert build.library("broken.c") is None
 
 
-def test_processes_that_compile_at_once_find_whole_libraries(monkeypatch, tmp_path):
+@pytest.mark.parametrize("activation", ["softmax", "tanh", "square"])
+def test_large_scores_saturate_as_torchs_do(activation):
+    """Scores of some hundreds, far beyond what single precision can exponentiate."""
+    ensemble = _ensemble(activation, 2, TASKS["plain"], scale=40.0)
+    assert _apart(*_gradients(ensemble, TASKS["plain"])) < 1e-3
+
+
+@pytest.mark.parametrize("optimiser", [Adam(), Adam(beta1=0.0), Adam(0.8, 0.98, 1e-4)], ids=str)
+def test_adam_is_the_optimisers_own_moments_included(optimiser):
+    generator = torch.Generator().manual_seed(0)
+    params = {"a": torch.randn(3, 2, 5, generator=generator), "b": torch.randn(3, 4, generator=generator)}
+    rates = {k: torch.tensor([1e-3, 0.0, 0.1]).reshape(3, *[1] * (p.dim() - 1)) for k, p in params.items()}
+    state, ours = optimiser.init(params), {k: p.clone() for k, p in params.items()}
+    moments = {m: {k: torch.zeros_like(p) for k, p in params.items()} for m in ("first", "second")}
+    grads = {k: torch.zeros_like(p) for k, p in params.items()}
+    stacks = (ours, moments["first"], moments["second"], grads)
+    step = AdamStep(optimiser, *stacks, rates={k: r.flatten() for k, r in rates.items()})
+    for t in map(torch.tensor, (1.0, 2.0, 3.0, 200.0)):
+        for k in grads:
+            grads[k].copy_(torch.randn(grads[k].shape, generator=generator))
+        params, state = optimiser.update(params, grads, state, {k: 0.5 * r for k, r in rates.items()}, t)
+        step(t, 0.5)
+        for k, p in params.items():
+            torch.testing.assert_close(ours[k], p, rtol=1e-6, atol=1e-7)
+            for m in moments:  # 1 - beta2 in single precision would be 1.3e-5 off
+                torch.testing.assert_close(moments[m][k], state[m][k], rtol=1e-6, atol=1e-7)
+
+
+def test_steps_of_another_type_are_read_as_numbers():
+    keys = random.keys([3])
+    same = random.words(keys, torch.tensor([5], dtype=torch.int32), 1, (4,))
+    assert torch.equal(same, random.words(keys, torch.tensor([5]), 1, (4,)))
+
+
+def test_a_processor_without_fused_multiply_adds_is_left_to_torch_in_silence(monkeypatch):
+    monkeypatch.setattr(build, "NATIVE", "-march=x86-64")
+    build.library.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert build.library("counter.c") is None
+    build.library.cache_clear()
+
+
+def test_several_that_compile_at_once_find_whole_libraries(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "_folder", lambda: tmp_path)
     with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
         paths = list(pool.map(lambda _: build.compiled("adam.c", [build.NATIVE]), range(4)))

@@ -536,3 +536,12 @@ def test_a_captured_graph_gives_the_numbers_of_single_steps():
     np.testing.assert_allclose(
         histories[0].circuits["kq"][-1], histories[1].circuits["kq"][-1], rtol=1e-3, atol=1e-5
     )
+
+
+def test_a_loss_that_reads_no_parameter_has_no_gradient():
+    group = Group("g", Attention, HEADS, [Run(0)], loss=lambda model, batch: batch.target.square().mean())
+    trainer = Trainer(TASK, [group], 3, 4, compile=False)
+    before = trainer.parameters()["g"]
+    trainer.train(progress=False)
+    for name, value in trainer.parameters()["g"].items():
+        np.testing.assert_array_equal(value, before[name])

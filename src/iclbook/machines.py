@@ -52,7 +52,6 @@ PROCESSORS: Mapping[str, Mapping[str, str]] = {
         "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
         "OPENBLAS_CORETYPE": "Nehalem",
         "NPY_DISABLE_CPU_FEATURES": f"X86_V3,{_NO_AVX512}",
-        "ICLBOOK_KERNELS": "off",  # which need fused multiply-adds; elsewhere they give the same bits on every processor
     },
     "avx2": {
         "ATEN_CPU_CAPABILITY": "avx2",

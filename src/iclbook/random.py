@@ -3,7 +3,9 @@
 Philox-4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a key and a counter into four random words of
 32 bits. The key is the seed; the counter holds what the numbers are for, the step, and their place in it. There is no state to keep, and any step of a
 run can be drawn by itself. Whole numbers are exact everywhere; standard normals (Box and Muller 1958) are the same up to the rounding of log, sqrt, cos
-and sin. Whatever is chosen (an index, a category, an order) is therefore chosen by whole numbers.
+and sin. Whatever is chosen (an index, a category, an order) is therefore chosen by whole numbers. On a CPU both are drawn in C
+(:mod:`iclbook.native.counter`), where normals are the same to the bit on every processor; on a GPU and in traced programs torch draws them, and everywhere normals in
+double precision.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ INLINE vf activated(vf s, vf most, vf *slope)
 INLINE void head(int64_t L, const float kq[D][d], const float ov[N][D], const vf *tokens, const vf query[d], vf *scores,
                  vf c[D], vf m[N][D], vf k[D])
 {
-    vf folded[D], most = ALL(-3.4e38f), sum = ALL(0.0f);
+    vf folded[D], most = ALL(-__builtin_inff()), sum = ALL(0.0f);
     for (int j = 0; j < D; j++) {
         folded[j] = ALL(0.0f);
         for (int i = 0; i < d; i++) folded[j] = fused(ALL(kq[j][i]), query[i], folded[j]);

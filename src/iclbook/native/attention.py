@@ -56,8 +56,9 @@ class AttentionStep:
     def bind(self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], losses: Tensor) -> None:
         """Say where the runs are: stacks of the four matrices and of their gradients, ``name -> (R, H, D, D)``, and sums of losses ``(R,)``. They must
         stay in place."""
-        self._kept = params, grads, losses
-        stacks = [(_POINTER * len(MATRICES))(*(of[k].data_ptr() for k in MATRICES)) for of in (params, grads)]
+        self._kept = [[of[k] for k in MATRICES] for of in (params, grads)]
+        stacks = [(_POINTER * len(MATRICES))(*(x.data_ptr() for x in of)) for of in self._kept]
+        self._losses = losses
         self._places = (*stacks, losses.data_ptr(), self._aligned)
 
     def __call__(self, normals: Tensor, runs: Tensor) -> None:

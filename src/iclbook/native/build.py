@@ -45,6 +45,8 @@ def library(source: str, **macros: str | int) -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(str(compiled(source, flags)))
     except (OSError, UserError) as error:
+        if "no fused multiply-adds" in str(error):  # torch is faster there
+            return None
         warnings.warn(f"{source} is left to torch, which is slower: {error}", RuntimeWarning, stacklevel=2)
         return None
 
@@ -57,7 +59,7 @@ def compiled(source: str, flags: Sequence[str]) -> Path:
         OSError: the compiler cannot be run, or the library not be written.
     """
     texts = [text.read_bytes() for text in c_sources(HERE / source)]
-    key = [*FLAGS, *flags, str(compiler()), platform.machine(), _processor()]
+    key = [*FLAGS, *flags, _version(), platform.machine(), _processor()]
     digest = hashlib.sha256(b"\n".join([*texts, *map(str.encode, key)])).hexdigest()[:16]
     folder = _folder()
     path = folder / f"{Path(source).stem}-{digest}.so"
@@ -79,7 +81,7 @@ def _folder() -> Path:
     """Where libraries are kept: in the book's cache unless told otherwise, or for this process alone where that cannot be written."""
     try:
         named = os.environ.get(SWITCH)
-        folder = Path(named) if named else find_root() / ".cache" / "kernels"
+        folder = Path(named).resolve() if named else find_root() / ".cache" / "kernels"
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
@@ -90,6 +92,12 @@ def _folder() -> Path:
 
 
 _KEPT: list[tempfile.TemporaryDirectory] = []
+
+
+@lru_cache
+def _version() -> str:
+    """The compiler's own words on what it is."""
+    return subprocess.run([str(compiler()), "--version"], capture_output=True, text=True).stdout
 
 
 def _processor() -> str:

@@ -32,13 +32,14 @@ def can_draw(keys: Tensor) -> bool:
 def draw(kind: str, keys: Tensor, steps: Tensor, purpose: int, n: int) -> Tensor:
     """``n`` ``normals`` (float32) or ``words`` (int64) for keys ``(S, 2)`` and steps ``(K,)``, ``(S, K, n)``."""
     dtype = {"normals": torch.float32, "words": torch.int64}[kind]
-    out = torch.empty((len(keys), len(steps), n), dtype=dtype)
-    fill(kind, out, keys.contiguous(), steps.contiguous(), purpose)
+    out = torch.empty((len(keys), len(steps), n), dtype=dtype, device="cpu")
+    whole = (x.to("cpu", torch.int64).contiguous() for x in (keys, steps))
+    fill(kind, out, *whole, purpose)
     return out
 
 
 def fill(kind: str, out: Tensor, keys: Tensor, steps: Tensor, purpose: int) -> None:
-    """The same into ``out``; all three are contiguous."""
+    """The same into ``out``; all three are contiguous and on the CPU, keys and steps int64."""
     function = getattr(functions(), kind)
     sizes = len(steps), purpose, out.shape[-1]
     function(out.data_ptr(), keys.data_ptr(), len(keys), steps.data_ptr(), *sizes)

@@ -14,7 +14,7 @@
 #define SLOW
 #endif
 #if defined SLOW && !defined ALLOW_SLOW
-#error "without fused multiply-adds in the processor the tensor library is faster"
+#error "the processor has no fused multiply-adds"
 #endif
 
 #ifdef __AVX512F__
@@ -137,10 +137,11 @@ INLINE void sine_cosine(vf x, vf *sine, vf *cosine)
     *cosine = (vf)((vi)pick(odd, s, c) ^ (((j + 1) & 2) << 30));
 }
 
-/* Of numbers up to 88; below -87 as of -87. */
+/* Below -87 as of -87, above 88 as of 88. */
 INLINE vf exponential(vf x)
 {
     x = pick(x < -87.0f, ALL(-87.0f), x);
+    x = pick(x > 88.0f, ALL(88.0f), x);
     vf n = rounded(x * 1.44269504088896341f);
     vf r = fused(n, ALL(2.12194440e-4f), fused(n, ALL(-0.693359375f), x));
     vf p = fused(ALL(1.9875691500e-4f), r, ALL(1.3981999507e-3f));

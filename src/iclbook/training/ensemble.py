@@ -109,6 +109,8 @@ class Ensemble:
         with torch.enable_grad():
             leaves = {k: p.detach().requires_grad_() for k, p in params.items()}
             losses = vmap(one_run)(leaves, *batch)
+            if not losses.requires_grad:  # a loss that reads no parameter
+                return {k: torch.zeros_like(p) for k, p in params.items()}, losses
             grads = torch.autograd.grad(losses.sum(), list(leaves.values()), materialize_grads=True)
         return dict(zip(leaves, grads, strict=True)), losses.detach()
 

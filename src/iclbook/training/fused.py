@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..native import counter
-from ..native.adam import AdamStep
+from ..native.adam import AdamStep, can_step
 from ..random import DATA
 from .data import Data, Stream
 from .ensemble import Ensemble
@@ -59,8 +59,8 @@ class Fused:
         cls, data: Data, ensembles: Sequence[Ensemble], keys: Tensor, batch_size: int, dtype: torch.dtype
     ) -> Fused | None:
         """The steps of these groups on these data; ``None`` where a group has no gradient in C, or nothing can be compiled."""
-        able = dtype is torch.float32 and keys.device.type == "cpu" and counter.functions() is not None
-        if not able or not isinstance(data, Stream):
+        able = dtype is torch.float32 and counter.can_draw(keys) and can_step()
+        if not able or type(data) is not Stream:
             return None
         gradients = [in_c(data.task, e, batch_size) for e in ensembles]
         return None if None in gradients else cls(ensembles, gradients, keys, data.task.normals * batch_size)
@@ -80,7 +80,9 @@ def in_c(task: Any, ensemble: Ensemble, batch_size: int) -> Gradients | None:
     """The gradient of a group in C on a task's prompts, if there is one."""
     group = ensemble.group
     autograd = group.loss is squared_error and group.gradient is None and not group.blocks
-    if not (autograd and hasattr(task, "layout") and hasattr(ensemble.model, "in_c")):
+    # a subclass with a batch of its own inherits a layout that does not describe it
+    describes = {"layout", "batch"} <= vars(type(task)).keys()
+    if not (autograd and describes and hasattr(ensemble.model, "in_c")):
         return None
     return ensemble.model.in_c(task.layout(), batch_size)
 

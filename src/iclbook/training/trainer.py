@@ -118,7 +118,7 @@ class Trainer:
         self._numbers = () if on_cpu else tuple(x.clone() for x in numbers)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if traced else self._step_all
-        in_c = counter.can_draw(self._keys)
+        in_c = self.dtype is torch.float32 and counter.can_draw(self._keys)
         self._fresh = compile_method(self._draw) if traced and not in_c else self._draw
 
     # -- one step -----------------------------------------------------------------------------------------------------
