@@ -201,7 +201,7 @@ def test_kept_answers_are_not_asked_again(tmp_path, monkeypatch):
     from benchmarks import suite
 
     asked = []
-    monkeypatch.setattr(suite, "_measured", lambda job, module: asked.append(job) or {"rates": [1.0]})
+    monkeypatch.setattr(suite, "_cold", lambda job, module: asked.append(job) or {"rates": [1.0]})
     monkeypatch.setattr(suite, "KEEP", tmp_path)
     assert suite.measured({"threads": 1}) == suite.measured({"threads": 1}) == {"rates": [1.0]}
     assert suite.measured({"threads": 2})
