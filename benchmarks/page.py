@@ -15,6 +15,16 @@ from .suite import ROOT
 from .work import LABELS, OURS
 
 PAGE = ROOT / "book" / "benchmarks.md"
+#: Headings of the parts.
+TITLES = {
+    "floor": "The floor",
+    "paired": "Side by side, one core",
+    "first": "The first step",
+    "ladder": "Ensembles and threads",
+    "cores": "Processes and threads",
+    "growth": "How cost grows",
+    "categorical": "In-context learning of categories",
+}
 RESULTS = {"cpu": ROOT / "benchmarks" / "results.json", "cuda": ROOT / "benchmarks" / "results-cuda.json"}
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 #: Lengths of training in the table of waiting times.
@@ -35,6 +45,9 @@ def described(results: dict) -> str:
         text += f" Other programs used {number(m['others']['during'])} cores meanwhile ({number(m['others']['before'])} before)."
     elif (m["load_before"] or 0) > 0.5:
         text += f" **The machine was busy** (load {m['load_before']} before the start): read these numbers with care."
+    if results.get("earlier"):
+        titles = [TITLES[part] for part in results["earlier"]]
+        text += f" Measured before that, with the trainer as it then was: {'; '.join(titles)}."
     return text
 
 
@@ -252,25 +265,25 @@ def _sections(results: dict) -> list[str]:
     """What was measured on one device, part by part."""
     text = [described(results)]
     if "paired" in results:
-        text += ["## Side by side, one core", paired(results)]
+        text += ["## " + TITLES["paired"], paired(results)]
     if results["device"] == "cpu" and "floor" in results:
-        text += ["## The floor", floor(results)]
+        text += ["## " + TITLES["floor"], floor(results)]
     if "first" in results:
-        text += ["## The first step", first(results)]
+        text += ["## " + TITLES["first"], first(results)]
     if "ladder" in results:
         text += [
-            "## Ensembles and threads",
+            "## " + TITLES["ladder"],
             ladder(results),
             "## Where we lose",
             waiting(results),
             losses(results),
         ]
     if "cores" in results:
-        text += ["## Processes and threads", growth.cores_text(results["cores"])]
+        text += ["## " + TITLES["cores"], growth.cores_text(results["cores"])]
     if "growth" in results:
-        text += ["## How cost grows", growth.text(results["growth"], results["imports_mb"])]
+        text += ["## " + TITLES["growth"], growth.text(results["growth"], results["imports_mb"])]
     if "categorical" in results:
-        text += ["## In-context learning of categories", categorical(results)]
+        text += ["## " + TITLES["categorical"], categorical(results)]
     absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in results["missing"].items()]
     absent += [f"- {t} threads: not measured: too few cores." for t in results["threads_missing"]]
     absent += [f"- {title}: not measured yet." for part, title in NEW.items() if part not in results]

@@ -302,7 +302,9 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
     found |= {part: make[part]() for part in parts if part in make}
     described["others"] = {"before": quiet, "during": watch.others()}
     minutes = round((time.monotonic() - start) / 60, 1)
-    return {**(before or {}), "machine": described, "device": device, **found, "minutes": minutes}
+    earlier = [part for part in PARTS if part in (before or {}) and part not in found]
+    about = {"machine": described, "device": device, "earlier": earlier}
+    return {**(before or {}), **about, **found, "minutes": minutes}
 
 
 def _imports(device: str) -> dict[str, int]:

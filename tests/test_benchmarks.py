@@ -325,3 +325,16 @@ def test_mistakes_end_in_one_line(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("error: no CUDA device was found.")
     assert done.stderr.count("\n") == 1
+
+
+def test_parts_that_were_not_measured_again_are_named(monkeypatch):
+    monkeypatch.setattr(suite.idle, "before", lambda: 0.0)
+    monkeypatch.setattr(suite, "_imports", lambda device: {})
+    monkeypatch.setattr(suite, "_floor", lambda plan: {"new": 1})
+    before = {"floor": {"old": 1}, "growth": {"old": 1}}
+    found = suite.run(suite.QUICK, "cpu", lambda _: None, ("floor",), before)
+    assert found["floor"] == {"new": 1}
+    assert found["earlier"] == ["growth"]
+    work = {"d": 5, "L": 40, "batch": 256}
+    assert page.described(found | {"work": work}).endswith("as it then was: How cost grows.")
+    assert "before that" not in page.described(found | {"work": work, "earlier": []})
