@@ -209,7 +209,7 @@ def test_a_row_of_panels_becomes_a_column_with_the_labels_it_shared():
         ax.plot([0, 1], [0, n], label=f"curve {n}")
         ax.set(title=f"panel {n}", xlabel="step")
     axes[0].set_ylabel("loss")
-    small = narrow.narrow(fig)
+    small = narrow.narrow(fig, style.DPI)
     assert small.get_size_inches()[0] == narrow.WIDTH
     boxes = [ax.get_window_extent() for ax in small.axes]
     assert all(a.y0 > b.y1 for a, b in pairwise(boxes)), "below each other, in order"
@@ -224,7 +224,7 @@ def test_a_row_of_panels_becomes_a_column_with_the_labels_it_shared():
 def test_what_cannot_be_laid_out_anew_is_left_to_be_moved_sideways():
     fig, ax = style.figure()
     ax.barh(["a sentence as long as this one, which leaves no room for the bars themselves"], [1])
-    assert narrow.narrow(fig) is None
+    assert narrow.narrow(fig, style.DPI) is None
 
 
 def test_words_stay_on_the_page():
@@ -233,7 +233,7 @@ def test_words_stay_on_the_page():
         ax.plot([0, 1], label="a legend whose words are about as wide as a phone is")
         ax.set(title="a title that is wider than any phone, so that its line must be broken", xlabel="step")
         ax.legend()
-    small = narrow.narrow(fig)
+    small = narrow.narrow(fig, style.DPI)
     box = small.get_tightbbox()
     assert box.x0 >= -0.05
     assert box.x1 <= narrow.WIDTH + 0.05

@@ -10,6 +10,7 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
@@ -22,16 +23,19 @@ LINE = 0.2  # inches of a line of a legend
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
-def narrow(figure: Figure) -> Figure | None:
+def narrow(figure: Figure, dpi: float) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
-    The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window.
+    The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window and is laid out, for good, at a
+    resolution.
     """
     try:
         copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
     except (AttributeError, TypeError, pickle.PicklingError):  # labels made by a function of the notebook
         return None
     plt.close(copy)  # pyplot takes what is read back for one of its own
+    FigureCanvasAgg(copy)  # measures all words with one renderer
+    copy.dpi = dpi
     copy.set_layout_engine("constrained")
     panels = [ax for ax in copy.axes if getattr(ax, "_colorbar", None) is None]
     for ax in [ax for ax in panels if not ax.axison and not ax.has_data() and not ax.texts]:
@@ -45,13 +49,14 @@ def narrow(figure: Figure) -> Figure | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            copy.draw_without_rendering()
+            _lay_out(copy)
         except UserWarning:  # and still has none
             return None
     box = [ax.get_window_extent() for ax in panels]
     images = [bool(ax.images) for ax in panels]
     if min(b.width if not i else 9e9 for b, i in zip(box, images, strict=True)) < LEAST * copy.dpi:
         return None
+    copy.set_layout_engine("none")
     return None if _sticks_out(copy) else copy
 
 
@@ -182,8 +187,8 @@ def _wrap(text: Text, figure: Figure, room: float | None = None) -> bool:
 def _thin_ticks(ax: Axes) -> bool:
     """Slant the labels of ticks where two touch; whether any do."""
     labels = [label for label in ax.get_xticklabels() if label.get_text() and label.get_visible()]
-    boxes = [label.get_window_extent() for label in labels]
-    if not any(a.x1 + 2 > b.x0 for a, b in pairwise(boxes)):
+    boxes, touching = [label.get_window_extent() for label in labels], 0.02 * ax.figure.dpi
+    if not any(a.x1 + touching > b.x0 for a, b in pairwise(boxes)):
         return False
     ax.tick_params(axis="x", rotation=40)
     for label in ax.get_xticklabels():

@@ -65,7 +65,7 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
 
     def about(figure: Figure) -> dict[str, Any]:
         found: dict[str, Any] = {"csv": table(figure), "origin": notes.origin(figure)}
-        small = narrow(figure)
+        small = narrow(figure, css_dpi * scale)
         if small is not None:
             found["narrow"] = _text(png(small, css_dpi * scale, COLOURS))
             found["size"] = [round(inches * css_dpi) for inches in small.get_size_inches()]

@@ -28,7 +28,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 from ..numbers import number
-from .pixels import remember_formulas
+from .remembered import remember
 
 WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
 DPI = 100  # CSS pixels an inch
@@ -118,7 +118,7 @@ def use() -> None:
     import seaborn as sns  # takes a second, which only those who draw need to spend
 
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
-    remember_formulas()
+    remember()
     _use_inline()
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from ..drawing.figure_data import Row, rows
-from ..drawing.pixels import pixels, quantised
+from ..drawing.pixels import LEVEL, pixels, quantised
 from ..drawing.style import DPI
 from ..errors import UserError
 
@@ -78,5 +78,5 @@ def draw(
     image = Image.fromarray(drawn) if colours is None else quantised(drawn, colours)
     png = io.BytesIO()
     # A live frame goes to a browser on the same machine, a static one over the net: quick, or small.
-    image.save(png, "png", **({"compress_level": 1} if colours is None else {"optimize": True}))
+    image.save(png, "png", compress_level=1 if colours is None else LEVEL)
     return Frame(png.getvalue(), width, height, shown)
