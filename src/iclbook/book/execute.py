@@ -24,6 +24,7 @@ from ..project import find_root
 from . import orphans
 from .engine import ENGINE
 from .inputs import METADATA_KEY, chapters, executed_path, input_digests, is_stale, source_path
+from .nursery import Forked, Nursery
 
 __all__ = ["NotebookError", "chapters", "executed_path", "is_stale", "run_notebook"]
 
@@ -46,22 +47,16 @@ class NotebookError(UserError):
         super().__init__(f"notebooks/{notebook}.py stopped{where}: {cause}", mend)
 
 
-def headless_kernel(
-    root: Path, sockets: Path, environment: Mapping[str, str] | None = None
-) -> type[AsyncKernelManager]:
-    """A kernel of the interpreter that runs us, in the environment of a headless run.
-
-    The specification is made here rather than looked up: a user's own ``python3`` kernel may belong to another environment.
+def kernel_environment(root: Path, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All variables of a headless run.
 
     Args:
         root: the book's folder.
-        sockets: a short-lived folder for the connection; local sockets need no port and are nobody else's to read.
         environment: the variables around it, such as those of an emulated machine; default: this process's, and one thread.
     """
     # Kernels run beside others on few cores, and the thread count changes the last digits.
     alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
-    around = alone if environment is None else dict(environment)
-    env = {
+    return (alone if environment is None else dict(environment)) | {
         "ICLBOOK_HEADLESS": "1",
         "ICLBOOK_ROOT": str(root),
         # Progress bars write to stderr, which the book build counts as a warning.
@@ -71,22 +66,39 @@ def headless_kernel(
         # Figures go into the notebook; a window would hang.
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }
+
+
+def headless_kernel(
+    around: Mapping[str, str], sockets: Path, nursery: Nursery | None = None
+) -> type[AsyncKernelManager]:
+    """A kernel of the interpreter that runs us, in the environment of a headless run.
+
+    The specification is made here rather than looked up: a user's own ``python3`` kernel may belong to another environment.
+
+    Args:
+        around: its environment variables.
+        sockets: a short-lived folder for the connection; local sockets need no port and are nobody else's to read.
+        nursery: what to fork it from; default: it is started as a program.
+    """
     # A kernel whose runner is killed would compute on for nobody.
     start = "import runpy; runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
-    argv = [*orphans.call(start), "-f", "{connection_file}"]
+    argv = [*(orphans.call(start) if nursery is None else ["ipykernel_launcher"]), "-f", "{connection_file}"]
 
     class HeadlessKernel(AsyncKernelManager):
         def __init__(self, **kwargs: object) -> None:
             super().__init__(**kwargs)
             self.transport = "ipc"
             self.connection_file = str(sockets / "kernel.json")
+            if nursery is not None:
+                self.provisioner = Forked(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
+                self.provisioner.nursery = nursery
 
         def start_kernel(self, **kwargs: object) -> Awaitable[None]:
-            return super().start_kernel(**{**kwargs, "env": around})
+            return super().start_kernel(**{**kwargs, "env": dict(around)})
 
         @property
         def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(argv=argv, display_name="Python 3", language="python", env=env)
+            return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
     return HeadlessKernel
 
@@ -98,6 +110,7 @@ def run_notebook(
     timeout_s: float | None = None,
     root: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    nursery: Nursery | None = None,
 ) -> Path:
     """Run ``notebooks/NAME.py`` and write ``executed/PROFILE/NAME.ipynb``.
 
@@ -111,6 +124,7 @@ def run_notebook(
         timeout_s: seconds that one cell may take; default ICLBOOK_CELL_TIMEOUT or 1800.
         root: the book's folder; default: found from the working directory.
         environment: the kernel's environment variables, such as :func:`iclbook.machines.environment` gives; default: this process's, and one thread.
+        nursery: what to fork the kernel from, made under the same :func:`kernel_environment`; default: it is started as a program.
 
     Returns:
         Path of the executed copy.
@@ -127,9 +141,10 @@ def run_notebook(
     target = executed_path(name, profile, root)
     partial = _prepare(name, target, root)
     current = {"cell": ""}
-    with _replacing(target, partial, root, limit, current):
+    with _replacing(target, partial, root, limit, current), _sockets() as sockets:
+        kernel = headless_kernel(kernel_environment(root, environment), sockets, nursery)
         executed = _execute(
-            notebook, partial, root, {"profile": profile, "device": device}, environment, limit, current
+            notebook, partial, root, {"profile": profile, "device": device}, kernel, limit, current
         )
         _raise_for_silent_errors(executed, name)
         _finish(executed, inputs, profile, device)
@@ -239,7 +254,7 @@ def _execute(
     partial: Path,
     root: Path,
     parameters: dict[str, str],
-    environment: Mapping[str, str] | None,
+    kernel: type[AsyncKernelManager],
     limit: int,
     current: dict[str, str],
 ) -> nbformat.NotebookNode:
@@ -251,19 +266,18 @@ def _execute(
     """
     name = partial.name.split(".")[1]
     title = f"{name} ({parameters['profile']})"
-    with tempfile.TemporaryDirectory(prefix="iclbook-", ignore_cleanup_errors=True) as sockets:
-        executed = papermill.execute_notebook(
-            notebook,
-            str(partial),
-            engine_name=ENGINE,
-            parameters=parameters,
-            kernel_name="python3",
-            kernel_manager_class=headless_kernel(root, Path(sockets), environment),
-            on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
-            cwd=str(root / "notebooks"),
-            execution_timeout=limit,
-            progress_bar={"desc": title, "mininterval": 0.1 if sys.stderr.isatty() else 5},
-        )
+    executed = papermill.execute_notebook(
+        notebook,
+        str(partial),
+        engine_name=ENGINE,
+        parameters=parameters,
+        kernel_name="python3",
+        kernel_manager_class=kernel,
+        on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
+        cwd=str(root / "notebooks"),
+        execution_timeout=limit,
+        progress_bar={"desc": title, "mininterval": 0.1 if sys.stderr.isatty() else 5},
+    )
     last = executed.cells.pop()
     # papermill takes `raise SystemExit` for a success and leaves the other cells out
     if last.execution_count is None or last.outputs:
@@ -271,6 +285,13 @@ def _execute(
         cause = "it ended early: SystemExit, exit() or quit() leaves the rest undone"
         raise NotebookError(name, cell, cause, "")
     return executed
+
+
+@contextmanager
+def _sockets() -> Iterator[Path]:
+    """A folder for a kernel's sockets."""
+    with tempfile.TemporaryDirectory(prefix="iclbook-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def first_line(source: str) -> str:

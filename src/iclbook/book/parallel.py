@@ -10,13 +10,15 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 
 from ..errors import UserError
 from ..machines import usable_cores
 from . import execute, orphans
+from .execute import kernel_environment
+from .nursery import Nursery
 
 
 def run_notebooks(
@@ -41,14 +43,16 @@ def run_notebooks(
         Name, executed copy or what went wrong, and seconds.
     """
     jobs = min(jobs or usable_cores(), len(names))
+    around = kernel_environment(root, environment) if len(names) > jobs else None
     if jobs <= 1:
-        for name in names:
-            yield _timed(name, profile, device, root, environment)
+        with _forking(around) as nursery:
+            for name in names:
+                yield _timed(name, profile, device, root, environment, nursery)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, orphans.die_with, (os.getpid(),)) as pool:
+    with ProcessPoolExecutor(jobs, context, _begin, (os.getpid(), around)) as pool:
         futures = {
-            pool.submit(_timed, name, profile, device, root, environment): name
+            pool.submit(_timed_here, name, profile, device, root, environment): name
             for name in longest_first(names, profile, root)
         }
         try:
@@ -63,6 +67,36 @@ def run_notebooks(
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGINT)
             raise
+
+
+#: In a process that runs several chapters: what their kernels are forked from.
+_nursery: list[Nursery] = []
+
+
+def _begin(parent: int, around: Mapping[str, str] | None) -> None:
+    """Begin a process that runs chapters, with a nursery where it runs several, under the kernels' environment."""
+    orphans.die_with(parent)
+    if around is not None:
+        _nursery.append(Nursery(around))
+
+
+def _timed_here(
+    name: str, profile: str, device: str, root: Path, environment: Mapping[str, str] | None
+) -> tuple[str, Path | UserError, float]:
+    return _timed(name, profile, device, root, environment, _nursery[0] if _nursery else None)
+
+
+@contextmanager
+def _forking(around: Mapping[str, str] | None) -> Iterator[Nursery | None]:
+    """A nursery for as long as the block runs; none where there is no environment."""
+    if around is None:
+        yield None
+        return
+    nursery = Nursery(around)
+    try:
+        yield nursery
+    finally:
+        nursery.close()
 
 
 def _killed(name: str) -> UserError:
@@ -85,12 +119,17 @@ def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:
 
 
 def _timed(
-    name: str, profile: str, device: str, root: Path, environment: Mapping[str, str] | None
+    name: str,
+    profile: str,
+    device: str,
+    root: Path,
+    environment: Mapping[str, str] | None,
+    nursery: Nursery | None,
 ) -> tuple[str, Path | UserError, float]:
     began = perf_counter()
     try:
         result: Path | UserError = execute.run_notebook(
-            name, profile, device, root=root, environment=environment
+            name, profile, device, root=root, environment=environment, nursery=nursery
         )
     except UserError as problem:
         result = problem
