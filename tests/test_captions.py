@@ -8,8 +8,7 @@ from docutils.utils import new_document
 
 from iclbook.book.captions import NumberedFigures
 from iclbook.book.lazy import VIEW
-from iclbook.sliders import METADATA_KEY
-from iclbook.sliders.page_model import MODEL_FIGURE
+from iclbook.marks import MODEL_FIGURE, SLIDERS
 
 
 def cell(*outputs: nodes.Node) -> nodes.container:
@@ -104,7 +103,7 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path, monkeypatch):
         "numbers": "Numbers of all frames",
         "origin": None,
     }
-    output = {"metadata": {METADATA_KEY: kept}, "data": {VIEW: {"model_id": "abc"}}}
+    output = {"metadata": {SLIDERS: kept}, "data": {VIEW: {"model_id": "abc"}}}
     document = new_document("page")
     document += nodes.section(
         "", cell(picture()), cell(slider), cell(unknown), cell(picture()), text(nodes.emphasis("", "Last."))

@@ -14,10 +14,11 @@ from matplotlib.figure import Figure
 
 from iclbook.book import page_models
 from iclbook.errors import UserError
+from iclbook.marks import MODEL
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.figures.in_page import answers, on_line, trained_heads
 from iclbook.papers.wang2025.figures.in_page import four_categories
-from iclbook.sliders import MODEL_KEY, PageModel
+from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import MAX_CHARACTERS, SHARED, markup
 from iclbook.store import Results
 
@@ -128,7 +129,7 @@ def executed(path: Path, name: str) -> Path:
     output = nbformat.v4.new_output(
         "display_data",
         {"text/html": f'<figure data-model="{name}">x</figure>'},
-        metadata={MODEL_KEY: {"name": name}},
+        metadata={MODEL: {"name": name}},
     )
     cells = [nbformat.v4.new_code_cell("1", outputs=[output]), nbformat.v4.new_markdown_cell("words")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)

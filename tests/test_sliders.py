@@ -17,9 +17,9 @@ import pytest
 from nbclient import NotebookClient
 from PIL import Image
 
-from iclbook import sliders
 from iclbook.drawing import style
 from iclbook.errors import UserError
+from iclbook.marks import SLIDERS
 from iclbook.sliders import Slider, build, definition, exercise, exercising, live, rendering, static
 
 
@@ -394,7 +394,7 @@ def _headless(monkeypatch):
 def test_executed_notebook_carries_frames_and_their_hashes():
     notebook = run(CELL.format(bad=99))
     (output,) = [o for o in notebook.cells[0].outputs if o.output_type == "display_data"]
-    info = output.metadata[sliders.METADATA_KEY]
+    info = output.metadata[SLIDERS]
     assert info["title"] == "Line"
     assert "slider: a" in info["csv"].splitlines()[0]
     assert set(info["frames"]) == {"0", "1"}

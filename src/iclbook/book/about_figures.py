@@ -9,9 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..drawing.shown import ABOUT
+from ..marks import FIGURE, SLIDERS
 from ..numbers import duration, number
-from ..sliders import METADATA_KEY
 from .lazy import FILES, VIEW, up
 
 
@@ -20,25 +19,25 @@ def of_pictures(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     found = {}
     for output in (o for cell in notebook["cells"] for o in cell.get("outputs", [])):
         data = output.get("data", {})
-        if ABOUT in data and "image/png" in data:
-            found[hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()] = data[ABOUT]
+        if FIGURE in data and "image/png" in data:
+            found[hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()] = data[FIGURE]
     return found
 
 
 def of_sliders(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Of an executed copy: model id of every static slider -> what was kept of its frames."""
     return {
-        output["data"][VIEW]["model_id"]: output["metadata"][METADATA_KEY]
+        output["data"][VIEW]["model_id"]: output["metadata"][SLIDERS]
         for cell in notebook["cells"]
         for output in cell.get("outputs", [])
-        if METADATA_KEY in output.get("metadata", {})
+        if SLIDERS in output.get("metadata", {})
     }
 
 
 def without(notebook: Any) -> Any:
     """An executed copy as MyST-NB may read it: it warns of outputs that it does not know. Changed in place."""
     for output in (o for cell in notebook["cells"] for o in cell.get("outputs", [])):
-        output.get("data", {}).pop(ABOUT, None)
+        output.get("data", {}).pop(FIGURE, None)
     return notebook
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import write_whole
+from ..marks import SLIDERS
 from ..numbers import number as number_of
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths
@@ -102,11 +103,9 @@ def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | No
 
 def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
     """Refuse what Sphinx does not look at: addresses in raw HTML, and slider figures and models that got lost."""
-    from ..sliders import METADATA_KEY
-
     html = root / pages.HTML
     executed = {f"notebooks/{name}": executed_path(name, profile, root) for name in names}
-    found = [*pages.problems(html), *pages.missing_sliders(html, executed, METADATA_KEY)]
+    found = [*pages.problems(html), *pages.missing_sliders(html, executed, SLIDERS)]
     found += page_models.missing(html, executed)
     if found:
         for line in found[1:]:

@@ -18,8 +18,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from ..marks import SLIDERS
 from ..references import write_text
-from ..sliders import METADATA_KEY
 
 #: Folder of the files beside the pages, from the top of the book.
 FILES = "_figures"
@@ -80,7 +80,7 @@ def stills(notebook: Mapping[str, Any]) -> dict[str, tuple[bytes, str, int, int]
             )
     found = {}
     for output in (o for cell in notebook["cells"] for o in cell.get("outputs", [])):
-        about = output.get("metadata", {}).get(METADATA_KEY)
+        about = output.get("metadata", {}).get(SLIDERS)
         if about and "frames" in about:
             sha = about["frames"][",".join(map(str, about["start"]))]
             if sha in frames:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import UserError
-from ..sliders import MODEL_KEY
+from ..marks import MODEL
 
 MARKER = re.compile(r"^<!-- model (\w+) of (\w+) -->$", re.MULTILINE)
 
@@ -18,9 +18,9 @@ def in_copy(path: Path) -> dict[str, str]:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
     return {
-        output["metadata"][MODEL_KEY]["name"]: "".join(output["data"]["text/html"])
+        output["metadata"][MODEL]["name"]: "".join(output["data"]["text/html"])
         for output in outputs
-        if MODEL_KEY in output.get("metadata", {})
+        if MODEL in output.get("metadata", {})
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..profiles import check_profile
 from ..project import find_root
+from ..references import reference_path
 from . import render
 from .ledger import Ledger
 from .margins import load_reference
@@ -39,11 +40,29 @@ def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> B
     """
     check_profile(profile)
     root = root or find_root()
-    path = root / "executed" / profile / f"{ledger.chapter_name}.ipynb"
-    records = read_records(path) if path.is_file() else {}
-    verdicts = judge(ledger, records, profile, load_reference(ledger.chapter_name, profile, root))
-    rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
-    return Board(ledger, rows, path.is_file(), records)
+    name = ledger.chapter_name
+    path = root / "executed" / profile / f"{name}.ipynb"
+    files = tuple(_stamp(file) for file in (path, reference_path(name, profile, root)))
+    made = _boards.get(path)
+    if made is None or made[0] != files or made[1].ledger is not ledger:
+        records = read_records(path) if path.is_file() else {}
+        verdicts = judge(ledger, records, profile, load_reference(name, profile, root))
+        rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
+        made = _boards[path] = files, Board(ledger, rows, path.is_file(), records)
+    return made[1]
+
+
+#: Executed copy -> what it and its reference were when they were judged, and the board: every page that is built asks for all of them.
+_boards: dict[Path, tuple[tuple, Board]] = {}
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is written anew; ``None`` where there is none."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:

@@ -17,23 +17,27 @@ _REQUIRED = object()
 DEEPEST = 40
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe, and without what no file here needs and what can grow without bound: aliases and deep nesting."""
+#: The safe loader, in C where PyYAML has that.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+
+def _require_bounded(text: str) -> None:
+    """Refuse what no file here needs and what can grow without bound: aliases and deep nesting.
+
+    Raises:
+        yaml.YAMLError: one of them, or text that is not YAML.
+    """
     depth = 0
-
-    def compose_node(self, parent: yaml.Node, index: object) -> yaml.Node:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
-            raise yaml.MarkedYAMLError(problem="an alias, which is not used here", problem_mark=mark)
-        self.depth += 1
-        if self.depth > DEEPEST:
-            mark = self.peek_event().start_mark
-            raise yaml.MarkedYAMLError(problem=f"nested more than {DEEPEST} deep", problem_mark=mark)
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self.depth -= 1
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(
+                problem="an alias, which is not used here", problem_mark=event.start_mark
+            )
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {DEEPEST} deep", problem_mark=event.start_mark
+            )
 
 
 class Located:
@@ -158,7 +162,9 @@ def read_yaml(path: Path) -> Located:
         UserError: unreadable, not UTF-8, empty or not YAML; names file and line.
     """
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_Loader)
+        text = path.read_text(encoding="utf-8")
+        _require_bounded(text)
+        node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as problem:
         raise _syntax(problem, path) from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:

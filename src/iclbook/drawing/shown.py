@@ -12,13 +12,12 @@ from IPython.core.formatters import JSONFormatter
 from matplotlib.figure import Figure
 from traitlets import Unicode
 
+from ..marks import FIGURE
 from .figure_data import table
 from .narrow import narrow
 from .origin import Notes, Stepping, watch_results
 from .pixels import png
 
-#: Type of the output that carries what a page needs beside the picture.
-ABOUT = "application/vnd.iclbook.figure+json"
 COLOURS = 200
 STEP = "_iclbook_step"
 
@@ -33,9 +32,9 @@ def origin_now() -> dict[str, Any] | None:
 
 
 class AboutFormatter(JSONFormatter):
-    """Formats figures as :data:`ABOUT`."""
+    """Formats figures as :data:`FIGURE`."""
 
-    format_type = Unicode(ABOUT)
+    format_type = Unicode(FIGURE)
 
 
 def keep(shell: Any, css_dpi: float, scale: int) -> None:
@@ -45,7 +44,7 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
         shell: the notebook's IPython shell.
         css_dpi, scale: CSS pixels an inch, and pixels of a PNG a CSS pixel.
     """
-    if ABOUT in shell.display_formatter.formatters:
+    if FIGURE in shell.display_formatter.formatters:
         return
     notes = Notes(shell.user_ns)
     watch_results(notes)
@@ -73,8 +72,8 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
 
     formatters = shell.display_formatter.formatters
     formatters["image/png"].for_type(Figure, picture)
-    formatters[ABOUT] = AboutFormatter(parent=shell.display_formatter)
-    formatters[ABOUT].for_type(Figure, about)
+    formatters[FIGURE] = AboutFormatter(parent=shell.display_formatter)
+    formatters[FIGURE].for_type(Figure, about)
 
 
 def _text(content: bytes) -> str:

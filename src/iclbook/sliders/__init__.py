@@ -26,17 +26,16 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from ..errors import UserError
+from ..marks import SLIDERS
 from . import live, static
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
 from .exercising import exercise
-from .page_model import MODEL_KEY, PageModel, show_model
+from .page_model import PageModel, show_model
 from .panel import Panel
 
 __all__ = [
     "MAX_BYTES",
     "MAX_FRAMES",
-    "METADATA_KEY",
-    "MODEL_KEY",
     "PageModel",
     "Panel",
     "Slider",
@@ -45,8 +44,6 @@ __all__ = [
     "show",
     "show_model",
 ]
-
-METADATA_KEY = "iclbook_slider"  # in the metadata of the output that shows a static panel
 
 
 def build(
@@ -103,7 +100,7 @@ def show(
         for each in (panel, other.build(frame, sliders, *arguments)):
             exercise(each, ends=how == "ends" and isinstance(each, live.LivePanel))
     if isinstance(panel, static.StaticPanel):
-        display(panel, metadata={METADATA_KEY: static.metadata(panel, sliders)})
+        display(panel, metadata={SLIDERS: static.metadata(panel, sliders)})
     else:
         display(panel)
 

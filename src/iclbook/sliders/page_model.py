@@ -21,14 +21,11 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from ..errors import UserError
+from ..marks import MODEL, MODEL_FIGURE
 from ..numbers import number
 from ..project import find_root
 from .rendering import draw
 
-MODEL_KEY = "iclbook_model"  # in the metadata of the output that shows a model
-
-#: How the figure of a model begins.
-MODEL_FIGURE = '<figure class="iclbook-model"'
 #: Scripts that all models share, in the order in which they are loaded.
 SHARED = ("numbers", "kit")
 #: Most characters of a model's numbers: a page must stay light.
@@ -87,7 +84,7 @@ def show_model(model: PageModel, title: str = "", description: str = "") -> None
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
     shown = _Shown(text, f"[model in the page: {title}]")
-    display(shown, metadata={MODEL_KEY: {"name": model.name, "title": title}})
+    display(shown, metadata={MODEL: {"name": model.name, "title": title}})
 
 
 def markup(model: PageModel, title: str, description: str) -> str:
