@@ -21,6 +21,7 @@ FLOORS = (
         "files",
         "formulas",
         "machines",
+        "marks",
         "native",
         "numbers",
         "profiles",
