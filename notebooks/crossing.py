@@ -47,7 +47,7 @@ from iclbook.papers.crossing.measures import (
     timing,
 )
 from iclbook.papers.crossing.runs.landscape import Landscape
-from iclbook.papers.crossing.runs.models import FIRST, MODELS
+from iclbook.papers.crossing.runs.models import FIRST
 from iclbook.papers.crossing.runs.pairs import pair_studies
 from iclbook.papers.he2025.measures.circuits import with_both_signs
 from iclbook.papers.nagy2026.measures import ladder
@@ -389,7 +389,7 @@ assert abs(stages.degree(times, 3)[0] - 3) < 0.05
 # **2. A warm start.** Let values and outputs of two softmax heads start at size one, and only queries and keys be small. What is the degree now, and how long is the wait?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-two = MODELS["heads"](FIRST)
+two = stages.heads(2, FIRST)
 drawn = two.start(FIRST)
 speeds = []
 for size in (1e-2, 1e-3, 1e-4):  # how fast the small ones move at the start, against their size

@@ -12,13 +12,16 @@ import pytest
 import torch
 
 from iclbook.claims import Recorder, load_ledger
+from iclbook.models import attend
 from iclbook.papers.crossing import figures as draw
 from iclbook.papers.crossing.measures import descent, kernels, pairs, routing, timing
 from iclbook.papers.crossing.measures.rates import Race
 from iclbook.papers.crossing.runs import leads as runs
 from iclbook.papers.crossing.runs.landscape import Landscape
-from iclbook.papers.crossing.runs.models import MODELS
+from iclbook.papers.crossing.runs.models import FIRST, MODELS, prompts
 from iclbook.papers.crossing.runs.rates import MULTIPLES
+from iclbook.papers.nagy2026.probes.alignment import alignment
+from iclbook.statistics import bootstrap_error
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
@@ -106,6 +109,35 @@ def test_area():
     assert descent.worst(groups)[0] == 0.5
 
 
+def test_area_and_its_error_count_all_pairs():
+    rng = np.random.default_rng(0)
+    yes, no = rng.integers(3, 12, 40) / 25, rng.integers(0, 10, 15) / 25
+
+    def by_pairs(yes: np.ndarray, no: np.ndarray) -> float:
+        return float(((yes[:, None] > no).mean() + (yes[:, None] >= no).mean()) / 2)
+
+    assert descent.area(yes, no) == by_pairs(yes, no)
+    errors = (
+        bootstrap_error(lambda drawn: by_pairs(drawn, no), yes),
+        bootstrap_error(lambda drawn: by_pairs(yes, drawn), no),
+    )
+    assert descent.area_error(yes, no) == pytest.approx(np.hypot(*errors), rel=1e-12)
+
+
+def test_statistics_of_a_sample_are_those_of_each_stack():
+    found, rng = descent.sample(4), np.random.default_rng(FIRST)
+    kinds = [(make, 2) for make in descent.DESCEND.values()] + [
+        (make, 4) for make in descent.OTHERWISE.values()
+    ]
+    scores = []
+    for make in (make for make, count in kinds for _ in range(count)):
+        p = descent.draw(rng)
+        scores.append(descent.scores(alignment(make(p, rng), p.answer)))
+    for name in scores[0]:
+        together = np.concatenate([found[group][name] for group in ("descend", *descent.OTHERWISE)])
+        np.testing.assert_allclose(together, [own[name] for own in scores], rtol=1e-12)
+
+
 def test_stacks_do_what_their_names_say():
     rng = np.random.default_rng(0)
     p = descent.draw(rng)
@@ -123,8 +155,7 @@ def test_stacks_do_what_their_names_say():
 
 
 def test_a_statistic_that_knows_the_truth_has_area_one_and_one_that_does_not_a_half():
-    yes, no = descent.sample(20)
-    by = descent.roc((yes, no))
+    by = descent.roc(descent.sample(20))
     assert set(by) == {"slope", "r2", "signs", "reduction", "rate"}
     assert all(len(groups["descend"]) == 20 and len(groups["others"]) == 20 for groups in by.values())
     truth = {"descend": np.ones(20), **dict.fromkeys(descent.OTHERWISE, np.zeros(20))}
@@ -159,9 +190,41 @@ def test_what_kernels_leave_is_read_on_other_prompts():
     answer = np.random.default_rng(0).standard_normal(200)
     kept = answer.copy()
     kept[100:] = 0
-    assert kernels.unexplained(answer, lambda _: kept) == pytest.approx(1.0), (
-        "a step that knows only the first half"
+    for step in (kept, lambda gamma, some: kept[some]):
+        assert kernels.unexplained(answer[None], step) == pytest.approx([1.0]), (
+            "a step that knows only the first half"
+        )
+
+
+def test_the_width_that_fits_is_found_for_each_run():
+    """The step is ``a + gamma b`` at the width ``gamma``: each run's answers are one of them times a rate."""
+    a, b = np.random.default_rng(0).standard_normal((2, 200))
+    asked = []
+
+    def step(gamma: float, some: slice) -> np.ndarray:
+        asked.append(gamma)
+        return (a + gamma * b)[some]
+
+    answers = np.stack([3 * (a - 2.2 * b), -0.5 * (a + 1.3 * b)])
+    assert kernels.unexplained(answers, step) == pytest.approx([0, 0], abs=1e-9)
+    assert min(abs(np.array(asked) + 2.2)) < 1e-4 > min(abs(np.array(asked) - 1.3))
+    assert kernels.unexplained(answers, a)[0] == pytest.approx(
+        kernels.unexplained(answers, lambda gamma, some: a[some])[0]
     )
+
+
+@pytest.mark.parametrize("activation", ["softmax", "linear"])
+def test_answers_of_many_runs_are_those_of_each(activation, monkeypatch):
+    monkeypatch.setattr(kernels, "TOGETHER", 20)
+    rng = np.random.default_rng(0)
+    batch = prompts(SMALL, 0, 50)
+    kq, ov = rng.standard_normal((3, 2, 4, 4)), rng.standard_normal((3, 2, 1, 4))
+    each = [
+        attend(torch.from_numpy(k), torch.from_numpy(o), batch.context, batch.query, activation)[0].numpy()
+        for k, o in zip(kq, ov, strict=True)
+    ]
+    np.testing.assert_allclose(kernels.answers(kq, ov, batch, activation), each, rtol=1e-10)
+    np.testing.assert_allclose(kernels.answers(kq[..., :3], ov, batch, activation), each, rtol=1e-10)
 
 
 # -- signed pairs ----------------------------------------------------------------------------------------------------------

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from iclbook.models.language import normed
 from iclbook.models.transformer_language import TransformerLanguage
 from iclbook.papers.crossing import studies
 from iclbook.papers.crossing.measures import positions
 from iclbook.papers.wang2025 import studies as at_home
-from iclbook.papers.wang2025.runs.language import TASKS
+from iclbook.papers.wang2025.runs.language import TASKS, losses
 from iclbook.store import Results
+from iclbook.tasks.stories import NOTHING
 from iclbook.training.history import KEPT
 
 (GROUP,) = studies("smoke")["language_positions"].groups
@@ -63,15 +65,70 @@ def test_centred_scores_do_not_move_the_weights():
     assert torch.equal(positions.centred(scores)[..., after], torch.zeros(2, 3, 10, dtype=torch.float64))
 
 
+def stories(lengths: list[int], seed: int = 1) -> torch.Tensor:
+    """Stories of random words of these lengths, ``(S + 1, n)``."""
+    tokens = torch.randint(
+        TASKS["smoke"].vocabulary, (max(lengths), len(lengths)), generator=torch.Generator().manual_seed(seed)
+    )
+    tokens[torch.arange(len(tokens))[:, None] >= torch.tensor(lengths)] = NOTHING
+    return tokens
+
+
+def model(seed: int = 0) -> TransformerLanguage:
+    """In double precision."""
+    kept = results(seed)
+    weights = {name: torch.from_numpy(kept[f"{GROUP.name}/{KEPT}{name}"][0, 0]) for name in GROUP.keep}
+    return positions._model(studies("smoke")["language_positions"], weights).double()
+
+
+class ByTable(TransformerLanguage):
+    """Scores are read from a table ``(M, T, T)`` at its first T places."""
+
+    table: torch.Tensor
+
+    def scores(self, x: torch.Tensor, k: int) -> torch.Tensor:
+        own, n = super().scores(x, k), min(len(x), self.table.shape[-1])
+        own[..., :n, :n] = self.table[:, :n, :n]
+        return own
+
+
+def scores_one_by_one(plain: TransformerLanguage, tokens: torch.Tensor) -> torch.Tensor:
+    """Centred scores ``(n, M, S, S)`` by the model's own function."""
+    here = tokens[:-1].clamp_min(0)
+    h = normed(plain.embed[here] + plain.positions[: len(here), None], plain.gain_embed)
+    return positions.centred(plain.scores(normed(h, plain.gain_attention[0]), 0))
+
+
 def test_means_are_taken_over_stories_that_reach_a_place():
-    scores = torch.arange(12.0).reshape(12, 1, 1, 1).expand(12, 1, 3, 3)
-    there = torch.tensor([[True] * 12, [True] * 9 + [False] * 3, [True] * 2 + [False] * 10])
-    table = positions.table_of(scores, there)
-    assert table.shape == (1, 2, 2), "two stories are too few for the third place"
-    assert table[0, :, 0].tolist() == [5.5, 4.0]
-    left, every = positions.left_by(table, scores, there)
-    assert left[10] == pytest.approx(2 * (10 - 5.5) ** 2), "its one place, two keys"
-    assert every[10] == pytest.approx(2 * 10**2)
+    plain, tokens = model(), stories([5, 7, 3, 9, 9, 7, 8, 9, 9, 4, 9, 9, 9])
+    table = positions.table_of(plain, tokens)
+    assert table.shape[1:] == (7, 7), "seven stories are too few for the eighth place"
+    scores = scores_one_by_one(plain, tokens)
+    for place in range(7):
+        reach = tokens[place + 1] != NOTHING
+        assert torch.allclose(table[:, place], scores[reach, :, place, :7].mean(0))
+    left, every = positions.left_by(plain, table, tokens)
+    for number, length in enumerate((tokens != NOTHING).sum(0)):
+        own = scores[number, :, : min(int(length) - 1, 7), :7]
+        assert every[number] == pytest.approx(float(own.square().sum()))
+        assert left[number] == pytest.approx(float((own - table[:, : own.shape[1]]).square().sum()))
+
+
+def test_losses_are_those_of_the_whole_model():
+    plain, tokens = model(), stories([9, 5, 7, 9, 3, 4, 8, 8, 9, 6])
+    tables = {name: torch.randn(plain.n_heads, n, n).double() for name, n in (("short", 4), ("long", 12))}
+    found = positions.losses_by(plain, tables, tokens)
+    assert list(found) == ["own", "short", "long"]
+    for name, nll in found.items():
+        whole = model()
+        if name in tables:
+            whole.__class__, whole.table = ByTable, tables[name]
+        for number, length in enumerate((tokens != NOTHING).sum(0)):
+            wanted = losses(whole, tokens[:length, number : number + 1], torch.zeros(int(length), 1))
+            assert nll[:, number].sum() == pytest.approx(float(wanted.sum()))
+            assert (nll[length - 1 :, number] == 0).all()
+    assert torch.allclose(found["own"][4:], found["short"][4:]), "places without a mean keep their own scores"
+    assert not torch.allclose(found["own"][1:4], found["short"][1:4])
 
 
 def test_a_ratio_has_the_error_of_stories_and_of_runs():
@@ -82,22 +139,3 @@ def test_a_ratio_has_the_error_of_stories_and_of_runs():
     assert error == pytest.approx(0, abs=1e-9)
     apart = positions.share(np.array([[0.1], [0.2], [0.3]]) * below, below)
     assert apart[1] == pytest.approx(0.1 / np.sqrt(3), rel=0.2)
-
-
-def test_a_table_replaces_scores_at_its_places():
-    study = studies("smoke")["language_positions"]
-    kept = results()
-    weights = {
-        name: torch.from_numpy(kept[f"{GROUP.name}/{KEPT}{name}"][0, 0]).double() for name in GROUP.keep
-    }
-    plain = positions._model(TransformerLanguage, study, weights).double()
-    model = positions._model(positions.ByTable, study, weights).double()
-    tokens = torch.randint(TASKS["smoke"].vocabulary, (9, 2), generator=torch.Generator().manual_seed(1))
-    model.table = positions.scores_on(plain, tokens)[0]
-    assert torch.allclose(model(tokens)[:, 0], plain(tokens)[:, 0]), "its own scores change nothing"
-    assert not torch.allclose(model(tokens)[1:, 1], plain(tokens)[1:, 1])
-    model.table = model.table[:, :4, :4]
-    assert not torch.allclose(model(tokens)[1:4, 1], plain(tokens)[1:4, 1])
-    assert torch.allclose(model(tokens)[4:, 1], plain(tokens)[4:, 1]), (
-        "places without a mean keep their own scores"
-    )

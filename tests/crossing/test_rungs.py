@@ -64,6 +64,27 @@ def _after_orders(seed: int) -> np.random.Generator:
     return rng
 
 
+@pytest.mark.parametrize("kind", [*rungs.DESCEND.values(), *rungs.OTHERWISE.values()])
+def test_many_stacks_answer_as_each_alone(kind):
+    together = rungs.read_with_noise(kind, LINES, 3, 4, np.random.default_rng(8))
+    rng = np.random.default_rng(8)
+    for read in together:
+        alone = kind(LINES, 3, rng.uniform(3, 6), rng)
+        alone[:, 1:] += rng.uniform(0, 0.5) * rng.standard_normal((rungs.PROMPTS, 3))
+        np.testing.assert_allclose(read, np.clip(alone, 0, 9), rtol=1e-12)
+
+
+def test_a_line_descends_on_its_own_squares():
+    """A step of the gradient of the mean of ``(y - slope x - level)^2 / 2``, prompt by prompt."""
+    rate = np.random.default_rng(2).uniform(0.1, 0.9)
+    read = rungs.line_descent(LINES, 3, 4.5, np.random.default_rng(2))
+    for x, y, query, own in zip(LINES.x, LINES.y, LINES.query, read, strict=True):
+        line = np.array([0.0, 4.5])
+        for answer in own:
+            assert answer == pytest.approx(line @ (query, 1))
+            line = line + rate * np.array([x, np.ones(4)]) @ (y - line @ [x, np.ones(4)]) / 4
+
+
 @pytest.fixture(scope="module")
 def judge() -> rungs.Judge:
     return rungs.Judge(4, 420)
@@ -85,10 +106,11 @@ def test_what_is_like_no_stack_is_said_to_be(judge):
 
 def test_noise_alone_is_not_descent(judge):
     rng = np.random.default_rng(5)
-    noise = rungs.statistics(
-        lambda p, layers, start, rng: 4.5 + rng.standard_normal((len(p.y), layers + 1)), LINES, 4, 20, rng
+    noise = rungs.Stack(
+        lambda rng, p, layers: (rng.standard_normal((len(p.y), layers + 1)),),
+        lambda p, layers, start, drawn: 4.5 + drawn,
     )
-    assert judge(noise).mean() < 0.2
+    assert judge(rungs.statistics(noise, LINES, 4, 20, rng)).mean() < 0.2
 
 
 def test_models_that_descend_and_twins_that_do_not(monkeypatch):

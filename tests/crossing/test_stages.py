@@ -12,7 +12,7 @@ from iclbook.errors import UserError
 from iclbook.papers.crossing.measures import stages
 from iclbook.papers.crossing.runs import waits
 from iclbook.papers.crossing.runs.landscape import Landscape, antithetic, mirrored
-from iclbook.papers.crossing.runs.models import CATEGORIES, MODELS, REGRESSION, prompts
+from iclbook.papers.crossing.runs.models import CATEGORIES, MODELS, REGRESSION, heads_of, prompts
 
 
 def product(p: int) -> Landscape:
@@ -63,6 +63,36 @@ def test_adam_does_not_wait():
         stages.adam_wait(product(4), 0.01 * np.ones(4), steps=10)
 
 
+def test_adam_takes_the_steps_of_torch(monkeypatch):
+    landscape, start = product(4), np.array([0.05, 0.04, 0.03, -0.02])
+    seen = []
+
+    def evaluate(x):
+        seen.append(x)
+        return landscape.evaluate(x)
+
+    stages.adam_wait(replace(landscape, evaluate=evaluate), start)
+    theta = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    adam = torch.optim.Adam([theta], lr=1e-3, eps=1e-300)
+    for x in seen[1:]:  # the first is the origin
+        assert x == pytest.approx(theta.detach().numpy(), abs=1e-12)
+        theta.grad = torch.from_numpy(landscape.gradient(theta.detach().numpy()))
+        adam.step()
+    assert len(seen) > 100
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_softmax_heads_have_their_gradient_in_closed_form(n_heads):
+    closed, automatic = stages.heads(n_heads, 3), heads_of(n_heads)(3)
+    for size in (0.01, 0.3, 2.0):
+        theta = size * automatic.start(5)
+        assert closed.value(theta) == pytest.approx(automatic.value(theta), rel=1e-12)
+        slope = automatic.gradient(theta)
+        np.testing.assert_allclose(closed.gradient(theta), slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+    assert (closed.start(5) == automatic.start(5)).all()
+    assert (closed.routing == automatic.routing).all()
+
+
 def test_the_leading_direction_of_a_saddle():
     saddle = Landscape(lambda _: np.ones(3), lambda x: (float(x @ (A @ x)) / 2, A @ x), hessian=lambda _: A)
     A = np.diag([1.0, -2.0, -0.5])
@@ -74,7 +104,7 @@ def test_the_leading_direction_of_a_saddle():
 
 
 def test_adam_beside_flow_and_the_directions_of_another_draw(monkeypatch):
-    monkeypatch.setattr(stages, "MODELS", {"heads": lambda draw: product(4)})
+    monkeypatch.setattr(stages, "heads", lambda n_heads, draw: product(2 * n_heads))
     values = stages.adam_values(2)
     assert values["stages/adam/growth"] < 1.5
     assert values["stages/adam/flow"] == pytest.approx(64, rel=0.1), "four factors: the square of the size"

@@ -7,12 +7,13 @@ what makes them steps: layers in another order, the answers of other prompts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from ....statistics import bootstrap_error
-from ...nagy2026.probes.alignment import Alignment, alignment
+from ...nagy2026.probes.alignment import Alignment, alignments
 from ..runs.models import FIRST
 
 Array = np.ndarray
@@ -96,8 +97,8 @@ DESCEND = {"parameters": parameter_descent, "functions": function_descent}
 OTHERWISE = {"sharpening": sharpening, "averaging": averaging, "reordered": reordered, "others": of_others}
 
 
-def scores(found: Alignment) -> dict[str, float]:
-    """What each statistic says for descent, larger for more: the paper's criteria."""
+def scores(found: Alignment) -> dict[str, Array]:
+    """What each statistic says for descent, larger for more: the paper's criteria; of one model or of many."""
     return {
         "slope": found.slope,
         "r2": found.r2,
@@ -107,30 +108,45 @@ def scores(found: Alignment) -> dict[str, float]:
     }
 
 
-def sample(stacks: int) -> tuple[list[dict[str, float]], dict[str, list[dict[str, float]]]]:
-    """Scores of ``stacks`` stacks that descend, half of each kind, and of as many of each kind that does not; every stack has prompts of its own."""
+def sample(stacks: int) -> dict[str, dict[str, Array]]:
+    """Scores of ``stacks`` stacks that ``descend``, half of each kind, and of as many of each kind that does not; every stack has prompts of its own:
+    ``{group: {statistic: (n,)}}``."""
     rng = np.random.default_rng(FIRST)
 
-    def of(make, n: int) -> list[dict[str, float]]:
-        found = []
+    def of(make: Callable[[Prompts, np.random.Generator], Array], n: int) -> dict[str, Array]:
+        reads, answers = [], []
         for _ in range(n):
             p = draw(rng)
-            found.append(scores(alignment(make(p, rng), p.answer)))
-        return found
+            reads.append(make(p, rng))
+            answers.append(p.answer)
+        return scores(alignments(np.stack(reads), np.stack(answers)))
 
-    yes = [s for make in DESCEND.values() for s in of(make, stacks // len(DESCEND))]
-    return yes, {name: of(make, stacks) for name, make in OTHERWISE.items()}
+    halves = [of(make, stacks // len(DESCEND)) for make in DESCEND.values()]
+    yes = {name: np.concatenate([half[name] for half in halves]) for name in halves[0]}
+    return {"descend": yes} | {name: of(make, stacks) for name, make in OTHERWISE.items()}
+
+
+def _passed(values: Array, others: Array) -> Array:
+    """How many of the others ``(m,)`` each value ``(n,)`` exceeds, and how many it exceeds or equals, ``(n, 2)``."""
+    others = np.sort(others)
+    return np.stack([np.searchsorted(others, values, side) for side in ("left", "right")], 1)
+
+
+def _share(passed: Array, others: int) -> float:
+    """Share of pairs in which a value exceeds one of so many others, from what each has :func:`_passed`; ties count half."""
+    return float((passed.sum(0) / (len(passed) * others)).mean())
 
 
 def area(yes: Array, no: Array) -> float:
     """Area under the ROC curve: the chance that a stack that descends scores higher than one that does not; ties count half."""
-    return float(((yes[:, None] > no).mean() + (yes[:, None] >= no).mean()) / 2)
+    return _share(_passed(yes, no), len(no))
 
 
 def area_error(yes: Array, no: Array) -> float:
     """Bootstrap error over stacks of both groups."""
+    sides = (_passed(yes, no), len(no)), (_passed(-no, -yes), len(yes))
     return float(
-        np.hypot(bootstrap_error(lambda y: area(y, no), yes), bootstrap_error(lambda n: area(yes, n), no))
+        np.hypot(*(bootstrap_error(lambda drawn, m=m: _share(drawn, m), passed) for passed, m in sides))
     )
 
 
@@ -140,16 +156,9 @@ def area_by_lot(yes: Array, no: Array) -> float:
     return area(drawn[: len(yes)], drawn[len(yes) :])
 
 
-def roc(
-    found: tuple[list[dict[str, float]], dict[str, list[dict[str, float]]]],
-) -> dict[str, dict[str, Array]]:
+def roc(found: dict[str, dict[str, Array]]) -> dict[str, dict[str, Array]]:
     """Scores by statistic and group: ``{statistic: {"descend": (n,), kind: (n,)}}``."""
-    yes, no = found
-    return {
-        name: {"descend": np.array([s[name] for s in yes])}
-        | {kind: np.array([s[name] for s in every]) for kind, every in no.items()}
-        for name in yes[0]
-    }
+    return {name: {group: by[name] for group, by in found.items()} for name in found["descend"]}
 
 
 def worst(groups: dict[str, Array]) -> tuple[float, float]:

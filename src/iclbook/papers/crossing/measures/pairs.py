@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from ....models import attend
 from ....statistics import standard_error
 from ....store import Results
 from ...he2025.measures.circuits import settled
 from ...he2025.theory.patterns import zero_sum
 from ..runs.models import prompts
 from ..runs.pairs import TASKS
-from .kernels import PROMPTS, steps, unexplained
+from .kernels import PROMPTS, answers, steps, unexplained
 
 Array = np.ndarray
 #: What is measured -> study and group.
@@ -66,18 +64,10 @@ def _of(results: Results, study: str, group: str) -> Pairs:
     omega = np.trace(kq[..., : task.d, : task.d], axis1=-2, axis2=-1) / task.d
     omega, mu = (settled(results[f"{group}/steps"], values) for values in (omega, ov[..., 0, -1]))
     batch = prompts(task, 0, PROMPTS)
-    answers = np.stack(
-        [
-            attend(torch.from_numpy(k), torch.from_numpy(o), batch.context, batch.query, group)[0].numpy()
-            for k, o in zip(kq[-1], ov[-1], strict=True)
-        ]
-    )
+    answered = answers(kq[-1], ov[-1], batch, group)
     if f"{group}/direct" in results.arrays:
-        answers += results[f"{group}/direct"][-1] @ batch.query.numpy()
-    every = steps(task)
-    debiased, vanilla = (
-        np.array([unexplained(a, every[kernel]) for a in answers]) for kernel in ("centred", "linear")
-    )
+        answered += results[f"{group}/direct"][-1] @ batch.query.numpy()
+    debiased, vanilla = (unexplained(answered, step) for step in steps(batch, ("centred", "linear")).values())
     return Pairs(omega, mu, zero_sum(mu), debiased, vanilla)
 
 

@@ -26,7 +26,7 @@ Array = np.ndarray
 NEIGHBOURS = 25
 #: Prompts of a stack.
 PROMPTS = 128
-#: Stacks whose statistics are taken at once: they stay in a core's cache.
+#: Stacks that answer and whose statistics are taken at once: they stay in a core's cache.
 TOGETHER = 32
 
 
@@ -53,83 +53,117 @@ def lines(n: int = PROMPTS) -> Lines:
     return Lines((x - 4.5) / unit, y, (query - 4.5) / unit, read.target.numpy().astype(float))
 
 
-Stack = Callable[[Lines, int, float, np.random.Generator], Array]
+class Stack(NamedTuple):
+    """A kind of stack.
+
+    Attributes:
+        draw: ``draw(rng, prompts, layers)``: the numbers that one stack draws.
+        answer: ``answer(prompts, layers, start (S,), *drawn (S, ...))``: answers of S stacks after each layer, ``(S, n, layers + 1)``.
+    """
+
+    draw: Callable[[np.random.Generator, Lines, int], tuple[Array | float, ...]]
+    answer: Callable[..., Array]
+
+    def __call__(self, p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
+        """Answers of one stack, ``(n, layers + 1)``."""
+        drawn = (np.asarray(part)[None] for part in self.draw(rng, p, layers))
+        return self.answer(p, layers, np.array([start]), *drawn)[0]
 
 
-def line_descent(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """Gradient steps on slope and level of a line, from a level ``start``: answers ``(n, layers + 1)``."""
-    rate, slope, level = rng.uniform(0.1, 0.9), np.zeros(len(p.y)), np.full(len(p.y), start)
+def _line(p: Lines, layers: int, start: Array, rate: Array) -> Array:
+    rate, level = rate[:, None], np.repeat(start[:, None], len(p.y), 1)
+    slope = np.zeros_like(level)
+    x, y, xx, xy = (part.mean(1) for part in (p.x, p.y, p.x**2, p.x * p.y))
     answers = [level]
     for _ in range(layers):
-        residual = p.y - slope[:, None] * p.x - level[:, None]
-        slope, level = slope + rate * (residual * p.x).mean(1), level + rate * residual.mean(1)
+        slope, level = slope + rate * (xy - slope * xx - level * x), level + rate * (y - slope * x - level)
         answers.append(slope * p.query + level)
-    return np.stack(answers, 1)
+    return np.stack(answers, -1)
 
 
-def function_descent(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """Gradient steps in functions: ``f <- f + rate sum_i (y_i - f(x_i)) k(x_i, .)``."""
-    rate, width = rng.uniform(0.1, 0.5), rng.uniform(0.5, 2.0)
-    among = kernel(p.x[..., None], p.x[..., None], width)
-    to_query = kernel(p.query[:, None, None], p.x[..., None], width)[:, 0]
-    at_keys, at_query = np.full(p.y.shape, start), np.full(len(p.y), start)
+def _functions(p: Lines, layers: int, start: Array, rate: Array, width: Array) -> Array:
+    width, rate = width[:, None, None, None], rate[:, None]
+    among = kernel(p.x[..., None], p.x[..., None], width)  # (S, n, k, k)
+    to_query = kernel(p.query[:, None, None], p.x[..., None], width)[:, :, 0]
+    at_query = np.repeat(start[:, None], len(p.y), 1)
+    at_keys = np.repeat(at_query[..., None], p.y.shape[1], -1)
     answers = [at_query]
     for _ in range(layers):
         residual = p.y - at_keys
-        at_keys = at_keys + rate * np.einsum("nij,nj->ni", among, residual)
-        at_query = at_query + rate * (to_query * residual).sum(1)
+        at_keys = at_keys + rate[..., None] * np.einsum("snij,snj->sni", among, residual)
+        at_query = at_query + rate * (to_query * residual).sum(-1)
         answers.append(at_query)
-    return np.stack(answers, 1)
+    return np.stack(answers, -1)
 
 
-def sharpening(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """Kernel smoothers whose width shrinks from layer to layer."""
-    answers = [np.full(len(p.y), start)]
-    for width in np.geomspace(rng.uniform(2, 4), rng.uniform(0.2, 0.6), layers):
-        k = kernel(p.query[:, None, None], p.x[..., None], width)[:, 0]
-        answers.append((k * p.y).sum(1) / (k.sum(1) + 1e-300))
-    return np.stack(answers, 1)
+def _sharpening(p: Lines, layers: int, start: Array, first: Array, last: Array) -> Array:
+    answers = [np.repeat(start[:, None], len(p.y), 1)]
+    for width in np.geomspace(first, last, layers):
+        k = kernel(p.query[:, None, None], p.x[..., None], width[:, None, None, None])[:, :, 0]
+        answers.append((k * p.y).sum(-1) / (k.sum(-1) + 1e-300))
+    return np.stack(answers, -1)
 
 
-def averaging(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """Running means of noisy answers; the prompt is never read."""
-    noise = rng.uniform(1, 3) * rng.standard_normal((len(p.answer), layers + 1))
-    return (p.answer[:, None] + noise).cumsum(1) / np.arange(1, layers + 2)
+def _towards(goal: Array, layers: int, start: Array, share: Array) -> Array:
+    """Even strides from ``start (S,)`` to ``goal (n,)``, as far as the ``share (S,)``."""
+    start, way = start[:, None, None], share[:, None, None] * np.linspace(0, 1, layers + 1)
+    return start + (goal[:, None] - start) * way
 
 
-def to_the_mean(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """Even strides to the mean of the context's answers, all or part of the way: the covariates are never read."""
-    share = rng.uniform(0.3, 1.0) * np.linspace(0, 1, layers + 1)
-    return start + (p.y.mean(1) - start)[:, None] * share
+#: Gradient steps on slope and level of a line, from a level ``start``.
+line_descent = Stack(lambda rng, p, layers: (rng.uniform(0.1, 0.9),), _line)
+#: Gradient steps in functions: ``f <- f + rate sum_i (y_i - f(x_i)) k(x_i, .)``.
+function_descent = Stack(lambda rng, p, layers: (rng.uniform(0.1, 0.5), rng.uniform(0.5, 2.0)), _functions)
+#: Kernel smoothers whose width shrinks from layer to layer.
+sharpening = Stack(lambda rng, p, layers: (rng.uniform(2, 4), rng.uniform(0.2, 0.6)), _sharpening)
+#: Running means of noisy answers; the prompt is never read.
+averaging = Stack(
+    lambda rng, p, layers: (rng.uniform(1, 3) * rng.standard_normal((len(p.answer), layers + 1)),),
+    lambda p, layers, start, noise: (p.answer[:, None] + noise).cumsum(-1) / np.arange(1, layers + 2),
+)
+#: Even strides to the mean of the context's answers, all or part of the way: the covariates are never read.
+to_the_mean = Stack(
+    lambda rng, p, layers: (rng.uniform(0.3, 1.0),),
+    lambda p, layers, start, share: _towards(p.y.mean(1), layers, start, share),
+)
+#: Even strides to the right answer, all or part of the way: somebody looked it up.
+strides = Stack(
+    lambda rng, p, layers: (rng.uniform(0.3, 1.0),),
+    lambda p, layers, start, share: _towards(p.answer, layers, start, share),
+)
+#: Nothing, and in one layer the right answer.
+one_jump = Stack(
+    lambda rng, p, layers: (rng.integers(1, layers + 1),),
+    lambda p, layers, start, at: np.where(
+        np.arange(layers + 1) < at[:, None, None], start[:, None, None], p.answer[:, None]
+    ),
+)
 
 
-def strides(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """Even strides to the right answer, all or part of the way: somebody looked it up."""
-    share = rng.uniform(0.3, 1.0) * np.linspace(0, 1, layers + 1)
-    return start + (p.answer[:, None] - start) * share
-
-
-def one_jump(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """Nothing, and in one layer the right answer."""
-    at = rng.integers(1, layers + 1)
-    return np.where(np.arange(layers + 1) < at, start, p.answer[:, None])
-
-
-def reordered(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """A stack that descends, read in another order of its layers."""
+def _another_order(rng: np.random.Generator, p: Lines, layers: int) -> tuple[Array, float]:
     order = rng.permutation(layers + 1)
     while (np.diff(order) > 0).all():
         order = rng.permutation(layers + 1)
-    return line_descent(p, layers, start, rng)[:, order]
+    return order, *line_descent.draw(rng, p, layers)
 
 
-def of_others(p: Lines, layers: int, start: float, rng: np.random.Generator) -> Array:
-    """A stack that descends on the prompts of others."""
-    return line_descent(p, layers, start, rng)[rng.permutation(len(p.y))]
+#: A stack that descends, read in another order of its layers.
+reordered = Stack(
+    _another_order,
+    lambda p, layers, start, order, rate: np.take_along_axis(
+        _line(p, layers, start, rate), order[:, None], -1
+    ),
+)
+#: A stack that descends on the prompts of others.
+of_others = Stack(
+    lambda rng, p, layers: (*line_descent.draw(rng, p, layers), rng.permutation(len(p.y))),
+    lambda p, layers, start, rate, others: np.take_along_axis(
+        _line(p, layers, start, rate), others[..., None], 1
+    ),
+)
 
-
-DESCEND: dict[str, Stack] = {"line": line_descent, "functions": function_descent}
-OTHERWISE: dict[str, Stack] = {
+DESCEND = {"line": line_descent, "functions": function_descent}
+OTHERWISE = {
     "sharpening": sharpening,
     "averaging": averaging,
     "mean": to_the_mean,
@@ -140,15 +174,25 @@ OTHERWISE: dict[str, Stack] = {
 }
 
 
-def statistics(make: Stack, p: Lines, layers: int, n: int, rng: np.random.Generator) -> Array:
-    """The five statistics of ``n`` stacks of a kind, ``(n, 5)``: start between 3 and 6 digits, then read with noise of up to half a digit."""
-    reads = []
+def read_with_noise(kind: Stack, p: Lines, layers: int, n: int, rng: np.random.Generator) -> Array:
+    """Answers ``(n, prompts, layers + 1)`` of ``n`` stacks: start between 3 and 6 digits, then read with noise of up to half a digit."""
+    starts, drawn, noise = [], [], []
     for _ in range(n):
-        read = make(p, layers, rng.uniform(3, 6), rng)
-        read[:, 1:] += rng.uniform(0, 0.5) * rng.standard_normal(read[:, 1:].shape)
-        reads.append(np.clip(read, 0, 9))
-    parts = [alignments(np.stack(reads[at : at + TOGETHER]), p.answer) for at in range(0, n, TOGETHER)]
-    return np.concatenate([np.stack([*scores(part).values()], 1) for part in parts])
+        starts.append(rng.uniform(3, 6))
+        drawn.append(kind.draw(rng, p, layers))
+        noise.append(rng.uniform(0, 0.5) * rng.standard_normal((len(p.y), layers)))
+    read = kind.answer(p, layers, np.array(starts), *map(np.array, zip(*drawn, strict=True)))
+    read[..., 1:] += noise
+    return np.clip(read, 0, 9, out=read)
+
+
+def statistics(kind: Stack, p: Lines, layers: int, n: int, rng: np.random.Generator) -> Array:
+    """The five statistics of ``n`` stacks of a kind, ``(n, 5)``."""
+    found = []
+    for at in range(0, n, TOGETHER):
+        read = read_with_noise(kind, p, layers, min(TOGETHER, n - at), rng)
+        found.append(np.stack([*scores(alignments(read, p.answer)).values()], 1))
+    return np.concatenate(found)
 
 
 class Judge:
@@ -161,10 +205,10 @@ class Judge:
         rng, p = np.random.default_rng((FIRST, layers)), lines()
 
         def drawn() -> tuple[Array, dict[str, Array]]:
-            yes = [statistics(make, p, layers, n // len(DESCEND), rng) for make in DESCEND.values()]
+            yes = [statistics(kind, p, layers, n // len(DESCEND), rng) for kind in DESCEND.values()]
             return np.concatenate(yes), {
-                name: statistics(make, p, layers, n // len(OTHERWISE), rng)
-                for name, make in OTHERWISE.items()
+                name: statistics(kind, p, layers, n // len(OTHERWISE), rng)
+                for name, kind in OTHERWISE.items()
             }
 
         yes, no = drawn()

@@ -8,16 +8,17 @@ times grow by ``b^(p - 2)``. Either way waits at sizes ``eps, eps / b, eps / b^2
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-import torch
 
 from ....errors import UserError
 from ....statistics import standard_error
 from ....store import Results
-from ..runs.landscape import Landscape
-from ..runs.models import FIRST, MODELS, heads_of
+from ..runs.landscape import Landscape, antithetic
+from ..runs.models import FIRST, MODELS, REGRESSION, heads_of, prompts
 from ..runs.waits import CELLS, FALLEN, departing, leave
+from ..theory.softmax_heads import SoftmaxHeads
 
 Array = np.ndarray
 #: Rates that differ by no more than this share are one.
@@ -46,6 +47,12 @@ def degree(times: Array, factor: float) -> tuple[float, float]:
     return float(last.mean()), float(np.hypot(last.std(ddof=1) / np.sqrt(len(last)), moves))
 
 
+def heads(n_heads: int, draw: int) -> Landscape:
+    """The landscape of so many softmax heads, with their gradient in closed form."""
+    batch = antithetic(prompts(REGRESSION, draw))
+    return replace(heads_of(n_heads)(draw), evaluate=SoftmaxHeads(batch).evaluate)
+
+
 def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000) -> float:
     """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its guard against division by zero is switched off.
 
@@ -53,16 +60,18 @@ def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int
         UserError: more steps than given.
     """
     goal = (1 - FALLEN) * landscape.value(np.zeros_like(start))
-    theta = torch.nn.Parameter(torch.from_numpy(start.copy()))
-    adam = torch.optim.Adam([theta], lr=rate, eps=1e-300)
+    theta, mean, square = start.copy(), np.zeros_like(start), np.zeros_like(start)
+    keep, keep_square = 0.9, 0.999
     before = np.inf
     for step in range(steps):
-        loss, gradient = landscape.evaluate(theta.detach().numpy())
+        loss, gradient = landscape.evaluate(theta)
         if loss <= goal:
             return step - (goal - loss) / (before - loss)
         before = loss
-        theta.grad = torch.from_numpy(gradient)
-        adam.step()
+        mean = keep * mean + (1 - keep) * gradient
+        square = keep_square * square + (1 - keep_square) * gradient**2
+        done, done_square = 1 - keep ** (step + 1), 1 - keep_square ** (step + 1)
+        theta = theta - rate * (mean / done) / (np.sqrt(square / done_square) + 1e-300)
     raise UserError(f"Adam has not left after {steps:,} steps", "Give it more steps or a higher rate.")
 
 
@@ -114,7 +123,7 @@ def adam_values(draws: int) -> dict[str, float]:
     """Wait of two heads from an eighth of the size, over that from the whole: under Adam, and along gradient flow."""
     adam, flow = [], []
     for draw in judged(draws):
-        landscape = MODELS["heads"](draw)
+        landscape = heads(2, draw)
         whole = 0.05 * landscape.start(draw)
         adam.append(adam_wait(landscape, whole / 8) / adam_wait(landscape, whole))
         flow.append(leave(landscape, whole / 8).first() / leave(landscape, whole).first())
@@ -151,9 +160,9 @@ def leading_values(waited: Results) -> dict[str, float]:
     }
 
 
-def loss_path(heads: int, size: float) -> tuple[Array, Array, float]:
+def loss_path(n_heads: int, size: float) -> tuple[Array, Array, float]:
     """Times, losses, and the wait of one flow of that many softmax heads, followed until a fifth of the loss is gone."""
-    landscape = heads_of(heads)(FIRST)
+    landscape = heads(n_heads, FIRST)
     flow = leave(landscape, size * landscape.start(FIRST), 0.2)
     losses = np.array([landscape.value(state) for state in flow.states])
     fallen = 1 - losses / landscape.value(np.zeros_like(flow.states[0]))
