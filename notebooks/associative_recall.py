@@ -35,7 +35,7 @@ import numpy as np
 from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers.recall2025 import figures as draw
-from iclbook.papers.recall2025 import results, studies, theory
+from iclbook.papers.recall2025 import results, theory
 from iclbook.papers.recall2025.measures import (
     census,
     chain,
@@ -50,6 +50,8 @@ from iclbook.papers.recall2025.measures import (
     stages,
     time_scales,
 )
+from iclbook.papers.recall2025.runs import census as censuses
+from iclbook.papers.recall2025.runs import lifted, plateaus
 from iclbook.sliders import show_model
 from iclbook.tasks import AssociativeRecall
 
@@ -233,9 +235,9 @@ betas, flows = (0.02, 0.005, 0.00125), {}
 for loss in ("dp", "ce"):
     p = stages.experiment(loss)
     flows[loss] = p, *stages.follow(p, betas)
-RATIOS = (4.0, 10.0, 100.0, 1e3, 1e4)
-record.all(stages.plateau_values(*(stages.plateau_scan(READINGS[name], RATIOS) for name in ("order", "k"))))
-record("plateaus/ratios", RATIOS)
+scans = results("plateaus", profile, device)
+record.all(stages.plateau_values(*(plateaus.read(scans, window) for window in ("order", "k"))))
+record("plateaus/ratios", plateaus.RATIOS)
 p, f, times = flows["ce"]
 record("plateaus/ce", stages.plateau_errors(p, f.states[0], times)["loss"])
 record.all(chain.loss_times(betas, flows["dp"][2], times))
@@ -342,15 +344,12 @@ record.verdicts("propA.2", "q-later-jump", "q-stationarity", "q-jumps")
 # scale of $w$ to it.
 
 # %% mystnb={"image": {"alt": "Left: share of pairs of heads in the order of beta against the scale of beta, one curve for each ratio of w to beta: all are nearly flat, from one at ratio zero down towards chance at ratio ten. Right: share of runs in which all heads became active, lower for larger ratios."}} tags=["hide-input"]
-beta_scales, ratios = (0.01, 0.1, 0.3, 1.0), (0.0, 0.03, 0.1, 1.0, 10.0)
-if not paper:
-    beta_scales = (0.01, 1.0)
-n_runs = 200 if paper else 40
-shares = census.census(beta_scales, ratios, n_runs)
-draw.census(shares, beta_scales, ratios)
+grid = censuses.GRIDS[profile]
+shares = census.census(grid, censuses.read(results("census", profile, device), profile))
+draw.census(shares, grid.beta_scales, grid.ratios)
 plt.show()
-record("census/runs", n_runs)
-record.all(census.census_values(shares, beta_scales, ratios))
+record("census/runs", grid.runs)
+record.all(census.census_values(shares, grid.beta_scales, grid.ratios))
 record.all(chain.symmetry())
 record.verdicts("order", "q-order-census", "q-scaling")
 
@@ -373,10 +372,11 @@ found = relaxed.lifted()
 draw.lifted(found, AssociativeRecall(relaxed.ORDER, first_jump.R))
 plt.show()
 record.all(relaxed.verdict_values(found))
-for reading, (start, gamma) in relaxed.READINGS.items():
-    if paper or reading == relaxed.FIRST_READING:
-        variants = found if reading == relaxed.FIRST_READING else relaxed.lifted(start, gamma)
-        record.all(relaxed.kept_apart(variants, reading))
+record.all(relaxed.kept_apart(found, relaxed.FIRST_READING))
+if paper:
+    others = results("lifted", profile, device)
+    for reading in relaxed.OTHER_READINGS:
+        record.all(relaxed.kept_apart(lifted.read(others, reading), reading))
 record("full/A6_difference", relaxed.normalised_difference())
 record.verdicts("q-idle-head", "q-simplifications")
 
@@ -423,7 +423,7 @@ record.verdict("recall2025/q-a3")
 # Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights. Order four and four responses are the paper's own; there the window is kept.
 
 # %% mystnb={"image": {"alt": "Three columns. Top: loss of several seeds. From initial scale 0.1 it passes the first plateau value and rests at the second; from 0.01 and with everything lifted it only slows down there. Bottom: attention of the heads by offset at the end; most heads attend to one offset."}} tags=["hide-input"]
-free = free_model.trained({name: results(name, profile, device) for name in studies(profile)})
+free = free_model.trained({name: results(name, profile, device) for name in ("free_window", "free_lifted")})
 names = ("window kept, scale 0.1", "window kept, scale 0.01", "all lifted, scale 0.01")
 draw.free(dict(zip(names, free, strict=True)))
 plt.show()

@@ -87,10 +87,10 @@ def test_missing_chance_matches_turn_red(monkeypatch):
     original = Population._laplace
 
     def without(self, s):
-        u, _, factor = original(self, s)
+        u, weight, _, factor = original(self, s)
         only = np.zeros_like(factor)
-        only[..., 0, :] = 1
-        return u, np.exp(-u * s[..., :1]), only
+        only[0] = 1
+        return u, weight, np.exp(-u * s[0][..., None]), only
 
     monkeypatch.setattr(Population, "_laplace", without)
     assert not holds("q-ce-plateaus", "plateaus/ce", ce_plateaus())
@@ -104,16 +104,16 @@ def later_ratio() -> dict:
 def test_matched_offsets_removed_from_the_softmax_turn_red(monkeypatch):
     """If heads that still learn did not see offsets that learned heads hold, a later jump would be the reduced first jump."""
     assert holds("q-later-jump", "later/ratio", later_ratio())
-    original = Population.attention
+    original = Population._attention
 
-    def masked(self, theta):
-        a = original(self, theta)
-        learned = np.diagonal(a, axis1=-2, axis2=-1) > 0.999999  # heads on their own offset, exact at w = 60
-        hide = learned[..., None, :] & ~learned[..., :, None]  # offsets of learned heads, for the others
+    def masked(self, w):
+        a = original(self, w)
+        learned = np.diagonal(a) > 0.999999  # heads on their own offset, exact at w = 60
+        hide = learned[None, :] & ~learned[:, None]  # offsets of learned heads, for the others
         a = np.where(hide, 0.0, a)
-        return a / a.sum(-1, keepdims=True)
+        return a / a.sum(1, keepdims=True)
 
-    monkeypatch.setattr(Population, "attention", masked)
+    monkeypatch.setattr(Population, "_attention", masked)
     broken = later_ratio()
     assert not holds("q-later-jump", "later/ratio", broken)
     assert broken["later/ratio"][0] == pytest.approx(1, abs=0.01)  # what the paper says

@@ -147,12 +147,40 @@ def test_counts_of_a_batch_stand_for_its_sequences():
     assert counted.std() == pytest.approx(single.std(), rel=0.08)
 
 
+def test_trainings_meet_the_batches_that_would_be_drawn_step_by_step():
+    rng = np.random.default_rng(0)
+    counts = trainings.matching_responses(5, 2, 300, 24, 0.25)
+    for step in range(5):
+        np.testing.assert_array_equal(counts[step], rng.binomial(300, 0.25, (2, 24)))
+    pop, starts = stages.experiment(), ((0.3, 0.1, 0.03), (0.03, 0.1, 0.3))
+    both = trainings.sgd(pop, np.array(starts), 0.1, 0.9, 30, 8, 2, every=10).each()
+    for start, run in zip(starts, both, strict=True):
+        alone = trainings.sgd(pop, start, 0.1, 0.9, 30, 8, 2, every=10)
+        np.testing.assert_allclose(run.states, alone.states, rtol=1e-10, atol=1e-15)
+        np.testing.assert_allclose(run.loss, alone.loss, rtol=1e-12)
+    share = np.random.default_rng(1).random((7, 24))
+    theta = np.random.default_rng(2).normal(size=(7, pop.size))
+    gradient, loss = pop.counted_gradient(theta, share)
+    a, s = pop.attention(theta), pop.weights(theta)
+    for i in range(7):
+        right = np.append(1.0, share[i, 1:])  # the right response equals itself in every sequence
+        assert loss[i] == pytest.approx(1 - s[i] @ right, rel=1e-12)
+        by_score = s[i] * (s[i] @ right - right)
+        by_w = pop.split(gradient[i])[0]
+        for h in range(3):
+            sums, beta = by_score @ pop.match[:, h], theta[i, 12 + h]
+            np.testing.assert_allclose(
+                by_w[h], beta**2 * a[i, h] * (sums - a[i, h] @ sums), rtol=1e-10, atol=1e-15
+            )
+
+
 # -- census and later jumps ---------------------------------------------------------------------------------------------
 
 
 def test_census_with_w_at_zero_follows_beta_and_large_w_does_not():
     ratios = (0.0, 0.03, 0.1, 1.0, 10.0)
-    shares = census.census((0.1,), ratios, 12)
+    grid = census.Grid((0.1,), ratios, 12)
+    shares = census.census(grid, census.cell_times(grid, range(5)))
     values = census.census_values(shares, (0.1,), ratios)
     assert values["census/w0"] == [1.0]
     assert values["census/ratio_10"][0] < 0.85
@@ -247,6 +275,19 @@ def test_the_kept_model_on_tokens_is_the_population():
     assert np.isinf(times[2])
 
 
+def test_what_is_watched_is_that_of_the_model_at_each_state():
+    model = RecallTransformer(3, 4, 3, 0.5, a0=False, a2=False, a3=False)
+    states = np.random.default_rng(0).normal(size=(3, 3 * model.length + 3))
+    run = relaxed.watched(model, Flow(np.arange(3.0), states))
+    for i, state in enumerate(states):
+        relaxed.load(model, state)
+        s = model.response_weights(relaxed.every_query(model))
+        assert run["mass"][i] == pytest.approx(s.sum(1).mean().item(), rel=1e-12)
+        assert run["accuracy"][i] == pytest.approx((s.diagonal() / s.sum(1)).mean().item(), rel=1e-12)
+        np.testing.assert_allclose(run["advantage"][i], model.advantage().detach(), rtol=1e-12)
+        np.testing.assert_array_equal(run["beta"][i], state[-3:])
+
+
 def test_verdict_values_of_made_up_runs():
     """Two heads apart in one measure only must not count as apart in the other."""
 
@@ -315,7 +356,8 @@ def census_of(monkeypatch, times, beta_scales=(0.1,), ratios=(0.0,), runs=1):
         return np.broadcast_to(np.asarray(times, dtype=float), (len(starts), 3)).copy()
 
     monkeypatch.setattr(census, "activations", activations)
-    return census.census(beta_scales, ratios, runs), asked
+    grid = census.Grid(beta_scales, ratios, runs)
+    return census.census(grid, census.cell_times(grid, range(len(grid.cells)))), asked
 
 
 def test_silent_heads_decide_no_pair(monkeypatch):

@@ -108,6 +108,34 @@ def test_gradient_of_order_four_against_autograd(loss, window):
             np.testing.assert_allclose(pop.gradient(theta)[:, i], slope, atol=1e-8)
 
 
+@pytest.mark.parametrize("kind", [Population, OwnQueries])
+@pytest.mark.parametrize("loss", ["dp", "ce"])
+def test_an_ensemble_is_its_members_however_many_and_however_laid_out(kind, loss):
+    pop = kind(AssociativeRecall(3, 4), 2, 3, 0.4, loss=loss)
+    theta = np.random.default_rng(0).normal(size=(1100, pop.size))
+    for method in (pop.gradient, pop.value, pop.weights, pop.attention, pop.advantage):
+        every = method(theta)
+        for i in (0, 15, 16, 1023, 1024, 1099):
+            np.testing.assert_allclose(every[i], method(theta[i]), rtol=1e-10, atol=1e-14)
+        boxed = method(theta[:30].reshape(5, 6, -1))
+        np.testing.assert_allclose(boxed[2, 3], every[15], rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0, 8.0])
+def test_cross_entropy_integral_against_every_pattern(spread):
+    """Weights alike or far apart: mean and slopes of -log X over all 32 patterns of chance matches, in extended precision."""
+    pop = Population(AssociativeRecall(3, 4), 3, 3, loss="ce")
+    for s in np.exp(spread * np.random.default_rng(0).normal(size=(10, 6))):
+        s /= s.sum()
+        value, slope, chance = np.longdouble(0), np.zeros(6, np.longdouble), np.longdouble(0.25)
+        for pattern in itertools.product((0, 1), repeat=5):
+            same = np.array((1, *pattern), np.longdouble)
+            share, right = np.where(same[1:] > 0, chance, 1 - chance).prod(), (s * same).sum()
+            value, slope = value - share * np.log(right), slope - share * same / right
+        assert pop._value(s) == pytest.approx(float(value), rel=1e-14, abs=2e-14)
+        np.testing.assert_allclose(pop._cross_entropy_slope(s), slope.astype(float), rtol=1e-14)
+
+
 def test_cross_entropy_integral_against_sampling():
     pop = Population(AssociativeRecall(4, 4), 3, 4, loss="ce")
     theta = np.random.default_rng(1).normal(size=pop.size)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
 import numpy as np
 
 from ....statistics import bootstrap_error, clustered_share_error
@@ -10,31 +14,45 @@ from .first_jump import R
 from .stages import HEADS, ORDER, Values, activations, experiment
 
 
-def census(
-    beta_scales: tuple[float, ...], ratios: tuple[float, ...], runs: int, seed: int = 0
-) -> dict[str, np.ndarray]:
-    """How well the order of activation follows the initial ``|beta|`` over random initialisations.
+@dataclass(frozen=True)
+class Grid:
+    """What the census is taken over: ``runs`` initialisations ``beta = scale |N(0, 1)|`` and ``w = ratio * scale * N(0, 1)`` of each cell."""
 
-    ``beta = scale |N(0, 1)|`` and ``w = ratio * scale * N(0, 1)``, dot-product loss, each run followed for 20 predicted jump times of a head at the
-    scale. Every cell uses the same normals.
+    beta_scales: tuple[float, ...]
+    ratios: tuple[float, ...]
+    runs: int
+
+    @property
+    def cells(self) -> list[tuple[float, float]]:
+        """Ratio and scale of each cell."""
+        return list(product(self.ratios, self.beta_scales))
+
+
+def cell_times(grid: Grid, cells: Sequence[int], seed: int = 0) -> np.ndarray:
+    """Activation times ``(cells, runs, K)`` of the heads, by falling beta, in these cells, by number, under the dot-product loss; inf for never.
+
+    Each run is followed for 20 predicted jump times of a head at the scale. Every cell uses the same normals.
+    """
+    pop, rng = experiment(), np.random.default_rng(seed)
+    size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
+    starts, until = [], []
+    for ratio, scale in (grid.cells[cell] for cell in cells):
+        starts.append(pop.join(ratio * scale * shift, scale * size))
+        until.append(np.full(grid.runs, 20 * theory.jump_limit(ORDER, R) / min(scale, 1.0)))
+    # Orders of activation need no more: halving the tolerance changes no share by more than a pair or two.
+    times = activations(pop, np.concatenate(starts), np.concatenate(until), rtol=1e-4, atol=1e-7)
+    return np.take_along_axis(times.reshape(-1, grid.runs, HEADS), np.argsort(-size, -1)[None], -1)
+
+
+def census(grid: Grid, times: np.ndarray) -> dict[str, np.ndarray]:
+    """How well the order of activation follows the initial ``|beta|`` over random initialisations, from the ``times (cells, runs, K)`` of a whole grid.
 
     Returns:
         each (ratios, beta_scales): ``pairs``, the share of pairs of heads in which the larger beta is active first, among pairs of which one becomes
         active before the other (chance 1/2; heads active from the start decide nothing); ``finished``, the share of runs with all heads active;
         each (ratios, beta_scales, runs): ``larger``, the pairs of a run in which the larger beta is first, and ``decided``, those that count.
     """
-    pop, shape = experiment(), (len(ratios), len(beta_scales))
-    rng = np.random.default_rng(seed)
-    size, shift = np.abs(rng.normal(size=(runs, HEADS))), rng.normal(size=(runs, HEADS, ORDER))
-    starts, until = [], []
-    for ratio in ratios:
-        for scale in beta_scales:
-            starts.append(pop.join(ratio * scale * shift, scale * size))
-            until.append(np.full(runs, 20 * theory.jump_limit(ORDER, R) / min(scale, 1.0)))
-    # Orders of activation need no more: halving the tolerance changes no share by more than a pair or two.
-    times = activations(pop, np.concatenate(starts), np.concatenate(until), rtol=1e-4, atol=1e-7)
-    times = times.reshape(-1, runs, HEADS)
-    times = np.take_along_axis(times, np.argsort(-size, -1)[None], -1)  # heads by falling beta
+    shape, runs = (len(grid.ratios), len(grid.beta_scales)), grid.runs
     larger = second = np.zeros((len(times), runs))
     for i in range(HEADS):
         for j in range(i + 1, HEADS):

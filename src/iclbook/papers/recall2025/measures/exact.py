@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 import torch
-from torch.func import functional_call, jacrev
+from torch.autograd.functional import jacobian
+from torch.func import functional_call
 
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
@@ -251,7 +252,7 @@ def _first_layer_error(window: bool, seed: int) -> float:
     def layer(w: torch.Tensor) -> torch.Tensor:
         return functional_call(_FirstLayer(model), {"model.w": w}, ()) @ x
 
-    jacobian, r = jacrev(layer)(weights), layer(weights)  # (K, l, l, K, W), (K, l, l)
+    slopes, r = jacobian(layer, weights), layer(weights)  # (K, l, l, K, W), (K, l, l)
     low, worst = int(window), 0.0
     for h in range(2):
         for t in range(model.order if window else 0, model.length):
@@ -260,7 +261,7 @@ def _first_layer_error(window: bool, seed: int) -> float:
             total = sum(e.values())
             for i in offsets:
                 closed = e[i] / total * (x[t - i] - r[h, t])
-                worst = max(worst, float((jacobian[h, t, :, h, i - low] - closed).abs().max()))
+                worst = max(worst, float((slopes[h, t, :, h, i - low] - closed).abs().max()))
     return worst
 
 

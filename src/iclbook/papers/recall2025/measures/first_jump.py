@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.integrate import solve_ivp
 
@@ -27,6 +29,7 @@ def alpha_beta(pop: Population, states: np.ndarray) -> tuple[np.ndarray, np.ndar
     return w[..., 0, 0] - w[..., 0, -1], beta[..., 0]
 
 
+@lru_cache(maxsize=16)
 def run(
     order: int,
     eps: float = 0.01,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch.func import jacrev
+from torch.autograd.functional import jacobian
 
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
@@ -21,11 +21,11 @@ def lemma_d1_matrix(above: float, length: int = 6, seed: int = 0) -> float:
     def layer(w: torch.Tensor) -> torch.Tensor:
         return torch.softmax(torch.where(offset >= 0, w[offset.clamp(min=0)], above), -1) @ x
 
-    jacobian, r, worst = jacrev(layer)(w), layer(w), 0.0  # (l, l, l), (l, l)
+    slopes, r, worst = jacobian(layer, w), layer(w), 0.0  # (l, l, l), (l, l)
     for t in range(length):
         for i in range(t + 1):
             closed = torch.exp(w[i]) / torch.exp(w[: t + 1]).sum() * (x[t - i] - r[t])
-            worst = max(worst, float((jacobian[t, :, i] - closed).abs().max()))
+            worst = max(worst, float((slopes[t, :, i] - closed).abs().max()))
     return worst
 
 

@@ -7,6 +7,8 @@ from itertools import product
 
 import numpy as np
 import torch
+from torch import nn
+from torch.func import functional_call, vmap
 
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
@@ -66,6 +68,20 @@ def load(model: RecallTransformer, theta: np.ndarray) -> None:
         model.beta.copy_(torch.tensor(theta[cut:]))
 
 
+class _Watched(nn.Module):
+    """What is seen of a model at one time, as one row: loss, mass, accuracy, then advantage and beta of the heads."""
+
+    def __init__(self, model: RecallTransformer) -> None:
+        super().__init__()
+        self.model, self.tokens = model, every_query(model)
+
+    def forward(self) -> torch.Tensor:
+        s = self.model.response_weights(self.tokens)
+        mass, right = s.sum(-1), s.diagonal()
+        seen = [exact_loss(s, self.model.n_responses), mass.mean(), (right / mass).mean()]
+        return torch.cat([torch.stack(seen), self.model.advantage(), self.model.beta])
+
+
 def watched(model: RecallTransformer, flow: Flow) -> Run:
     """Along a flow, means over the queries.
 
@@ -73,22 +89,17 @@ def watched(model: RecallTransformer, flow: Flow) -> Run:
         ``times (T,)``; ``loss (T,)``; ``mass (T,)``, second-layer attention on the responses; ``accuracy (T,)``, the share of it on the right one;
         ``normalised (T,)``, the loss of the output divided by its sum, as A.6 proposes; ``advantage (T, K)`` of the heads; ``beta (T, K)``.
     """
-    tokens, rows = every_query(model), []
+    cut, k, module = model.w.numel(), model.n_heads, _Watched(model)
+    w, beta = (
+        torch.tensor(flow.states[:, :cut]).unflatten(1, model.w.shape),
+        torch.tensor(flow.states[:, cut:]),
+    )
+
+    def row(w: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+        return functional_call(module, {"model.w": w, "model.beta": beta}, ())
+
     with torch.no_grad():
-        for theta in flow.states:
-            load(model, theta)
-            s = model.response_weights(tokens)
-            mass, right = s.sum(-1), s.diagonal()
-            rows.append(
-                np.concatenate(
-                    [
-                        [exact_loss(s, model.n_responses), mass.mean(), (right / mass).mean()],
-                        model.advantage().numpy(),
-                        model.beta.numpy(),
-                    ]
-                )
-            )
-    table, k = np.array(rows), model.n_heads
+        table = vmap(row)(w, beta).numpy()
     return {
         "times": flow.times,
         "loss": table[:, 0],
@@ -114,26 +125,34 @@ def passing(times: np.ndarray, values: np.ndarray, level: float) -> float:
 SMALL, LARGE = (0.3, 0.1, 0.03), (0.5, 0.5 / 3, 0.05)
 
 
-def lifted(betas: tuple[float, ...] = SMALL, gamma: float = 0.0, wait: float = 30.0) -> dict[str, Run]:
-    """All eight ways to keep or lift A0, A2 and A3 on a task of order three with three heads, from these beta.
+#: What is lifted -> whether A0, A2 and A3 are kept.
+VARIANTS = {
+    "".join(f" A{i}" for i, kept in zip((0, 2, 3), every, strict=True) if not kept).strip() or "none": every
+    for every in product((True, False), repeat=3)
+}
+
+
+def variant(name: str, betas: tuple[float, ...] = SMALL, gamma: float = 0.0, wait: float = 30.0) -> Run:
+    """One way to keep or lift A0, A2 and A3 on a task of order three with three heads, from these beta.
 
     Returns:
-        name -> what ``watched`` says, and ``jumps (2,)``, the times at which the normalised loss passes the middles between plateaus 0, 1 and 1, 2,
+        what ``watched`` says, and ``jumps (2,)``, the times at which the normalised loss passes the middles between plateaus 0, 1 and 1, 2,
         and ``active (3,)``, those at which the heads become active; inf if never.
     """
-    task = AssociativeRecall(ORDER, R)
+    task, (a0, a2, a3) = AssociativeRecall(ORDER, R), VARIANTS[name]
     middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in (0, 1)]
     until = wait * theory.jump_limit(ORDER, R) / SMALL[0]
     far = 40  # a head that sees every earlier token starts from an attention this much weaker, and is waited for longer
-    found = {}
-    for a0, a2, a3 in product((True, False), repeat=3):
-        model = RecallTransformer(ORDER, R, ORDER, gamma, a0=a0, a2=a2, a3=a3)
-        run = watched(model, flow_of(model, betas, until if a0 else far * until))
-        run["jumps"] = np.array([passing(run["times"], -run["normalised"], -m) for m in middles])
-        run["active"] = np.array([passing(run["times"], a, ACTIVE) for a in run["advantage"].T])
-        name = "".join(f" A{i}" for i, kept in ((0, a0), (2, a2), (3, a3)) if not kept).strip() or "none"
-        found[name] = run
-    return found
+    model = RecallTransformer(ORDER, R, ORDER, gamma, a0=a0, a2=a2, a3=a3)
+    run = watched(model, flow_of(model, betas, until if a0 else far * until))
+    run["jumps"] = np.array([passing(run["times"], -run["normalised"], -m) for m in middles])
+    run["active"] = np.array([passing(run["times"], a, ACTIVE) for a in run["advantage"].T])
+    return run
+
+
+def lifted(betas: tuple[float, ...] = SMALL, gamma: float = 0.0) -> dict[str, Run]:
+    """All eight variants, by what is lifted."""
+    return {name: variant(name, betas, gamma) for name in VARIANTS}
 
 
 def normalised_difference(seed: int = 0) -> float:
@@ -162,19 +181,19 @@ def time_scale_without_window(epsilons: tuple[float, ...] = (0.1, 0.03, 0.01)) -
 
 #: Keys of how many variants keep two jumps of the loss, and two activations, apart: with one simplification lifted (of 3), with more (of 4).
 READING_KEYS = {
-    "gamma = 0": ("full/single", "full/joint"),
-    "gamma = 1/2": ("full/single/gamma_half", "full/joint/gamma_half"),
-    "gamma = 1": ("full/single/gamma_one", "full/joint/gamma_one"),
-    "beta of 1/2": ("full/single/large", "full/joint/large"),
+    "gamma_zero": ("full/single", "full/joint"),
+    "gamma_half": ("full/single/gamma_half", "full/joint/gamma_half"),
+    "gamma_one": ("full/single/gamma_one", "full/joint/gamma_one"),
+    "large": ("full/single/large", "full/joint/large"),
 }
 #: Initial beta and gamma of each reading; the chapter draws the first.
 READINGS = {
-    "gamma = 0": (SMALL, 0.0),
-    "gamma = 1/2": (SMALL, 0.5),
-    "gamma = 1": (SMALL, 1.0),
-    "beta of 1/2": (LARGE, 0.0),
+    "gamma_zero": (SMALL, 0.0),
+    "gamma_half": (SMALL, 0.5),
+    "gamma_one": (SMALL, 1.0),
+    "large": (LARGE, 0.0),
 }
-FIRST_READING = "gamma = 0"
+FIRST_READING, *OTHER_READINGS = READINGS
 SINGLE = ("A0", "A2", "A3")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ....statistics import share_error
 from ..runs.trainings import Setting, Training, choose, matching_settings, sgd, staged_share
 from ..theory import Population
@@ -74,8 +76,9 @@ def trained(readings: dict[str, Population], seeds: int) -> tuple[Values, dict[t
             continue
         rate = chosen.effective * (1 - MOMENTUM)
         values |= setting_values(name, chosen, MOMENTUM)
-        for figure, start in (("fig1", chosen.betas()), ("fig4", chosen.betas()[::-1])):
-            run = sgd(pop, start, rate, MOMENTUM, max(SNAPSHOTS) + 500, BATCH, seeds)
+        starts = np.array([chosen.betas(), chosen.betas()[::-1]])
+        both = sgd(pop, starts, rate, MOMENTUM, max(SNAPSHOTS) + 500, BATCH, seeds).each()
+        for figure, start, run in zip(("fig1", "fig4"), starts, both, strict=True):
             runs[figure, name] = run
             values |= share_values(figure, name, staged_share(pop, run, start), seeds)
     return values, runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -78,22 +79,36 @@ def choose(settings: list[Setting]) -> Setting | None:
 
 @dataclass(frozen=True)
 class Training:
-    """A stochastic training.
+    """A stochastic training, or several.
 
     Attributes:
         steps: ``(T,)`` recorded steps.
-        loss: ``(T, S)`` batch loss of every seed.
-        states: ``(T, S, size)``.
+        loss: ``(T, ..., S)`` batch loss of every seed.
+        states: ``(T, ..., S, size)``.
     """
 
     steps: np.ndarray
     loss: np.ndarray
     states: np.ndarray
 
+    def each(self) -> list[Training]:
+        """Several, one by one."""
+        return [Training(self.steps, self.loss[:, i], self.states[:, i]) for i in range(self.loss.shape[1])]
+
+
+@lru_cache(maxsize=1)
+def matching_responses(steps: int, seeds: int, batch: int, n_permutations: int, chance: float) -> np.ndarray:
+    """Of each fresh batch of every seed, in how many sequences the response of each permutation equals the right one, ``(steps, seeds, n!)``.
+
+    Trainings of as many steps and seeds meet the same batches.
+    """
+    counts = np.random.default_rng(0).binomial(batch, chance, (steps, seeds, n_permutations))
+    return counts.astype(np.min_scalar_type(batch))
+
 
 def sgd(
     pop: Population,
-    betas: tuple[float, ...],
+    betas: tuple[float, ...] | np.ndarray,
     rate: float,
     momentum: float,
     steps: int,
@@ -101,12 +116,14 @@ def sgd(
     seeds: int,
     every: int = 10,
 ) -> Training:
-    """SGD with heavy-ball momentum on fresh batches, all seeds side by side (Section 3: "SGD with momentum on the DP loss")."""
-    rng = np.random.default_rng(0)
-    theta = np.tile(small(pop, betas), (seeds, 1))
+    """SGD with heavy-ball momentum on fresh batches, all seeds side by side (Section 3: "SGD with momentum on the DP loss"), from ``betas (..., K)``."""
+    chance = 1 / pop.task.n_responses
+    counts = matching_responses(steps + 1, seeds, batch, pop.task.n_permutations, chance)
+    theta = np.repeat(small(pop, betas)[..., None, :], seeds, -2)  # (..., S, size)
     velocity, kept, losses, states = np.zeros_like(theta), [], [], []
-    for step in range(steps + 1):
-        gradient, loss = pop.sampled_gradient(theta, batch, rng)
+    for step, matching in enumerate(counts):
+        share = np.broadcast_to(matching / batch, (*theta.shape[:-1], pop.task.n_permutations))
+        gradient, loss = pop.counted_gradient(theta, share)
         if step % every == 0 or step in SNAPSHOTS:
             kept.append(step)
             losses.append(loss)

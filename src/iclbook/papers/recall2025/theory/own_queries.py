@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .population import Population
+from .population import Population, _softmax
 
 Array = np.ndarray
 
@@ -28,37 +28,33 @@ class OwnQueries(Population):
         same = tokens[:, None, : self.window] == tokens[0][None, :, None]  # (n!, n, W)
         return same.reshape(len(tokens), -1).astype(float)
 
-    def queries(self, attention: Array) -> Array:
-        """Weights ``(..., K, n)`` of the query's tokens, from its end, in what each head meets the context with, from ``attention (..., K, W)``."""
-        order = self.task.order
-        found = np.zeros((*attention.shape[:-1], order))
-        found[..., 0, 0] = 1.0
-        reach = min(self.window, order - 1)
-        found[..., 1:, 1 : reach + 1] = attention[..., :-1, :reach]
+    def _queries(self, a: Array) -> Array:
+        """Weights ``(K, n, M)`` of the query's tokens, from its end, in what each head meets the context with, from attention ``(K, W, M)``."""
+        reach = self._reach
+        found = np.zeros((self.n_heads, self.task.order, *a.shape[2:]))
+        found[0, 0] = 1.0
+        found[1:, 1 : reach + 1] = a[:-1, :reach]
         return found
 
-    def weights(self, theta: Array, attention: Array | None = None) -> Array:
-        """Second-layer attention on the responses, ``(..., n!)``; the first is the correct one."""
-        _, beta = self.split(theta)
-        a = self.attention(theta) if attention is None else attention
-        asked = self.kappa * beta[..., None] ** 2 * self.queries(a)  # (..., K, n)
-        met = np.swapaxes(asked, -1, -2) @ a  # (..., n, W)
-        scores = met.reshape(*met.shape[:-2], -1) @ self.flat_meetings.T
-        e = np.exp(scores - scores.max(-1, keepdims=True))
-        return e / e.sum(-1, keepdims=True)
+    @property
+    def _reach(self) -> int:
+        """How far before the last token what a head has found can be read."""
+        return min(self.window, self.task.order - 1)
 
-    def pull_back(self, theta: Array, by_score: Array, attention: Array | None = None) -> Array:
-        """Gradient in theta from the gradient in the scores ``(..., n!)``: through the keys and through the queries."""
-        _, beta = self.split(theta)
-        a = self.attention(theta) if attention is None else attention
-        asked = self.queries(a)  # (..., K, n)
-        by_meeting = by_score @ self.flat_meetings  # (..., n W)
-        by_meeting = by_meeting.reshape(*by_score.shape[:-1], self.task.order, self.window)
-        strength = self.kappa * beta[..., None] ** 2
-        by_key = asked @ by_meeting  # (..., K, W)
-        by_query = strength * (a @ np.swapaxes(by_meeting, -1, -2))  # (..., K, n)
+    def _weights(self, a: Array, beta: Array) -> Array:
+        asked = (self.kappa * beta**2)[:, None] * self._queries(a)  # (K, n, M)
+        met = np.add.reduce(asked[:, :, None] * a[:, None], 0)  # (n, W, M)
+        return _softmax(self.flat_meetings @ met.reshape(-1, *beta.shape[1:]), 0)
+
+    def _pull_back(self, a: Array, beta: Array, by_score: Array) -> Array:
+        """Through the keys and through the queries."""
+        by_meeting = (self.flat_meetings.T @ by_score).reshape(self.task.order, *a.shape[1:])  # (n, W, M)
+        strength = (self.kappa * beta**2)[:, None]
+        by_key = np.add.reduce(self._queries(a)[:, :, None] * by_meeting, 1)  # (K, W, M)
+        by_query = np.add.reduce(a[:, None] * by_meeting, 2)  # (K, n, M)
         by_attention = strength * by_key
-        reach = min(self.window, self.task.order - 1)
-        by_attention[..., :-1, :reach] += by_query[..., 1:, 1 : reach + 1]
-        by_w = a * (by_attention - (a * by_attention).sum(-1, keepdims=True))
-        return self.join(by_w, 2 * self.kappa * beta * (a * by_key).sum(-1))
+        reach = self._reach
+        by_attention[:-1, :reach] += strength[1:] * by_query[1:, 1 : reach + 1]
+        by_w = a * (by_attention - np.add.reduce(a * by_attention, 1, keepdims=True))
+        by_beta = 2 * self.kappa * beta * np.add.reduce(a * by_key, 1)
+        return np.concatenate([by_w.reshape(-1, *beta.shape[1:]), by_beta])

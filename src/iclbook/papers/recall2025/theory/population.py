@@ -2,11 +2,13 @@
 
 The scores do not depend on the map f, and relabelling the symbols carries any query into any other, so one query and the ``order!``
 permutations of the context say everything. The expectation over f is then closed for the dot-product loss and one integral for
-cross-entropy. Parameters are vectors ``theta = (w^1, ..., w^K, beta)``; leading axes are an ensemble.
+cross-entropy. Parameters are vectors ``theta = (w^1, ..., w^K, beta)``; leading axes are an ensemble. Inside, its members are the last axis,
+which sums over the few offsets, heads and permutations run along.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,8 +19,14 @@ from ....tasks.associative_recall import AssociativeRecall
 
 Array = np.ndarray
 
-#: Spacing in log u of the trapezoidal rule for ``E log X = int (e^-u - E e^-uX) du/u``; its error falls like ``e^(-pi^2 / spacing)``.
+#: The trapezoidal rule for ``E log X = int (e^-u - E e^-uX) du/u`` in x, with ``log u = x - e^-x``: below x = 0 u falls so fast that a few points reach
+#: down to where it is under rounding, x = -3.6. The rule's error falls like ``e^(-pi^2 / spacing)``.
 _SPACING = 0.25
+_X = np.arange(-3.6, 45.0, _SPACING)
+_LOG_U, _WEIGHT = _X - np.exp(-_X), _SPACING * (1 + np.exp(-_X))
+_U = np.exp(_LOG_U)
+#: Members of an ensemble whose gradients, and whose integrals, are formed at a time; more would not fit the cache.
+_GRADIENTS, _INTEGRALS = 1024, 16
 
 
 @dataclass(frozen=True)
@@ -91,92 +99,148 @@ class Population:
 
     def attention(self, theta: Array) -> Array:
         """First-layer attention ``(..., K, W)``."""
-        w, _ = self.split(theta)
-        e = np.exp(w - w.max(-1, keepdims=True))
-        return e / e.sum(-1, keepdims=True)
+        a = self._attention(self._columns(theta)[0])
+        return _rows(a.reshape(-1, *a.shape[2:]), theta).reshape(*theta.shape[:-1], *a.shape[:2])
 
-    def weights(self, theta: Array, attention: Array | None = None) -> Array:
-        """Second-layer attention on the responses, ``(..., n!)``; the first is the correct one. ``attention`` of theta, where it is known already."""
-        _, beta = self.split(theta)
-        a = self.attention(theta) if attention is None else attention
-        u = self.kappa * beta[..., None] ** 2 * a  # (..., K, W)
-        scores = u.reshape(*u.shape[:-2], -1) @ self.flat_match.T
-        e = np.exp(scores - scores.max(-1, keepdims=True))
-        return e / e.sum(-1, keepdims=True)
+    def weights(self, theta: Array) -> Array:
+        """Second-layer attention on the responses, ``(..., n!)``; the first is the correct one."""
+        w, beta = self._columns(theta)
+        return _rows(self._weights(self._attention(w), beta), theta)
 
     def advantage(self, theta: Array) -> Array:
         """``gamma_h`` of equation 13 for any w, ``(..., K)``: score of a match at the head's own offset over the mean score of another."""
-        a, (_, beta) = self.attention(theta), self.split(theta)
-        own = np.diagonal(a, axis1=-2, axis2=-1)[..., : self.n_heads]
+        w, beta = self._columns(theta)
+        heads = np.arange(self.n_heads)
+        own = self._attention(w)[heads, heads]
         others = (1 - own) / (self.window - 1) if self.window > 1 else 0.0
-        return self.kappa * beta**2 * (own - others)
+        return _rows(self.kappa * beta**2 * (own - others), theta)
 
     def value(self, theta: Array) -> Array:
         """Population loss ``(...)``."""
-        return self._value(self.weights(theta))
+        w, beta = self._columns(theta)
+        return self._value(self._weights(self._attention(w), beta)).reshape(theta.shape[:-1])
 
     def gradient(self, theta: Array) -> Array:
         """Its gradient ``(..., size)``."""
-        a = self.attention(theta)
-        return self.pull_back(theta, self._score_gradient(self.weights(theta, a)), a)
-
-    def pull_back(self, theta: Array, by_score: Array, attention: Array | None = None) -> Array:
-        """Gradient in theta from the gradient in the scores ``(..., n!)`` (Lemma C.1 for the matrix in use)."""
-        _, beta = self.split(theta)
-        a = self.attention(theta) if attention is None else attention
-        by_match = (by_score @ self.flat_match).reshape(
-            *by_score.shape[:-1], self.n_heads, self.window
-        )  # (..., K, W)
-        mean = (a * by_match).sum(-1)  # (..., K)
-        grad_w = self.kappa * beta[..., None] ** 2 * a * (by_match - mean[..., None])
-        return self.join(grad_w, 2 * self.kappa * beta * mean)
+        return _rows(_some_at_a_time(self._gradient, _columns(theta), _GRADIENTS), theta)
 
     def sampled_gradient(self, theta: Array, batch: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Gradient and loss of a batch of random sequences, of which a sequence shows only which responses equal the right one."""
-        a = self.attention(theta)
-        s = self.weights(theta, a)  # (..., n!)
-        if self.loss == "dp":  # linear in the indicators, so that only their number in the batch counts
-            share = rng.binomial(batch, 1 / self.task.n_responses, s.shape) / batch
-            share[..., 0] = 1
-            right = (s * share).sum(-1, keepdims=True)
-            return self.pull_back(theta, -s * (share - right), a), 1 - right[..., 0]
-        same = rng.random((*s.shape[:-1], batch, s.shape[-1])) < 1 / self.task.n_responses
+        chance, shape = 1 / self.task.n_responses, (*theta.shape[:-1], len(self.match))
+        if self.loss == "dp":
+            return self.counted_gradient(theta, rng.binomial(batch, chance, shape) / batch)
+        w, beta = self._columns(theta)
+        a = self._attention(w)
+        s = _rows(self._weights(a, beta), theta)[..., None, :]  # (..., 1, n!)
+        same = rng.random((*theta.shape[:-1], batch, len(self.match))) < chance
         same[..., 0] = True
-        p = (same * s[..., None, :]).sum(
-            -1, keepdims=True
-        )  # (..., batch, 1): probability of the right response
-        by_score = -s[..., None, :] * (same - p) / p
-        return self.pull_back(theta, by_score.mean(-2), a), -np.log(p).mean((-1, -2))
+        p = (same * s).sum(-1, keepdims=True)  # (..., batch, 1): probability of the right response
+        by_score = (-s * (same - p) / p).mean(-2)
+        return _rows(self._pull_back(a, beta, _columns(by_score)), theta), -np.log(p).mean((-1, -2))
+
+    def counted_gradient(self, theta: Array, share: Array) -> tuple[Array, Array]:
+        """Gradient and loss of a batch of random sequences under the dot product: linear in whether a response equals the right one, so that only the
+        ``share (..., n!)`` of the sequences in which it does counts; all of them for the right one itself, whatever is given."""
+        w, beta = self._columns(theta)
+        a, share = self._attention(w), _columns(share).copy()
+        share[0] = 1
+        s = self._weights(a, beta)
+        right = (s * share).sum(0)
+        gradient = self._pull_back(a, beta, s * (right - share))
+        return _rows(gradient, theta), (1 - right).reshape(theta.shape[:-1])
+
+    def _columns(self, theta: Array) -> tuple[Array, Array]:
+        """``w (K, W, M)`` and ``beta (K, M)`` of M members ``(..., size)``; of a single theta without the last axis."""
+        return self._parts(_columns(theta))
+
+    def _parts(self, x: Array) -> tuple[Array, Array]:
+        """The same of ``x (size, M)``."""
+        cut = self.n_heads * self.window
+        return x[:cut].reshape(self.n_heads, self.window, *x.shape[1:]), x[cut:]
+
+    def _gradient(self, x: Array) -> Array:
+        """Gradient ``(size, M)`` of the loss at ``x (size, M)``."""
+        w, beta = self._parts(x)
+        a = self._attention(w)
+        return self._pull_back(a, beta, self._score_gradient(self._weights(a, beta)))
+
+    def _attention(self, w: Array) -> Array:
+        """First-layer attention ``(K, W, M)``."""
+        return _softmax(w, 1)
+
+    def _weights(self, a: Array, beta: Array) -> Array:
+        """Second-layer attention ``(n!, M)``."""
+        u = (self.kappa * beta**2)[:, None] * a  # (K, W, M)
+        return _softmax(self.flat_match @ u.reshape(-1, *beta.shape[1:]), 0)
+
+    def _pull_back(self, a: Array, beta: Array, by_score: Array) -> Array:
+        """Gradient in theta ``(size, M)`` from the gradient in the scores ``(n!, M)`` (Lemma C.1 for the matrix in use)."""
+        by_match = (self.flat_match.T @ by_score).reshape(a.shape)
+        mean = np.add.reduce(a * by_match, 1)  # (K, M)
+        by_w = (self.kappa * beta**2)[:, None] * a * (by_match - mean[:, None])
+        return np.concatenate([by_w.reshape(-1, *beta.shape[1:]), 2 * self.kappa * beta * mean])
 
     def _value(self, s: Array) -> Array:
-        chance = 1 / self.task.n_responses
+        """The loss ``(M,)`` of second-layer attention ``(n!, M)``."""
         if self.loss == "dp":
-            return (1 - chance) * (1 - s[..., 0])
-        u, phi, _ = self._laplace(s)
-        return -_trapezoid(np.exp(-u) - phi)
+            return (1 - 1 / self.task.n_responses) * (1 - s[0])
+        return _some_at_a_time(self._cross_entropy, s, _INTEGRALS)
 
     def _score_gradient(self, s: Array) -> Array:
+        """Its gradient in the scores, ``(n!, M)``."""
         if self.loss == "dp":
-            by_right = -(1 - 1 / self.task.n_responses)
-            by_score = -by_right * s[..., :1] * s
-            by_score[..., 0] += by_right * s[..., 0]
+            right = (1 - 1 / self.task.n_responses) * s[0]
+            by_score = right * s
+            by_score[0] -= right
             return by_score
-        u, phi, factor = self._laplace(s)
-        by_weight = -_trapezoid((u * phi)[..., None, :] * factor)
-        return s * (by_weight - (s * by_weight).sum(-1, keepdims=True))
+        by_weight = _some_at_a_time(self._cross_entropy_slope, s, _INTEGRALS)
+        # what all weights share moves no score; without it, less is rounded away where they are nearly alike
+        by_weight -= by_weight[-1]
+        return s * (by_weight - np.add.reduce(s * by_weight, 0))
 
-    def _laplace(self, s: Array) -> tuple[Array, Array, Array]:
-        """``u (U,)``, ``E e^{-u p} (..., U)`` and minus its relative derivative in ``u s_t``, ``(..., n!, U)``."""
+    def _cross_entropy(self, s: Array) -> Array:
+        u, weight, phi, _ = self._laplace(s)
+        return -((np.exp(-u) - phi) * weight).sum(-1)
+
+    def _cross_entropy_slope(self, s: Array) -> Array:
+        u, weight, phi, factor = self._laplace(s)
+        return -np.einsum("t...u,...u->t...", factor, u * weight * phi)
+
+    def _laplace(self, s: Array) -> tuple[Array, Array, Array, Array]:
+        """``u (U,)`` and the rule's weights, ``E e^{-u p} (M, U)`` and minus its relative derivative in ``u s_t``, ``(n!, M, U)``."""
         # e^-u - E e^-up is about u (E p - 1) below and E e^-up above, where p >= s_0: both ends lie under rounding
-        last = min(45.0, np.log(40.0 / max(float(s[..., 0].min()), 1e-18)))
-        chance, u = 1 / self.task.n_responses, np.exp(np.arange(-40.0, last + _SPACING, _SPACING))
-        e = np.exp(-u * s[..., None])  # (..., n!, U)
-        mixed = 1 - chance + chance * e
-        mixed[..., 0, :] = e[..., 0, :]
-        factor = chance * e / np.where(mixed > 0, mixed, 1)
-        factor[..., 0, :] = 1
-        return u, mixed.prod(-2), factor
+        last = min(45.0, np.log(40.0 / max(float(s[0].min()), 1e-18)))
+        end, chance = np.searchsorted(_LOG_U, last) + 1, 1 / self.task.n_responses
+        u = _U[:end]
+        e = np.exp(-u * s[..., None])  # (n!, M, U)
+        factor = chance * e
+        mixed = 1 - chance + factor
+        mixed[0] = e[0]
+        phi = np.multiply.reduce(mixed, 0)
+        factor[1:] /= mixed[1:]
+        factor[0] = 1
+        return u, _WEIGHT[:end], phi, factor
 
 
-def _trapezoid(f: Array) -> Array:
-    return f.sum(-1) * _SPACING
+def _columns(rows: Array) -> Array:
+    """Members ``(..., n)`` as ``(n, M)``; a single one as it is."""
+    return rows if rows.ndim == 1 else np.ascontiguousarray(rows.reshape(-1, rows.shape[-1]).T)
+
+
+def _rows(columns: Array, theta: Array) -> Array:
+    """The inverse, ``(n, M) -> (..., n)`` with the leading axes of theta."""
+    return columns if theta.ndim == 1 else columns.T.reshape(*theta.shape[:-1], -1)
+
+
+def _softmax(scores: Array, axis: int) -> Array:
+    e = np.exp(scores - np.maximum.reduce(scores, axis, keepdims=True))
+    e /= np.add.reduce(e, axis, keepdims=True)
+    return e
+
+
+def _some_at_a_time(f: Callable[[Array], Array], x: Array, count: int) -> Array:
+    """``f(x) (..., M)`` of ``x (n, M)``, for ``count`` members at a time."""
+    if x.ndim == 1 or x.shape[1] <= count:
+        return f(x)
+    parts = range(0, x.shape[1], count)
+    return np.concatenate([f(x[:, i : i + count]) for i in parts], axis=-1)

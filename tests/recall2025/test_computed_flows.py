@@ -1,0 +1,64 @@
+"""recall2025: flows that are made once and kept, by their members: cells of the census, variants of the lifted model, ratios of beta."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iclbook.papers.recall2025.measures import census, relaxed, stages
+from iclbook.papers.recall2025.runs import census as censuses
+from iclbook.papers.recall2025.runs import lifted, plateaus
+
+
+def test_a_cell_alone_is_that_cell_among_all():
+    grid = census.Grid((0.3, 1.0), (0.0, 1.0), 3)
+    every, alone = census.cell_times(grid, range(4)), census.cell_times(grid, [2])
+    np.testing.assert_allclose(alone[0], every[2], rtol=1e-9)
+    assert not np.allclose(every[2], every[3], rtol=0.01)
+
+
+def test_what_never_happens_is_kept_as_no_number_and_read_as_infinite(monkeypatch):
+    times = np.array([[[1.0, np.inf, 2.0]]])
+    monkeypatch.setattr(censuses, "cell_times", lambda grid, cells: times)
+    kept = censuses.activated("smoke", [0])["times"]
+    assert np.isnan(kept[0, 0]).tolist() == [False, True, False]
+    np.testing.assert_array_equal(censuses.read({"smoke/times": kept}, "smoke"), times)
+    jumps = {"jumps": np.array([3.0, np.inf]), "active": np.array([1.0, 2.0, np.inf])}
+    monkeypatch.setattr(lifted, "variant", lambda *_: jumps)
+    kept = {f"large/{kind}": array for kind, array in lifted.jumping("large", range(8)).items()}
+    assert np.isnan(kept["large/jumps"]).sum() == 8
+    found = lifted.read(kept, "large")
+    assert list(found) == list(relaxed.VARIANTS)
+    np.testing.assert_array_equal(found["A0 A3"]["jumps"], jumps["jumps"])
+    np.testing.assert_array_equal(found["A0 A3"]["active"], jumps["active"])
+
+
+def test_variants_are_named_by_what_they_lift(monkeypatch):
+    """Asked of the model that is followed, at the reading's own gamma and beta."""
+    asked = []
+
+    def flow_of(model, betas, until):
+        asked.append((model.a0, model.a2, model.a3, model.block[0, 1].item(), betas))
+        raise StopIteration
+
+    monkeypatch.setattr(relaxed, "flow_of", flow_of)
+    for reading, number in (("gamma_half", 0), ("gamma_one", 5), ("large", 7)):
+        with pytest.raises(StopIteration):
+            lifted.jumping(reading, [number])
+    assert asked == [
+        (True, True, True, -0.5, relaxed.SMALL),
+        (False, True, False, -1.0, relaxed.SMALL),
+        (False, False, False, 0.0, relaxed.LARGE),
+    ]
+    assert list(relaxed.VARIANTS)[5] == "A0 A3"
+
+
+def test_plateaus_are_kept_by_the_reading_of_the_window():
+    kept = {f"k/{name}": values for name, values in plateaus.scanned("k", [1, 0]).items()}
+    found = plateaus.read(kept, "k")
+    alone = stages.plateau_scan(stages.experiment(window=3), (plateaus.RATIOS[0],))
+    assert found.keys() == alone.keys()
+    for name, values in found.items():
+        assert values[1] == pytest.approx(alone[name][0], rel=1e-6)
+        assert values[0] != pytest.approx(values[1], rel=0.1)
+    assert plateaus.scanned("order", [1])["loss"] < 1e-5 < found["loss"][0]
