@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import jupytext
 import nbformat
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from ..claims.scoreboard import boards
 from ..errors import UserError
+from ..machines import usable_cores
 from ..profiles import check_profile
 from ..project import ledger_paths
 from ..references import reference_path
@@ -32,6 +36,9 @@ logger = logging.getLogger(__name__)
 SCOREBOARD = ("book/scoreboard", "<!-- scoreboard -->")
 COUNTS = ("book/intro", "<!-- verdict counts -->")
 STATUS = ("book/status", "<!-- status -->")
+#: Extensions of Jupyter Book that do not say whether several processes may read pages. They may: one numbers the contents once all are read, the other
+#: is for LaTeX.
+SILENT = {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}
 #: The page that quotes verdicts of all chapters.
 FOUND = "book/found"
 
@@ -47,6 +54,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
     captions.setup(app)
     app.add_post_transform(FirstUses)
+    app.connect("config-inited", use_all_cores)
     app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
     app.connect("html-page-context", addresses.describe_page)
     app.connect("build-finished", addresses.write_preview, priority=100)  # before the pages are noted as made
@@ -56,6 +64,13 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("env-updated", note_dependencies)
     app.connect("build-finished", keep_record)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def use_all_cores(app: Sphinx, config: Config) -> None:
+    """On ``config-inited``: let one process a core read and write pages, which Jupyter Book has no option for."""
+    app.parallel = min(usable_cores(), 4)
+    for name in SILENT & set(app.extensions):
+        app.extensions[name].parallel_read_safe = app.extensions[name].parallel_write_safe = True
 
 
 def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -131,9 +146,17 @@ def outdated_pages(
 
 
 def note_sources(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
-    """On ``env-before-read-docs``: what changes after this is not in the page, and makes it outdated next time."""
-    app.iclbook_shared = pages.shared_digest(Path(app.srcdir))
+    """On ``env-before-read-docs``: what changes after this is not in the page, and makes it outdated next time.
+
+    What many pages ask for is remembered here, before processes are forked that read them.
+    """
+    root, profile = Path(app.srcdir), app.config.iclbook_profile
+    app.iclbook_shared = pages.shared_digest(root)
     app.iclbook_sources = {page: _source_digest(app, page) for page in docnames}
+    with suppress(UserError):  # the page that needs it says so
+        boards(profile, root)
+    for name in chapters(root) if docnames else ():
+        is_stale(name, profile, root)
 
 
 def note_dependencies(app: Sphinx, env: BuildEnvironment) -> list[str]:
