@@ -57,6 +57,18 @@ def test_corners_bound_every_value_in_the_box():
                 assert low - 1e-9 <= float(x) <= high + 1e-9, result.item.id
 
 
+def test_groups_of_inputs_are_taken_to_their_corners_apart():
+    """As if all were taken together; a group may be short of inputs that are not exact."""
+    apart = quantities.each(2)(lambda a, b: 100 * (1 - b / a))
+    inputs = ("3.20", "3.29", 2, "2.67", "1.13", 4)
+    found, plain = (
+        printed.recompute(item(printed.Rounded(("0",)), *inputs, quantity=quantity))
+        for quantity in (apart, lambda *x: apart(*x))
+    )
+    assert (found.values, found.low, found.high) == (plain.values, plain.low, plain.high)
+    assert found.low[1] < found.values[1] < found.high[1]
+
+
 def test_strict_bounds_and_several_numbers():
     falling = printed.Within(None, "0", strict=True)
     two = item(falling, 3, 2, 2, quantity=quantities.differences)

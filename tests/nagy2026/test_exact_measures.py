@@ -141,3 +141,14 @@ def test_spectra_are_those_of_the_recipes_as_they_read():
         np.testing.assert_allclose(np.sort(np.linalg.svd(x)[1] ** 2), eigenvalues[i], rtol=1e-9)
     hits = probe.matches(np.array([[0.94, 1, 2, 3, 108.4], [0.96, 1, 2, 3, 108.0], [0.9, 1, 2, 3, 109.0]]))
     assert hits.tolist() == [True, False, False]
+
+
+def test_matches_are_counted_as_if_all_eigenvalues_were_computed(monkeypatch):
+    """Also where many match, and where the bounds on the ends are nearly met: diagonal designs."""
+    _, scaled = probe.designs(42)
+    scaled = np.concatenate([scaled, [np.diag([0.85, 1, 2, 3, 108.5]), np.diag([0.8, 1, 2, 3, 108.5])]])
+    eigenvalues = np.linalg.eigvalsh(scaled)
+    for i in range(0, len(scaled), 60):
+        monkeypatch.setitem(probe.PRINTED, "smallest", float(eigenvalues[i, 0]))
+        monkeypatch.setitem(probe.PRINTED, "largest", float(eigenvalues[i, -1]))
+        assert probe.count_matches(scaled) == probe.matches(eigenvalues).sum() >= 1

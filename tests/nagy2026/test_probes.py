@@ -117,6 +117,21 @@ def test_a_shrinking_readout_that_knows_nothing_passes_the_documents_signs():
     assert np.mean(noise) == pytest.approx(found.signs, abs=0.05)
 
 
+def test_nulls_are_drawn_one_after_the_other():
+    """Draw by draw from the same generator, each judged alone."""
+    target = RNG.integers(0, 10, 30).astype(float)
+    estimate = 4.5 + np.array([3.0, 1.5, 0.5]) * RNG.standard_normal((30, 3))
+    rng = np.random.default_rng(0)
+    shuffled = [alignment(estimate, rng.permutation(target)) for _ in range(4)]
+    rng, mean, deviation = np.random.default_rng(0), estimate.mean(0), estimate.std(0)
+    noise = [
+        alignment(np.clip(mean + deviation * rng.standard_normal(estimate.shape), 0, 9), target)
+        for _ in range(4)
+    ]
+    np.testing.assert_allclose(shuffled_targets(estimate, target, 4), shuffled, rtol=1e-12)
+    np.testing.assert_allclose(noise_around_prior(estimate, target, 4), noise, rtol=1e-12)
+
+
 def test_shuffled_targets_take_a_true_learners_reduction():
     estimate, target = linear_attention(0.3, 8)
     true = alignment(estimate, target).reduction

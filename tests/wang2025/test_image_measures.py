@@ -206,6 +206,19 @@ def test_errors_are_those_of_the_episodes(measured):
     assert found[f"{base}/nll2_ratio_se"] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("part", ["train", "test"])
+@pytest.mark.parametrize("query_label", ["random", "last"])
+def test_labels_without_features_are_those_of_the_episodes(part, query_label):
+    task = GlyphEpisodes(replace(SHORT, query_label=query_label), part, TINY)
+    for plain, fast in zip(
+        images.blocks(task, 1100, 3), images.blocks(image_records.labels_only(task), 1100, 3), strict=True
+    ):
+        assert fast.context.shape[1] == 1
+        assert torch.equal(fast.context[:, -1], plain.context[:, -1])
+        assert torch.equal(fast.target, plain.target)
+    assert image_records._d(TINY) == networks.features(TINY).shape[-1] == 16
+
+
 def records(every, results) -> dict:
     return {
         **image_records.comparison_records(results),

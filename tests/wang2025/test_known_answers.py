@@ -19,6 +19,7 @@ from iclbook.papers.wang2025.runs import contexts, draws, studies
 from iclbook.papers.wang2025.runs.published import PublishedAnchors
 from iclbook.papers.wang2025.runs.specs import Scores
 from iclbook.papers.wang2025.theory import counts, descent, erasure
+from iclbook.statistics import bootstrap_error, prediction
 from iclbook.store import Results
 from iclbook.tasks.categorical import Anchors, Quadrants
 
@@ -69,6 +70,9 @@ def test_erasure_weights_of_two_points_and_what_is_left():
     aside = math.exp(-0.25 * 25 / 2)
     expected = torch.tensor([[1, aside], [aside, 1]], dtype=torch.float64)
     torch.testing.assert_close(erasure.rbf_weights(x, 0.5), expected)
+    for lam in (7.7, 7.72, 1e5):  # on both sides of where the exponential underflows
+        direct = torch.exp(-(lam**2) * torch.tensor([[0.0, 25.0], [25.0, 0.0]], dtype=torch.float64) / 2)
+        assert torch.equal(erasure.rbf_weights(x, lam), direct)
     half = torch.tensor([[0.5, 0.5], [0.5, 0.5]], dtype=torch.float64)
     assert erasure.quality(half).left == 0.5, "half of each position's weight is on the wrong one"
     assert erasure.quality(torch.tensor([[0.0, 1.0], [0.0, 1.0]], dtype=torch.float64)) == (
@@ -304,6 +308,12 @@ def test_a_printed_mean_is_compared_by_a_prediction_interval(monkeypatch):
     # Student's t with nine degrees of freedom, ten units and one more
     reach = 2.262157 * ours.std(ddof=1) * math.sqrt(1 / 10 + 1)
     assert values["q-published/wide_accuracy_reach"] == pytest.approx(reach)
+
+    def beyond(drawn: np.ndarray) -> float:
+        mean, low, _ = prediction(drawn, 1)
+        return abs(mean - 0.702) - (mean - low)
+
+    assert values["q-published/wide_accuracy_se"] == pytest.approx(bootstrap_error(beyond, ours), rel=1e-9)
     found = judge("q-published", values)
     assert found.word == "it depends"
     assert found.reading == "$N = 125$ (published code)"

@@ -16,7 +16,7 @@ from iclbook.papers.wang2025.measures.language_models import Languages, paired, 
 from iclbook.papers.wang2025.runs.language import SIZES, TASKS, beginnings
 from iclbook.store import Results
 from iclbook.tasks.stories import Kind, Stories
-from iclbook.tasks.story_grammar import END
+from iclbook.tasks.story_grammar import END, split_template
 
 FULL = Stories()
 SMALL = TASKS["smoke"]
@@ -104,6 +104,29 @@ def test_every_sentence_of_true_stories_is_told_by_its_own_template():
         assert kinds[0] == "open"
         assert kinds[-1] == "moral"
         assert all(b in FULL.grammar.graph[a] for a, b in itertools.pairwise(kinds))
+
+
+def test_a_sentence_is_read_by_the_first_template_that_can_say_it():
+    """Against a plain walk through all templates; of the words of a bigram walk few are sentences."""
+    grammar, found = SMALL.grammar, set()
+    stories = language_exam.imitations(SMALL, 12)
+    for story in stories["true"] + stories["bigram"]:
+        for sentence in map(tuple, language_judge.sentences(story)):
+            said = language_judge.parse(grammar, sentence)
+            every = ((kind, text) for kind, texts in grammar.templates.items() for text in texts)
+            plain = next(
+                (
+                    (kind, names or belongs, text)
+                    for kind, text in every
+                    for names, belongs, items in [split_template(text)]
+                    if len(items) == len(sentence)
+                    and language_judge._slots(grammar, items, sentence) is not None
+                ),
+                None,
+            )
+            assert plain == (None if said is None else said[:3])
+            found.add(plain is None)
+    assert found == {True, False}
 
 
 def test_beginnings_stop_within_a_sentence():

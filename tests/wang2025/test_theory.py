@@ -22,7 +22,7 @@ from iclbook.papers.wang2025.measures import (
     theorem2,
 )
 from iclbook.papers.wang2025.runs import contexts
-from iclbook.papers.wang2025.theory import descent, population, symmetry
+from iclbook.papers.wang2025.theory import descent, population, scalars, symmetry
 from iclbook.tasks.categorical import Anchors, Quadrants
 from iclbook.training import FixedSet
 
@@ -209,8 +209,29 @@ def test_population_model_is_the_chapters_and_its_gradient_autograds():
         torch.testing.assert_close(population.functions(b, t, x[p], y[p], w), f, rtol=1e-10, atol=1e-10)
     grads = population.gradients(b, t, x, y, w)
     b.requires_grad_(True)
-    (mean,) = torch.autograd.grad(population.mean_loss(b, t, x, y, w), b)
+    hot = torch.nn.functional.one_hot(y, 8).double()
+    (mean,) = torch.autograd.grad(population.loss(b, t, None, x, hot, w).mean(), b)
     torch.testing.assert_close(grads[0].mean(0), mean, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("rotate", [False, True])
+def test_the_scalars_loss_is_the_models_at_scaled_identities(layers, rotate, monkeypatch):
+    """With its gradient, prompts in two parts of which one is smaller, one W_e for all or one for each."""
+    monkeypatch.setattr(scalars, "CHUNK", 4)
+    x, y, w = population.prompts(7, 5, 4, theorem2.embedding(), 0, rotate)
+    hot = torch.nn.functional.one_hot(y, theorem2.CLASSES).double()
+    b = torch.tensor([1.5, 0.7, 1.1][:layers], dtype=torch.float64, requires_grad=True)
+    t = torch.tensor([2.0, 1.0, 0.5][:layers], dtype=torch.float64, requires_grad=True)
+    matrices = [scale[:, None, None] * torch.eye(n, dtype=torch.float64) for scale, n in ((b, 4), (t, 3))]
+    plain = population.loss(*matrices, None, x, hot, w).mean()
+    fast = scalars.scalar_loss(x, y, w)(b, t)
+    for got, expected in zip(
+        (fast, *torch.autograd.grad(fast, (b, t))),
+        (plain, *torch.autograd.grad(plain, (b, t))),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, expected, rtol=1e-11, atol=1e-13)
 
 
 #: Parts of the exact gradient on the orbit of the group of 110, as theory has them, and without the group.
@@ -231,6 +252,16 @@ def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
     assert alone.shortfall == pytest.approx(alone.off_identity**2)
     assert judge("eq58", {"eq58/equality": 0.0, "eq58/without_symmetry": alone.shortfall}).word in GREEN
     assert judge("eq58", {"eq58/equality": 1e-3, "eq58/without_symmetry": alone.shortfall}).word in RED
+
+
+def test_the_defect_is_the_largest_over_all_matrices():
+    """Of elements without any symmetry: column by column, the mean of ``U^T R U`` less the multiple of I."""
+    group = np.random.default_rng(0).standard_normal((4, 3, 3))
+    columns = [
+        (symmetry.averaged(group, r) - np.trace(r) / 3 * np.eye(3)).ravel()
+        for r in np.eye(9).reshape(9, 3, 3)
+    ]
+    assert symmetry.defect(group) == pytest.approx(np.linalg.norm(np.stack(columns, 1), 2), rel=1e-12)
 
 
 def test_groups_decide_the_question_of_the_smallest():

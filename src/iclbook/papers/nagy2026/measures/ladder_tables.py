@@ -109,7 +109,8 @@ def alignment_rows(get: Get) -> list[Row]:
     """Sections 8 and 8.4 at the end of training: columns :data:`ALIGNMENT`."""
 
     def row(runs: list[Model]) -> Row:
-        a = {name: np.mean([getattr(m.aligned(), name) for m in runs]) for name in runs[0].aligned()._fields}
+        aligned = [m.aligned() for m in runs]
+        a = {name: np.mean([getattr(one, name) for one in aligned]) for name in aligned[0]._fields}
         first, *_, last = np.mean([errors(m.arrays["lines_estimate"][-1], m.target) for m in runs], 0)
         return {
             "slope": f"{a['slope']:.3f}",

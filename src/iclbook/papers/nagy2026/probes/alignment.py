@@ -54,8 +54,7 @@ def errors(estimate: Array, target: Array) -> Array:
 
 def alignment(estimate: Array, target: Array, clip: float = CLIP) -> Alignment:
     """The statistics; those that a constant read-out leaves undefined are 0 (slopes, r^2, ranks) or 1/2 (signs)."""
-    found = alignments(np.asarray(estimate)[None], target, clip)
-    return Alignment(*(float(values[0]) for values in found))
+    return _each(alignments(np.asarray(estimate)[None], target, clip))[0]
 
 
 def alignments(estimates: Array, target: Array, clip: float = CLIP) -> Alignment:
@@ -120,18 +119,21 @@ def curvature_correlation(estimate: Array, target: Array, x: Array) -> float:
 def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
     """The same read-outs judged by other prompts' answers: what remains is regression to the mean of digits, not in-context learning."""
     rng = np.random.default_rng(0)
-    return [alignment(estimate, rng.permutation(target)) for _ in range(draws)]
+    targets = np.stack([rng.permutation(target) for _ in range(draws)])
+    return _each(alignments(np.broadcast_to(estimate, (draws, *estimate.shape)), targets))
 
 
 def noise_around_prior(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
     """Read-outs that know nothing of the prompt: at each layer independent normal numbers with the mean and the deviation of the true ones, cut off at 0 and 9."""
     rng = np.random.default_rng(0)
     mean, deviation = estimate.mean(0), estimate.std(0)
-    found = []
-    for _ in range(draws):
-        noise = mean + deviation * rng.standard_normal(estimate.shape)
-        found.append(alignment(np.clip(noise, 0, 9), target))
-    return found
+    noise = mean + deviation * rng.standard_normal((draws, *estimate.shape))
+    return _each(alignments(np.clip(noise, 0, 9), target))
+
+
+def _each(found: Alignment) -> list[Alignment]:
+    """Statistics of many models, one model after the other."""
+    return [Alignment(*map(float, values)) for values in zip(*found, strict=True)]
 
 
 def exceeds(value: float, null: list[float]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ class Model(NamedTuple):
     @property
     def target(self) -> Array:
         """``(n,)`` right answers of the regression prompts."""
-        return prompts.lines(prompts.CORPUS, self.arrays["lines_estimate"].shape[1]).target.numpy()
+        return _target(self.arrays["lines_estimate"].shape[1])
 
     @property
     def width(self) -> int:
@@ -48,6 +49,14 @@ class Model(NamedTuple):
         """Error reduction at every checkpoint, ``(T,)``."""
         mae = np.stack([errors(e, self.target) for e in self.arrays["lines_estimate"]])
         return mae[:, 0] - mae[:, -1]
+
+
+@lru_cache(maxsize=4)
+def _target(n: int) -> Array:
+    """``(n,)`` right answers, not to be written to: every model at every checkpoint is asked the same."""
+    target = prompts.lines(prompts.CORPUS, n).target.numpy()
+    target.flags.writeable = False
+    return target
 
 
 def models(results: Results) -> list[Model]:

@@ -59,6 +59,7 @@ def _said(p: Proposition, values: dict[str, Fraction]) -> tuple:
     return sorted(map(_signature, (h(v) for h in p.hypotheses)), key=str), _signature(p.conclusion(v))
 
 
+@lru_cache(maxsize=64)
 def _free(p: Proposition) -> tuple[str, ...]:
     """The variables with which hypotheses or conclusion change."""
     (point, *_) = _points(len(p.variables))
@@ -67,13 +68,22 @@ def _free(p: Proposition) -> tuple[str, ...]:
     return tuple(name for name in p.variables if _said(p, values | {name: values[name] + 1}) != said)
 
 
+@lru_cache(maxsize=64)
+def _said_at_points(p: Proposition) -> tuple[list[dict[str, Fraction]], list[tuple]]:
+    """The points, as values of the variables that matter, and what the statement says there."""
+    names = _free(p)
+    points = [dict(zip(names, x, strict=True)) for x in _points(len(names))]
+    return points, [_said(p, values) for values in points]
+
+
 def is_case(special: Proposition, general: Proposition, squares: bool = True) -> bool:
     """Whether ``special`` is ``general`` with variables renamed and, with ``squares``, some of them squares."""
-    names, places = _free(special), _free(general)
-    if len(names) != len(places) or len(special.hypotheses) != len(general.hypotheses):
+    if len(special.hypotheses) != len(general.hypotheses):
         return False
-    points = [dict(zip(names, x, strict=True)) for x in _points(len(names))]
-    said = [_said(special, dict(values)) for values in points]
+    names, places = _free(special), _free(general)
+    if len(names) != len(places):
+        return False
+    points, said = _said_at_points(special)
     powers = list(product((1, 2), repeat=len(names))) if squares else [(1,) * len(names)]
 
     def agree(order: Sequence[str], power: Sequence[int]) -> bool:

@@ -7,10 +7,12 @@ result follows if the two intervals meet. So a number is refused only if no roun
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+from .quantities import Each
 
 Number = Fraction | int | float
 
@@ -99,16 +101,26 @@ class Recomputed:
     follows: bool
 
 
+def _numbers(quantity: Callable[..., Any], arguments: Sequence[Fraction]) -> tuple:
+    """A quantity's numbers, be they one or several."""
+    found = quantity(*arguments)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _at_corners(quantity: Callable[..., Any], inputs: Sequence[str | int]) -> list[tuple]:
+    """Each of its numbers where all printed inputs stand for the least or the largest value that they can."""
+    ends = [sorted(set(box(x))) for x in inputs]
+    return list(zip(*(_numbers(quantity, corner) for corner in itertools.product(*ends)), strict=True))
+
+
 def recompute(item: Item) -> Recomputed:
     """Recompute one item."""
 
-    def numbers(*arguments: Fraction) -> tuple:
-        found = item.quantity(*arguments)
-        return found if isinstance(found, tuple) else (found,)
-
-    centre = numbers(*(value(x) for x in item.inputs))
-    corners = [numbers(*corner) for corner in itertools.product(*(sorted(set(box(x))) for x in item.inputs))]
-    low, high = (tuple(end(column) for column in zip(*corners, strict=True)) for end in (min, max))
+    centre = _numbers(item.quantity, [value(x) for x in item.inputs])
+    # the numbers of one group of inputs do not change with the others
+    groups = item.quantity.groups(item.inputs) if isinstance(item.quantity, Each) else [item.inputs]
+    columns = [column for group in groups for column in _at_corners(item.quantity, group)]
+    low, high = (tuple(map(end, columns)) for end in (min, max))
     follows = True
     for i in range(len(centre)):
         lower, upper = item.expects.limits(i)

@@ -14,7 +14,7 @@ Builder = Callable[[Any], Any]
 STATEMENT, SENTENCE, READING, ELSEWHERE, OURS = "statement", "sentence", "reading", "elsewhere", "ours"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Proposition:
     """One sentence of the paper in formal terms.
 

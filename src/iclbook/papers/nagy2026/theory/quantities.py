@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .statistics import fisher_interval, p_of_means, p_of_r, p_of_t, pearson
@@ -14,9 +15,25 @@ SIZES = (70, 160, 345, 410, 762, 1000)
 LAYERS = (6, 12, 24, 24, 36, 16)
 
 
-def each(width: int) -> Callable[[Callable[..., Any]], Callable[..., tuple]]:
-    """Make a function of ``width`` numbers one of any number of them, ``width`` at a time."""
-    return lambda function: lambda *x: tuple(function(*x[i : i + width]) for i in range(0, len(x), width))
+@dataclass(frozen=True)
+class Each:
+    """A function of ``width`` numbers as one of any number of them, ``width`` at a time."""
+
+    function: Callable[..., Any]
+    width: int
+
+    def __call__(self, *x: Any) -> tuple:
+        """One number for each group."""
+        return tuple(self.function(*group) for group in self.groups(x))
+
+    def groups(self, x: Sequence[Any]) -> list[Sequence[Any]]:
+        """The arguments, ``width`` at a time."""
+        return [x[i : i + self.width] for i in range(0, len(x), self.width)]
+
+
+def each(width: int) -> Callable[[Callable[..., Any]], Each]:
+    """Make a function of ``width`` numbers one of any number of them."""
+    return lambda function: Each(function, width)
 
 
 #: By how many per cent a number fell.

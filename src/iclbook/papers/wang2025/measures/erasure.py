@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ....models.functional_gd import FunctionalGD
 from ....models.inexact_gd import HardErasureGD
@@ -22,6 +23,8 @@ from .learned import error_of_runs
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
 #: Settings of the paper's data: (d, N).
 SETTINGS = ((10, 10), (10, 125), (2, 10), (2, 100))
+#: Contexts whose attention weights are computed at once.
+CONTEXTS = 8
 #: Lambda of the published code.
 CODE_LAMBDA = 1e5
 
@@ -42,17 +45,25 @@ def curves(contexts: int = 200) -> Curves:
         source = torch.Generator().manual_seed(17)
         x = 2 * torch.rand(contexts, n, d, generator=source, dtype=torch.float64) - 1
         for kind in own:
-            found = []
-            for lam in LAMBDAS:
-                weights = (
-                    erasure.softmax_weights(x, lam, d + 15)
-                    if kind == "softmax"
-                    else erasure.rbf_weights(x, lam)
-                )
-                found.append(erasure.quality(weights))
-            own[kind][d, n] = np.array([q.own for q in found])
-            left[kind][d, n] = np.array([q.left for q in found])
+            found = np.array([_quality(x, kind, lam) for lam in LAMBDAS])
+            own[kind][d, n], left[kind][d, n] = found.T
     return Curves(own, left)
+
+
+def _quality(x: Tensor, kind: str, lam: float) -> tuple[float, float]:
+    """``own`` and ``left`` of a head's attention weights on covariates ``(contexts, N, d)``, a few contexts at a time, whose weights fit a processor's
+    cache; ``d + 15`` is the width of the encoding."""
+    parts = x.split(CONTEXTS)
+    each = [
+        erasure.quality(
+            erasure.softmax_weights(part, lam, x.shape[-1] + 15)
+            if kind == "softmax"
+            else erasure.rbf_weights(part, lam)
+        )
+        for part in parts
+    ]
+    own, left = np.average([(q.own, q.left) for q in each], axis=0, weights=[len(part) for part in parts])
+    return float(own), float(left)
 
 
 def records(c: Curves, contexts: int) -> dict[str, Any]:
@@ -77,8 +88,7 @@ def on_the_sphere(contexts: int = 200) -> dict[str, Any]:
     for d, n in SETTINGS:
         source = torch.Generator().manual_seed(17)
         x = torch.randn(contexts, n, d, generator=source, dtype=torch.float64)
-        weights = erasure.softmax_weights(x / x.norm(dim=-1, keepdim=True), CODE_LAMBDA, d + 15)
-        shares.append(erasure.quality(weights).own)
+        shares.append(_quality(x / x.norm(dim=-1, keepdim=True), "softmax", CODE_LAMBDA)[0])
     return {"erasure/unit_own": shares}
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ....statistics import ratio_error, standard_error
 from ....store import Results
+from ....tasks.glyphs import GlyphSet
 from ....training.study import Study
 from ..runs.contexts import TEST
-from ..runs.images import BLOCKS, WIDTH, ImageContexts, blocks
-from ..runs.networks import STUDIES, features
+from ..runs.images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts, ImageEpisodes, blocks
+from ..runs.networks import STUDIES, Network, weights
 
 PROBE_SCORES = ("tuned_hits", "tuned_nll", "coded_hits", "coded_nll")
 
@@ -145,19 +148,42 @@ def gain(differences: np.ndarray, **keys: str) -> dict[str, float]:
     return {key: every[name] for name, key in keys.items()}
 
 
+@dataclass(frozen=True)
+class LabelsOnly(ImageEpisodes):
+    """Episodes of glyphs with features of length 0: labels are chosen without regard to images."""
+
+    glyphs: GlyphSet | None = None
+
+    def table(self) -> Tensor:
+        """No features of the training or the test classes, ``(classes, typefaces, copies, 0)``."""
+        train, every = self.glyphs.n_train, self.glyphs.n_classes
+        classes = train if self.part == "train" else every - train
+        return torch.zeros(classes, self.glyphs.typefaces, self.glyphs.copies, 0)
+
+
+def labels_only(task: GlyphEpisodes) -> LabelsOnly:
+    """The same episodes without their features."""
+    return LabelsOnly(task.few_shot, task.part, task.network.glyphs)
+
+
+def _d(network: Network) -> int:
+    """Features that the kept network gives: the channels of its last convolution."""
+    return len(weights(network)[f"convolutions.{len(network.channels)}.weight"])
+
+
 def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
     """Figure 6: the setting, checked on the episodes and models themselves, and the control with labels dealt at random."""
     on = unseen(results)
     chosen = [study for name, study in studies.items() if name.startswith("images_unseen")]
     first: ImageContexts = chosen[0].data.prompts
     glyphs = first.task.network.glyphs
-    labels = next(blocks(first.unseen, 4, TEST)).context[:, -1].long()  # (N, E)
+    labels = next(blocks(labels_only(first.unseen), 4, TEST)).context[:, -1].long()  # (N, E)
     ways = first.task.few_shot.ways
     as_stated = (
         labels.shape[0] == 50
         and all((labels == way).sum(0).eq(10).all() for way in range(ways))
         and ways == 5
-        and features(first.task.network).shape[-1] == 512
+        and _d(first.task.network) == 512
         and all(spec.build().embed.shape == (WIDTH, ways) for spec in chosen[0].groups)
         and (glyphs.n_train, glyphs.n_classes - glyphs.n_train) == (900, 100)
         and all(study.data.prompts.task.network.n_classes == glyphs.n_train for study in chosen)
@@ -199,7 +225,7 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
     """Episodes whose query always carries the last label: a constant answer, and what the models make of it."""
     last = results["images_last"]
     context: ImageContexts = studies["images_last"].data.prompts
-    drawn = blocks(context.unseen, len(last["probe/tuned_hits"]), TEST)
+    drawn = blocks(labels_only(context.unseen), len(last["probe/tuned_hits"]), TEST)
     target = torch.cat([batch.target for batch in drawn], dim=-1)
     plain = next(r for name, r in results.items() if name.startswith("images_unseen"))  # the same network
     hits = per_episode([last], "blocks3/hits")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache, reduce
 
 import numpy as np
+from torch import Tensor
 
 from ....tasks.stories import Stories
 from ....tasks.story_grammar import END
@@ -34,6 +35,12 @@ def true_diversity(task: Stories, n: int) -> float:
     return float(diversity([read_ending(task.grammar, *pair) for pair in pairs]).mean())
 
 
+@lru_cache(maxsize=4)
+def others(task: Stories) -> Tensor:
+    """400 other stories ``(S + 1, 400)``, of which tokens are counted."""
+    return task.held_out(400, seed=7)
+
+
 def _parted(story: Story, place: int) -> tuple[Story, list[Story]]:
     """A story up to the end of the sentence that was cut, and the sentences after it, without the story's end."""
     whole, head = sentences(story[:-1]), []
@@ -47,7 +54,7 @@ def imitations(task: Stories, n: int, seed: int = 0) -> dict[str, list[Story]]:
     rng = np.random.default_rng(seed)
     stories, places = true_stories(task, n)
     parts = [_parted(story, place) for story, place in zip(stories, places, strict=True)]
-    follows = _bigrams(task)
+    follows, longest = _bigrams(task), task.context + 1
     found = {name: [] for name in (*ORDER, "repeated moral")}
     for i, (story, place, (head, rest)) in enumerate(zip(stories, places, parts, strict=True)):
         other = parts[(i + 1) % n][1]
@@ -57,21 +64,19 @@ def imitations(task: Stories, n: int, seed: int = 0) -> dict[str, list[Story]]:
         if (order == np.arange(len(rest))).all():
             order = order[::-1]
         found["shuffled sentences"].append(head + reduce(operator.iadd, (rest[j] for j in order), []) + [END])
-        found["bigram"].append(_walk(follows, story[:place], task.context + 1, rng))
+        found["bigram"].append(_walk(follows, story[:place], longest, rng))
         words = story[place:-1]
         found["shuffled words"].append(
             story[:place] + [words[j] for j in rng.permutation(len(words))] + [END]
         )
-        found["repeated moral"].append(
-            (head + rest[-1] * (task.context // len(rest[-1])))[: task.context + 1]
-        )
+        found["repeated moral"].append((head + rest[-1] * ((longest - 1) // len(rest[-1])))[:longest])
     return found
 
 
 def _bigrams(task: Stories) -> dict[str, Story]:
-    """What followed each token in 400 other stories."""
+    """What followed each token in other stories."""
     follows: dict[str, Story] = defaultdict(list)
-    for column in task.held_out(400, seed=7).T:
+    for column in others(task).T:
         story = task.text(column)
         for a, b in itertools.pairwise(story):
             follows[a].append(b)

@@ -36,14 +36,22 @@ class Sentence(NamedTuple):
 @lru_cache(maxsize=1 << 16)
 def parse(grammar: Grammar, tokens: tuple[str, ...]) -> Sentence | None:
     """The sentence as some template says it, with any words in its slots; a register met twice must agree with itself."""
+    for kind, trouble, text, items in _templates(grammar).get(len(tokens), ()):
+        slots = _slots(grammar, items, tokens)
+        if slots is not None:
+            return Sentence(kind, trouble, text, slots)
+    return None
+
+
+@lru_cache(maxsize=8)
+def _templates(grammar: Grammar) -> dict[int, list[tuple[str, str, str, tuple[str, ...]]]]:
+    """Templates by their number of items, in the grammar's order: kind, trouble named or belonged to, text, items."""
+    found: dict = {}
     for kind, texts in grammar.templates.items():
         for text in texts:
             names, belongs, items = split_template(text)
-            if len(items) == len(tokens):
-                slots = _slots(grammar, items, tokens)
-                if slots is not None:
-                    return Sentence(kind, names or belongs, text, slots)
-    return None
+            found.setdefault(len(items), []).append((kind, names or belongs, text, items))
+    return found
 
 
 def _slots(grammar: Grammar, items: Sequence[str], tokens: Sequence[str]) -> tuple | None:

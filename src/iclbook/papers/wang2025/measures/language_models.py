@@ -66,11 +66,7 @@ class Languages:
 
     def exact(self) -> tuple[Array, Array]:
         """Exact loss and number of the scored stories' tokens by kind, each ``(n, 4)``, the first token left out."""
-        _, logs, kinds = (np.asarray(x) for x in scored_stories(self.task, SIZES[self.profile].scored))
-        each = [kinds[1:] == kind for kind in Kind]
-        return np.stack([-(logs[1:] * own).sum(0) for own in each], 1), np.stack(
-            [own.sum(0) for own in each], 1
-        )
+        return _exact(self.task, SIZES[self.profile].scored)
 
     def above(self, nll: Array) -> Array:
         """Losses of stories ``(..., n, 4)`` less the exact ones, in nats a token: the mean over stories is that of all tokens."""
@@ -84,7 +80,7 @@ class Languages:
     def single_words(self) -> Array:
         """The same of single-word frequencies, counted in 400 other stories ``(n, 4)``."""
         tokens, _, kinds = scored_stories(self.task, SIZES[self.profile].scored)
-        others = self.task.held_out(400, seed=7)
+        others = exam.others(self.task)
         count = 1.0 + torch.bincount(others[others >= 0], minlength=self.task.vocabulary)
         nll = -(count / count.sum()).log()[tokens[1:].clamp_min(0)]
         return self.above(np.stack([(nll * (kinds[1:] == kind)).sum(0).numpy() for kind in Kind], 1))
@@ -138,6 +134,14 @@ class Languages:
     def total(self, name: str) -> Array:
         """Excess loss of a model's runs over all tokens ``(R, n)``."""
         return self.excess(name).sum(-1)
+
+
+@functools.lru_cache(maxsize=4)
+def _exact(task: Stories, n: int) -> tuple[Array, Array]:
+    """Of ``n`` scored stories, as :meth:`Languages.exact` says."""
+    _, logs, kinds = (np.asarray(x) for x in scored_stories(task, n))
+    each = [kinds[1:] == kind for kind in Kind]
+    return np.stack([-(logs[1:] * own).sum(0) for own in each], 1), np.stack([own.sum(0) for own in each], 1)
 
 
 def kin(name: str) -> str:

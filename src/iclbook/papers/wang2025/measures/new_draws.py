@@ -126,11 +126,12 @@ def published(get: Get, profile: str) -> dict[str, Any]:
         units = range(UNITS[profile].published)
         ours = np.array([scores(get(f"published{u}_{reading}"), "softmax").stopped(what)[0] for u in units])
 
-        def beyond(drawn: np.ndarray) -> float:
-            mean, low, _ = prediction(drawn, PRINTED_UNITS)
-            return abs(mean - theirs[what]) - (mean - low)
-
         mean, low, _ = prediction(ours, PRINTED_UNITS)
+        deviations = (mean - low) / (ours.std(ddof=1) or 1.0)  # the same for every sample of this size
+
+        def beyond(drawn: np.ndarray) -> float:
+            return abs(drawn.mean() - theirs[what]) - deviations * drawn.std(ddof=1)
+
         return {key: mean - theirs[what], reach: mean - low, error: bootstrap_error(beyond, ours)}
 
     return {

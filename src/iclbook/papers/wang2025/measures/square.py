@@ -15,6 +15,7 @@ from torch import Tensor
 from ....models.functional_gd import FunctionalGD
 from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.trained_tf import TrainedStep
+from ....rounding import number
 from ....tasks.batch import Batch
 from ....tasks.categorical import Quadrants
 from ..runs.contexts import TEST, draw, numbers
@@ -137,6 +138,14 @@ def model_of_run(
     return model
 
 
+def logits_over(model: FunctionalGD | TrainedStep, tokens: Tensor, points: Tensor) -> Tensor:
+    """Logits ``(C, P)`` of a model of one step for queries ``points (P, d)`` that share the context ``tokens (N, d + 1)``."""
+    if isinstance(model, TrainedStep):
+        return model(tokens[..., None], points.T)  # a batch of one context broadcasts
+    to_query = relate(KERNELS[model.kernel], points, tokens[:, :-1])  # (P, N)
+    return model.logits(to_query, tokens[:, -1].long().expand(len(points), -1)).T
+
+
 @dataclass(frozen=True)
 class Maps:
     """Probabilities over the square for one context.
@@ -167,24 +176,29 @@ class Maps:
         return self.tf_runs.mean(0)
 
 
+@lru_cache(maxsize=2)
+def _test_contexts(task: Quadrants, twin: int | None) -> tuple[Tensor, Tensor]:
+    """Test contexts ``(N, 3, 64)`` for maps, which every kernel shares, of a twin or none, and the categories of their quadrants ``(4, 64)``."""
+    return draw(task, 64, 21).context, task.chosen(numbers(task, 0, 21)[1])[:, :64]
+
+
 @torch.no_grad()
 def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
     """Figure 9 for the ``pick``-th test context whose quadrants have three different most probable categories or more."""
     task = Quadrants(N=SIZES[profile].quad_N)
     w = task.embedding.double()
-    context, _, _ = draw(task, 64, 21)
-    chosen = task.chosen(numbers(task, 0, 21)[1])[:, :64]  # (4, 64)
+    context, chosen = _test_contexts(task, number())
     tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
     several = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3]
     b = several[pick]
-    points = grid()
-    tokens = context[..., b : b + 1].double().expand(-1, -1, len(points))
+    points, tokens = grid(), context[..., b].double()
     each: dict[str, list[np.ndarray]] = {"GD": [], "TF": []}
     for kind, study in (("GD", f"quad_gd_{KERNELS[kernel]}"), ("TF", "quad_tf")):
         stored = stopped_parameters(get(study), kernel)
         for r in range(len(next(iter(stored.values())))):
             model = model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
-            each[kind].append(torch.softmax(model(tokens, points.T), dim=0).reshape(-1, GRID, GRID).numpy())
+            logits = logits_over(model, tokens, points)
+            each[kind].append(torch.softmax(logits, dim=0).reshape(-1, GRID, GRID).numpy())
     quadrant = torch.from_numpy(_quadrants().ravel())
     truth = torch.softmax(w.T @ w[:, chosen[:, b]], dim=0)[:, quadrant].reshape(-1, GRID, GRID)
     top = tuple(int(c) for c in tops[:, b])

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ....tasks.categorical import draw_embedding
 from ..theory import population, symmetry
+from ..theory.scalars import scalar_loss
 
 #: Sizes: d + 1 is prime, so that the smallest sufficient group can be tried.
 N, D, WIDTH, CLASSES = 8, 4, 3, 8
@@ -94,11 +95,11 @@ def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
     b = torch.full((LAYERS,), 1.0, dtype=torch.float64, requires_grad=True)
     t = torch.full((LAYERS,), 2.0, dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.LBFGS([b, t], max_iter=60, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
-    losses = []
+    loss, losses = scalar_loss(x, y, w), []
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        value = population.mean_loss(*at_scalars(b, t), x, y, w)
+        value = loss(b, t)
         value.backward()
         losses.append(value.item())
         return value

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import grad, jvp, vmap
+
+#: Prompts whose gradients are found at once.
+CHUNK = 2048
 
 
 def functions(
@@ -22,44 +24,39 @@ def functions(
     w: Tensor,
     s: Tensor | None = None,
 ) -> Tensor:
-    """``F_L`` ``(N + 1, d')`` of one prompt: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the softmax over them (equation 52).
+    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the softmax over them (equation 52).
 
-    ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F.
+    ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F. All arguments may have leading axes, which broadcast;
+    ``y`` are categories, or one-hot ``(..., N + 1, C)``.
     """
-    n = x.shape[0] - 1
-    values = w[:, y[:n]].T if y.dtype == torch.long else y[:n] @ w.T  # (N, d')
-    f = torch.zeros(n + 1, w.shape[0], dtype=x.dtype)
-    for layer in range(len(b)):
+    n = x.shape[-2] - 1
+    hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x) if y.dtype == torch.long else y
+    values = hot[..., :n, :] @ w.mT  # (..., N, d')
+    f = torch.zeros(*x.shape[:-1], w.shape[-2], dtype=x.dtype)
+    for layer in range(b.shape[-3]):
         weights = torch.softmax(
-            x @ b[layer].T @ x[:n].T, dim=-1
-        )  # (N + 1, N): of key i for query j, by x_i^T B x_j
-        update = (values - torch.softmax(f[:n] @ w, dim=-1) @ w.T) @ t[layer].T
-        f = f + weights @ (update if s is None else update + f[:n] @ s[layer].T)
+            x @ b[..., layer, :, :].mT @ x[..., :n, :].mT, dim=-1
+        )  # (..., N + 1, N): of key i for query j, by x_i^T B x_j
+        update = (values - torch.softmax(f[..., :n, :] @ w, dim=-1) @ w.mT) @ t[..., layer, :, :].mT
+        f = f + weights @ (update if s is None else update + f[..., :n, :] @ s[..., layer, :, :].mT)
     return f
 
 
 def loss(b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor) -> Tensor:
-    """``-log p(y_{N+1})`` of one prompt; ``hot (N + 1, C)`` are one-hot categories."""
+    """``-log p(y_{N+1})`` of prompts, ``(...)``; ``hot (..., N + 1, C)`` are one-hot categories."""
     f = functions(b, t, x, hot, w, s)
-    return -(hot[-1] * torch.log_softmax(f[-1] @ w, dim=-1)).sum()
+    return -(hot[..., -1, :] * torch.log_softmax((f[..., -1:, :] @ w)[..., 0, :], dim=-1)).sum(-1)
 
 
 def gradients(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the loss of every prompt at ``S = 0``: with respect to B ``(P, L, d, d)``, T and S ``(P, L, d', d')``."""
     hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
-    per_prompt = 0 if w.dim() == 3 else None
-    return vmap(grad(loss, argnums=(0, 1, 2)), in_dims=(None, None, None, 0, 0, per_prompt), chunk_size=2048)(
-        b, t, torch.zeros_like(t), x, hot, w
-    )
-
-
-def mean_loss(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-    """Mean loss over prompts."""
-    hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
-    per_prompt = 0 if w.dim() == 3 else None
-    return vmap(lambda *a: loss(*a[:2], None, *a[2:]), in_dims=(None, None, 0, 0, per_prompt))(
-        b, t, x, hot, w
-    ).mean()
+    found = []
+    for at in torch.arange(len(x)).split(CHUNK):
+        own = [m.expand(len(at), *m.shape).clone().requires_grad_() for m in (b, t, torch.zeros_like(t))]
+        every = loss(*own, x[at], hot[at], w[at] if w.dim() == 3 else w)
+        found.append(torch.autograd.grad(every.sum(), own))
+    return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
 
 
 class ExactFlow(NamedTuple):
@@ -90,15 +87,15 @@ def exact_flow(
     each = torch.log_softmax(latent @ w, dim=-1)  # (P, N + 1, C)
     chance = each[:, torch.arange(x.shape[1]), labels].sum(-1).exp()  # (P, C^(N + 1))
     hot = torch.nn.functional.one_hot(labels, categories).to(x)
-    over_labels = vmap(loss, in_dims=(None, None, None, None, 0, None))
-    every = vmap(over_labels, in_dims=(None, None, None, 0, None, None))
 
     def mean(b: Tensor) -> Tensor:
-        return (every(b, step, None, x, hot, w) * chance).sum(1).mean()
+        return (loss(b, step, None, x[:, None], hot, w) * chance).sum(1).mean()
 
-    gradient = grad(mean)(scaled)
+    scaled.requires_grad_()
+    (gradient,) = torch.autograd.grad(mean(scaled), scaled)
     scale = gradient.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None] * torch.eye(d, dtype=x.dtype)
-    _, falls = jvp(mean, (scaled,), (-scale,))  # dL/dt along equation 57
+    time = torch.zeros((), dtype=x.dtype, requires_grad=True)
+    (falls,) = torch.autograd.grad(mean(scaled.detach() - time * scale), time)  # dL/dt along equation 57
     size = (gradient**2).sum()
     return ExactFlow(float((gradient - scale).norm() / gradient.norm()), float(1 + falls / size))
 

@@ -70,15 +70,12 @@ def averaged(group: Array, r: Array) -> Array:
     return np.einsum("gki,kl,glj->ij", group, r, group) / len(group)
 
 
-def defect(group: Array, seed: int = 0) -> float:
+def defect(group: Array) -> float:
     """Largest distance of that mean from ``tr(R)/d I`` over all R: the norm of the difference of the two linear maps."""
-    d = group.shape[-1]
-    worst = np.zeros((d * d, d * d))
-    for k in range(d * d):
-        r = np.zeros(d * d)
-        r[k] = 1
-        r = r.reshape(d, d)
-        worst[:, k] = (averaged(group, r) - np.trace(r) / d * np.eye(d)).ravel()
+    d, flat = group.shape[-1], group.reshape(len(group), -1)  # (G, d^2), entry (k, i) of each
+    mean = (flat.T @ flat / len(group)).reshape(d, d, d, d)  # of U_ki U_lj, in the order k, i, l, j
+    identity = np.eye(d).ravel()
+    worst = mean.transpose(1, 3, 0, 2).reshape(d * d, d * d) - np.outer(identity, identity) / d
     return float(np.linalg.norm(worst, 2))
 
 
