@@ -357,10 +357,11 @@ frames.show_race(few=not paper)
 
 # %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
 NAMES = {"sgd": "SGD 0.01", "em": "EM-like", "uniform1": "1 for everything"}
-followed = {NAMES[arm]: [timescales.time_scales(run) for run in runs] for arm, runs in kept.items()}
-draw_chain.time_scales(followed, kept["em"][0].steps)
+scales = {arm: [timescales.time_scales(run) for run in runs] for arm, runs in kept.items()}
+draw_chain.time_scales({NAMES[arm]: own for arm, own in scales.items()}, kept["em"][0].steps)
 plt.show()
-record.all(timescales.frame_values(weights, (study["far"], stored["far"])))
+far = [timescales.time_scales(run) for run in follow.followed(study["far"], stored["far"], "uniform1")]
+record.all(timescales.frame_values(scales["em"], scales["sgd"], far))
 record.all(timescales.speed_values(*weights))
 record.verdicts("frame-precision", "two-speeds")
 

@@ -151,7 +151,7 @@ record.verdicts("fig2.6")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Shares of runs by the way they end, for H = 2, 3, 4: Adam on the full model and gradient descent on the approximate loss."}}
 seeds = results("seeds", profile, device)
 adam = {h: read_heads(seeds.group(f"h{h}")) for h in (2, 3, 4)}
-descent = census.descend(d, L, s2)
+descent = census.read_descent(results("descent", profile, device))
 draw.census(census.endings(adam, descent))
 plt.show()
 record("census/batch", study["seeds"].batch_size)

@@ -103,7 +103,7 @@ def _wang() -> tuple[Fault, ...]:
             "VALIDATION, TEST = 1, 2",
             "VALIDATION, TEST = 1, 0",
         ),
-        at(erasure, "a wider kernel", "** 2 / 2)", "** 2 / 4)"),
+        at(erasure, "a wider kernel", "** 2 / 2\n", "** 2 / 4\n"),
         at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
         at("models/multi_kernel.py", "mixing matrix transposed", f"{mix}.T", mix),
         at("measures/matrices.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),

@@ -96,11 +96,11 @@ def test_a_step_that_changes_nothing_lowers_and_reinforces_nothing(monkeypatch):
         3: (-1, 1, -1, 0),
     }
 
-    def made(run, k, step, rate, bias=False):
-        own_loss, own_gain, loss, gain = steps[k]
+    def made(run, runs, at, rate, bias):
+        own_loss, own_gain, loss, gain = np.array([steps[k] for k in runs]).T
         return SimpleNamespace(dloss=(own_loss, loss), dadvantage=(own_gain, gain))
 
-    monkeypatch.setattr(one_step, "one_step", made)
+    monkeypatch.setattr(one_step, "steps_of", made)
     run = ensemble([SLOW] * 4, [[10, 9, 8, 3, 0]] * 4)
     found = one_step.one_step_values(run, 0.1, ensemble([SLOW] * 2, [[10, 9, 8, 3, 0]] * 2), 0.1)
     shares = {"loss_own": 0.75, "reinforced_own": 0.5, "loss_all": 0.5, "reinforced_all": 0.25}
@@ -153,7 +153,7 @@ def test_what_another_seed_misses_is_counted_in_what_the_first_knows(monkeypatch
     runs = [
         SimpleNamespace(inputs=lambda: (None, None), weights=lambda record, n=n: (n,) * 5) for n in (1, 2)
     ]
-    monkeypatch.setattr(solutions, "predict", lambda x, *w: SimpleNamespace(logits=logits[w[0]]))
+    monkeypatch.setattr(solutions, "logits", lambda x, *w: logits[w[0]])
 
     def share(p, q):
         return (p * np.log(p / q)).sum() / (p * np.log(p * 3)).sum()

@@ -254,7 +254,7 @@ def test_bounds_of_printed_spreads_hold_six_in_nineteen_of_twenty():
         assert outside.mean() == pytest.approx(1 / 240, rel=0.3)
 
 
-def test_attention_that_settles_first_is_earlier(monkeypatch):
+def test_attention_that_settles_first_is_earlier():
     """Steps by which values settle later, mean over seeds and its error; the speed left is attention's alone."""
     states = [
         {
@@ -265,9 +265,13 @@ def test_attention_that_settles_first_is_earlier(monkeypatch):
         }
         for at in (0.0, 1.0)
     ]
-    monkeypatch.setattr(timescales, "followed", lambda study, results, arm: states)
-    monkeypatch.setattr(timescales, "time_scales", lambda state: state)
-    found = timescales.frame_values((None, None), (None, None))
+    found = timescales.frame_values(states[:1], states[1:], states)
+    assert [found[f"frame/{arm}_{what}"] for arm in ("em", "sgd") for what in ("attention", "values")] == [
+        0,
+        100,
+        1,
+        121,
+    ]
     assert (found["frame/far"], found["frame/far_speed"]) == pytest.approx((110, 0.05))
     assert found["frame/far_se"] == pytest.approx(12.7062 * 10 / 2, rel=1e-5)
     parts = LEDGER.claim("agarwal2025/frame-precision").parts

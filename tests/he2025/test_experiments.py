@@ -17,6 +17,7 @@ from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Momentum, Run, catalogue
 from iclbook.training.catalogue import Catalogue
+from iclbook.training.computed import Computation
 from iclbook.training.study import (
     REPLAY_STEPS,
     Group,
@@ -35,6 +36,8 @@ def test_both_profiles_have_the_same_studies():
     assert list(smoke) == list(paper)
     for name in smoke:
         assert smoke[name].name == paper[name].name == name
+        if isinstance(smoke[name], Computation):
+            continue
         assert smoke[name].data == paper[name].data
         assert smoke[name].measure == paper[name].measure
         assert {g.name for g in smoke[name].groups} <= {g.name for g in paper[name].groups}
@@ -55,6 +58,8 @@ def test_the_paper_profile_is_the_documents_size():
 
 def test_names_of_groups_say_what_they_are():
     for study in he2025.studies("paper").values():
+        if isinstance(study, Computation):
+            continue
         names = [g.name for g in study.groups]
         assert len(set(names)) == len(names)
         for group in study.groups:

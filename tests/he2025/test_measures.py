@@ -11,6 +11,7 @@ from iclbook.models import Attention
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.measures import census, noise, patterns, sampling
 from iclbook.papers.he2025.measures.circuits import Heads, read_counts, read_heads, with_both_signs
+from iclbook.papers.he2025.runs.descent import PATTERNS
 from iclbook.statistics import share_error
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
@@ -208,21 +209,21 @@ def test_eight_heads_spike():
 # -- census and stages ------------------------------------------------------------------------------------------------
 
 
-def trajectory(omega, mu) -> theory.Trajectory:
-    """Runs that start and end at these omega, mu ``(2, R, H)``."""
+def descent(omega, mu, start=None, **times) -> census.Descent:
+    """Runs that end at these omega, mu ``(R, H)``."""
     omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
-    return theory.Trajectory(np.array([0, 1]), omega, mu, np.zeros(omega.shape[:2]))
+    return census.Descent(omega + mu if start is None else np.asarray(start), omega, mu, times)
 
 
 def test_shares_of_endings_and_their_errors(monkeypatch):
     monkeypatch.setattr(census, "RUNS", 4)
     sides = np.array([[1, 1], [1, -1], [1, -1], [1, -1]])  # the first run ends one-sided
     start = np.array([[1, 1], [1, 1], [1, -1], [-1, 1]])  # of two starts of one sign, one ends so
-    two = trajectory([start, sides], [start, sides])
+    two = descent(sides, sides, 2 * start)
     three = np.array([[1, -1, 1], [1, -1, 0.01], [1, -1, -0.01], [1, -1, -1]])  # two with a dummy head
-    descent = {2: two, 3: trajectory([three] * 2, [three] * 2), 4: trajectory([three] * 2, [three] * 2)}
-    adam = {h: still(t.omega[-1], t.mu[-1]) for h, t in descent.items()}
-    found = census.ending_records(adam, descent)
+    runs = {2: two, 3: descent(three, three), 4: descent(three, three)}
+    adam = {h: still(t.omega, t.mu) for h, t in runs.items()}
+    found = census.ending_records(adam, runs)
     for key in ("adam", "gd"):
         assert found[f"census/{key}_one_sided"] == [0.25, 0.0, 0.0]
         assert found[f"census/{key}_one_sided_se"] == [share_error(k, 4) for k in (1, 0, 0)]
@@ -233,7 +234,7 @@ def test_shares_of_endings_and_their_errors(monkeypatch):
 
 
 def test_a_run_that_diverged_is_not_left_out_in_silence():
-    lost = trajectory([[[1, -1]], [[np.nan, 1]]], [[[1, -1]], [[1, 1]]])
+    lost = descent([[np.nan, 1]], [[1, 1]])
     with pytest.raises(AssertionError):
         census.endings({}, {2: lost})
 
@@ -248,6 +249,26 @@ def test_dummy_heads_and_their_decay():
     np.testing.assert_allclose(found["fig2.7/decay"], [0.001])
     np.testing.assert_allclose(found["fig2.7/decay_of_others"], [1.0] * 7)
     assert list(census.dummy_records(plain, four)) == ["fig2.7/dummy_share"]
+
+
+def test_stages_are_those_of_two_sided_runs():
+    sides = [[1, 1], [1, -1], [-1, 1]]
+    steps = {name: np.array([1.0, 2.0, 3.0]) for name in PATTERNS}
+    times = census.stage_times({2: descent(sides, sides, **steps)})
+    assert {name: found.tolist() for name, found in times[2].items()} == {
+        name: [2.0, 3.0] for name in PATTERNS
+    }
+
+
+def test_descents_are_read_by_their_number_of_heads():
+    arrays = {}
+    for h in (2, 3, 4):
+        arrays |= {f"h{h}/{name}": np.full((5, h), h + i) for i, name in enumerate(("start", "omega", "mu"))}
+        arrays |= {f"h{h}/{name}": np.full(5, 10 * h + i) for i, name in enumerate(PATTERNS)}
+    found = census.read_descent(Results(arrays, {}))
+    for h, own in found.items():
+        assert [float(part[0, 0]) for part in (own.start, own.omega, own.mu)] == [h, h + 1, h + 2]
+        assert [float(own.times[name][0]) for name in PATTERNS] == [10 * h, 10 * h + 1, 10 * h + 2]
 
 
 def test_order_of_stages_and_the_median_of_their_times():

@@ -28,6 +28,21 @@ def curve(mean, seeds=0.0, prompts=0.0) -> predictor.Curve:
 LENGTHS = np.array([10, 40, 100])
 
 
+@pytest.mark.parametrize("activation", ["softmax", "square"])
+def test_predictions_by_blocks_are_those_of_all_prompts_at_once(activation):
+    dice = np.random.default_rng(0)
+    kq, ov = dice.normal(size=(2, 3, 6, 6)) / 3, dice.normal(size=(2, 3, 1, 6))  # two runs of three heads
+    prompts = theory.draw_prompts(2 * predictor.BLOCK + 3, 5, 8, 0.1, seed=1)
+    tokens = np.concatenate([prompts.x, prompts.y[..., None]], -1)
+    scores = np.einsum("bld,rhde,be->rbhl", tokens, kq[..., :5], prompts.x_q)
+    weights = theory.softmax(scores) if activation == "softmax" else (1 + scores) ** 2
+    weights = weights / weights.sum(-1, keepdims=True)
+    expected = np.einsum("rbhl,rhd,bld->rb", weights, ov[:, :, 0], tokens)
+    np.testing.assert_allclose(
+        predictor.attended(kq, ov, prompts, activation), expected, rtol=1e-9, atol=1e-12
+    )
+
+
 def test_a_curve_knows_seeds_and_prompts_apart():
     arrays = {"h2/error": np.array([[1.0, 3.0]]), "h2/error_se": np.array([[0.1, 0.3]])}
     arrays |= {"h8/error": np.array([[4.0]]), "h8/error_se": np.array([[0.5]])}

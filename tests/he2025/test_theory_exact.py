@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from iclbook.papers.he2025 import theory as he
+from iclbook.papers.he2025.theory import exact
 
 
 @cache
@@ -135,3 +136,40 @@ def test_single_head_optimum_of_the_true_loss():
     limit = he.single_head_many_examples(d, s2)
     assert abs(far[1] - limit) < abs(far[0] - limit) < 0.01 * limit
     assert he.single_head_many_examples(10_000, s2) * 100 == pytest.approx(1.0, rel=1e-3)
+
+
+def plain_moments(omega, d, n, query_key):
+    """E[m m'] and E[p.p'] of all heads by the whole trapezoidal rule: one grid of s for all heads, no geometric series, no symmetry; and E[m]."""
+    radius, weights = exact._radius_nodes(d, 40)
+    log_s = np.arange(-45.0, 20.0, 0.25)
+    s, g, p = np.exp(log_s), exact._G, exact._G_WEIGHTS
+    means, products, overlaps = np.zeros(len(omega)), *np.zeros((2, len(omega), len(omega)))
+    for r, weight in zip(radius, weights, strict=True):
+        decays = [np.exp(-s[:, None] * np.exp(w * r * g)) for w in omega]  # (S, G)
+        extras = [np.exp(-s * np.exp(w * r * r)) if query_key else 1.0 for w in omega]
+        for h, (w, left, more) in enumerate(zip(omega, decays, extras, strict=True)):
+            base, tilted = left @ p, left @ (p * g * np.exp(w * r * g))
+            means[h] += weight * r * 0.25 * np.sum(s * n * tilted * base ** (n - 1) * more)
+            for k, (v, right, own) in enumerate(zip(omega, decays, extras, strict=True)):
+                measure = 0.25**2 * np.outer(s * more, s * own)
+
+                def expect(values, left=left, right=right):
+                    return (left * (p * values)) @ right.T
+
+                a, b = np.exp(w * r * g), np.exp(v * r * g)
+                base = expect(1.0)
+                apart = n * (n - 1) * expect(g * a) * expect(g * b) * base ** (n - 2) if n > 1 else 0.0
+                products[h, k] += weight * np.sum(
+                    measure * (n * expect(g**2 * a * b) * base ** (n - 1) + apart)
+                )
+                overlaps[h, k] += weight * np.sum(measure * n * expect(a * b) * base ** (n - 1))
+    return means, products, overlaps
+
+
+@pytest.mark.parametrize("query_key", [False, True])
+@pytest.mark.parametrize(("omega", "n"), [([0.4, -0.4], 6), ([0.4, -0.4, 0.1], 3), ([0.3, -0.2], 1)])
+def test_the_quadrature_is_the_whole_trapezoidal_rule(omega, n, query_key):
+    found = he.exact_quadratic(omega, 2, n, 0.1, query_key)
+    means, products, overlaps = plain_moments(omega, 2, n, query_key)
+    np.testing.assert_allclose(found.linear, means / 2, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(found.matrix, products / 2 + 0.6 * overlaps, rtol=1e-11)

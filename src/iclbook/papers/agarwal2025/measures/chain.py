@@ -17,9 +17,9 @@ from ....store import Results
 from ....tasks.sticky_chain import StickyChain
 from ....training import FullBatch
 from ....training.study import Study
-from ..runs.full_batch import INIT_SCALE, bayes_losses, data, runs_of
+from ..runs.full_batch import INIT_SCALE, runs_of
 from ..runs.studies import ARMS
-from ..theory.causal import predict
+from .sequences import bayes_losses, data, filtered_losses, logits
 
 
 @dataclass
@@ -157,15 +157,15 @@ def rate_values() -> dict[str, float]:
 
 def floor_excess(chain: StickyChain, sequences: int) -> list[float]:
     """Best loss from the noisy inputs minus best loss from the clean state, on the same sequences: ``(sequences,)`` nats."""
-    found = []
-    clear = dataclasses.replace(chain, noise=0.0)
+    every, best = [], []
+    clear, transition = dataclasses.replace(chain, noise=0.0), chain.transition
     for seed in range(sequences):
         numbers = random.drawn(chain, seed, 9, ())
         seq, true = chain.sequence(*numbers), clear.sequence(*numbers)
         state = (true.x[:, None] - true.means).square().sum(-1).argmin(1).numpy()
-        best = -np.log(chain.transition[state, seq.y.numpy()]).mean()
-        found.append(chain.bayes_loss(seq) - float(best))
-    return found
+        best.append(-np.log(transition[state, seq.y.numpy()]).mean())
+        every.append(seq)
+    return np.subtract(filtered_losses(chain, every), best).tolist()
 
 
 def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
@@ -183,8 +183,8 @@ def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
     W_V[: chain.n] = names
     W_O = torch.zeros(chain.n, 15, dtype=torch.float64)
     W_O[:, : chain.n] = torch.from_numpy(np.log(chain.transition)).mT
-    logits = predict(seq.x.double(), W_Q, W_Q, W_V, W_O).logits
-    return float(torch.nn.functional.cross_entropy(logits, seq.y)) - chain.bayes_loss(seq)
+    made = logits(seq.x.double(), W_Q, W_Q, W_V, W_O)
+    return float(torch.nn.functional.cross_entropy(made, seq.y)) - bayes_losses(chain, (seed,))[0]
 
 
 def floor_values(chain: StickyChain, sequences: int) -> dict[str, float]:
@@ -247,7 +247,7 @@ def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh: Results) 
 
 def held_out_floor(chain: StickyChain, seeds: tuple[int, ...]) -> list[float]:
     """Bayes loss on each seed's held-out sequence."""
-    return [chain.bayes_loss(data(chain, seed).held_out) for seed in seeds]
+    return bayes_losses(chain, seeds, held_out=True)
 
 
 def training_floor(chain: StickyChain, seeds: tuple[int, ...]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -13,13 +14,15 @@ from ....statistics import bootstrap_error, share_error, standard_error
 from ....store import Results
 from ....tasks.sticky_chain import StickyChain
 from ....training.study import Study
-from ..runs.full_batch import MATRICES, data, runs_of
+from ..runs.full_batch import MATRICES, runs_of
 from ..runs.shown import unpack, value_paths
 from ..runs.studies import ARMS
-from ..theory import Weights, causal_mask, updates
+from ..theory import Weights, causal_mask
 from ..theory import gradients as closed
 from ..theory.causal import step
 from .cases import random_weights, rank_correlation
+from .passes import causal_pass, score_steps
+from .sequences import data
 
 #: A run has diverged when its loss is above this many times that of its start.
 LOST = 10.0
@@ -131,6 +134,11 @@ class Diagnostics:
     pull: Tensor
 
 
+def usage_by_position(T: int) -> Tensor:
+    """Column sums ``(T,)`` of uniform causal attention: ``sum_{i >= j} 1 / i``."""
+    return (1 / torch.arange(1, T + 1).double()).flip(0).cumsum(0).flip(0)
+
+
 def diagnose(run: Followed, record: int) -> Diagnostics:
     """All of section 8.1's diagnostics at a record, for the summed loss."""
     x, y = run.inputs()
@@ -138,10 +146,11 @@ def diagnose(run: Followed, record: int) -> Diagnostics:
     f = closed.forward(x, w, causal_mask(len(x)))
     u = closed.upstream(f.p, y, w.W_O)
     b = closed.compatibility(u, f.v)
-    harmonic = (1 / torch.arange(1, len(x) + 1).double()).flip(0).cumsum(0).flip(0)
     pull = closed.value_gradient(f.alpha, u).norm(dim=-1)
     advantage = -closed.advantage(f.alpha, b)
-    return Diagnostics(f.alpha, b, advantage, f.alpha.sum(0), harmonic, f.v.norm(dim=-1), pull)
+    return Diagnostics(
+        f.alpha, b, advantage, f.alpha.sum(0), usage_by_position(len(x)), f.v.norm(dim=-1), pull
+    )
 
 
 def diagnostics_of_runs(runs: list[Followed]) -> dict[str, float | int]:
@@ -155,25 +164,25 @@ def diagnostics_of_runs(runs: list[Followed]) -> dict[str, float | int]:
     }
 
 
+@lru_cache(maxsize=4)
+def sampled_pairs(T: int, pairs: int) -> tuple[Tensor, Tensor]:
+    """Queries and visible keys of so many pairs of positions, the same for every run of a length."""
+    rows, columns = torch.tril_indices(T, T)
+    pick = torch.randperm(len(rows), generator=generator(0, 9))[:pairs]
+    return rows[pick], columns[pick]
+
+
 def diagnostic_values(run: Followed, record: int, pairs: int = 20_000) -> dict[str, float]:
     """Section 8.1's claims on one run: whether A^adv, sign and size as printed, predicts the scores' next step, and what column usage tells."""
-    x, _ = run.inputs()
-    w = run.weights(record)
-    found = diagnose(run, record)
-    mask = causal_mask(len(x))
-    f = closed.forward(x, w, mask)
-    ds = found.alpha * found.a_adv
-    moved = updates.score_step_of_weights(
-        closed.query_gradient(ds, f.k), closed.key_gradient(ds, f.q), f.q, f.k, x, 1.0
-    )
-    rows, columns = torch.where(mask)
-    pick = torch.randperm(len(rows), generator=generator(0, 9))[:pairs]
-    at = rows[pick], columns[pick]
-    position = torch.corrcoef(torch.stack([found.usage, found.by_position]))[0, 1] ** 2
+    x, y = run.inputs()
+    at = sampled_pairs(len(x), pairs)
+    found = causal_pass(x, y, run.weights(record), at)
+    moved = score_steps(found, x, at)
+    position = torch.corrcoef(torch.stack([found.usage, usage_by_position(len(x))]))[0, 1] ** 2
     return {
-        "diag/predicts": rank_correlation(found.a_adv[at], moved[at]),
-        "diag/weighted": rank_correlation(ds[at], moved[at]),
-        "diag/usage": rank_correlation(found.usage, found.pull),
+        "diag/predicts": rank_correlation(found.adv, moved),
+        "diag/weighted": rank_correlation(found.ds, moved),
+        "diag/usage": rank_correlation(found.usage, found.dv.norm(dim=-1)),
         "diag/position": float(position),
     }
 
@@ -186,14 +195,9 @@ def activation_ratio(runs: list[Followed], until: int = 100) -> dict[str, float]
     ratios: list[float] = []
     for run in runs:
         x, y = run.inputs()
-        mask = causal_mask(len(x))
         for record in (0, int(np.flatnonzero(run.steps <= until)[-1])):
-            w = run.weights(record)
-            f = closed.forward(x, w, mask)
-            u = closed.upstream(f.p, y, w.W_O)
-            ds = closed.score_gradient(f.alpha, closed.compatibility(u, f.v))
-            routing = (closed.query_gradient(ds, f.k), closed.key_gradient(ds, f.q))
-            q, k, v = (float(d.square().mean().sqrt()) for d in (*routing, closed.value_gradient(f.alpha, u)))
+            found = causal_pass(x, y, run.weights(record))
+            q, k, v = (float(d.square().mean().sqrt()) for d in (found.dq, found.dk, found.dv))
             ratios.append(v / max(q, k))
     return {"sizes/activation_v_over_qk": float(np.median(ratios))}
 

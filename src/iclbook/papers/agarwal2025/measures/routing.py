@@ -10,7 +10,6 @@ from functools import lru_cache
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import grad, hessian, jacrev
 from torch.nn.functional import softplus
 
 from ....models.lstm import lstm_scan
@@ -42,6 +41,7 @@ class Draw:
     labels: Tensor
 
 
+@lru_cache(maxsize=2 * DRAWS)
 def draw(seed: int, n_states: int | None = None) -> Draw:
     """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
     g = torch.Generator().manual_seed(seed)
@@ -135,14 +135,27 @@ def drawn_gradients(seed: int, mechanism: str) -> dict[str, Tensor]:
     return gradients_of_routing(draw(seed), mechanism)
 
 
+def derivative(make: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, theory.Jacobian]:
+    """What ``make`` makes of a tensor, and its derivative there as a function that contracts it with numbers of what was made."""
+    leaf = at.detach().clone().requires_grad_()
+    made = make(leaf)
+    return made.detach(), lambda numbers: torch.autograd.grad(made, leaf, numbers, retain_graph=True)[0]
+
+
+def loss_gradients(d: Draw, make: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
+    """The loss's gradients by ``at``, flat, and by the outputs ``(V, T)`` that ``make`` makes of it."""
+    leaf = at.detach().clone().requires_grad_()
+    out = make(leaf)
+    by_leaf, by_out = torch.autograd.grad(loss_of(d, out), (leaf, out))
+    return by_leaf.flatten(), by_out
+
+
 def gradients_of_routing(d: Draw, mechanism: str) -> dict[str, Tensor]:
     """``exact``: autograd through the mechanism itself; the candidate forms of Conjecture 9.2, each ``(P,)``."""
     p, v = d.theta[mechanism], d.values @ d.x
     flat = _flat(p)
-    exact = grad(lambda t: loss_of(d, output(mechanism, _unflat(p, t), d.x, v)))(flat)
-    u = grad(lambda out: loss_of(d, out))(output(mechanism, p, d.x, v))  # (V, T)
-    w = weights(mechanism, p, d.x)
-    dw = jacrev(lambda t: weights(mechanism, _unflat(p, t), d.x))(flat)
+    exact, u = loss_gradients(d, lambda t: output(mechanism, _unflat(p, t), d.x, v), flat)
+    w, dw = derivative(lambda t: weights(mechanism, _unflat(p, t), d.x), flat)
     b = u.T @ v if w.dim() == 2 else u[:, :, None] * v[:, None, :]  # dL/dw_ij
     found = {
         "exact": exact,
@@ -152,7 +165,7 @@ def gradients_of_routing(d: Draw, mechanism: str) -> dict[str, Tensor]:
         "baseline": theory.baseline_cost(w, b, dw),
     }
     if mechanism == "softmax":
-        ds = jacrev(lambda t: _finite(scores(_unflat(p, t), d.x)))(flat)
+        _, ds = derivative(lambda t: _finite(scores(_unflat(p, t), d.x)), flat)
         found["scores"] = theory.score_form(w, b, ds)
     return found
 
@@ -167,10 +180,9 @@ def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[s
         values = w_v @ d.x
         return output(mechanism, p, values if shared else d.x, values)
 
-    exact = grad(lambda w_v: loss_of(d, run(w_v)))(d.values)
-    u = grad(lambda out: loss_of(d, out))(run(d.values))
+    exact, u = loss_gradients(d, run, d.values)
     w = weights(mechanism, p, v if shared else d.x)
-    return {"exact": exact.flatten(), "printed": theory.conjecture_9_3(w, u, d.x).flatten()}
+    return {"exact": exact, "printed": theory.conjecture_9_3(w, u, d.x).flatten()}
 
 
 def relative(a: Tensor, b: Tensor) -> float:
@@ -293,10 +305,19 @@ def _kinds(mechanism: str, d: Draw, kind: str) -> Tensor:
             return (w.sum(-1) - 1).abs().flatten()
         kept = w[..., theory.causal(d.x.shape[1], d.x) > 0]  # only positions that are read
         return ((kept < 0) | (kept > 1)).double().mean()
+    x = d.x.clone().requires_grad_()
     if kind == "interaction":
-        mixed = hessian(lambda x: weight(x).abs().log())(d.x)  # (V, D, T, D, T)
-        return mixed[:, :, -1, :, j].abs().max()
-    slope = jacrev(weight)(d.x).abs().amax((0, 1))  # (T,) largest over channels and entries of x_m
+        w = weight(x)
+        logs = (w * w.detach().sign()).log()  # (V,), of |w|: abs would have second derivatives of its own
+        firsts = [
+            torch.autograd.grad(one, x, create_graph=True)[0][:, -1] for one in logs
+        ]  # by x_i, (D,) each
+        mixed = [torch.autograd.grad(one, x, retain_graph=True)[0][:, j] for first in firsts for one in first]
+        return torch.stack(mixed).abs().max()
+    slopes = [
+        torch.autograd.grad(one, x, retain_graph=True)[0] for one in weight(x)
+    ]  # (D, T) of each channel
+    slope = torch.stack(slopes).abs().amax((0, 1))  # (T,) largest over channels and entries of x_m
     return torch.minimum(slope[-1], slope[j]) if kind == "content" else slope[:j].max()
 
 

@@ -11,11 +11,10 @@ from ....statistics import standard_error, widened_error
 from ....store import Results
 from ....tasks.sticky_chain import StickyChain
 from ....training.study import Study
-from ..runs.full_batch import data
 from ..runs.shown import sampled_positions, value_paths
-from ..theory.causal import predict
 from .chain import Curves
 from .follow import Followed, followed
+from .sequences import data, logits
 
 #: The ways to train whose weights are kept, in the order of recorded lists.
 KEPT = ("sgd", "em", "uniform1")
@@ -45,12 +44,12 @@ def divergence(p: Tensor, q: Tensor) -> float:
 def other_seed(runs: list[Followed]) -> float:
     """KL of a run's final predictions against those of another seed's run on the same sequence, over what the first knows: mean over pairs."""
     found = []
-    for own in runs:
+    for at, own in enumerate(runs):
         x, _ = own.inputs()
-        logs = [predict(x, *run.weights(-1)[:4]).logits.log_softmax(-1) for run in (own, *runs)]
-        known = math.log(logs[0].shape[1]) + float((logs[0].exp() * logs[0]).sum(1).mean())
-        others = (other for run, other in zip(runs, logs[1:], strict=True) if run is not own)
-        found += [divergence(logs[0], other) / known for other in others]
+        logs = [logits(x, *run.weights(-1)[:4]).log_softmax(-1) for run in runs]
+        first = logs.pop(at)
+        known = math.log(first.shape[1]) + float((first.exp() * first).sum(1).mean())
+        found += [divergence(first, other) / known for other in logs]
     return float(np.mean(found))
 
 

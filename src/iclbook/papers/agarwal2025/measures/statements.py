@@ -6,7 +6,7 @@ one formula (scores, values) then hold as surely as the formula does; each share
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -41,6 +41,13 @@ def _clear(a: Tensor, among: Tensor | None = None) -> Tensor:
     return (sizes > CLEAR * sizes.max()) & (sizes.max() > ROUNDING)
 
 
+def _clear_rows(a: Tensor) -> Tensor:
+    """:func:`_clear` in each row by itself."""
+    sizes = a.abs()
+    most = sizes.amax(-1, keepdim=True)
+    return (sizes > CLEAR * most) & (most > ROUNDING)
+
+
 class Tally:
     """Counts how often statements hold."""
 
@@ -56,9 +63,15 @@ class Tally:
         return {name: float(torch.cat(parts).double().mean()) for name, parts in self._held.items()}
 
 
+def _of_logits(case: Case, logits: Tensor) -> Tensor:
+    """Losses ``(..., T)`` from logits ``(..., T, C)``."""
+    return closed.losses(logits, case.y.expand(logits.shape[:-1]))
+
+
 def _losses(case: Case, v: Tensor, s: Tensor) -> Tensor:
+    """Losses ``(..., T)`` from values ``(..., T, d_v)`` and scores ``(..., T, T)``."""
     *_, logits, _ = closed.attend(s, v, case.w.W_O, case.w.b, case.mask)
-    return closed.losses(logits, case.y)
+    return _of_logits(case, logits)
 
 
 def signs(n: int = 200) -> dict[str, float]:
@@ -92,17 +105,17 @@ def _routing(
     tally.add("signs/scores", (-ds).sign() == a.sign(), sure)
     before = _losses(case, f.v, f.s)
     logits = closed.attend(f.s, f.v, case.w.W_O, case.w.b, case.mask)[2]
-    for j in range(len(case.x)):
-        more = logits + SMALL * (
-            f.v[j] @ case.w.W_O.mT
-        )  # alpha_ij a little larger for every i, the others as they are
-        change = closed.losses(more, case.y) - before
-        tally.add("signs/alpha", change.sign() == b[:, j].sign(), see[:, j] & _clear(b)[:, j])
-        s = f.s.clone()
-        s[:, j] += SMALL
-        gained = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)[0][:, j] > f.alpha[:, j]
-        lowers = _losses(case, f.v, s) < before
-        tally.add("signs/advantage", lowers & gained, sure[:, j] & (a[:, j] > 0))
+    every = torch.arange(len(case.x))
+    # position j first: alpha_ij a little larger for every i, the others as they are
+    more = logits + SMALL * (f.v @ case.w.W_O.mT)[:, None]  # (j, i, C)
+    change = (_of_logits(case, more) - before).mT  # (i, j)
+    tally.add("signs/alpha", change.sign() == b.sign(), see & _clear(b))
+    s = f.s.repeat(len(every), 1, 1)
+    s[every, :, every] += SMALL
+    larger, _, raised, _ = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)
+    gained = larger[every, :, every].mT > f.alpha
+    lowers = (_of_logits(case, raised) < before).mT
+    tally.add("signs/advantage", lowers & gained, sure & (a > 0))
     stepped = closed.attend(f.s - SMALL * ds / ds.abs().max(), f.v, case.w.W_O, case.w.b, case.mask)[0]
     moved = stepped - f.alpha
     clear = sure & _clear(moved)
@@ -134,22 +147,24 @@ def _values(
     toward = (dv * (middle - f.v)).sum(-1)
     tally.add("prose/toward_contexts", toward > 0, _clear(toward))
     tally.add("signs/average", (usage - 1).abs() < 1e-6)
-    before = _losses(case, f.v, f.s)
-    for j in range(len(case.x)):
-        v = f.v.clone()
-        v[j] += dv[j]
-        change = _losses(case, v, f.s) - before
-        tally.add("prose/joint_sum", change.sum()[None] < 0, _clear(along)[j][None])
-        tally.add("prose/joint_all", change < 0, see[:, j] & _clear(change))
-        i = int(f.alpha[:, j].argmax())  # the heaviest user, made a little heavier
-        heavier = f.s.clone()
-        heavier[i, j] += 1e-3
-        further = (slope[j] - _value_slope(case, f.v, heavier)[j]) @ u[i]  # change of the step along u_i
-        tally.add("signs/feedback2", (further < 0)[None], (see[i, j] & _clear(u.norm(dim=-1))[i])[None])
-        own = closed.advantage(f.alpha, closed.compatibility(u, v))[:, j] - a[:, j]  # errors as they were
-        pairs = see[:, j] & (a > 0)[:, j] & _clear(a, see)[:, j] & _clear(own)
-        tally.add("signs/own", own > 0, pairs)
-        tally.add("signs/feedback3_own", own > 0, pairs & (u @ dv[j] < 0))
+    before, every = _losses(case, f.v, f.s), torch.arange(len(case.x))
+    v = f.v.repeat(len(every), 1, 1)  # position j first: its value alone moves
+    v[every, every] += dv
+    change = _losses(case, v, f.s) - before  # (j, i)
+    tally.add("prose/joint_sum", change.sum(-1) < 0, _clear(along))
+    tally.add("prose/joint_all", change < 0, see.mT & _clear_rows(change))
+    i = f.alpha.argmax(0)  # the heaviest user, made a little heavier
+    as_is, own_values = f.s.repeat(len(every), 1, 1), f.v.repeat(len(every), 1, 1)
+    heavier = as_is.clone()
+    heavier[every, i, every] += 1e-3
+    # both by the same products, so that attention which cannot grow changes nothing at all
+    before_it, after_it = (_value_slope(case, own_values, s)[every, every] for s in (as_is, heavier))
+    further = ((before_it - after_it) * u[i]).sum(-1)  # (j,) change of the step along u_i
+    tally.add("signs/feedback2", further < 0, see[i, every] & _clear(u.norm(dim=-1))[i])
+    own = (closed.advantage(f.alpha, closed.compatibility(u, v)) - a)[every, :, every]  # errors as they were
+    pairs = (see & (a > 0) & _clear(a, see)).mT & _clear_rows(own)
+    tally.add("signs/own", own > 0, pairs)
+    tally.add("signs/feedback3_own", own > 0, pairs & (dv @ u.mT < 0))
     moved = f.v + SMALL * dv / dv.abs().max()
     alpha, _, _, p = closed.attend(f.s, moved, case.w.W_O, case.w.b, case.mask)
     later = closed.advantage(alpha, closed.compatibility(closed.upstream(p, case.y, case.w.W_O), moved))
@@ -170,16 +185,36 @@ def _outputs(tally: Tally, case: Case, f: closed.Forward, u: Tensor) -> None:
 
 def repeated_e_step(n: int = 40, steps: int = 400) -> dict[str, float]:
     """Section 5.1: an E-step, done again, changes nothing; score steps at frozen values go on. Effective positions they leave, over those of the E-step's answer."""
-    ratios = []
+    parts = []
     for index in range(n):
         case = random_case(index)
         f = closed.forward(case.x, case.w, case.mask)
         b = closed.compatibility(closed.upstream(f.p, case.y, case.w.W_O), f.v)
-        answer = (f.alpha.log() - b).softmax(-1)
-        s = f.s.clone()
-        for _ in range(steps):
-            alpha = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)[0]
-            s = s + updates.score_step(alpha, b, 10.0 / max(float(b.abs().max()), 1e-12))
-        alpha = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)[0]
-        ratios.append(float(toy.effective_positions(alpha) / toy.effective_positions(answer)))
+        s = f.s if case.mask is None else f.s.masked_fill(~case.mask, -torch.inf)
+        parts.append((s, b, f.alpha))
+    left = stepped(
+        *(padded([part[k] for part in parts], fill) for k, fill in enumerate((-torch.inf, 0.0))), steps
+    )
+    ratios = []
+    for (_, b, before), after in zip(parts, left, strict=True):
+        answer, T = (before.log() - b).softmax(-1), len(b)
+        ratios.append(float(toy.effective_positions(after[:T, :T]) / toy.effective_positions(answer)))
     return {"estep/positions": float(np.median(ratios))}
+
+
+def padded(squares: Sequence[Tensor], fill: float) -> Tensor:
+    """Square matrices in one ``(n, T, T)``, the smaller ones followed by ``fill``, their last rows by 0."""
+    T = max(map(len, squares))
+    found = squares[0].new_zeros(len(squares), T, T)
+    for whole, square in zip(found, squares, strict=True):
+        whole[: len(square)] = fill
+        whole[: len(square), : len(square)] = square
+    return found
+
+
+def stepped(s: Tensor, b: Tensor, steps: int) -> Tensor:
+    """Attention ``(n, T, T)`` after so many steps on the scores at frozen compatibilities, at rates of 10 over each head's largest."""
+    rate = 10.0 / b.abs().amax((1, 2), keepdim=True).clamp(min=1e-12)
+    for _ in range(steps):
+        s = s + updates.score_step(s.softmax(-1), b, rate)
+    return s.softmax(-1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -12,6 +15,7 @@ from ..runs.shown import value_paths
 from ..theory import gradients as closed
 from .follow import Followed, followed
 
+Scales = list[dict[str, Any]]
 #: Attention or values have settled when they are within this share of the way from start to end.
 SETTLED = 0.1
 #: Queries whose attention rows are compared between records.
@@ -20,8 +24,8 @@ QUERIES = 100
 EARLY = 100
 
 
-def attention_rows(run: Followed) -> np.ndarray:
-    """Attention of 100 queries from the second half of the sequence, ``(records, 100, T)``."""
+def attention_rows(run: Followed, records: Sequence[int] | None = None) -> np.ndarray:
+    """Attention of 100 queries from the second half of the sequence at these records (or at all), ``(records, 100, T)``."""
     x, _ = run.inputs()
     T = len(x)
     queries = np.sort(
@@ -29,7 +33,7 @@ def attention_rows(run: Followed) -> np.ndarray:
     )
     seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
     rows = []
-    for record in range(len(run.steps)):
+    for record in range(len(run.steps)) if records is None else records:
         w = run.weights(record)
         s = closed.scores(x[queries] @ w.W_Q.mT, x @ w.W_K.mT)
         rows.append(s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy())
@@ -72,17 +76,15 @@ def time_scales(run: Followed) -> dict[str, np.ndarray | float | tuple[float, fl
     }
 
 
-def frame_values(shown: tuple[Study, Results], long: tuple[Study, Results]) -> dict[str, object]:
-    """Section 6.3's claims. A run that moves evenly to its end "settles" a tenth before it, whatever moves; so the speed that attention has left says whether a
-    run can decide: a ``long`` one at the largest uniform rate."""
-    em, sgd = ([time_scales(run) for run in followed(*shown, arm)] for arm in ("em", "sgd"))
-    far = [time_scales(run) for run in followed(*long, "uniform1")]
+def frame_values(em: Scales, sgd: Scales, far: Scales) -> dict[str, object]:
+    """Section 6.3's claims, from :func:`time_scales` of every run. A run that moves evenly to its end "settles" a tenth before it, whatever moves; so the speed
+    that attention has left says whether a run can decide: a long one at the largest uniform rate, ``far``."""
     later = [
         float(s["values_at"]) - float(s["attention_at"]) for s in far
     ]  # steps by which values settle later
     last, mean = np.array([[s["attention_speed"], s["values_speed"]] for s in far]).transpose(2, 0, 1)
 
-    def at(scales: list[dict], what: str) -> float:
+    def at(scales: Scales, what: str) -> float:
         return float(np.mean([s[f"{what}_at"] for s in scales]))
 
     return {
@@ -104,9 +106,10 @@ def early_moves(run: Followed) -> tuple[float, float]:
     """How far attention and values have moved from their start at the last record of the first :data:`EARLY` steps, each relative to its own size there:
     mean 1-norm of the change of a query's attention, whose own is 1, and mean norm of the change of a value over the mean norm of values."""
     record = int(np.flatnonzero(run.steps <= EARLY)[-1])
-    rows, paths = attention_rows(run), value_paths(run.chain, run.seed, run.flat, run.sizes)
-    attention = np.abs(rows[record] - rows[0]).sum(-1).mean()
-    moved = np.linalg.norm(paths[record] - paths[0], axis=-1).mean()
+    rows = attention_rows(run, (0, record))
+    paths = value_paths(run.chain, run.seed, run.flat[[0, record]], run.sizes)
+    attention = np.abs(rows[1] - rows[0]).sum(-1).mean()
+    moved = np.linalg.norm(paths[1] - paths[0], axis=-1).mean()
     return float(attention), float(moved / np.linalg.norm(paths[0], axis=-1).mean())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 
 from ....statistics import bootstrap_error, share_error, standard_error
 from ..runs.toy import RATES, SCALES, TASK, UNIFORM, Ensemble, ends, is_sharp, is_smooth
@@ -170,10 +171,11 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     shuffled = np.stack([moves[(np.arange(R) + j) % R, j] for j in range(T)], 1)
     found = []
     for own in (moves, shuffled):
-        squares = (own**2).sum(-1)  # (R, T)
-        drawn = [
-            np.abs((l2 * np.exp(2j * rng.uniform(0, 2 * np.pi, (draws, T)))).sum(-1)) / l2.sum()
-            for l2 in squares
-        ]
-        found.append((np.array(drawn) < (2 * _first(own) - 1)[:, None]).mean(1))
+        squares, aligned = (own**2).sum(-1), 2 * _first(own) - 1  # (R, T), (R,)
+        less = []
+        for l2, own_share in zip(squares, aligned, strict=True):
+            angles = torch.from_numpy(2 * rng.uniform(0, 2 * np.pi, (draws, T)))  # of squared complex motions
+            drawn = np.hypot(angles.cos().numpy() @ l2, angles.sin().numpy() @ l2) / l2.sum()
+            less.append((drawn < own_share).mean())
+        found.append(np.array(less))
     return found[0], found[1]

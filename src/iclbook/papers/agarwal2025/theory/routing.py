@@ -1,13 +1,18 @@
 """Content-based routing (agarwal2025, section 9): effective weights of recurrences, and the conjectured gradients beside the exact ones.
 
 Weights ``w (..., T, T)`` run over the reader i (second axis from the end) and the position read j (last axis); leading axes are channels, which
-attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape, Jacobians ``dw (..., T, T, P)`` one entry for each parameter.
+attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape, Jacobians ``dw (..., T, T, P)`` one entry for each parameter; a function that
+contracts one with numbers of the weights' shape, as reverse-mode differentiation does, stands for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+Jacobian = Tensor | Callable[[Tensor], Tensor]
 
 
 def causal(n: int, like: Tensor) -> Tensor:
@@ -57,29 +62,29 @@ def expectation(w: Tensor, b: Tensor) -> Tensor:
     return (w * b).sum(-1)
 
 
-def chain(b: Tensor, dw: Tensor) -> Tensor:
+def chain(b: Tensor, dw: Jacobian) -> Tensor:
     """``sum_ij b_ij dw_ij / dtheta`` ``(P,)``: exact for any mechanism whose values do not depend on theta."""
-    return torch.tensordot(b, dw, b.dim())
+    return torch.tensordot(b, dw, b.dim()) if isinstance(dw, Tensor) else dw(b)
 
 
-def advantage_form(w: Tensor, b: Tensor, dw: Tensor) -> Tensor:
+def advantage_form(w: Tensor, b: Tensor, dw: Jacobian) -> Tensor:
     """``sum_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``: exact where every row of w sums to a constant."""
     return chain(b - expectation(w, b)[..., None], dw)
 
 
-def conjecture_9_2(w: Tensor, b: Tensor, dw: Tensor) -> Tensor:
+def conjecture_9_2(w: Tensor, b: Tensor, dw: Jacobian) -> Tensor:
     """``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``, as Conjecture 9.2 prints it."""
     return chain(w * (b - expectation(w, b)[..., None]), dw)
 
 
-def score_form(w: Tensor, b: Tensor, ds: Tensor) -> Tensor:
+def score_form(w: Tensor, b: Tensor, ds: Jacobian) -> Tensor:
     """``sum_ij w_ij (b_ij - E_{w_i}[b]) ds_ij / dtheta``: the printed form with scores in place of weights, exact for softmax (equation 23)."""
     return conjecture_9_2(w, b, ds)
 
 
-def baseline_cost(w: Tensor, b: Tensor, dw: Tensor) -> Tensor:
+def baseline_cost(w: Tensor, b: Tensor, dw: Jacobian) -> Tensor:
     """``sum_i E_{w_i}[b] dW_i / dtheta`` with ``W_i = sum_j w_ij``: what subtracting the baseline takes from the gradient."""
-    return chain(expectation(w, b), dw.sum(-2))
+    return chain(expectation(w, b)[..., None].expand_as(w), dw)
 
 
 def conjecture_9_3(w: Tensor, u: Tensor, x: Tensor) -> Tensor:

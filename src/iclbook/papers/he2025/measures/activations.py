@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from ....models import attend
 from ....statistics import standard_error
 from ....store import Results
 from .. import theory
 from .circuits import Heads
-from .predictor import unexplained
+from .predictor import attended, unexplained
 from .sampling import run_sd
 
 Records = dict[str, Any]
@@ -39,18 +37,30 @@ class Steps:
     vanilla: np.ndarray
 
 
-def compare(results: Results, name: str, prompts: theory.Prompts, best: float) -> Steps:
-    """The runs of a two-head model (``h2``, or named by its activation) beside debiased gradient descent of rate ``best``."""
-    tokens = torch.tensor(np.concatenate([prompts.x, prompts.y[..., None]], -1)).permute(1, 2, 0)
-    query = torch.tensor(prompts.x_q).T
-    debiased, vanilla = (
+def gd_steps(prompts: theory.Prompts) -> tuple[np.ndarray, np.ndarray]:
+    """Debiased and vanilla gradient descent at rate 1, ``(B,)`` each."""
+    return tuple(
         step(1.0, prompts.x, prompts.y, prompts.x_q) for step in (theory.debiased_gd, theory.vanilla_gd)
     )
+
+
+def compare(results: Results, name: str, prompts: theory.Prompts, best: float) -> Steps:
+    """The runs of a two-head model (``h2``, or named by its activation) beside debiased gradient descent of rate ``best``."""
+    return _beside(results, name, prompts, best, *gd_steps(prompts))
+
+
+def _beside(
+    results: Results,
+    name: str,
+    prompts: theory.Prompts,
+    best: float,
+    debiased: np.ndarray,
+    vanilla: np.ndarray,
+) -> Steps:
     of_step = (best * debiased - prompts.y_q) ** 2
+    kq, ov = (results[f"{name}/{k}"][-1] for k in ("kq", "ov"))
     rows = []
-    for kq, ov in zip(*(results[f"{name}/{k}"][-1] for k in ("kq", "ov")), strict=True):
-        circuits = (torch.tensor(values).double() for values in (kq, ov))
-        yhat = attend(*circuits, tokens, query, "softmax" if name == "h2" else name)[0].numpy()
+    for yhat in attended(kq, ov, prompts, "softmax" if name == "h2" else name):
         apart = (yhat - prompts.y_q) ** 2 - of_step  # prompt by prompt: what both find hard cancels
         rows.append(
             (apart.mean(), standard_error(apart), unexplained(yhat, debiased), unexplained(yhat, vanilla))
@@ -60,7 +70,8 @@ def compare(results: Results, name: str, prompts: theory.Prompts, best: float) -
 
 def compare_all(results: Results, prompts: theory.Prompts, best: float) -> dict[str, Steps]:
     """All three activations."""
-    return {name: compare(results, group, prompts, best) for name, group in GROUPS.items()}
+    steps = gd_steps(prompts)
+    return {name: _beside(results, group, prompts, best, *steps) for name, group in GROUPS.items()}
 
 
 def rates(heads: Heads, slope: float) -> np.ndarray:

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....statistics import share_error
+from ....store import Results
 from .. import theory
+from ..runs.descent import COUNTS, PATTERNS, RATE, RUNS
 from ..theory import Trajectory
 from .circuits import Heads
 from .sampling import median_error
 
 Records = dict[str, Any]
-#: Gradient descent on the approximate loss: its rate and length, the scale of its starts, and how many.
-RATE, STEPS, SCALE, RUNS = 0.05, 40_000, 0.05, 1000
 Ends = dict[str, dict[int, dict[str, float]]]
 
 
-def descend(d: int, L: int, noise_var: float) -> dict[int, Trajectory]:
-    """Gradient descent on the approximate loss from many small starts, by number of heads."""
+@dataclass(frozen=True)
+class Descent:
+    """Runs of gradient descent on the approximate loss: omega + mu at the ``start``, ``omega`` and ``mu`` at the end, ``(R, H)`` each, and by pattern the step
+    from which on it holds, ``times (R,)``, not a number where it never does."""
+
+    start: np.ndarray
+    omega: np.ndarray
+    mu: np.ndarray
+    times: dict[str, np.ndarray]
+
+
+def read_descent(results: Results) -> dict[int, Descent]:
+    """By number of heads, from the results of :mod:`..runs.descent`."""
     found = {}
-    for h in (2, 3, 4):
-        omega0, mu0 = theory.draw_initial(RUNS, h, SCALE, seed=h)
-        marks = theory.log_steps(STEPS, 120)
-        found[h] = theory.simulate(omega0, mu0, RATE, STEPS, marks, d=d, L=L, noise_var=noise_var)
+    for h in COUNTS:
+        own = {name: values.astype(float) for name, values in results.group(f"h{h}").items()}
+        found[h] = Descent(own["start"], own["omega"], own["mu"], {name: own[name] for name in PATTERNS})
     return found
 
 
@@ -38,13 +49,11 @@ def stage_paths(scales: list[float], d: int, L: int, noise_var: float) -> dict[f
     return {scale: together.run(r) for r, scale in enumerate(scales)}
 
 
-def endings(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory]) -> Ends:
+def endings(adam: Mapping[int, Heads], descent: Mapping[int, Descent]) -> Ends:
     """How the runs of either way of training end, by number of heads."""
     ends = {
         "Adam, full model": {h: theory.endings(a.omega[-1], a.mu[-1]) for h, a in adam.items()},
-        "gradient descent, approximate loss": {
-            h: theory.endings(t.omega[-1], t.mu[-1]) for h, t in descent.items()
-        },
+        "gradient descent, approximate loss": {h: theory.endings(t.omega, t.mu) for h, t in descent.items()},
     }
     # a run that diverged would be left out of the shares without a word
     assert not any(shares["diverged"] for by_h in ends.values() for shares in by_h.values())
@@ -55,7 +64,7 @@ def _error(share: float, runs: int) -> float:
     return share_error(round(share * runs), runs)
 
 
-def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory]) -> Records:
+def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Descent]) -> Records:
     """The census: runs without a head of one sign (H = 2, 3, 4) or with a dummy head (H = 3, 4), and what decides it for two heads."""
     by_adam, by_gd = endings(adam, descent).values()
     ((runs, steps),) = {
@@ -63,11 +72,9 @@ def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Trajectory])
     }  # the same for every number of heads
     adam_one, gd_one = ([by_h[h]["one_sided"] for h in (2, 3, 4)] for by_h in (by_adam, by_gd))
     adam_dummy, gd_dummy = ([by_h[h]["with_dummy"] for h in (3, 4)] for by_h in (by_adam, by_gd))
-    start = (descent[2].omega + descent[2].mu)[
-        0
-    ]  # (R, 2): where the linear growth from the saddle at 0 points
-    same = np.abs(np.sign(start).sum(-1)) == 2
-    one_sided = theory.one_sided(descent[2].omega[-1], descent[2].mu[-1])
+    # where the linear growth from the saddle at 0 points
+    same = np.abs(np.sign(descent[2].start).sum(-1)) == 2
+    one_sided = theory.one_sided(descent[2].omega, descent[2].mu)
     return {
         "census/runs": runs,
         "census/steps": steps,
@@ -101,12 +108,12 @@ def dummy_records(four: Heads, census: Heads) -> Records:
 Times = dict[int, dict[str, np.ndarray]]
 
 
-def stage_times(descent: Mapping[int, Trajectory]) -> Times:
+def stage_times(descent: Mapping[int, Descent]) -> Times:
     """When each pattern appears for good in the two-sided runs, by number of heads."""
     times = {}
-    for h, path in descent.items():
-        keep = ~theory.one_sided(path.omega[-1], path.mu[-1])
-        times[h] = theory.stage_times(path.steps, path.omega[:, keep], path.mu[:, keep])
+    for h, runs in descent.items():
+        keep = ~theory.one_sided(runs.omega, runs.mu)
+        times[h] = {name: steps[keep] for name, steps in runs.times.items()}
     return times
 
 
@@ -118,7 +125,7 @@ def in_order(order: Callable, *patterns: np.ndarray) -> np.ndarray:
 
 def stage_records(times: Times) -> Records:
     """Both stages, as shares of all two-sided runs."""
-    when = {k: np.concatenate([t[k] for t in times.values()]) for k in ("sign", "zero_sum", "homogeneous")}
+    when = {k: np.concatenate([t[k] for t in times.values()]) for k in PATTERNS}
     found = np.isfinite(when["sign"]) & np.isfinite(when["zero_sum"])
     ratio = when["zero_sum"][found] / np.maximum(when["sign"][found], 1)
     sign_first = in_order(np.less_equal, when["sign"], when["homogeneous"])

@@ -178,14 +178,32 @@ class Predictions:
     vanilla: np.ndarray
 
 
+#: Prompts of a block: what attention makes of them stays in a core's cache.
+BLOCK = 512
+
+
+def attended(
+    kq: np.ndarray, ov: np.ndarray, prompts: theory.Prompts, activation: str = "softmax"
+) -> np.ndarray:
+    """Predictions ``(R, B)`` in double precision from the circuits of runs, ``kq (R, H, D, D)`` and ``ov (R, H, 1, D)``, a block of prompts at a time."""
+    runs = list(zip(*(torch.tensor(values).double() for values in (kq, ov)), strict=True))
+    found = np.empty((len(runs), len(prompts.x_q)))
+    for start in range(0, len(prompts.x_q), BLOCK):
+        some = slice(start, start + BLOCK)
+        tokens = np.concatenate([prompts.x[some], prompts.y[some, :, None]], -1).transpose(
+            1, 2, 0
+        )  # (L, D, b)
+        tokens, query = torch.tensor(np.ascontiguousarray(tokens)), torch.tensor(prompts.x_q[some]).T
+        for run, yhat in zip(runs, found, strict=True):
+            yhat[some] = attend(*run, tokens, query, activation)[0].numpy()
+    return found
+
+
 def predict(results: Results, heads: Mapping[int, Heads], prompts: theory.Prompts) -> Predictions:
     """Every run's predictions beside those of its effective pair and of gradient descent."""
-    tokens = torch.tensor(np.concatenate([prompts.x, prompts.y[..., None]], -1)).permute(1, 2, 0)  # (L, D, B)
-    query = torch.tensor(prompts.x_q).T
     found, pairs = {}, {}
     for h, of in heads.items():
-        kq, ov = (torch.tensor(results[f"h{h}/{k}"][-1]).double() for k in ("kq", "ov"))  # runs first
-        found[h] = np.stack([attend(*run, tokens, query)[0].numpy() for run in zip(kq, ov, strict=True)])
+        found[h] = attended(results[f"h{h}/kq"][-1], results[f"h{h}/ov"][-1], prompts)
         gamma, plus, minus = theory.effective_pair(of.omega[-1], of.mu[-1])  # each (R,)
         pairs[h] = np.stack(
             [

@@ -11,6 +11,7 @@ from ....training import Adam, Momentum, Run, log_and_linear_steps
 from ....training.optimisers import AdamW
 from ....training.study import Group, Study
 from ..measures.evaluation import error_by_length, final_multitask_error
+from .descent import descent_computations
 
 #: Covariance of the non-isotropic experiment: the paper states none, so a first-order autoregressive one, whose inverse is tridiagonal.
 AR_COEFFICIENT = 0.5
@@ -159,7 +160,7 @@ def variations(which: str, steps: int, n_seeds: int, batch_size: int = 256) -> S
     return Study("he2025", f"variations_{which}", task, groups, steps, batch_size, record)
 
 
-def studies(profile: str) -> dict[str, Study]:
+def studies(profile: str) -> dict[str, Any]:
     """All studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
         every = [
@@ -191,4 +192,4 @@ def studies(profile: str) -> dict[str, Study]:
             noise(1024, 30, 1),
             *(variations(which, 60, 1, batch_size=64) for which in VARIED),
         ]
-    return {study.name: study for study in every}
+    return {study.name: study for study in every} | descent_computations()

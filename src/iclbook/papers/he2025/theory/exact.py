@@ -12,9 +12,9 @@ The trapezoidal rule in g, log s and log t converges geometrically; `sampled` in
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,8 @@ _G_WEIGHTS = np.exp(-0.5 * _G**2) / np.exp(-0.5 * _G**2).sum()
 _LOG_STEP = 0.32
 #: Integrand values below exp(-_TAIL) of the scale are dropped.
 _TAIL = 33.0
+#: Nodes between exp(-_TAIL) of the scale and about half of that in the logarithm, where integrands are powers of s.
+_SUMMED = 45
 
 
 @dataclass(frozen=True)
@@ -61,66 +63,95 @@ def _radius_nodes(d: int, n: int) -> tuple[Array, Array]:
     return r, weights / weights.sum()
 
 
-@lru_cache(maxsize=4096)
-def _log_nodes(a: float, L: int) -> Array:
-    """Nodes of log s at which one head with score scale a = |omega| r needs its Laplace integrand; read-only, shared by equal heads."""
-    growth = min(a**2, 9.0 * a)
+def _log_nodes(a: Array, L: int) -> list[Array]:
+    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands.
+
+    They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
+    the measure itself.
+    """
+    growth = np.minimum(a**2, 9.0 * a)
     low = -np.log(L) - growth - _TAIL
-    trial = np.arange(low, 60.0 + growth, _LOG_STEP)
+    least = max(L - 2, 1)
 
-    def alive(i: int) -> bool:
-        laplace = float(np.exp(-np.exp(np.minimum(trial[i] + a * _G, 700.0))) @ _G_WEIGHTS)
-        return max(L - 2, 1) * np.log(max(laplace, 1e-300)) > -_TAIL - 2.0 * np.log(L)
+    def alive(i: Array) -> Array:
+        scores = (low + _LOG_STEP * i)[:, None] + a[:, None] * _G
+        laplace = np.exp(-np.exp(np.minimum(scores, 700.0))) @ _G_WEIGHTS
+        return least * np.log(np.maximum(laplace, 1e-300)) > -_TAIL - 2.0 * np.log(L)
 
-    # the Laplace transform falls with s, so those that count come first
-    first_dead = bisect_left(range(trial.size), True, key=lambda i: not alive(i))
-    nodes = trial[: first_dead + 1]
-    nodes.flags.writeable = False
-    return nodes
-
-
-def _laplace(a: float, log_s: Array) -> Array:
-    """exp(-s exp(a g)) on the grids, shape (S, G)."""
-    return np.exp(-np.exp(np.minimum(log_s[:, None] + a * _G[None, :], 700.0)))
+    # the Laplace transform falls with s, so those that count come first: bisection for the first that does not
+    first, last = np.zeros(len(a), dtype=int), np.ceil((60.0 + growth - low) / _LOG_STEP).astype(int)
+    while (first < last).any():
+        middle = (first + last) // 2
+        counts = alive(middle)
+        first, last = np.where(counts, middle + 1, first), np.where(counts, last, middle)
+    return [start + _LOG_STEP * np.arange(_SUMMED, end + 1) for start, end in zip(low, first, strict=True)]
 
 
-def _one_head(a: float, L: int, r: float, query_key: bool) -> tuple[float, float, float]:
-    """E[m], E[m^2] and E[C] of one head with signed score scale a = omega r, at fixed r."""
-    log_s = _log_nodes(abs(a), L)
-    s = np.exp(log_s)
-    decay = _laplace(a, log_s)  # (S, G)
-    tilt = np.exp(a * _G)
+def _measure(s: Array, power: int) -> Array:
+    """Weights of the trapezoidal rule in log s for ``s**power`` dlog s, the first node with the :data:`_SUMMED` ones below it: a geometric series."""
+    weights = _LOG_STEP * s**power
+    weights[0] *= np.expm1(-power * _LOG_STEP * (_SUMMED + 1)) / np.expm1(-power * _LOG_STEP)
+    return weights
+
+
+class _Head(NamedTuple):
+    """One head with signed score scale ``a`` at a fixed r: nodes ``s (S,)``, ``decay (S, G)`` = exp(-s exp(a g)), ``tilt (G,)`` = exp(a g), and the factor
+    ``extra (S,)`` of the query among the keys, 1 without it."""
+
+    a: float
+    s: Array
+    decay: Array
+    tilt: Array
+    extra: Array | float
+
+
+def _head(a: float, log_s: Array, r: float, query_key: bool) -> _Head:
+    s, tilt = np.exp(log_s), np.exp(a * _G)
+    decay = np.exp(-np.exp(np.minimum(log_s[:, None] + a * _G, 700.0)))
+    extra = np.exp(-np.exp(np.minimum(log_s + a * r, 700.0))) if query_key else 1.0
+    return _Head(a, s, decay, tilt, extra)
+
+
+def _power(base: Array, n: int) -> Array | float:
+    """``base`` to a whole power >= 0, by squaring."""
+    found: Array | float = 1.0
+    while n:
+        found = found * base if n & 1 else found
+        base, n = base * base if n > 1 else base, n >> 1
+    return found
+
+
+def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
+    """E[m], E[m^2] and E[C] of one head at a fixed r; with -a for a, the first changes its sign where the query is no key."""
+    s, tilt = head.s, head.tilt
     weights = np.stack(
         [_G_WEIGHTS, _G_WEIGHTS * _G * tilt, _G_WEIGHTS * tilt**2, _G_WEIGHTS * (_G * tilt) ** 2]
     )
-    base, first, square, second = (decay @ weights.T).T  # each (S,)
-    extra = np.exp(-np.exp(np.minimum(log_s + a * r, 700.0))) if query_key else 1.0
-    power = base ** (L - 1) * extra * _LOG_STEP  # ds = s dlog s
-    pairs = L * (L - 1) * first**2 * base ** (L - 2) * extra * _LOG_STEP if L > 1 else 0.0
-    mean = L * np.sum(first * power * s)
-    square_mean = np.sum((L * second * power + pairs) * s**2)
-    return mean, square_mean, L * np.sum(square * power * s**2)
+    base, first, square, second = (head.decay @ weights.T).T  # each (S,)
+    power = _power(base, L - 1) * head.extra
+    pairs = L * (L - 1) * first**2 * _power(base, L - 2) * head.extra if L > 1 else 0.0
+    once, twice = _measure(s, 1), _measure(s, 2)  # ds = s dlog s
+    return L * (first * power) @ once, (L * second * power + pairs) @ twice, L * (square * power) @ twice
 
 
-def _two_heads(a: float, b: float, L: int, r: float, query_key: bool) -> tuple[float, float]:
-    """E[m m'] and E[p.p'] of two heads with signed score scales a and b, at fixed r."""
-    log_s, log_t = _log_nodes(abs(a), L), _log_nodes(abs(b), L)
-    left, right = _laplace(a, log_s), _laplace(b, log_t).T  # (S, G), (G, T)
-    tilt_a, tilt_b = np.exp(a * _G), np.exp(b * _G)
+def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
+    """E[m m'] and E[p.p'] of two heads at a fixed r.
 
-    def expect(values: Array) -> Array:
-        return (left * (_G_WEIGHTS * values)) @ right  # (S, T)
-
-    base = expect(np.ones_like(_G))
-    measure = _LOG_STEP**2 * np.exp(log_s)[:, None] * np.exp(log_t)[None, :]
-    if query_key:
-        measure = measure * np.exp(-np.exp(np.minimum(log_s + a * r, 700.0)))[:, None]
-        measure = measure * np.exp(-np.exp(np.minimum(log_t + b * r, 700.0)))[None, :]
-    power = base ** (L - 1) * measure
-    product = L * np.sum(expect(_G**2 * tilt_a * tilt_b) * power)
+    Of a pair (a, -a) both share s, and g -> -g exchanges s and t: E_g[g exp(-a g) ...] at (s, t) is minus E_g[g exp(a g) ...] at (t, s).
+    """
+    left, right = _G_WEIGHTS * one.decay, two.decay.T  # (S, G), (G, T)
+    base = left @ right  # (S, T)
+    power = (_measure(one.s, 1) * one.extra)[:, None] * (_measure(two.s, 1) * two.extra)
+    pairs = 0.0
     if L > 1:
-        product += L * (L - 1) * np.sum(expect(_G * tilt_a) * expect(_G * tilt_b) * base ** (L - 2) * measure)
-    return product, L * np.sum(expect(tilt_a * tilt_b) * power)
+        power = _power(base, L - 2) * power
+        first = (left * (_G * one.tilt)) @ right
+        second = -first.T if one.a == -two.a else (left * (_G * two.tilt)) @ right
+        pairs = L * (L - 1) * float(np.vdot(first * second, power))
+        power *= base
+    # summed over s and t first: what is left to average over g serves both of a token's own terms
+    own = (power @ two.decay * left).sum(0) * one.tilt * two.tilt  # (G,)
+    return L * float(own @ _G**2) + pairs, L * float(own.sum())
 
 
 def exact_quadratic(
@@ -136,22 +167,25 @@ def exact_quadratic(
     coupling(d, L, noise_var)  # checks the ranges
     n = omega.shape[0]
     radius, weights = _radius_nodes(d, nodes)
+    radius, weights = radius[weights >= 1e-18], weights[weights >= 1e-18]
+    log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L)
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
-    for r, weight in zip(radius, weights, strict=True):
-        if weight < 1e-18:
-            continue
+    for i, (r, weight) in enumerate(zip(radius, weights, strict=True)):
+        known: list[_Head] = []
         for h in range(n):
-            mean, square, overlap = _one_head(omega[h] * r, L, r, query_key)
+            head = _head(omega[h] * r, log_nodes[i * n + h], r, query_key)
+            mean, square, overlap = _one_head(head, L)
             linear[h] += weight * r * mean / d
             matrix[h, h] += weight * (square / d + kappa * overlap)
-            for k in range(h):
+            for k, other in enumerate(known):
                 if omega[h] == omega[k]:
                     product, cross = square, overlap
                 else:
-                    product, cross = _two_heads(omega[h] * r, omega[k] * r, L, r, query_key)
+                    product, cross = _two_heads(head, other, L)
                 matrix[h, k] += weight * (product / d + kappa * cross)
                 matrix[k, h] = matrix[h, k]
+            known.append(head)
     return Quadratic(linear, matrix, noise_var)
 
 

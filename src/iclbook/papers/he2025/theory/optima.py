@@ -6,6 +6,7 @@ All deterministic; the true loss comes from the quadrature of exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -41,6 +42,7 @@ def single_head_profile(omega: float, d: int, L: int, noise_var: float, query_ke
     return Optimum(omega, float(mu[0]), form.loss(mu))
 
 
+@lru_cache(maxsize=64)
 def single_head_exact(d: int, L: int, noise_var: float, query_key: bool = False) -> Optimum:
     """One head, true loss: numeric minimiser over omega in (0, 3/sqrt(d)), to about 1e-6 in omega."""
     found = minimize_scalar(
