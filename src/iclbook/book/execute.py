@@ -81,7 +81,10 @@ def headless_kernel(
         nursery: what to fork it from; default: it is started as a program.
     """
     # A kernel whose runner is killed would compute on for nobody.
-    start = "import runpy; runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
+    start = (
+        "from iclbook.machines import collect_rarely; collect_rarely(); "
+        "import runpy; runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
+    )
     argv = [*(orphans.call(start) if nursery is None else ["ipykernel_launcher"]), "-f", "{connection_file}"]
 
     class HeadlessKernel(AsyncKernelManager):

@@ -6,6 +6,7 @@ by the code that its copy names, and starts no thread, so that it may be forked.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -21,6 +22,7 @@ from typing import Any
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import LocalProvisioner
 
+from ..machines import collect_rarely
 from . import orphans
 
 #: What chapters import of other libraries, and takes longest.
@@ -140,6 +142,8 @@ def serve(number: int) -> None:
     for name in LIBRARIES:
         with suppress(ImportError):
             importlib.import_module(name)
+    collect_rarely()
+    gc.freeze()  # what kernels need not look through, and what forking need not copy
     nursery = os.getpid()
     with socket.socket(fileno=number) as connection, connection.makefile("rw") as lines:
         while line := lines.readline():
