@@ -2,9 +2,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from claims_kit import LEDGER, make_root
 
-from iclbook.claims import all_ledgers, load_ledger, read_ledger
+from iclbook.claims import all_ledgers, load_ledger, read_ledger, yaml_lines
 from iclbook.errors import UserError
 
 REPOSITORY = Path(__file__).parents[1]
@@ -65,7 +66,10 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_ledger_names_file_line_and_mend(name, tmp_path):
+@pytest.mark.parametrize("loader", [yaml.SafeLoader, yaml_lines._Loader])
+def test_a_malformed_ledger_names_file_line_and_mend(name, loader, tmp_path, monkeypatch):
+    """Also where PyYAML came without libyaml."""
+    monkeypatch.setattr(yaml_lines, "_Loader", loader)
     text, needle, words = MALFORMED[name]
     path = tmp_path / "demo" / "claims.yaml"
     path.parent.mkdir(exist_ok=True)

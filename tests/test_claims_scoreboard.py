@@ -3,6 +3,7 @@ import re
 import pytest
 from claims_kit import LEDGER, make_root, records_of, write_notebook
 
+from iclbook import references
 from iclbook.book import scoreboard_page
 from iclbook.claims import WORDS, load_ledger, scoreboard, verdict
 from iclbook.claims.render import SYMBOLS, badge, counts, counts_line, rules_line, verdict_html
@@ -32,6 +33,25 @@ def test_a_damaged_copy_is_an_error_and_no_verdict(root):
     (root / "executed" / "paper" / "demo.ipynb").write_text("{")
     with pytest.raises(UserError, match=r"demo\.ipynb"):
         scoreboard.counts_line("paper", root)
+
+
+def test_a_board_is_kept_until_a_copy_a_reference_or_the_ledger_changes(root):
+    def board():
+        return scoreboard.boards("paper", root)[0]
+
+    first = board()
+    assert board() is first
+    (root / "references" / "paper").mkdir(parents=True)
+    reference = references.Reference({"omega": 0.2, "gap": 0.0}, {"omega": 0.0, "gap": 0.0})
+    references.write_reference(references.reference_path("demo", "paper", root), "demo", reference)
+    second = board()
+    assert second is not first
+    write_notebook(root / "executed" / "paper" / "demo.ipynb", omega=0.145, gap=0.0)
+    third = board()
+    assert third.rows[0][1].word != second.rows[0][1].word
+    ledger = root / "src/iclbook/papers/demo/claims.yaml"
+    ledger.write_text(ledger.read_text().replace("A demonstration", "Another title"))
+    assert board().ledger.title == "Another title"
 
 
 def test_the_page(root):

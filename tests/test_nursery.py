@@ -33,7 +33,8 @@ def said(path: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    found = Nursery(kernel_environment(tmp_path_factory.mktemp("no-book")))
+    folder = tmp_path_factory.mktemp("no-book")
+    found = Nursery(kernel_environment(folder), folder)
     yield found
     found.close()
 
@@ -86,7 +87,7 @@ def test_how_a_kernel_ended_is_told(nursery: Nursery, tmp_path: Path) -> None:
 def test_a_kernel_that_was_left_is_ended_by_the_next_and_with_the_nursery(
     tmp_path: Path,
 ) -> None:
-    nursery = Nursery(os.environ)
+    nursery = Nursery(os.environ, tmp_path)
     first, second = (
         nursery.start(["kernel", "-f", str(tmp_path / f"{n}.json")], os.environ, str(tmp_path)) for n in "ab"
     )
@@ -97,8 +98,36 @@ def test_a_kernel_that_was_left_is_ended_by_the_next_and_with_the_nursery(
     while lives(second.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not lives(second.pid)
-    with pytest.raises(RuntimeError, match="has died"):
+
+
+def test_a_nursery_that_dies_between_two_kernels_is_replaced(minibook: Path) -> None:
+    write(minibook, "tiny", TELLS)
+    nursery = Nursery(kernel_environment(minibook), minibook)
+    first = said(run_notebook("tiny", "smoke", root=minibook, nursery=nursery))
+    os.kill(int(first[1]), signal.SIGKILL)
+    second = said(run_notebook("tiny", "smoke", root=minibook, nursery=nursery))
+    nursery.close()
+    assert first[1] != second[1]
+    assert second[2] == "True"
+
+
+def test_one_that_cannot_live_is_told(tmp_path: Path) -> None:
+    nursery = Nursery(os.environ | {"PYTHONHOME": str(tmp_path)}, tmp_path)  # Python itself will not start
+    with pytest.raises(RuntimeError, match="died twice"):
         nursery.start(["kernel"], os.environ, str(tmp_path))
+    nursery.close()
+
+
+def test_a_forked_kernel_loads_this_library_itself_and_starts_with_one_thread(
+    minibook: Path, nursery: Nursery
+) -> None:
+    write(
+        minibook,
+        "tiny",
+        "import sys; print([n for n in sys.modules if n.startswith('iclbook')])\n"
+        "import os; print(len(os.listdir(f'/proc/{os.getppid()}/task')))",
+    )
+    assert said(run_notebook("tiny", "smoke", root=minibook, nursery=nursery)) == ["[]", "1"]
 
 
 @pytest.mark.parametrize(

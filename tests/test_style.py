@@ -10,6 +10,7 @@ import pytest
 from matplotlib import _mathtext
 from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
+from matplotlib.ticker import Formatter
 
 from iclbook.drawing import style
 from iclbook.drawing.pixels import pixels
@@ -137,6 +138,16 @@ def test_heatmap_grid_keeps_its_size_for_fewer_heads():
     assert not axes[0, 1].axison
 
 
+class UpTo(Formatter):
+    """Says beside an axis what its last tick is; shared by two, it knows only the ticks that it was asked for last."""
+
+    def __call__(self, x, pos=None):
+        return f"{x:.0e}"
+
+    def get_offset(self):
+        return f"up to {self._locs[-1]:.0e}"
+
+
 def crowded():
     """A figure in which panels share, hold, and stand beside others: everything that may ask an axis for its ticks."""
     fig, axes = style.figure(2, 2, height=5, sharex="col")
@@ -151,6 +162,12 @@ def crowded():
     fig.colorbar(axes[1, 1].scatter([1, 1000], [1, 2e6], c=[1e-5, 3e-5]), ax=axes[1, 1])
     fig.align_labels()
     axes[0, 0].legend()
+    axes[1, 1].secondary_yaxis("right", functions=(lambda y: 2 * y, lambda y: y / 2))
+    above = axes[0, 0].secondary_xaxis("top", functions=(lambda x: x + 1, lambda x: x - 1))
+    above.set_xlabel("steps begun")
+    shared = UpTo()
+    axes[1, 1].xaxis.set_major_formatter(shared)
+    axes[1, 1].yaxis.set_major_formatter(shared)
     return fig
 
 

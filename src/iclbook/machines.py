@@ -129,7 +129,7 @@ def versions() -> dict[str, str]:
 
 
 def collect_rarely() -> None:
-    """Have Python look for garbage in circles every 20,000 new objects, where it would every 700: figures and pages are made of circles that live on."""
+    """Have Python look for garbage in circles every 20,000 new objects rather than every few hundred: figures and pages are made of circles that live on."""
     gc.set_threshold(20_000, 20, 20)
 
 

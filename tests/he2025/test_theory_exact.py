@@ -141,7 +141,7 @@ def test_single_head_optimum_of_the_true_loss():
 def plain_moments(omega, d, n, query_key):
     """E[m m'] and E[p.p'] of all heads by the whole trapezoidal rule: one grid of s for all heads, no geometric series, no symmetry; and E[m]."""
     radius, weights = exact._radius_nodes(d, 40)
-    log_s = np.arange(-45.0, 20.0, 0.25)
+    log_s = np.arange(-90.0, 20.0, 0.25)
     s, g, p = np.exp(log_s), exact._G, exact._G_WEIGHTS
     means, products, overlaps = np.zeros(len(omega)), *np.zeros((2, len(omega), len(omega)))
     for r, weight in zip(radius, weights, strict=True):
@@ -173,3 +173,11 @@ def test_the_quadrature_is_the_whole_trapezoidal_rule(omega, n, query_key):
     means, products, overlaps = plain_moments(omega, 2, n, query_key)
     np.testing.assert_allclose(found.linear, means / 2, rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(found.matrix, products / 2 + 0.6 * overlaps, rtol=1e-11)
+
+
+def test_a_query_that_draws_most_of_the_weight_moves_the_nodes():
+    """In a hundred dimensions the query's own score is e^40: its factor falls long before the other keys' do."""
+    found = he.exact_quadratic([0.4, -0.1], 100, 3, 0.1, query_key=True)
+    means, products, overlaps = plain_moments([0.4, -0.1], 100, 3, query_key=True)
+    np.testing.assert_allclose(found.linear, means / 100, rtol=1e-11)
+    np.testing.assert_allclose(found.matrix, products / 100 + (0.99 + 0.1) * overlaps, rtol=1e-11)

@@ -62,3 +62,9 @@ def test_plateaus_are_kept_by_the_reading_of_the_window():
         assert values[1] == pytest.approx(alone[name][0], rel=1e-6)
         assert values[0] != pytest.approx(values[1], rel=0.1)
     assert plateaus.scanned("order", [1])["loss"] < 1e-5 < found["loss"][0]
+
+
+def test_a_kept_variant_is_that_of_the_model_itself():
+    (kept,) = lifted.jumping("large", [7])["jumps"]
+    run = relaxed.variant("A0 A2 A3", *relaxed.READINGS["large"])
+    np.testing.assert_array_equal(kept, np.where(np.isfinite(run["jumps"]), run["jumps"], np.nan))

@@ -7,6 +7,7 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -43,14 +44,17 @@ def run_notebooks(
         Name, executed copy or what went wrong, and seconds.
     """
     jobs = min(jobs or usable_cores(), len(names))
-    around = kernel_environment(root, environment) if len(names) > jobs else None
+    forking = len(names) > jobs and sys.platform.startswith(
+        "linux"
+    )  # elsewhere a fork may not use what torch has loaded
+    around = kernel_environment(root, environment) if forking else None
     if jobs <= 1:
-        with _forking(around) as nursery:
+        with _forking(around, root) as nursery:
             for name in names:
                 yield _timed(name, profile, device, root, environment, nursery)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _begin, (os.getpid(), around)) as pool:
+    with ProcessPoolExecutor(jobs, context, _begin, (os.getpid(), around, root)) as pool:
         futures = {
             pool.submit(_timed_here, name, profile, device, root, environment): name
             for name in longest_first(names, profile, root)
@@ -73,11 +77,11 @@ def run_notebooks(
 _nursery: list[Nursery] = []
 
 
-def _begin(parent: int, around: Mapping[str, str] | None) -> None:
+def _begin(parent: int, around: Mapping[str, str] | None, root: Path) -> None:
     """Begin a process that runs chapters, with a nursery where it runs several, under the kernels' environment."""
     orphans.die_with(parent)
     if around is not None:
-        _nursery.append(Nursery(around))
+        _nursery.append(Nursery(around, root / "notebooks"))
 
 
 def _timed_here(
@@ -87,12 +91,12 @@ def _timed_here(
 
 
 @contextmanager
-def _forking(around: Mapping[str, str] | None) -> Iterator[Nursery | None]:
+def _forking(around: Mapping[str, str] | None, root: Path) -> Iterator[Nursery | None]:
     """A nursery for as long as the block runs; none where there is no environment."""
     if around is None:
         yield None
         return
-    nursery = Nursery(around)
+    nursery = Nursery(around, root / "notebooks")
     try:
         yield nursery
     finally:

@@ -25,7 +25,7 @@ from ..machines import usable_cores
 from ..profiles import check_profile
 from ..project import ledger_paths
 from ..references import reference_path
-from . import about_figures, addresses, captions, glance, page_models, pages, quoting, ties
+from . import about_figures, addresses, captions, glance, orphans, page_models, pages, quoting, ties
 from .folding import with_folds
 from .inputs import chapters, executed_path, is_stale, stale_line
 from .terms import FirstUses
@@ -67,7 +67,9 @@ def setup(app: Sphinx) -> dict[str, object]:
 
 
 def use_all_cores(app: Sphinx, config: Config) -> None:
-    """On ``config-inited``: let one process a core read and write pages, which Jupyter Book has no option for."""
+    """On ``config-inited``: let one process a core read and write pages, which Jupyter Book has no option for; none outlives this one."""
+    parent = os.getpid()
+    os.register_at_fork(after_in_child=lambda: orphans.die_with(parent) if os.getppid() == parent else None)
     app.parallel = min(usable_cores(), 4)
     for name in SILENT & set(app.extensions):
         app.extensions[name].parallel_read_safe = app.extensions[name].parallel_write_safe = True
@@ -153,7 +155,7 @@ def note_sources(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> Non
     root, profile = Path(app.srcdir), app.config.iclbook_profile
     app.iclbook_shared = pages.shared_digest(root)
     app.iclbook_sources = {page: _source_digest(app, page) for page in docnames}
-    with suppress(UserError):  # the page that needs it says so
+    with suppress(Exception):  # the page that needs it says so
         boards(profile, root)
     for name in chapters(root) if docnames else ():
         is_stale(name, profile, root)

@@ -5,11 +5,12 @@ Nothing here changes a pixel. On another matplotlib than the one that this was w
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any
 
-from matplotlib.axes import Axes
+from matplotlib.axes._base import _AxesBase
 from matplotlib.axis import Axis
 from matplotlib.mathtext import MathTextParser
 
@@ -30,52 +31,68 @@ def _remember_formulas() -> None:
     MathTextParser._parse_cached = lambda self, *formula: kept(outputs[self._output_type], *formula)
 
 
-#: What is known of the axes of the panel that is measured or drawn now: (axis, what) -> value. Panels may stand in panels.
-_known: list[dict[tuple[Any, ...], Any]] = []
+class _Known(threading.local):
+    """What is known of the axes of the panel that is measured or drawn now, the innermost last: panels may stand in panels."""
+
+    def __init__(self) -> None:
+        self.panels: list[dict[tuple[Any, ...], tuple[Any, ...]]] = []
+
+
+_known = _Known()
+_OURS = "_iclbook"
 
 
 def _remember_ticks() -> None:
     """Find the ticks of an axis, and the places of their labels, once each time that its panel is measured or drawn, where matplotlib does so for
     the axis, its label, each spine and the titles anew: a panel does not move meanwhile."""
-    steps = (Axis, "_update_ticks"), (Axis, "_get_ticklabel_bboxes"), (Axes, "get_tightbbox"), (Axes, "draw")
+    steps = (
+        *((Axis, "_update_ticks"), (Axis, "_get_ticklabel_bboxes")),
+        *((_AxesBase, "get_tightbbox"), (_AxesBase, "draw")),
+    )
     if any(hasattr(getattr(owner, name, None), _OURS) or not hasattr(owner, name) for owner, name in steps):
         return
     Axis._update_ticks = _once(Axis._update_ticks)
     Axis._get_ticklabel_bboxes = _once(Axis._get_ticklabel_bboxes)
-    Axes.get_tightbbox = _standing(Axes.get_tightbbox)
-    Axes.draw = _standing(Axes.draw)
+    _AxesBase.get_tightbbox = _remembering(_AxesBase.get_tightbbox)
+    _AxesBase.draw = _remembering(_AxesBase.draw)
 
 
-_OURS = "_iclbook"
-
-
-def _standing(method: Callable) -> Callable:
-    """A method of a panel that does not move it but at its beginning."""
+def _remembering(method: Callable) -> Callable:
+    """A method of a panel during which the answers of its axes are kept."""
 
     @wraps(method)
-    def call(panel: Axes, *args: Any, **options: Any) -> Any:
-        _known.append({})
+    def call(panel: _AxesBase, *args: Any, **options: Any) -> Any:
+        _known.panels.append({})
         try:
             return method(panel, *args, **options)
         finally:
-            _known.pop()
+            _known.panels.pop()
 
     setattr(call, _OURS, True)
     return call
 
 
 def _once(method: Callable) -> Callable:
-    """A method of an axis whose answer is kept as long as the panel stands still; nobody changes the lists that it gives."""
+    """A method of an axis whose answer to the same arguments is kept as long as its panel stands still, at one resolution, and as long as its formatters
+    hold its own ticks: axes may share one. Nobody changes the lists that it gives."""
     name = method.__name__
 
     @wraps(method)
     def call(axis: Axis, *args: Any) -> Any:
-        if not _known:
+        if not _known.panels:
             return method(axis, *args)
-        key = (axis, name)
-        if key not in _known[-1]:
-            _known[-1][key] = method(axis, *args)
-        return _known[-1][key]
+        known = _known.panels[-1]
+        key = (axis, name, axis.get_figure(root=True).dpi, *map(id, args))
+        answer, held, _ = known.get(key, (None, None, None))
+        if held is None or any(now is not then for now, then in zip(_ticks_held(axis), held, strict=True)):
+            answer = method(axis, *args)
+            known[key] = answer, _ticks_held(axis), args  # the arguments stay, so that their identities do
+        return answer
 
     setattr(call, _OURS, True)
     return call
+
+
+def _ticks_held(axis: Axis) -> tuple[Any, ...]:
+    """The ticks that an axis's formatters hold now."""
+    return tuple(getattr(ticker.formatter, "_locs", None) for ticker in (axis.major, axis.minor))

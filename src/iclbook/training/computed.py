@@ -165,7 +165,7 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
     """
     worst = 0.0
     for i, group in enumerate(computation.groups):
-        places = np.arange(computation.count) if every else np.array([7 * i % computation.count])
+        places = np.arange(computation.count) if every else np.array([7 * (i + 1) % computation.count])
         again = _made(computation, group, places)
         stored = {name: results[f"{group}/{name}"][places].astype(float) for name in again}
         if any(again[name].shape != stored[name].shape for name in again):

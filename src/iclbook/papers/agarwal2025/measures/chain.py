@@ -247,7 +247,7 @@ def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh: Results) 
 
 def held_out_floor(chain: StickyChain, seeds: tuple[int, ...]) -> list[float]:
     """Bayes loss on each seed's held-out sequence."""
-    return bayes_losses(chain, seeds, held_out=True)
+    return list(bayes_losses(chain, seeds, held_out=True))
 
 
 def training_floor(chain: StickyChain, seeds: tuple[int, ...]) -> float:

@@ -23,14 +23,20 @@ def data(chain: StickyChain, seed: int) -> full_batch.Data:
 
 
 @lru_cache(maxsize=16)
-def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = False) -> list[float]:
+def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = False) -> tuple[float, ...]:
     """Loss in nats of the best possible prediction on each seed's own training sequence, or on the one held out."""
     own = [data(chain, seed) for seed in seeds]
-    return filtered_losses(chain, [of.held_out if held_out else of.train for of in own])
+    return tuple(filtered_losses(chain, [of.held_out if held_out else of.train for of in own]))
 
 
 def filtered_losses(chain: StickyChain, sequences: Sequence[SymbolSequence]) -> list[float]:
-    """:meth:`StickyChain.bayes_loss` of sequences of a chain with noise, filtered side by side."""
+    """:meth:`StickyChain.bayes_loss` of sequences, filtered side by side.
+
+    Raises:
+        ValueError: a chain without noise, which needs no filter.
+    """
+    if chain.noise == 0:
+        raise ValueError("a chain without noise shows its state")
     likelihood = []
     for seq in sequences:
         x, means = seq.x.double().numpy(), seq.means.double().numpy()

@@ -146,8 +146,3 @@ def runs_of(group: Group, arms: Sequence[Arm]) -> dict[str, list[int]]:
         for arm in arms
     }
     return {name: runs for name, runs in found.items() if runs}
-
-
-def bayes_losses(chain: StickyChain, seeds: tuple[int, ...]) -> list[float]:
-    """Loss in nats of the best possible prediction on each seed's own training sequence."""
-    return [chain.bayes_loss(data(chain, seed).train) for seed in seeds]

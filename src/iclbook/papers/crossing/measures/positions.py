@@ -120,11 +120,13 @@ def losses_by(model: TransformerLanguage, tables: Mapping[str, Tensor], tokens: 
 
 def _model(study: Any, weights: dict[str, Tensor]) -> TransformerLanguage:
     model = TransformerLanguage(**dict(study.groups[0].kwargs))
+    if len(model.W_V) != 1:
+        raise ValueError(f"losses by a table are those of one block, not of {len(model.W_V)}")
     model.load_state_dict(weights)
     return model.eval().requires_grad_(False)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def read(results: Results, profile: str) -> dict[str, Array]:
     """For every run: squares that positions leave of the scores and all squares ``(R, n)``, the same without the model's position embeddings, and excess
     losses ``(R, n)`` of the model, by the table alone, and by equal weights."""

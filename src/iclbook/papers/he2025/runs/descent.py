@@ -13,6 +13,8 @@ from ..theory.patterns import stage_times
 
 #: Rate and length, the scale of the starts, and how many.
 RATE, STEPS, SCALE, RUNS = 0.05, 40_000, 0.05, 1000
+#: How far two machines may lie apart: ends are kept in single precision, and times are steps that were recorded, the same or another.
+WITHIN = 1e-5
 #: Numbers of heads, and the patterns whose times are kept.
 COUNTS, PATTERNS = (2, 3, 4), ("sign", "zero_sum", "homogeneous")
 
@@ -35,5 +37,5 @@ def descend(group: str, members: Sequence[int]) -> dict[str, np.ndarray]:
 def descent_computations() -> dict[str, Computation]:
     """The same at every profile: a pattern may never appear."""
     groups = tuple(f"h{h}" for h in COUNTS)
-    found = Computation("he2025", "descent", descend, groups, 0, RUNS, 1e-5, groups)
+    found = Computation("he2025", "descent", descend, groups, 0, RUNS, WITHIN, groups)
     return {found.name: found}

@@ -63,13 +63,14 @@ def _radius_nodes(d: int, n: int) -> tuple[Array, Array]:
     return r, weights / weights.sum()
 
 
-def _log_nodes(a: Array, L: int) -> list[Array]:
-    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands.
+def _log_nodes(a: Array, L: int, query: Array) -> list[Array]:
+    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands, the query being a key of score ``query (n,)``, or
+    of none (minus infinity).
 
     They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
     the measure itself.
     """
-    growth = np.minimum(a**2, 9.0 * a)
+    growth = np.maximum(np.minimum(a**2, 9.0 * a), query)
     low = -np.log(L) - growth - _TAIL
     least = max(L - 2, 1)
 
@@ -168,7 +169,8 @@ def exact_quadratic(
     n = omega.shape[0]
     radius, weights = _radius_nodes(d, nodes)
     radius, weights = radius[weights >= 1e-18], weights[weights >= 1e-18]
-    log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L)
+    own = radius[:, None] ** 2 * omega if query_key else np.full((len(radius), n), -np.inf)
+    log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L, own.ravel())
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
     for i, (r, weight) in enumerate(zip(radius, weights, strict=True)):

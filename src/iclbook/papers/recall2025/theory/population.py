@@ -124,23 +124,15 @@ class Population:
         """Its gradient ``(..., size)``."""
         return _rows(_some_at_a_time(self._gradient, _columns(theta), _GRADIENTS), theta)
 
-    def sampled_gradient(self, theta: Array, batch: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Gradient and loss of a batch of random sequences, of which a sequence shows only which responses equal the right one."""
-        chance, shape = 1 / self.task.n_responses, (*theta.shape[:-1], len(self.match))
-        if self.loss == "dp":
-            return self.counted_gradient(theta, rng.binomial(batch, chance, shape) / batch)
-        w, beta = self._columns(theta)
-        a = self._attention(w)
-        s = _rows(self._weights(a, beta), theta)[..., None, :]  # (..., 1, n!)
-        same = rng.random((*theta.shape[:-1], batch, len(self.match))) < chance
-        same[..., 0] = True
-        p = (same * s).sum(-1, keepdims=True)  # (..., batch, 1): probability of the right response
-        by_score = (-s * (same - p) / p).mean(-2)
-        return _rows(self._pull_back(a, beta, _columns(by_score)), theta), -np.log(p).mean((-1, -2))
-
     def counted_gradient(self, theta: Array, share: Array) -> tuple[Array, Array]:
         """Gradient and loss of a batch of random sequences under the dot product: linear in whether a response equals the right one, so that only the
-        ``share (..., n!)`` of the sequences in which it does counts; all of them for the right one itself, whatever is given."""
+        ``share (..., n!)`` of the sequences in which it does counts; all of them for the right one itself, whatever is given.
+
+        Raises:
+            ValueError: another loss, which is not linear.
+        """
+        if self.loss != "dp":
+            raise ValueError(f"counts say nothing of the loss {self.loss!r}")
         w, beta = self._columns(theta)
         a, share = self._attention(w), _columns(share).copy()
         share[0] = 1

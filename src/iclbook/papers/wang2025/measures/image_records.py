@@ -172,7 +172,7 @@ def _d(network: Network) -> int:
 
 
 def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
-    """Figure 6: the setting, checked on the episodes and models themselves, and the control with labels dealt at random."""
+    """Figure 6: the setting, checked on the episodes and the weights of the models, and the control with labels dealt at random."""
     on = unseen(results)
     chosen = [study for name, study in studies.items() if name.startswith("images_unseen")]
     first: ImageContexts = chosen[0].data.prompts
