@@ -118,8 +118,8 @@ def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
 
 def _jupyter_book(root: Path, profile: str) -> None:
     """Run Jupyter Book in its own process (it changes global state) and let its progress through."""
-    rarely = "from iclbook.machines import collect_rarely; collect_rarely(); "
-    command = orphans.call(f"{rarely}from jupyter_book.cli.main import main; main()")
+    rarely = "from iclbook.machines import collect_rarely; collect_rarely()"
+    command = orphans.call(f"from jupyter_book.cli.main import main; {rarely}; main()")
     arguments = ["build", str(root), "-W", "-n", "--keep-going"]
     env = os.environ | {
         "ICLBOOK_BOOK_PROFILE": profile,
