@@ -21,14 +21,14 @@ DEEPEST = 40
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _require_bounded(text: str) -> None:
+def _require_bounded(text: str, loader: type) -> None:
     """Refuse what no file here needs and what can grow without bound: aliases and deep nesting.
 
     Raises:
         yaml.YAMLError: one of them, or text that is not YAML.
     """
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.AliasEvent):
             raise yaml.MarkedYAMLError(
                 problem="an alias, which is not used here", problem_mark=event.start_mark
@@ -38,6 +38,20 @@ def _require_bounded(text: str) -> None:
             raise yaml.MarkedYAMLError(
                 problem=f"nested more than {DEEPEST} deep", problem_mark=event.start_mark
             )
+
+
+def _compose(text: str) -> yaml.Node | None:
+    """The text's node; what is wrong with it is said by PyYAML's own loader, which is on every machine and knows better where.
+
+    Raises:
+        yaml.YAMLError: as :func:`_require_bounded`.
+    """
+    try:
+        _require_bounded(text, _Loader)
+    except yaml.YAMLError:
+        _require_bounded(text, yaml.SafeLoader)
+        raise
+    return yaml.compose(text, Loader=_Loader)
 
 
 class Located:
@@ -162,9 +176,7 @@ def read_yaml(path: Path) -> Located:
         UserError: unreadable, not UTF-8, empty or not YAML; names file and line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        _require_bounded(text)
-        node = yaml.compose(text, Loader=_Loader)
+        node = _compose(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as problem:
         raise _syntax(problem, path) from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:

@@ -64,8 +64,8 @@ def _radius_nodes(d: int, n: int) -> tuple[Array, Array]:
 
 
 def _log_nodes(a: Array, L: int, query: Array) -> list[Array]:
-    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands, the query being a key of score ``query (n,)``, or
-    of none (minus infinity).
+    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands, the query being a key of score at most ``query (n,)``, or
+    no key (minus infinity).
 
     They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
     the measure itself.
@@ -169,7 +169,7 @@ def exact_quadratic(
     n = omega.shape[0]
     radius, weights = _radius_nodes(d, nodes)
     radius, weights = radius[weights >= 1e-18], weights[weights >= 1e-18]
-    own = radius[:, None] ** 2 * omega if query_key else np.full((len(radius), n), -np.inf)
+    own = radius[:, None] ** 2 * np.abs(omega) if query_key else np.full((len(radius), n), -np.inf)
     log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L, own.ravel())
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
