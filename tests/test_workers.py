@@ -101,7 +101,10 @@ class KillOnce(workers.Bar):
     def tell(self, part, done, total):
         if done and not self.killed:
             children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-            self.killed = [int(child) for c in children for child in c.read_text().split()][:1]
+            numbers = [child for c in children for child in c.read_text().split()]
+            # multiprocessing's tracker of resources is a child as well, and trains nothing
+            trains = [n for n in numbers if b"spawn_main" in Path(f"/proc/{n}/cmdline").read_bytes()]
+            self.killed = [int(n) for n in trains][:1]
             os.kill(self.killed[0], signal.SIGKILL)
 
 
