@@ -103,7 +103,9 @@ class KillOnce(workers.Bar):
             children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
             numbers = [child for c in children for child in c.read_text().split()]
             # multiprocessing's tracker of resources is a child as well, and trains nothing
-            trains = [n for n in numbers if b"spawn_main" in Path(f"/proc/{n}/cmdline").read_bytes()]
+            trains = [
+                n for n in numbers if b"resource_tracker" not in Path(f"/proc/{n}/cmdline").read_bytes()
+            ]
             self.killed = [int(n) for n in trains][:1]
             os.kill(self.killed[0], signal.SIGKILL)
 
