@@ -77,6 +77,7 @@ $(STAMP):
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt -c constraints.txt || \
 	  { echo "error: the packages could not be installed (see above). Check the network, then repeat the command."; exit 2; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	@$(BIN)/python -m compileall -q src
 	@rm -f $(VENV)/.set-up-*; touch $@
 
 # The page tests drive a real browser. Debian and its relatives install it by name; elsewhere say what is missing.
