@@ -54,7 +54,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
 
 def is_marked(copy: Path, mark: Path) -> bool:
     """Whether the copy is, byte for byte, one that this test made under today's pins."""
-    return mark.is_file() and mark.read_text() == fingerprint(copy)
+    return mark.is_file() and copy.is_file() and mark.read_text() == fingerprint(copy)
 
 
 def fingerprint(copy: Path) -> str:
@@ -71,6 +71,8 @@ def test_a_copy_of_other_bytes_is_not_taken_for_ours(tmp_path: Path) -> None:
     assert is_marked(copy, mark)
     copy.write_text("{} ")
     assert not is_marked(copy, mark)
+    copy.unlink()
+    assert not is_marked(copy, mark), "as `make clean` leaves it"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
