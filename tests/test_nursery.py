@@ -12,7 +12,8 @@ import nbformat
 import pytest
 
 from iclbook.book import parallel
-from iclbook.book.execute import NotebookError, kernel_environment, run_notebook
+from iclbook.book.execute import NotebookError, run_notebook
+from iclbook.book.kernels import kernel_environment
 from iclbook.book.nursery import LIBRARIES, Nursery
 from iclbook.book.orphans import lives
 

@@ -98,7 +98,9 @@ def test_a_step_that_changes_nothing_lowers_and_reinforces_nothing(monkeypatch):
 
     def made(run, runs, at, rate, bias):
         own_loss, own_gain, loss, gain = np.array([steps[k] for k in runs]).T
-        return SimpleNamespace(dloss=(own_loss, loss), dadvantage=(own_gain, gain))
+        return SimpleNamespace(
+            dloss=np.stack([own_loss, loss], -1), dadvantage=np.stack([own_gain, gain], -1)
+        )
 
     monkeypatch.setattr(one_step, "steps_of", made)
     run = ensemble([SLOW] * 4, [[10, 9, 8, 3, 0]] * 4)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,18 +12,18 @@ import jupytext
 import nbformat
 import papermill
 import yaml
-from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from ..errors import UserError
-from ..machines import MEMORY, this_machine, versions
+from ..machines import this_machine, versions
 from ..profiles import check_profile
 from ..project import find_root
 from . import orphans
 from .engine import ENGINE
 from .inputs import METADATA_KEY, chapters, executed_path, input_digests, is_stale, source_path
-from .nursery import Forked, Nursery
+from .kernels import headless_kernel, kernel_environment, sockets_folder
+from .nursery import Nursery
 
 __all__ = ["NotebookError", "chapters", "executed_path", "is_stale", "run_notebook"]
 
@@ -45,65 +44,6 @@ class NotebookError(UserError):
         self.notebook, self.cell, self.cause = notebook, cell, cause
         where = f" at the cell starting {cell!r}" if cell else ""
         super().__init__(f"notebooks/{notebook}.py stopped{where}: {cause}", mend)
-
-
-def kernel_environment(root: Path, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All variables of a headless run.
-
-    Args:
-        root: the book's folder.
-        environment: the variables around it, such as those of an emulated machine; default: this process's, and one thread.
-    """
-    # Kernels run beside others on few cores, and the thread count changes the last digits.
-    alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
-    return (alone if environment is None else dict(environment)) | {
-        "ICLBOOK_HEADLESS": "1",
-        "ICLBOOK_ROOT": str(root),
-        # Progress bars write to stderr, which the book build counts as a warning.
-        "TQDM_DISABLE": "1",
-        # No start-up files of the user, no history in the home folder.
-        "IPYTHONDIR": str(root / ".cache" / "ipython"),
-        # Figures go into the notebook; a window would hang.
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    }
-
-
-def headless_kernel(
-    around: Mapping[str, str], sockets: Path, nursery: Nursery | None = None
-) -> type[AsyncKernelManager]:
-    """A kernel of the interpreter that runs us, in the environment of a headless run.
-
-    The specification is made here rather than looked up: a user's own ``python3`` kernel may belong to another environment.
-
-    Args:
-        around: its environment variables.
-        sockets: a short-lived folder for the connection; local sockets need no port and are nobody else's to read.
-        nursery: what to fork it from; default: it is started as a program.
-    """
-    # A kernel whose runner is killed would compute on for nobody.
-    start = (
-        "from iclbook.machines import collect_rarely; collect_rarely(); "
-        "import runpy; runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
-    )
-    argv = [*(orphans.call(start) if nursery is None else ["ipykernel_launcher"]), "-f", "{connection_file}"]
-
-    class HeadlessKernel(AsyncKernelManager):
-        def __init__(self, **kwargs: object) -> None:
-            super().__init__(**kwargs)
-            self.transport = "ipc"
-            self.connection_file = str(sockets / "kernel.json")
-            if nursery is not None:
-                self.provisioner = Forked(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
-                self.provisioner.nursery = nursery
-
-        def start_kernel(self, **kwargs: object) -> Awaitable[None]:
-            return super().start_kernel(**{**kwargs, "env": dict(around)})
-
-        @property
-        def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(argv=argv, display_name="Python 3", language="python")
-
-    return HeadlessKernel
 
 
 def run_notebook(
@@ -144,7 +84,7 @@ def run_notebook(
     target = executed_path(name, profile, root)
     partial = _prepare(name, target, root)
     current = {"cell": ""}
-    with _replacing(target, partial, root, limit, current), _sockets() as sockets:
+    with _replacing(target, partial, root, limit, current), sockets_folder() as sockets:
         kernel = headless_kernel(kernel_environment(root, environment), sockets, nursery)
         executed = _execute(
             notebook, partial, root, {"profile": profile, "device": device}, kernel, limit, current
@@ -288,13 +228,6 @@ def _execute(
         cause = "it ended early: SystemExit, exit() or quit() leaves the rest undone"
         raise NotebookError(name, cell, cause, "")
     return executed
-
-
-@contextmanager
-def _sockets() -> Iterator[Path]:
-    """A folder for a kernel's sockets."""
-    with tempfile.TemporaryDirectory(prefix="iclbook-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def first_line(source: str) -> str:

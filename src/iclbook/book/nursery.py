@@ -201,8 +201,6 @@ def _be_kernel(argv: list[str], env: dict[str, str], cwd: str) -> None:
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    sys.argv = [
-        *argv,
-        f"--IPKernelApp.parent_handle={os.getppid()}",
-    ]  # a started one finds it in its environment
+    # a kernel that is started finds the process to end with in its environment
+    sys.argv = [*argv, f"--IPKernelApp.parent_handle={os.getppid()}"]
     launch_new_instance()

@@ -18,7 +18,7 @@ from time import perf_counter
 from ..errors import UserError
 from ..machines import usable_cores
 from . import execute, orphans
-from .execute import kernel_environment
+from .kernels import kernel_environment
 from .nursery import Nursery
 
 
@@ -44,9 +44,8 @@ def run_notebooks(
         Name, executed copy or what went wrong, and seconds.
     """
     jobs = min(jobs or usable_cores(), len(names))
-    forking = len(names) > jobs and sys.platform.startswith(
-        "linux"
-    )  # elsewhere a fork may not use what torch has loaded
+    # elsewhere than on Linux a process may not be forked that has loaded torch
+    forking = len(names) > jobs and sys.platform.startswith("linux")
     around = kernel_environment(root, environment) if forking else None
     if jobs <= 1:
         with _forking(around, root) as nursery:

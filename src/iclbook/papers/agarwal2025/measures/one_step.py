@@ -16,25 +16,7 @@ from .toy import share_of
 @dataclass(frozen=True)
 class OneStep:
     """One step of one run, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; vectors are ``(2,)``. ``dloss`` and ``dadvantage`` are
-    pairs: when ``v_j`` alone moves, and when all weights take the step."""
-
-    i: int
-    j: int
-    v: np.ndarray
-    dv: np.ndarray
-    u_bar: np.ndarray
-    u_i: np.ndarray
-    g: np.ndarray
-    dg: np.ndarray
-    alpha: float
-    dloss: tuple[float, float]
-    dadvantage: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Steps:
-    """One step of each of R runs, as :class:`OneStep` has it of one: pairs ``i``, ``j`` ``(R,)``, vectors ``(R, 2)``, and ``dloss`` and ``dadvantage``
-    ``(2, R)``."""
+    pairs: when ``v_j`` alone moves, and when all weights take the step. Of several runs, everything has a leading axis ``(R, ...)``."""
 
     i: np.ndarray
     j: np.ndarray
@@ -49,7 +31,7 @@ class Steps:
     dadvantage: np.ndarray
 
 
-def steps_of(run: Ensemble, runs: Sequence[int], steps: Sequence[int], rate: float, bias: bool) -> Steps:
+def steps_of(run: Ensemble, runs: Sequence[int], steps: Sequence[int], rate: float, bias: bool) -> OneStep:
     """A step at this rate of each of these runs, from its weights at its entry of ``steps``; ``bias``: whether the bias takes it too."""
     every = [[p[r] for p in run.weights[step]] for r, step in zip(runs, steps, strict=True)]
     w = Weights(*map(torch.stack, zip(*every, strict=True)))
@@ -75,15 +57,13 @@ def steps_of(run: Ensemble, runs: Sequence[int], steps: Sequence[int], rate: flo
     ]
     changed = [(losses(o, y) - losses(f.logits, y))[at, i] for o in (logits, h.logits)]
     found = (i, j, f.v[at, j], dv[at, j], (f.alpha.mT @ u)[at, j], u[at, i], f.g[at, i], (g - f.g)[at, i])
-    return Steps(*(t.numpy() for t in (*found, f.alpha[at, i, j], torch.stack(changed), torch.stack(grown))))
+    pairs = torch.stack(changed, -1), torch.stack(grown, -1)
+    return OneStep(*(t.numpy() for t in (*found, f.alpha[at, i, j], *pairs)))
 
 
 def one_step(run: Ensemble, r: int, step: int, rate: float, bias: bool = False) -> OneStep:
     """The step of one run at this rate from these weights; ``bias``: whether the bias takes it too."""
-    found = steps_of(run, [r], [step], rate, bias)
-    i, j, *vectors, alpha = (part[0] for part in list(vars(found).values())[:9])
-    pairs = (tuple(map(float, pair[:, 0])) for pair in (found.dloss, found.dadvantage))
-    return OneStep(int(i), int(j), *vectors, float(alpha), *pairs)
+    return OneStep(*(part[0] for part in vars(steps_of(run, [r], [step], rate, bias)).values()))
 
 
 def one_step_values(run: Ensemble, rate: float, trained: Ensemble, trained_rate: float) -> dict[str, float]:
@@ -94,12 +74,12 @@ def one_step_values(run: Ensemble, rate: float, trained: Ensemble, trained_rate:
         for count in (of.loss.shape[1],)
     )
     return {
-        **share_of(every.dloss[0] < 0, "fig1/loss_own", "fig1/loss_own_se"),
-        **share_of(every.dadvantage[0] > 0, "fig1/reinforced_own", "fig1/reinforced_own_se"),
-        **share_of(every.dloss[1] < 0, "fig1/loss_all", "fig1/loss_all_se"),
-        **share_of(every.dadvantage[1] > 0, "fig1/reinforced_all", "fig1/reinforced_all_se"),
-        **share_of(whole.dloss[1] < 0, "fig1/loss_bias", "fig1/loss_bias_se"),
-        **share_of(whole.dadvantage[1] > 0, "fig1/reinforced_bias", "fig1/reinforced_bias_se"),
+        **share_of(every.dloss[:, 0] < 0, "fig1/loss_own", "fig1/loss_own_se"),
+        **share_of(every.dadvantage[:, 0] > 0, "fig1/reinforced_own", "fig1/reinforced_own_se"),
+        **share_of(every.dloss[:, 1] < 0, "fig1/loss_all", "fig1/loss_all_se"),
+        **share_of(every.dadvantage[:, 1] > 0, "fig1/reinforced_all", "fig1/reinforced_all_se"),
+        **share_of(whole.dloss[:, 1] < 0, "fig1/loss_bias", "fig1/loss_bias_se"),
+        **share_of(whole.dadvantage[:, 1] > 0, "fig1/reinforced_bias", "fig1/reinforced_bias_se"),
     }
 
 

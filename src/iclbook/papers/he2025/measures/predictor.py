@@ -190,9 +190,8 @@ def attended(
     found = np.empty((len(runs), len(prompts.x_q)))
     for start in range(0, len(prompts.x_q), BLOCK):
         some = slice(start, start + BLOCK)
-        tokens = np.concatenate([prompts.x[some], prompts.y[some, :, None]], -1).transpose(
-            1, 2, 0
-        )  # (L, D, b)
+        pairs = np.concatenate([prompts.x[some], prompts.y[some, :, None]], -1)  # (b, L, D)
+        tokens = pairs.transpose(1, 2, 0)
         tokens, query = torch.tensor(np.ascontiguousarray(tokens)), torch.tensor(prompts.x_q[some]).T
         for run, yhat in zip(runs, found, strict=True):
             yhat[some] = attend(*run, tokens, query, activation)[0].numpy()
