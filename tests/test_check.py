@@ -5,7 +5,9 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook import check as regression
+from iclbook.check.figures import moved, read_figures
 from iclbook.errors import UserError
+from iclbook.marks import FIGURE, SLIDERS
 
 VALUES = {"omega": 0.13, "gap": 0.0, "seeds": 8, "seconds": 1.5}
 
@@ -245,3 +247,33 @@ def test_a_failed_run_is_an_error_in_the_report(book, tmp_path):
     suite = ET.parse(tmp_path / "report.xml").getroot().find("testsuite")
     assert suite.get("errors") == "1"
     assert "boom" in suite.find("testcase/error").get("message")
+
+
+def test_a_fault_that_only_a_figure_shows_is_seen_and_named(tmp_path):
+    """A curve that is drawn and not recorded: one point of fifty off by 0.1 %, a line that is gone, a slider's frame."""
+
+    def copy(scale=1.0, lines=("ridge", "heads"), frame=2.0):
+        rows = [
+            f"1,{line},line,{x},{1 / (1 + x) * (scale if x == 7 else 1)}" for line in lines for x in range(50)
+        ]
+        csv = "\n".join(["panel,series,kind,x,y", *rows])
+        figure = {"data": {FIGURE: {"csv": csv}}, "metadata": {}}
+        slider = {
+            "data": {},
+            "metadata": {SLIDERS: {"title": "Heads", "csv": f"slider: H,panel,x,y\n1,1,0,{frame}\n"}},
+        }
+        cell = {
+            "metadata": {"mystnb": {"image": {"alt": "Error against length."}}},
+            "outputs": [figure, slider],
+        }
+        path = tmp_path / "copy.ipynb"
+        path.write_text(json.dumps({"cells": [cell]}))
+        return read_figures(path)
+
+    kept = copy()
+    assert list(moved(kept, copy(1 + 1e-9))) == []
+    assert {name for name, *_ in moved(kept, copy(1.001))} == {
+        f"Error against length: 1 / {line} / line / y" for line in ("heads", "ridge")
+    }
+    assert {old for _, old, _ in moved(kept, copy(lines=("ridge",)))} == {"there"}
+    assert [name for name, *_ in moved(kept, copy(frame=2.001))] == ["slider Heads: 1 /  /  / y"]

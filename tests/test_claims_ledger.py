@@ -91,7 +91,8 @@ def test_the_ledger_as_written(tmp_path):
     assert [claim.id for claim in ledger.claims] == ["demo/both", "demo/exact", "demo/later"]
     both = ledger.claim("demo/both")
     assert (both.paper, both.decides, both.fails_as) == ("0.13", "paper", "not reproduced")
-    assert ledger.keys == {"omega", "gap", "seeds", "seconds"}
+    named = {"omega", "gap", "seeds", "seconds"}
+    assert ledger.keys == named | {f"{key}_se" for key in named}
     assert ledger.uncompared == {"seconds"}
     assert ledger.chapter_name == "demo"
 
@@ -182,3 +183,30 @@ def test_a_ledger_that_was_changed_is_read_again(tmp_path):
     assert load_ledger("demo", tmp_path) is first
     make_root(tmp_path, changed("title: A demonstration", "title: Another demonstration"))
     assert load_ledger("demo", tmp_path).title == "Another demonstration"
+
+
+def test_a_part_with_readings_stands_for_one_a_reading(tmp_path):
+    text = changed(
+        PART,
+        PART.replace("key: omega", "key: omega/{}") + "        readings: {as printed: text, as coded: 2}\n",
+    )
+    parts = load_ledger("demo", make_root(tmp_path / "book", text)).claim("demo/both").parts
+    assert [(part.reading, part.key) for part in parts[:2]] == [
+        ("as printed", "omega/text"),
+        ("as coded", "omega/2"),
+    ]
+
+
+def test_a_standard_error_that_is_recorded_is_the_error_unless_the_ledger_says_none(tmp_path):
+    part = load_ledger("demo", make_root(tmp_path / "a")).claim("demo/both").parts[0]
+    assert part.with_error({"omega", "omega_se"}).error == "omega_se"
+    assert part.with_error({"omega"}).error is None
+    text = changed(PART, PART + "        error: none\n")
+    assert (
+        load_ledger("demo", make_root(tmp_path / "b", text))
+        .claim("demo/both")
+        .parts[0]
+        .with_error({"omega_se"})
+        .error
+        is None
+    )

@@ -126,11 +126,6 @@ def constants(path: Path) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def keys_in(texts: set[str]) -> set[str]:
-    """The texts themselves, and what they hold in quotes."""
-    return texts.union(*(re.findall(r'"([^"\n]+)"', text) for text in texts))
-
-
 @pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
 def test_every_recorded_value_is_read(ledger: Ledger):
     """What decides no claim is read by the chapter's prose, and what decides one is not listed a second time."""
@@ -159,22 +154,3 @@ def test_every_printed_number_is_read(ledger: Ledger):
     room = set().union(*(constants(path) for path in ledger.path.parent.rglob("*.py")))
     rules = set(re.findall(r"printed:([^\s,\[\]\"]+)", ledger.path.read_text()))
     assert sorted(set(ledger.printed) - room - rules) == []
-
-
-@pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
-def test_every_key_is_written_out_in_one_place(ledger: Ledger):
-    """In one module of theory or measures, in its code or a table of text, or in the chapter; so that a search for a key finds where its number comes from."""
-    room = ledger.path.parent
-    modules = [
-        path
-        for path in room.rglob("*.py")
-        if {"measures", "theory"} & set(path.relative_to(room).with_suffix("").parts)
-    ]
-    written = {path: keys_in(constants(path)) & ledger.keys for path in modules}
-    places = [path for path in modules if written[path]]
-    twice = {
-        key for path in places for other in places if other != path for key in written[path] & written[other]
-    }
-    assert sorted(twice) == []
-    in_chapter = constants(ROOT / ledger.chapter)
-    assert sorted(ledger.keys - in_chapter - set().union(*written.values())) == []

@@ -10,6 +10,7 @@ from scipy import stats
 
 from iclbook.errors import UserError
 from iclbook.statistics import (
+    Estimate,
     bootstrap_error,
     clustered_share_error,
     interval,
@@ -144,3 +145,20 @@ def test_trials_that_go_together_count_once() -> None:
 def test_what_has_no_error_is_refused(call, says: str) -> None:
     with pytest.raises(UserError, match=says):
         call()
+
+
+def test_estimates_propagate_errors_as_samples_spread():
+    """Against Monte Carlo, each operation."""
+    rng = np.random.default_rng(0)
+    a, b = Estimate(3.0, 0.02), Estimate(-2.0, 0.03)
+    x, y = rng.normal(3.0, 0.02, 400_000), rng.normal(-2.0, 0.03, 400_000)
+    for found, drawn in (
+        (a + b, x + y),
+        (a - b, x - y),
+        (a * b, x * y),
+        (a / b, x / y),
+        (1 - a, 1 - x),
+        (2 * a, 2 * x),
+    ):
+        assert found.value == pytest.approx(drawn.mean(), rel=1e-3)
+        assert found.error == pytest.approx(drawn.std(), rel=1e-2)

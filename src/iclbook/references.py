@@ -38,12 +38,14 @@ class Reference:
         spread: key to the largest deviation over the emulated machines: a number, or a list like the value; 1 for a text or truth value that differs.
         verdicts: claim id to word.
         machines: those that the spread was measured on.
+        figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
     """
 
     records: Mapping[str, Value]
     spread: Mapping[str, Spread] = field(default_factory=dict)
     verdicts: Mapping[str, str] = field(default_factory=dict)
     machines: tuple[str, ...] = ()
+    figures: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
 
 
 def reference_path(chapter: str, profile: str, root: Path) -> Path:
@@ -119,7 +121,8 @@ def read_reference(path: Path, root: Path) -> Reference:
         for key, size in spread.items():
             if not _fits(size, body["records"][key]):
                 raise TypeError(f"the spread of {key} does not fit its value")
-        found = Reference(body["records"], spread, body["verdicts"], tuple(body.get("machines", ())))
+        machines, figures = tuple(body.get("machines", ())), body.get("figures", {})
+        found = Reference(body["records"], spread, body["verdicts"], machines, figures)
     except FileNotFoundError:
         raise UserError(f"{shown} is not there", mend) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
@@ -147,8 +150,16 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
         "spread": dict(reference.spread),
         "machines": list(reference.machines),
         "verdicts": dict(reference.verdicts),
+        "figures": {},
     }
-    write_text(path, json.dumps(body, indent=1, allow_nan=False) + "\n")
+    text = json.dumps(body, indent=1, allow_nan=False)
+    lines = ",\n".join(
+        f"  {json.dumps(name)}: {json.dumps(series)}" for name, series in reference.figures.items()
+    )  # a line a figure
+    write_text(
+        path,
+        text.replace('"figures": {}', f'"figures": {{\n{lines}\n }}' if lines else '"figures": {}') + "\n",
+    )
 
 
 def write_text(path: Path, text: str) -> None:

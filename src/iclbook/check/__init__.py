@@ -22,6 +22,7 @@ from ..references import (
     tolerance,
     write_reference,
 )
+from .figures import Digest, moved, read_figures
 from .reports import ChapterCheck, Difference, table, write_json, write_junit
 
 __all__ = [
@@ -190,16 +191,17 @@ def _check_one(
     try:
         if isinstance(executed, UserError):
             raise executed
-        records = read_records(executed)
+        records, figures = read_records(executed), read_figures(executed)
         reference = _old_reference(path, root) if update else read_reference(path, root)
         if reference is not None:
-            result.differences = compare(ledger, records, reference, profile)
+            result.differences = compare(ledger, records, reference, profile, figures)
     except UserError as problem:
         result.error = str(problem)
         return result
     result.compared = len(records)
     if update:
-        write_reference(path, ledger.paper, renewed(ledger, records, reference, profile))
+        new = replace(renewed(ledger, records, reference, profile), figures=figures)
+        write_reference(path, ledger.paper, new)
         result.updated = True
     return result
 
@@ -233,9 +235,13 @@ def words(
 
 
 def compare(
-    ledger: Ledger, records: Mapping[str, Record], reference: Reference, profile: str
+    ledger: Ledger,
+    records: Mapping[str, Record],
+    reference: Reference,
+    profile: str,
+    figures: Mapping[str, Digest],
 ) -> list[Difference]:
-    """Every difference between what was recorded and the reference: values first, then verdicts.
+    """Every difference between an executed chapter and its reference: values first, then verdicts, then figures.
 
     A key whose tolerance is ``none`` must still be there; its value may be anything. A value whose tolerance is as large as itself is left to the
     rules that judge it.
@@ -258,6 +264,7 @@ def compare(
         before, after = reference.verdicts.get(claim_id), now.get(claim_id)
         if before != after:
             differences.append(Difference("verdict", claim_id, before, after))
+    differences += [Difference("figure", *what) for what in moved(reference.figures, figures)]
     return differences
 
 

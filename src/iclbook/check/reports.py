@@ -17,8 +17,9 @@ class Difference:
     """One thing that is not as the reference has it.
 
     Attributes:
-        kind: ``moved``, ``missing`` (in the reference, no longer recorded), ``new`` (recorded, not in the reference), ``verdict``.
-        name: the record's key, or the claim's id.
+        kind: ``moved``, ``missing`` (in the reference, no longer recorded), ``new`` (recorded, not in the reference), ``verdict``,
+            ``figure`` (the numbers of a figure, slider or model of the page).
+        name: the record's key, the claim's id, or the figure and its series.
         tolerance: the bound that was exceeded, in words.
     """
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +20,8 @@ class Part:
     Attributes:
         because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
-            or a list like the value; None for a value that another sample would not change, or whose rule already judges it in standard errors.
+            or a list like the value. None: ``KEY_se`` where that is recorded (:meth:`with_error`), and no error otherwise; the empty text: none at all,
+            because the rule already judges in standard errors.
         refuses: what the rule must not pass either, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
             measurement gives for a pair that does not belong together.
         late: the rule was written or changed after a first run.
@@ -34,6 +35,13 @@ class Part:
     error: str | None = None
     refuses: Term | None = None
     late: bool = False
+
+    def with_error(self, recorded: Container[str]) -> Part:
+        """This part with its error resolved, given the keys that were recorded: a key, or None."""
+        implied = f"{self.key}_se"
+        if self.error is None and implied in recorded:
+            return replace(self, error=implied)
+        return replace(self, error=None) if self.error == "" else self
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -105,8 +113,9 @@ class Ledger:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key that a notebook of this paper may record."""
-        return self.decisive | set(self.values)
+        """Every key that a notebook of this paper may record: those of parts and values, and their standard errors ``KEY_se``."""
+        named = self.decisive | set(self.values)
+        return named | {f"{key}_se" for key in named}
 
     def claim(self, claim_id: str) -> Claim:
         """The claim of that id.

@@ -36,7 +36,7 @@ _CLAIM = {
     "inventory",
     "requires",
 }
-_PART = {"name", "key", "rule", "because", "reading", "error", "refuses", "format", "late"}
+_PART = {"name", "key", "rule", "because", "reading", "readings", "error", "refuses", "format", "late"}
 _VALUE = {"says", "tolerance", "format"}
 _KEY = re.compile(r"[A-Za-z0-9._+/-]+")
 
@@ -150,7 +150,18 @@ def _values(top: Located) -> tuple[dict[str, str], set[str]]:
 
 
 def _parts(entry: Located) -> list[Located]:
-    return entry["parts"].items_of_list() if "parts" in entry and entry["parts"].value is not None else []
+    """The parts of a claim; one with ``readings: {READING: PIECE, ...}`` stands for a part a reading, with PIECE for each ``{}`` in its fields."""
+    listed = entry["parts"].items_of_list() if "parts" in entry and entry["parts"].value is not None else []
+    return [part for item in listed for part in (_by_reading(item) if "readings" in item else [item])]
+
+
+def _by_reading(entry: Located) -> list[Located]:
+    if "reading" in entry:
+        raise entry["reading"].error("a part has reading and readings", "Keep one of the two.")
+    return [
+        entry.filled({"reading": name}, entry["readings"].text_of(piece), without="readings")
+        for name, piece in entry["readings"].items()
+    ]
 
 
 def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]]) -> Claim:
@@ -209,8 +220,9 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
         rule = parse_rule(_with_printed(entry["rule"].value, printed))
     except ValueError as problem:
         raise entry["rule"].error(f"bad rule: {problem}", GRAMMAR) from None
+    error = entry.text("error", None)
     for field in ("key", "error"):
-        if field in entry:
+        if field in entry and entry.text(field) != "none":
             _require_key_form(entry[field], entry.text(field))
     refuses = None
     if "refuses" in entry:
@@ -226,7 +238,7 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
         rule=rule,
         because=_words(entry, "because"),
         reading=_words(entry, "reading"),
-        error=entry.text("error", None),
+        error="" if error == "none" else error,
         refuses=refuses,
         late=entry.flag("late"),
     )

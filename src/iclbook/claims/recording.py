@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import UserError
 from ..profiles import check_profile
 from ..project import find_root
+from ..statistics import Estimate
 from .ledger import Ledger
 from .margins import load_reference, yardstick
 from .reading import load_ledger
@@ -52,11 +53,15 @@ class Recorder:
 
         Args:
             key: unique in the notebook; named by a part of a claim or listed under ``values`` in the ledger.
-            value: bool, int, float, str or a flat list of up to 64 numbers (numpy and torch values are converted).
+            value: bool, int, float, str or a flat list of up to 64 numbers (numpy and torch values are converted); of an
+                :class:`~iclbook.statistics.Estimate` the value, and its standard error under ``KEY_se``.
 
         Raises:
             UserError: unknown or repeated key, a value that cannot be recorded.
         """
+        if isinstance(value, Estimate):
+            self(f"{key}_se", value.error)
+            value = value.value
         self.ledger.require_key(key)
         record = Record.make(key, value, self.ledger.formats.get(key))
         shell = _shell()

@@ -235,7 +235,7 @@ def _measure(
     values = {key: record.value for key, record in records.items()}
     results: list[PartResult] = []
     missing: list[str] = []
-    for part in claim.parts:
+    for part in (part.with_error(values) for part in claim.parts):
         absent = [key for key in part.keys if key not in records]
         missing += [key for key in absent if key not in missing]
         if absent:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,32 @@ class Located:
                     raise member.error(f"{label!r} is written twice", "Keep one of the two.")
                 self.members[label] = member
         self.value = _construct(node, path)
+
+    def filled(self, more: Mapping[str, str], piece: str, without: str) -> Located:
+        """This mapping with further text fields, without one, and with ``piece`` for each ``{}`` in its texts."""
+        new = copy.copy(self)
+        new.members = {k: m._with_piece(piece) for k, m in self.members.items() if k != without}
+        for name, text in more.items():
+            new.members[name] = member = copy.copy(self)
+            member.name, member.value, member.members = name, text, {}
+        new.value = {name: member.value for name, member in new.members.items()}
+        return new
+
+    def _with_piece(self, piece: str) -> Located:
+        new = copy.copy(self)
+        if isinstance(self.value, str):
+            new.value = self.value.replace("{}", piece)
+        return new
+
+    def text_of(self, member: Located) -> str:
+        """A member's text, which may be a number.
+
+        Raises:
+            UserError: another kind of value.
+        """
+        if isinstance(member.value, bool | list | dict | None):
+            raise member.error(f"{member.name} is {member.value!r}", "Write a text.")
+        return str(member.value)
 
     def error(self, problem: str, mend: str) -> UserError:
         """An error that names file and line."""

@@ -1,0 +1,127 @@
+"""The numbers of every figure, slider and model in an executed chapter, condensed so that a reference can hold them and name what moved."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError
+from ..marks import FIGURE, MODEL, SLIDERS
+
+#: Series -> (how many numbers, their weighted sum, the sum of the weighted sizes).
+Digest = dict[str, list[float]]
+#: Numbers agree to five digits: a weighted sum may move by this share of the sum of sizes.
+DIGITS = 1e-5
+
+
+def read_figures(path: Path) -> dict[str, Digest]:
+    """Name -> digest of every figure, slider and page model of an executed chapter; the name is the beginning of the alt text or the title.
+
+    Raises:
+        UserError: the executed copy is missing or unreadable.
+    """
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Digest] = {}
+        for name, series in _artefacts(notebook):
+            found[_free(name, found)] = {label: _condensed(numbers) for label, numbers in series.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise UserError(
+            f"the figures of {path} cannot be read ({problem})", f"Run `iclbook run {path.stem}` again."
+        ) from None
+    return found
+
+
+def moved(reference: Mapping[str, Digest], measured: Mapping[str, Digest]) -> Iterator[tuple[str, str, str]]:
+    """What differs, as (figure, reference, measured): a figure or a series that is missing or new, another count, or numbers that moved."""
+    for name in dict.fromkeys([*reference, *measured]):
+        if name not in measured or name not in reference:
+            yield name, *("shown" if name in side else "not shown" for side in (reference, measured))
+            continue
+        old, new = reference[name], measured[name]
+        for label in dict.fromkeys([*old, *new]):
+            if label not in old or label not in new:
+                sides = ("there" if label in side else "not there" for side in (old, new))
+                yield f"{name}: {label}", *sides
+            elif old[label][0] != new[label][0]:
+                yield f"{name}: {label}", *(f"{side[label][0]:.0f} numbers" for side in (old, new))
+            elif not abs(new[label][1] - old[label][1]) <= DIGITS * max(old[label][2], 1e-9):
+                yield f"{name}: {label}", *(f"weighted sum {side[label][1]:.6g}" for side in (old, new))
+
+
+def _artefacts(notebook: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    for cell in notebook["cells"]:
+        alt = cell.get("metadata", {}).get("mystnb", {}).get("image", {}).get("alt", "")
+        for output in cell.get("outputs", []):
+            data, about = output.get("data", {}), output.get("metadata", {})
+            if FIGURE in data:
+                yield _slug(alt or "figure"), _columns(_value(data[FIGURE])["csv"])
+            if SLIDERS in about:
+                yield _slug(f"slider {about[SLIDERS]['title']}"), _columns(about[SLIDERS]["csv"])
+            if MODEL in about:
+                text = "".join(data["text/html"]).split('<script type="application/json">')[1]
+                body = json.loads(text.split("</script>")[0])
+                yield (
+                    _slug(f"model {about[MODEL]['name']}"),
+                    {str(key): list(_numbers(value)) for key, value in body.items()},
+                )
+
+
+def _value(content: Any) -> Any:
+    return json.loads("".join(content)) if isinstance(content, str | list) else content
+
+
+def _slug(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text)[:9])
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    count = sum(other == name or other.startswith(f"{name} #") for other in taken)
+    return f"{name} #{count + 1}" if count else name
+
+
+def _columns(text: str) -> dict[str, list[float]]:
+    """The numbers of a figure's CSV by panel, series and column."""
+    found: dict[str, list[float]] = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        series = " / ".join(row.get(name) or "" for name in ("panel", "series", "kind"))
+        for column, cell in row.items():
+            if column in ("panel", "series", "kind", "title", "x axis", "y axis", "x name", "y name"):
+                continue
+            if number := list(_numbers(cell)):
+                found.setdefault(f"{series} / {column}", []).extend(number)
+    return found
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """All numbers in a structure, in order."""
+    if isinstance(value, Mapping):
+        for part in value.values():
+            yield from _numbers(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _numbers(part)
+    elif isinstance(value, bool | int | float):
+        yield float(value)
+    elif isinstance(value, str):
+        try:
+            yield float(value)
+        except ValueError:
+            return
+
+
+def _condensed(numbers: list[float]) -> list[float]:
+    values = np.array([number if math.isfinite(number) else 0.0 for number in numbers])
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, len(values)) if len(values) else values
+    return [
+        len(values),
+        *(float(f"{total:.8g}") for total in (weights @ values, weights @ np.abs(values))),
+    ]
