@@ -9,14 +9,13 @@ import nbformat
 import pytest
 from claims_kit import make_root, write_notebook
 
-from iclbook.book import premises_picture, scoreboard_page
+from iclbook.book import scoreboard_page
 from iclbook.book.ties import Ties, both_directions, doubt_sentence, filled, with_ties
 from iclbook.claims import WORDS, all_ledgers, load_ledger
 from iclbook.claims.premises import DOUBTS, Premises
 from iclbook.claims.render import verdict_html
 from iclbook.claims.scoreboard import boards
 from iclbook.claims.verdicts import ANSWER_WORDS
-from iclbook.drawing.layers import crossings, drawings
 from iclbook.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -164,68 +163,16 @@ def test_every_word_carries_or_is_told():
     assert set(DOUBTS) == {*WORDS, *ANSWER_WORDS} - carry
 
 
-# ------------------------------------------------------------------------------------------------- the picture
-
-
-def test_columns_follow_premises_and_edges_cross_no_name():
-    edges = [("a", "b"), ("b", "c"), ("a", "c"), ("x", "c"), ("y", "z")]
-    first, second = drawings(edges)
-    assert {node: place[0] for node, place in first.places.items()} == {"a": 0, "b": 1, "x": 1, "c": 2}
-    assert set(second.places) == {"y", "z"}
-    assert sorted([*first.paths, *second.paths]) == sorted(edges)
-    places = list(first.places.values())
-    assert len(set(places)) == 4
-    between = first.paths["a", "c"][1]
-    assert between[0] == 1
-    assert between not in places
-
-
-def test_an_order_without_crossings_is_found():
-    edges = [("a", "3"), ("b", "2"), ("c", "1"), ("a", "2"), ("b", "1")]
-    (drawing,) = drawings(edges)
-    layers = [
-        sorted((n for n in drawing.places if drawing.places[n][0] == c), key=lambda n: drawing.places[n][1])
-        for c in (0, 1)
-    ]
-    assert crossings([["a", "b", "c"], ["1", "2", "3"]], edges) > 0
-    assert crossings(layers, edges) == 0
-
-
-def test_the_picture_holds_every_edge_and_every_claim_once(tmp_path):
+def test_the_scoreboard_lists_what_rests_on_what(tmp_path):
     root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/next, demo/good]"}, {"next": "[demo/last]"})
-    ties = ties_of(root)
-    drawn = premises_picture.picture(ties)
-    assert sorted(re.findall(r'data-edge="([^"]*)"', drawn)) == sorted(
-        f"{a} {b}" for a, b in ties.graph.edges
-    )
-    links = re.findall(r'<a class="iclbook-node[^>]*href="([^"]*)"', drawn)
-    assert sorted(links) == sorted(
-        f"../notebooks/{name}.html#claim-{name}-{item}"
-        for name, item in (
-            ("demo", "bad"),
-            ("demo", "next"),
-            ("demo", "last"),
-            ("demo", "good"),
-            ("other", "next"),
-        )
-    )
-    broken = re.findall(r'class="iclbook-broken" data-edge="([^"]*)"', drawn)
-    assert broken == ["demo/bad demo/next", "demo/next demo/last", "demo/last other/next"]
-    assert drawn.count("iclbook-ring") == 3
-    named = dict(re.findall(r'iclbook-node[^>]*#claim-(\S+)" .*?aria-label="([^"]*)"', drawn))
-    assert named["demo-bad"] == "bad. The demo, Theorem bad: says bad \u2013 not reproduced"
     page = scoreboard_page.markdown("paper", root)
-    assert drawn in page
+    assert "4 such ties join 5 claims" in page
+    assert "of 3 claims something that they rest on" in page
     assert page.count("<li>") == 3
+    assert 'href="../notebooks/other.html#claim-other-next"' in page
 
 
-def test_shapes_tell_verdicts_apart():
-    assert premises_picture.shape("reproduced") == premises_picture.shape("yes") == "holds"
-    assert premises_picture.shape("inconsistent") == premises_picture.shape("no") == "does not hold"
-    assert {premises_picture.shape(word) for word in (*WORDS, *ANSWER_WORDS)} == set(premises_picture.SHAPES)
-
-
-def test_without_premises_there_is_no_picture(tmp_path):
+def test_without_premises_there_is_no_list(tmp_path):
     assert "stand on claims" not in scoreboard_page.markdown("paper", book(tmp_path, {}))
 
 

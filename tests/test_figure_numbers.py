@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from iclbook import store
-from iclbook.drawing import figure_data, narrow, origin, shown, style
+from iclbook.drawing import figure_data, narrow, shown, style
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +130,7 @@ def stored(name: str) -> store.Results:
 
 def test_a_page_counts_the_members_of_a_computation_as_runs():
     config = {"paper": "crossing", "name": "waits", "groups": ["heads", "chain"], "first": 100, "count": 4}
-    (said,) = origin.summary([store.Results({}, {"config": config})])["studies"]
+    (said,) = shown.origin([store.Results({}, {"config": config})])["studies"]
     assert (said["runs"], said["seeds"], said["steps"]) == (8, "100-103", None)
 
 
@@ -141,17 +141,17 @@ def test_a_figure_names_the_results_that_its_show_names(monkeypatch):
     style.show(of=[stored("one"), stored("two"), stored("one")])
     assert shown_now == [first, second]
     for figure in shown_now:
-        about = origin.summary(shown._drawn_from[figure])
+        about = shown.origin(shown._drawn_from[figure])
         assert [s["study"] for s in about["studies"]] == ["one", "two"]
     study = about["studies"][0]
     assert (study["runs"], study["seeds"], study["steps"], study["seconds"]) == (2, "0-1", 10, 60.0)
     assert set(about["versions"]) == {"Python", "torch", "numpy", "matplotlib"}
-    assert origin.summary(()) is None, "a figure of a closed form, or one shown by pyplot, names none"
+    assert shown.origin(()) is None, "a figure of a closed form, or one shown by pyplot, names none"
 
 
 def test_ranges_of_seeds():
-    assert origin.ranges([3, 0, 1, 2, 7]) == "0-3, 7"
-    assert origin.ranges([]) == ""
+    assert shown.ranges([3, 0, 1, 2, 7]) == "0-3, 7"
+    assert shown.ranges([]) == ""
 
 
 # -- phones ---------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from iclbook.book import page_models
 from iclbook.errors import UserError
-from iclbook.marks import MODEL
+from iclbook.mime_types import MODEL
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.figures.in_page import answers, on_line, trained_heads
 from iclbook.papers.wang2025.figures.in_page import four_categories

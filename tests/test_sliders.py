@@ -19,8 +19,9 @@ from PIL import Image
 
 from iclbook.drawing import style
 from iclbook.errors import UserError
-from iclbook.marks import SLIDERS
-from iclbook.sliders import Slider, build, definition, exercise, exercising, live, rendering, static
+from iclbook.mime_types import SLIDERS
+from iclbook.sliders import Slider, build, definition, exercise, live, static
+from iclbook.sliders import panel as shared
 
 
 @pytest.fixture(autouse=True)
@@ -64,9 +65,9 @@ def test_static_frames_are_what_the_function_draws():
     assert panel.indices() == (1, 1)
     for i, a in enumerate(ONE.values):
         for j, b in enumerate(TWO.values):
-            png = rendering.draw(bars, {"a": a, "b": b}).png
+            png = shared.draw(bars, {"a": a, "b": b}).png
             assert panel.expected[i, j] == hashlib.sha256(png).hexdigest()
-    assert panel.visible() == rendering.draw(bars, {"a": 2, "b": 1.0}).png
+    assert panel.visible() == shared.draw(bars, {"a": 2, "b": 1.0}).png
 
 
 def numbers_of(panel) -> list[dict[str, str]]:
@@ -131,7 +132,7 @@ def test_exercise_at_the_ends_draws_first_start_and_last_of_each_slider():
 
 @pytest.mark.parametrize("lengths", [(3,), (4, 5), (11, 11)])
 def test_exercise_moves_one_slider_at_a_time(lengths):
-    places = exercising._places([list(range(n)) for n in lengths], [n // 2 for n in lengths])
+    places = shared._places([list(range(n)) for n in lengths], [n // 2 for n in lengths])
     assert len(set(places)) == len(places)
     assert {p[0] for p in places} == set(range(lengths[0]))
     assert {p[-1] for p in places} == set(range(lengths[-1]))
@@ -140,7 +141,7 @@ def test_exercise_moves_one_slider_at_a_time(lengths):
 
 
 def test_two_long_ranges_are_seen_at_their_ends_together_and_in_between_alone():
-    places = exercising._places([list(range(11)), list(range(11))], [3, 0])
+    places = shared._places([list(range(11)), list(range(11))], [3, 0])
     ends = {(a, b) for a in (0, 3, 10) for b in (0, 10)}
     assert set(places) == ends | {(a, 0) for a in range(11)} | {(3, b) for b in range(11)}
 
@@ -157,9 +158,9 @@ def test_live_frames_have_the_pixels_of_savefig(layout):
         return fig
 
     saved = io.BytesIO()
-    figure().savefig(saved, dpi=rendering.FRAME_DPI, bbox_inches=None)
+    figure().savefig(saved, dpi=shared.FRAME_DPI, bbox_inches=None)
     plt.close("all")
-    ours = rendering.draw(figure, {}, colours=None).png
+    ours = shared.draw(figure, {}, small=False).png
     ours, saved = (np.asarray(Image.open(io.BytesIO(png)).convert("RGB")) for png in (ours, saved.getvalue()))
     assert (ours == saved).all()
 
@@ -171,7 +172,7 @@ def test_a_figure_may_be_drawn_again_after_a_change():
         ax.set_ylabel("a label\n" * a)
         return fig
 
-    again = [rendering.draw(labelled, {"a": a}).png for a in (1, 4, 1)]
+    again = [shared.draw(labelled, {"a": a}).png for a in (1, 4, 1)]
     plt.close("all")
     assert again[0] == again[2] != again[1]
     assert fig.dpi == style.DPI
@@ -184,7 +185,7 @@ def test_equal_frames_are_stored_once():
 
 
 def test_frames_are_small_and_of_fixed_size():
-    frame = rendering.draw(lambda: style.figure()[0], {})
+    frame = shared.draw(lambda: style.figure()[0], {})
     assert (frame.width, frame.height) == (700, round(style.figure()[0].get_figheight() * 100))
     plt.close("all")
     assert len(frame.png) < 20_000
@@ -196,12 +197,10 @@ def test_small_palette_keeps_the_colours_of_a_heat_map():
         return style.heatmap_grid({"KQ": [matrix, -matrix], "OV": [matrix.T, 9 * matrix]}, ["one", "two"])[0]
 
     few, many = (
-        np.asarray(
-            Image.open(io.BytesIO(rendering.draw(panels, {}, colours=n).png)).convert("RGB"), dtype=int
-        )
-        for n in (rendering.COLOURS, None)
+        np.asarray(Image.open(io.BytesIO(shared.draw(panels, {}, small=n).png)).convert("RGB"), dtype=int)
+        for n in (True, False)
     )
-    assert len(np.unique(few.reshape(-1, 3), axis=0)) <= rendering.COLOURS
+    assert len(np.unique(few.reshape(-1, 3), axis=0)) <= 256
     off = np.abs(few - many).max(axis=-1)  # of 255, for every pixel
     assert off.max() < 40  # edges of letters
     colours, which, pixels = np.unique(many.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..marks import FIGURE, MODEL, SLIDERS
+from ..mime_types import FIGURE, MODEL, SLIDERS
 from ..numbers import duration, number
 from .lazy import FILES, VIEW, up
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import write_whole
-from ..marks import SLIDERS
+from ..mime_types import SLIDERS
 from ..numbers import number as number_of
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths

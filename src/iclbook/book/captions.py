@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.writers.html5 import HTML5Translator
 
-from ..marks import MODEL_FIGURE
+from ..mime_types import MODEL_FIGURE
 from . import about_figures, lazy
 from .inputs import executed_path
 

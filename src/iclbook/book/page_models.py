@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import UserError
-from ..marks import MODEL
+from ..mime_types import MODEL
 
 MARKER = re.compile(r"^<!-- model (\w+) of (\w+) -->$", re.MULTILINE)
 

@@ -9,9 +9,11 @@ from .. import formulas
 from ..claims import Claim, Verdict, render
 from ..claims.scoreboard import Board, boards, counts_line
 from ..project import find_root
-from . import premises_picture
 from .inputs import chapters
 from .ties import Ties
+
+#: The chapters, from the scoreboard.
+CHAPTERS = "../notebooks/"
 
 __all__ = ["counts_line", "markdown"]
 
@@ -23,7 +25,7 @@ def markdown(profile: str = "paper", root: Path | None = None) -> str:
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
-    lines += [picture(found, root), "", premises_picture.section(Ties.of(found, root))]
+    lines += [picture(found, root), "", *_premises(Ties.of(found, root))]
     lines += ["## Every claim in a line", "", _filters(found), ""]
     for board in found:
         lines += [
@@ -34,6 +36,28 @@ def markdown(profile: str = "paper", root: Path | None = None) -> str:
         ]
         lines += ["````{container} iclbook-scroll iclbook-list", *_table(board, root), "````", ""]
     return "\n".join(lines)
+
+
+def _premises(ties: Ties) -> list[str]:
+    """The claims that stand on claims, folded; nothing where no claim names a premise."""
+    edges = ties.graph.edges
+    if not edges:
+        return []
+    doubted = sum(bool(ties.doubts(claim)) for claim in ties.graph.rests)
+    items = []
+    for claim, named in ties.graph.rests.items():
+        links = ", ".join(ties.link(premise, ties.paper(claim), CHAPTERS) for premise in named)
+        items.append(f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>")
+    return [
+        "## Claims that stand on claims",
+        "",
+        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(edges)} such ties join "
+        f"{len({claim for edge in edges for claim in edge})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
+        "does not hold or is undecided, and their badges say so.",
+        "",
+        f'<details class="iclbook-premises-list"><summary>What rests on what</summary><ul>{"".join(items)}</ul></details>',
+        "",
+    ]
 
 
 def _filters(found: list[Board]) -> str:

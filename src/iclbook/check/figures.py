@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
-from ..marks import FIGURE, MODEL, SLIDERS
+from ..mime_types import FIGURE, MODEL, SLIDERS
 
 #: Series -> (how many numbers, their weighted sum, the sum of the weighted sizes).
 Digest = dict[str, list[float]]

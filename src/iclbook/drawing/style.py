@@ -28,9 +28,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 from ..numbers import number
-from .origin import Stored
-from .remembered import remember
-from .shown import draws, keep
+from .shown import Stored, draws, keep
 
 WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
 DPI = 100  # CSS pixels an inch
@@ -42,8 +40,22 @@ GRID = "#DDDDD8"
 #: Okabe and Ito's colour-blind-safe colours, ordered so that neighbours differ in lightness; yellow is left out (too light).
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
 
+
+class _ByHeads(dict):
+    """Looks of head counts by number; one that has no entry gets a look by rule, so that a figure of six heads draws."""
+
+    def __init__(self, entries: Mapping[str | int, str], others: Sequence[str]) -> None:
+        super().__init__(entries)
+        self._others = others
+
+    def __missing__(self, heads: str | int) -> str:
+        if not isinstance(heads, int):
+            raise KeyError(heads)
+        return self._others[heads % len(self._others)]
+
+
 #: What a colour means, the same in every chapter. Integers are head counts.
-COLOURS: dict[str | int, str] = {
+_MEANINGS: dict[str | int, str] = {
     "paper": "#A03070",  # the paper's own number, always dashed
     "theory": "#1F2328",  # a closed form
     "measured": "#0072B2",
@@ -59,9 +71,10 @@ COLOURS: dict[str | int, str] = {
     4: "#D55E00",
     8: "#CC79A7",
 }
+COLOURS = _ByHeads(_MEANINGS, PALETTE)
 
 #: A second cue beside colour, for prints in grey and for colour-blind readers.
-MARKERS: dict[int, str] = {1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}
+MARKERS = _ByHeads({1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}, ("h", "p", "P", "X", "*", "<", ">"))
 
 #: Signed values: blue below zero, vermilion above, the ground's own light tone at zero. Lightness falls evenly on both sides.
 DIVERGING = LinearSegmentedColormap.from_list(
@@ -128,7 +141,6 @@ def use() -> None:
     import seaborn as sns  # takes a second, which only those who draw need to spend
 
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
-    remember()
     _use_inline()
 
 

@@ -25,14 +25,13 @@ from typing import Any
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from ..drawing.origin import Stored
+from ..drawing.shown import Stored
 from ..errors import UserError
-from ..marks import SLIDERS
+from ..mime_types import SLIDERS
 from . import live, static
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
-from .exercising import exercise
 from .page_model import PageModel, show_model
-from .panel import Panel
+from .panel import Panel, exercise
 
 __all__ = [
     "MAX_BYTES",

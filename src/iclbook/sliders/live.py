@@ -17,8 +17,18 @@ from matplotlib.figure import Figure
 from ..errors import UserError
 from ..numbers import number
 from .definition import Slider, start_indices
-from .panel import Panel, control_look, describe, lay_out, picture, picture_html, png_of, selection, with_play
-from .rendering import draw
+from .panel import (
+    Panel,
+    control_look,
+    describe,
+    draw,
+    lay_out,
+    picture,
+    picture_html,
+    png_of,
+    selection,
+    with_play,
+)
 
 POINTS = 11  # where a test stops on a continuous slider, both ends included
 
@@ -76,7 +86,7 @@ def build(
         shown = [c.label if isinstance(c, w.SelectionSlider) else number(c.value) for c in controls]
         return describe(sliders, shown, title)
 
-    first = draw(frame, values(), colours=None)
+    first = draw(frame, values(), small=False)
     panel = LivePanel()
     panel.title = title
     panel.picture = picture(first, words())
@@ -84,7 +94,7 @@ def build(
 
     for control in controls:
         control.observe(
-            lambda _: panel.redraw(lambda: picture_html(draw(frame, values(), colours=None), words())),
+            lambda _: panel.redraw(lambda: picture_html(draw(frame, values(), small=False), words())),
             names="value",
         )
     panel.moves = [(control, *_positions(control)) for control in controls]

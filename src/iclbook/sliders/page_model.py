@@ -20,12 +20,12 @@ import numpy as np
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from ..drawing.origin import Stored, summary
+from ..drawing.shown import Stored, origin
 from ..errors import UserError
-from ..marks import MODEL, MODEL_FIGURE
+from ..mime_types import MODEL, MODEL_FIGURE
 from ..numbers import number
 from ..project import find_root
-from .rendering import draw
+from .panel import draw
 
 #: Scripts that all models share, in the order in which they are loaded.
 SHARED = ("numbers", "kit")
@@ -86,7 +86,7 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
     shown = _Shown(text, f"[model in the page: {title}]")
-    display(shown, metadata={MODEL: {"name": model.name, "title": title, "origin": summary(of)}})
+    display(shown, metadata={MODEL: {"name": model.name, "title": title, "origin": origin(of)}})
 
 
 def markup(model: PageModel, title: str, description: str) -> str:

@@ -1,15 +1,80 @@
-"""The widget that both modes show: controls over a figure, with a title and a line of explanation."""
+"""What both modes of a slider figure share: frames drawn as PNGs, the widget with controls over a figure, and a test that moves every control."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import ipywidgets as w
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
-from .definition import Slider
-from .rendering import Frame
+from ..drawing.figure_data import Row, rows
+from ..drawing.shown import pixels, png
+from ..drawing.style import DPI
+from ..errors import UserError
+from .definition import MAX_FRAMES, Slider
+
+FRAME_DPI = 1.5 * DPI  # sharp enough beside the figures at twice the resolution, at half their bytes
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One drawn frame: PNG bytes, size in CSS pixels, the numbers that it shows, and the hash by which tests recognise it."""
+
+    png: bytes
+    width: int
+    height: int
+    numbers: list[Row] = field(default_factory=list, compare=False)
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.png).hexdigest()
+
+
+def draw(
+    frame: Callable[..., Figure],
+    values: dict[str, Any],
+    *,
+    small: bool = True,
+    numbers: bool = False,
+) -> Frame:
+    """Call ``frame(**values)`` and turn its figure into a PNG.
+
+    Every figure that the call opened is closed, also when it fails.
+
+    Args:
+        frame: returns a matplotlib Figure.
+        values: its keyword arguments.
+        small: for the net, in a palette; a live frame goes to a browser on the same machine, and is quick.
+        numbers: keep what the figure shows, for a CSV.
+
+    Raises:
+        UserError: the function returned something else than a Figure.
+        Exception: whatever the function raises, with a note that names the values.
+    """
+    before = set(plt.get_fignums())
+    try:
+        figure = frame(**values)
+        if not isinstance(figure, Figure):
+            raise UserError(
+                f"the frame function returned {type(figure).__name__} for {values}",
+                "Return the matplotlib figure it draws.",
+            )
+        width, height = (round(inches * DPI) for inches in figure.get_size_inches())
+        drawn = pixels(figure, FRAME_DPI)
+        shown = rows(figure) if numbers else []
+    except Exception as error:
+        error.add_note(f"while drawing the slider frame at {values}")
+        raise
+    finally:
+        for number in set(plt.get_fignums()) - before:
+            plt.close(number)
+    return Frame(png(drawn) if small else png(drawn, None), width, height, shown)
 
 
 class Panel(w.VBox):
@@ -27,6 +92,10 @@ class Panel(w.VBox):
     def visible(self) -> bytes:
         """The PNG that the reader sees now."""
         raise NotImplementedError
+
+    def is_right(self, sha: str) -> bool:
+        """Whether the frame with this hash belongs to where the sliders stand; any, where the kernel draws it."""
+        return True
 
     def __repr__(self) -> str:
         # text/plain of the executed notebook, read where widgets are not shown
@@ -114,3 +183,69 @@ def with_play(control: w.SelectionSlider, interval: int) -> w.HBox:
     row = w.HBox([play, control])
     row.add_class("iclbook-play")
     return row
+
+
+# -- moving every slider: one that nobody moved may hide an error until a reader moves it -----------------------------------
+
+
+def exercise(panel: Panel, ends: bool = False) -> int:
+    """Move the sliders of ``panel`` through all combinations; beyond 60 of them, through those of their first, start
+    and last positions, and each slider through its range while the other stands at its start. The sliders end where they began.
+
+    Args:
+        panel: of either mode.
+        ends: move each slider to its first, its start and its last position only.
+
+    Returns:
+        How many different frames were seen.
+
+    Raises:
+        Exception: the first error of a callback.
+        RuntimeError: a static slider shows another frame than the one drawn for its position.
+    """
+    began = [getattr(control, trait) for control, trait, _ in panel.moves]
+    seen = set()
+    try:
+        ranges = [positions for _, _, positions in panel.moves]
+        if ends:
+            ranges = _ends(ranges, began)
+        for place in _places(ranges, began):
+            _move(panel, place)
+            sha = hashlib.sha256(panel.visible()).hexdigest()
+            if not panel.is_right(sha):
+                raise RuntimeError(f"{panel!r} shows the wrong frame with its sliders at {place}")
+            seen.add(sha)
+    finally:
+        _move(panel, began)
+    return len(seen)
+
+
+def _move(panel: Panel, place: tuple | list) -> None:
+    for (control, trait, _), position in zip(panel.moves, place, strict=True):
+        setattr(control, trait, position)
+    panel.follow()
+
+
+def _places(ranges: list[list], began: list) -> list[tuple]:
+    """Where to move, in an order in which one slider moves at a time: a live panel draws anew for each that does."""
+    every = _back_and_forth(ranges)
+    if len(every) <= MAX_FRAMES:
+        return every
+    places = _back_and_forth(_ends(ranges, began))
+    for moved, positions in enumerate(ranges):
+        places += _back_and_forth([positions if i == moved else [at] for i, at in enumerate(began)])
+    return list(dict.fromkeys(places))
+
+
+def _ends(ranges: list[list], began: list) -> list[list]:
+    """First, start and last position of every slider."""
+    return [list(dict.fromkeys([r[0], at, r[-1]])) for r, at in zip(ranges, began, strict=True)]
+
+
+def _back_and_forth(ranges: list[list]) -> list[tuple]:
+    """All combinations; of two neighbours one entry differs."""
+    places: list[tuple] = [()]
+    for positions in ranges:
+        there, back = list(positions), list(reversed(positions))
+        places = [(*place, p) for i, place in enumerate(places) for p in (back if i % 2 else there)]
+    return places

@@ -13,12 +13,11 @@ import ipywidgets as w
 from matplotlib.figure import Figure
 
 from ..drawing.figure_data import text
-from ..drawing.origin import Stored, summary
+from ..drawing.shown import Stored, origin
 from ..errors import UserError
 from ..numbers import number
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, combinations, start_indices, values_at
-from .panel import Panel, describe, lay_out, picture, picture_html, png_of, selection, with_play
-from .rendering import Frame, draw
+from .panel import Frame, Panel, describe, draw, lay_out, picture, picture_html, png_of, selection, with_play
 
 
 class StaticPanel(Panel):
@@ -48,6 +47,9 @@ class StaticPanel(Panel):
         while isinstance(shown, w.Stack):
             shown = shown.children[shown.selected_index]
         return png_of(shown)
+
+    def is_right(self, sha: str) -> bool:
+        return sha == self.expected[self.indices()]
 
     def indices(self) -> tuple[int, ...]:
         """Where the sliders stand."""
@@ -159,7 +161,7 @@ def metadata(panel: StaticPanel, sliders: Sequence[Slider], of: Iterable[Stored]
         "frames": {",".join(map(str, place)): sha for place, sha in panel.expected.items()},
         "bytes": panel.size,
         **panel.about,
-        "origin": summary(of),
+        "origin": origin(of),
     }
 
 
