@@ -227,3 +227,15 @@ def test_a_rule_that_does_not_fit_the_value_names_claim_part_and_key(claim):
 def test_an_unknown_profile(claim):
     with pytest.raises(UserError, match="unknown profile"):
         verdict(claim(), {}, "large")
+
+
+def test_of_a_conjunction_one_certain_failure_decides(claim):
+    """Also where another part is too close to call."""
+    both = claim(replace={"    paper: 0.13": "    conjunction: true"})
+    assert verdict(both, records_of(omega=0.2), "paper").word == "not reproduced"
+    assert verdict(both, records_of(omega=0.0), "paper", Yardstick({"omega": 0.01})).word == "not reproduced"
+    assert (
+        verdict(both, records_of(omega=0.145), "paper", Yardstick({"omega": 0.02})).word
+        == "too close to call"
+    )
+    assert verdict(dataclasses.replace(both, id="demo/q-both"), records_of(omega=0.2), "paper").word == "no"
