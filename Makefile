@@ -13,7 +13,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book pdf test mutants check bench gpu lab lint clean setup pins browser proofs
+.PHONY: help book pdf test test-full mutants check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,9 +26,15 @@ pdf: $(STAMP) browser book  ## print the whole book into _build/pdf/book.pdf
 
 # One worker a core, up to four, each computing with one thread; the pages come after the chapters that they show.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10
-test: $(STAMP) browser lint  ## everything that is checked: style, tests, notebook regression, pages, sliders
-	@$(PYTEST) -m "not browser"
-	@$(PYTEST) -m browser $$(grep -rl 'mark\.browser' tests --include='test_*.py')
+PAGES := $$(grep -rl 'mark\.browser' tests --include='test_*.py')
+test: $(STAMP) browser lint  ## what every change must pass: style, tests, replays, chapters at both profiles, pages in a browser
+	@$(PYTEST) -m "not browser and not full"
+	@$(PYTEST) -m "browser and not full" $(PAGES)
+
+test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clusters, every browser width and theme as well (hours)
+	@ICLBOOK_FULL=1 $(PYTEST) -m "not browser"
+	@ICLBOOK_FULL=1 $(PYTEST) -m browser $(PAGES)
+	@$(MAKE) --no-print-directory mutants
 
 PAPERS ?=
 mutants: $(STAMP)  ## plant faults between the runs and the records, and list those that no test sees (half an hour; PAPERS=he2025 for one)
