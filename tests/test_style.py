@@ -8,7 +8,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.ticker import Formatter
 
 from iclbook.drawing import style
 
@@ -133,36 +132,3 @@ def test_heatmap_grid_keeps_its_size_for_fewer_heads():
     full.draw_without_rendering()
     part.draw_without_rendering()
     assert not axes[0, 1].axison
-
-
-class UpTo(Formatter):
-    """Says beside an axis what its last tick is; shared by two, it knows only the ticks that it was asked for last."""
-
-    def __call__(self, x, pos=None):
-        return f"{x:.0e}"
-
-    def get_offset(self):
-        return f"up to {self._locs[-1]:.0e}"
-
-
-def crowded():
-    """A figure in which panels share, hold, and stand beside others: everything that may ask an axis for its ticks."""
-    fig, axes = style.figure(2, 2, height=5, sharex="col")
-    for n, ax in enumerate(axes.flat):
-        ax.plot(np.logspace(0, 3, 30), 1e6 * np.logspace(0, n, 30), label="curve")
-        ax.set(title=f"panel {n}", xlabel="step", ylabel=r"$\omega$", xscale="log")
-    axes[0, 0].set_yscale("log")
-    axes[0, 1].twinx().plot([1, 1000], [0, 3e-5])
-    axes[1, 0].inset_axes([0.2, 0.5, 0.4, 0.4]).plot([0, 1])
-    axes[1, 0].xaxis.tick_top()
-    axes[1, 0].xaxis.set_label_position("top")
-    fig.colorbar(axes[1, 1].scatter([1, 1000], [1, 2e6], c=[1e-5, 3e-5]), ax=axes[1, 1])
-    fig.align_labels()
-    axes[0, 0].legend()
-    axes[1, 1].secondary_yaxis("right", functions=(lambda y: 2 * y, lambda y: y / 2))
-    above = axes[0, 0].secondary_xaxis("top", functions=(lambda x: x + 1, lambda x: x - 1))
-    above.set_xlabel("steps begun")
-    shared = UpTo()
-    axes[1, 1].xaxis.set_major_formatter(shared)
-    axes[1, 1].yaxis.set_major_formatter(shared)
-    return fig
