@@ -1,4 +1,4 @@
-"""What a chapter was made from, as digests, so that nothing stale is ever shown."""
+"""The chapters of the book, their executed copies, and what each copy was made from, as digests, so that nothing stale is ever shown."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from ..claims.yaml_lines import read_yaml
-from ..errors import UserError
-from ..profiles import check_profile
-from ..project import find_root, ledger_paths
-from ..references import reference_path
-from ..sources import source_digest
+from .claims.yaml_lines import read_yaml
+from .errors import UserError
+from .profiles import check_profile
+from .project import find_root, ledger_paths
+from .references import reference_path
+from .sources import source_digest
 
 #: The library that the notebook's kernel imports: this one.
-LIBRARY = Path(__file__).resolve().parents[1]
+LIBRARY = Path(__file__).resolve().parent
 
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"
+CHECKSUM = "checksum"
 
 #: What :func:`is_stale` says of a copy that lacks new prose only: its code ran as it stands (:mod:`iclbook.book.prose` takes the words over).
 PROSE_ONLY = "changed since: prose"
@@ -94,20 +95,18 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
     Returns:
         ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that its imports reach. ``ledger``: its claims.
-        ``results``: the committed results it loads (paper profile only). ``reference``: its values and how far rounding carries them,
+        ``results``: the committed results of its paper, and of
+        every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them,
         which the badges show. ``pins``: requirements.txt and constraints.txt.
 
     Raises:
         UserError: no such chapter; a file that cannot be read.
     """
     root = root or find_root()
-    ledgers = _ledgers_of(name, root)
-    results: list[Path] = []
-    if profile == "paper":
-        for ledger in ledgers:
-            folder = root / "results" / ledger.parent.name / profile
-            results += [p for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
-    source = source_path(name, root)
+    ledgers, source = _ledgers_of(name, root), source_path(name, root)
+    papers = {ledger.parent.name for ledger in ledgers} | _papers(_imported(source))
+    folders = [root / "results" / paper / profile for paper in sorted(papers)] if profile == "paper" else []
+    results = [p for folder in folders for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
     return {
         **_halves(source),
         "library": _library(_imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)),
@@ -167,6 +166,13 @@ def _imported(source: Path) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.split(".")[0] == LIBRARY.name))
 
 
+def _papers(names: Iterable[str]) -> set[str]:
+    """The papers that a chapter imports from, directly or by way of its own paper's package (``crossing`` draws the models of others)."""
+    reached = {module for module in modules_reached(tuple(names))} if names else set()
+    parts = [module.split(".") for module in reached]
+    return {part[2] for part in parts if part[:2] == [LIBRARY.name, "papers"] and len(part) > 2}
+
+
 @cache  # following imports takes a second, reading every file a few milliseconds
 def _library(roots: tuple[str, ...], checkout: str) -> str:
     """Digest of the code that ``roots`` reach; of every file (``checkout``) where there are none."""
@@ -185,22 +191,9 @@ def _reference(reference: Path) -> str:
 
 def _ledgers_of(name: str, root: Path) -> list[Path]:
     """The ledgers whose ``chapter:`` is this notebook; all of them when none says so."""
-    ledgers = ledger_paths(root)
-    chapter = f"notebooks/{name}.py"
-    own = [
-        p
-        for p in ledgers
-        if p.is_file()
-        and any(
-            _is_chapter_line(line, chapter) for line in _read(p).decode(errors="surrogateescape").splitlines()
-        )
-    ]
-    return own or ledgers
-
-
-def _is_chapter_line(line: str, chapter: str) -> bool:
-    key, _, value = line.partition(":")
-    return key == "chapter" and value.split("#")[0].strip().strip("'\"") == chapter
+    line = re.compile(rf"^chapter: *['\"]?notebooks/{re.escape(name)}\.py['\"]? *(#.*)?$", re.MULTILINE)
+    ledgers = [path for path in ledger_paths(root) if path.is_file()]
+    return [p for p in ledgers if line.search(_read(p).decode(errors="surrogateescape"))] or ledgers
 
 
 def _digest(paths: Iterable[Path], base: Path) -> str:
@@ -222,6 +215,25 @@ def _read(path: Path) -> bytes:
         ) from None
 
 
+def sealed(copy: Any) -> Any:
+    """An executed copy, with a checksum over all of it in its metadata. Changed in place."""
+    copy["metadata"][METADATA_KEY].pop(CHECKSUM, None)
+    copy["metadata"][METADATA_KEY][CHECKSUM] = _checksum(copy)
+    return copy
+
+
+def is_intact(copy: Any) -> bool:
+    """Whether an executed copy is as it was written."""
+    about = copy["metadata"][METADATA_KEY]
+    bare = {**copy, "metadata": {**copy["metadata"], METADATA_KEY: {**about}}}
+    return bare["metadata"][METADATA_KEY].pop(CHECKSUM, None) == _checksum(bare)
+
+
+def _checksum(copy: Any) -> str:
+    written = json.loads(nbformat.writes(nbformat.from_dict(copy)))  # lines as the file has them
+    return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+
+
 def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     """Why the executed copy of a chapter must not be shown; the empty string when it is fresh."""
     root = root or find_root()
@@ -229,8 +241,10 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     if not path.is_file():
         return "it was never run"
     try:
-        made_from = json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA_KEY]["inputs"]
-        inputs = dict(made_from.items())
+        copy = json.loads(path.read_text(encoding="utf-8"))
+        inputs = dict(copy["metadata"][METADATA_KEY]["inputs"].items())
+        if not is_intact(copy):
+            return "its executed copy is not as it was written"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "its executed copy cannot be read"
     now = input_digests(name, profile, root)

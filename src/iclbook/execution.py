@@ -1,0 +1,376 @@
+"""Run chapters headless: jupytext source -> papermill -> executed copy, or a clear failure and no copy at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import perf_counter
+
+import jupytext
+import nbformat
+import papermill
+import yaml
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from .errors import UserError
+from .files import write_whole
+from .inputs import METADATA_KEY, executed_path, input_digests, sealed, source_path
+from .machines import MEMORY, this_machine, usable_cores, versions
+from .profiles import check_profile
+from .project import find_root
+
+#: Seconds that one cell may take unless the caller or ICLBOOK_CELL_TIMEOUT says otherwise.
+CELL_TIMEOUT = 1800
+#: Characters of a folder's name below which the sockets of a kernel have short enough names for the system.
+LONGEST_FOLDER = 60
+
+
+class NotebookError(UserError):
+    """A chapter did not run to its end.
+
+    Attributes:
+        notebook: chapter name.
+        cell: first line of the cell that stopped, or the empty string.
+        cause: what stopped it, in one line.
+    """
+
+    def __init__(self, notebook: str, cell: str, cause: str, mend: str) -> None:
+        self.notebook, self.cell, self.cause = notebook, cell, cause
+        where = f" at the cell starting {cell!r}" if cell else ""
+        super().__init__(f"notebooks/{notebook}.py stopped{where}: {cause}", mend)
+
+
+# -- one chapter ------------------------------------------------------------------------------------------------------------
+
+
+def run_notebook(
+    name: str,
+    profile: str = "paper",
+    device: str = "auto",
+    timeout_s: float | None = None,
+    root: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Path:
+    """Run ``notebooks/NAME.py`` and write ``executed/PROFILE/NAME.ipynb``.
+
+    The copy appears only when every cell has run; where a cell fails the cells so far stand in ``NAME.failed.ipynb`` and an
+    older good copy is left as it was. An interrupt leaves neither.
+
+    Args:
+        name: chapter name, without folder and suffix.
+        profile: ``smoke`` or ``paper``.
+        device: ``auto``, ``cpu`` or ``cuda``; handed to the notebook.
+        timeout_s: seconds that one cell may take; default ICLBOOK_CELL_TIMEOUT or 1800.
+        root: the book's folder; default: found from the working directory.
+        environment: the kernel's environment variables, such as :func:`iclbook.machines.environment` gives; default: this process's, and one thread.
+
+    Returns:
+        Path of the executed copy.
+
+    Raises:
+        NotebookError: a cell failed or timed out, or the kernel died.
+        UserError: unknown chapter or profile, no `parameters` cell, folder not writable.
+    """
+    root = (root or find_root()).resolve()
+    check_profile(profile)
+    inputs = input_digests(name, profile, root)  # before the run: what changes meanwhile makes the copy stale
+    notebook, limit = _to_run(name, root), _timeout(timeout_s)
+    target = executed_path(name, profile, root)
+    failed = target.with_name(f"{name}.failed.ipynb")
+    current = {"cell": ""}
+    write_whole(failed, b"")  # a folder that cannot be written is refused before minutes of running
+    try:
+        executed = _execute(notebook, failed, root, {"profile": profile, "device": device}, limit, current, environment)  # fmt: skip
+        _raise_for_silent_errors(executed, name)
+        _finish(executed, inputs, profile, device)
+        write_whole(target, (nbformat.writes(sealed(executed)) + "\n").encode())
+    except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError, NotebookError) as error:  # fmt: skip
+        ran = failed.is_file() and failed.stat().st_size
+        mend = f"The cells that ran are in {failed.relative_to(root)}." if ran else "Run it again."
+        raise _explain(error, name, current["cell"], mend, limit) from error
+    except OSError as error:
+        raise UserError(
+            f"cannot write {target.name} ({error.strerror})", "Free space or change its rights."
+        ) from error
+    else:
+        failed.unlink(missing_ok=True)
+    finally:
+        with suppress(OSError):
+            if not failed.stat().st_size:
+                failed.unlink()
+    return target
+
+
+def read_source(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter as a notebook.
+
+    Raises:
+        UserError: no such chapter, not a notebook.
+    """
+    try:
+        notebook = jupytext.read(source_path(name, root))
+    except (OSError, ValueError, RecursionError, nbformat.ValidationError, yaml.YAMLError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter."
+        ) from error
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return notebook
+
+
+def _to_run(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter with a last cell that tells whether everything before it ran."""
+    notebook = read_source(name, root)
+    if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
+        raise UserError(
+            f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device."
+        )
+    notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
+    return notebook
+
+
+#: exit() and quit() only ask the kernel to stop once it is idle, and the cells after them may run or not.
+_LAST_CELL = """\
+if get_ipython().exit_now:
+    raise SystemExit("exit() or quit() was called")"""
+
+
+def _execute(
+    notebook: nbformat.NotebookNode,
+    failed: Path,
+    root: Path,
+    parameters: dict[str, str],
+    limit: int,
+    current: dict[str, str],
+    environment: Mapping[str, str] | None,
+) -> nbformat.NotebookNode:
+    """Run every cell in a kernel of its own; ``current`` names the cell that runs.
+
+    Raises:
+        NotebookError: the notebook ended before its last cell.
+        Exception: whatever stops papermill.
+    """
+    name = failed.name.removesuffix(".failed.ipynb")
+    with _sockets_folder() as sockets:
+        executed = papermill.execute_notebook(
+            notebook,
+            str(failed),
+            request_save_on_cell_execute=False,  # with frames of sliders in it, writing takes as long as some cells
+            parameters=parameters,
+            kernel_name="python3",
+            kernel_manager_class=_headless_kernel(kernel_environment(root, environment), sockets),
+            resources={"metadata": {"path": str(root / "notebooks")}},
+            on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
+            execution_timeout=limit,
+            progress_bar={
+                "desc": f"{name} ({parameters['profile']})",
+                "mininterval": 0.1 if sys.stderr.isatty() else 5,
+            },
+        )
+    last = executed.cells.pop()
+    # papermill takes `raise SystemExit` for a success and leaves the other cells out
+    if last.execution_count is None or last.outputs:
+        cell = "" if last.outputs else current["cell"]
+        cause = "it ended early: SystemExit, exit() or quit() leaves the rest undone"
+        raise NotebookError(name, cell, cause, "")
+    return executed
+
+
+def first_line(source: str) -> str:
+    """The first line of a cell that says something."""
+    lines = [line.strip() for line in source.splitlines() if line.strip()]
+    code = [line for line in lines if not line.startswith("#")]
+    return (code or lines or [""])[0]
+
+
+def _timeout(timeout_s: float | None) -> int:
+    """Whole seconds, at least one."""
+    text = os.environ.get("ICLBOOK_CELL_TIMEOUT", str(CELL_TIMEOUT)) if timeout_s is None else str(timeout_s)
+    try:
+        return max(1, round(float(text)))
+    except (ValueError, OverflowError):
+        raise UserError(
+            f"ICLBOOK_CELL_TIMEOUT={text} is not a number of seconds", "Set it to one, or unset it."
+        ) from None
+
+
+def _raise_for_silent_errors(notebook: nbformat.NotebookNode, name: str) -> None:
+    """An exception inside a widget's callback is shown in an Output widget and stops nothing; find it there."""
+    state = notebook.metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {})
+    for widget in state.get("state", {}).values():
+        for output in widget.get("state", {}).get("outputs", []):
+            if output.get("output_type") == "error":
+                cause = f"{output.get('ename')}: {output.get('evalue')} (inside a widget)"
+                raise NotebookError(name, "", cause, "")
+
+
+def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: str, device: str) -> None:
+    """Mark what the copy was made from and hide the cell that papermill put in."""
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if "injected-parameters" in tags:
+            cell.metadata["tags"] = [*tags, "remove-cell"]
+    made_on = {"versions": versions(), "machine": this_machine()}
+    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
+    # Paths of this machine are of no use to a reader.
+    for key in ("input_path", "output_path"):
+        notebook.metadata.get("papermill", {}).pop(key, None)
+
+
+def _explain(error: Exception, name: str, cell: str, mend: str, timeout: int) -> NotebookError:
+    """One line for each way in which a notebook can stop."""
+    if isinstance(error, NotebookError):
+        return NotebookError(name, error.cell, error.cause, mend)
+    if isinstance(error, papermill.PapermillExecutionError):
+        value = error.evalue.splitlines()[0] if error.evalue else ""
+        return NotebookError(name, first_line(error.source), f"{error.ename}: {value}".rstrip(": "), mend)
+    if isinstance(error, CellTimeoutError):
+        return NotebookError(
+            name, cell, f"timed out after {timeout} s", f"{mend} ICLBOOK_CELL_TIMEOUT sets the limit."
+        )
+    if isinstance(error, DeadKernelError):
+        return NotebookError(name, cell, "the kernel died (killed, or out of memory)", mend)
+    why = (str(error).splitlines() or [type(error).__name__])[0]
+    return NotebookError(name, cell, f"the kernel did not start or answer ({why})", mend)
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------------
+
+
+def kernel_environment(root: Path, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All variables of a headless run.
+
+    Args:
+        root: the book's folder.
+        environment: the variables around it, such as those of an emulated machine; default: this process's, and one thread.
+    """
+    # Kernels run beside others on few cores, and the thread count changes the last digits.
+    alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
+    around = alone if environment is None else dict(environment)
+    if not os.access(os.path.expanduser("~"), os.W_OK):  # matplotlib complains, and makes its list of fonts anew
+        around.setdefault("MPLCONFIGDIR", str(root / ".cache" / "matplotlib"))
+    return around | {
+        "ICLBOOK_HEADLESS": "1",
+        "ICLBOOK_ROOT": str(root),
+        # Progress bars write to stderr, which the status page names.
+        "TQDM_DISABLE": "1",
+        # No start-up files of the user, no history in the home folder.
+        "IPYTHONDIR": str(root / ".cache" / "ipython"),
+        # Figures go into the notebook; a window would hang.
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    }
+
+
+#: The kernels that run now, to be ended where the chapters are interrupted.
+_running: set[AsyncKernelManager] = set()
+
+
+def _headless_kernel(around: Mapping[str, str], sockets: Path) -> type[AsyncKernelManager]:
+    """A kernel of the interpreter that runs us, with these environment variables and its sockets in this folder.
+
+    The specification is made here rather than looked up: a user's own ``python3`` kernel may belong to another environment.
+    It ends when this process does, however that ends (ipykernel watches its parent).
+    """
+    start = (
+        "from iclbook.machines import collect_rarely; collect_rarely(); "
+        "import runpy; runpy.run_module('ipykernel_launcher', run_name='__main__', alter_sys=True)"
+    )
+    # -P: the working directory must not shadow a package.
+    argv = [sys.executable, "-P", "-c", start, "-f", "{connection_file}"]
+
+    class HeadlessKernel(AsyncKernelManager):
+        def __init__(self, **kwargs: object) -> None:
+            super().__init__(**kwargs)
+            # Local sockets need no port and are nobody else's to read.
+            self.transport, self.connection_file = "ipc", str(sockets / "kernel.json")
+
+        async def start_kernel(self, **kwargs: object) -> None:
+            _running.add(self)
+            await super().start_kernel(**{**kwargs, "env": dict(around)})
+
+        async def cleanup_resources(self, restart: bool = False) -> None:
+            _running.discard(self)
+            await super().cleanup_resources(restart)
+
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+    return HeadlessKernel
+
+
+@contextmanager
+def _sockets_folder() -> Iterator[Path]:
+    """A folder for a kernel's sockets, whose names the system wants short."""
+    short = "/tmp" if len(tempfile.gettempdir()) > LONGEST_FOLDER and os.access("/tmp", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="iclbook-", dir=short, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+# -- several chapters -------------------------------------------------------------------------------------------------------
+
+
+def run_notebooks(
+    names: Sequence[str],
+    profile: str,
+    device: str,
+    root: Path,
+    jobs: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[tuple[str, Path | UserError, float]]:
+    """Run chapters, each in a kernel of its own, and hand each on as it finishes.
+
+    A chapter that fails does not stop the others. An interrupt ends every running kernel, whose chapter then leaves nothing behind.
+
+    Args:
+        names: chapter names.
+        profile, device, root, environment: as in :func:`run_notebook`.
+        jobs: chapters at once; default: one for each core.
+
+    Yields:
+        Name, executed copy or what went wrong, and seconds.
+    """
+
+    def timed(name: str) -> tuple[str, Path | UserError, float]:
+        began = perf_counter()
+        try:
+            result: Path | UserError = run_notebook(name, profile, device, root=root, environment=environment)
+        except UserError as problem:
+            result = problem
+        return name, result, perf_counter() - began
+
+    with ThreadPoolExecutor(min(jobs or usable_cores(), len(names)) or 1) as pool:
+        futures = [pool.submit(timed, name) for name in longest_first(names, profile, root)]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:  # an interrupt, or a reader who stops early: the chapters must not go on alone
+            pool.shutdown(wait=False, cancel_futures=True)
+            for kernel in list(_running):
+                with suppress(ProcessLookupError, AttributeError):
+                    os.kill(kernel.provisioner.pid, signal.SIGKILL)
+            raise
+
+
+def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:
+    """Chapters by the seconds that they took last: a long one that began last would leave the other cores idle. Those that never ran come first, from
+    the end of the book."""
+
+    def seconds(name: str) -> float:
+        try:
+            copy = json.loads(executed_path(name, profile, root).read_text(encoding="utf-8"))
+            return float(copy["metadata"]["papermill"]["duration"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return math.inf
+
+    return sorted(names, key=lambda name: (seconds(name), names.index(name)), reverse=True)
