@@ -67,7 +67,7 @@ def _recall() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("recall2025", *words)
 
-    census, relaxed = "measures/census.py", "measures/relaxed.py"
+    census, lifted = "measures/order_of_learning.py", "measures/simplifications.py"
     return (
         at(census, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
         at(
@@ -76,8 +76,8 @@ def _recall() -> tuple[Fault, ...]:
             "(times[..., i] < times[..., j])",
             "(times[..., i] <= times[..., j])",
         ),
-        at("measures/time_scales.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
-        at(relaxed, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
+        at("measures/theorem_3_1.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
+        at(lifted, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
         at(
             "tasks/associative_recall.py",
             "labels of another query",

@@ -16,7 +16,7 @@ from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing import figures as crossing
 from iclbook.papers.he2025 import figures as he2025
-from iclbook.papers.recall2025 import figures as recall2025
+from iclbook.papers.recall2025.figures import stages as recall2025
 from iclbook.papers.recall2025.measures import stages
 from iclbook.papers.wang2025 import figures as wang2025
 from iclbook.sliders import PageModel

@@ -20,7 +20,7 @@ from ....tasks import AssociativeRecall, Batch, LinearRegression, MultiTaskRegre
 from ....tasks.categorical import Anchors
 from ....tasks.sticky_chain import StickyChain
 from ....training.losses import cross_entropy, squared_error
-from ...recall2025.theory import Population
+from ...recall2025.theory.population import Population
 from .landscape import Landscape, Look, Recording, antithetic, mirrored, of_module
 
 #: What the prompts of a draw are for; among the purposes of :mod:`iclbook.random`.

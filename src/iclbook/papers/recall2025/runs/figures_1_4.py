@@ -1,17 +1,22 @@
-"""Figures 1 and 4 of recall2025: which settings print their steps, and stochastic training at one of them."""
+"""Figures 1 and 4 (recall2025): settings whose jumps lie between the printed steps, and stochastic training at one of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
 
+from ....statistics import Estimate
 from ....training import Flow
+from ..measures.construction import Values
 from ..measures.stages import ACTIVE, HEADS, SNAPSHOTS, activation_times, activations, patience, small
-from ..theory import Population
+from ..theory.population import Population
 
+Array = np.ndarray
+MOMENTUM, BATCH = 0.9, 64
 #: The grid of initial beta: with the long window jump times go like 1 / beta, with the short one like log(1 / beta), hence the wide ratios.
 SCALES = (1.0, 0.3, 0.1, 0.03)
 RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0, 1e3, 1e4)
@@ -19,12 +24,8 @@ RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0, 1e3, 1e4)
 
 @dataclass(frozen=True)
 class Setting:
-    """Initial beta ``scale / ratio^h`` and the effective rates ``rate / (1 - momentum)`` for which the snapshots lie on plateaus 1, 2 and 3.
-
-    Attributes:
-        low, high: they lie strictly between these; there is none unless ``low < high``.
-        times: ``(K,)`` flow times of the jumps.
-    """
+    """Initial beta ``scale / ratio^h``, the flow times ``(K,)`` of its jumps, and the effective rates ``rate / (1 - momentum)`` for which the printed steps lie
+    on plateaus 1, 2 and 3: those strictly between ``low`` and ``high``, and none unless ``low < high``."""
 
     scale: float
     ratio: float
@@ -38,7 +39,7 @@ class Setting:
 
     @property
     def effective(self) -> float:
-        """The middle of the range, in ratio."""
+        """The geometric middle of the range."""
         return float(np.sqrt(self.low * self.high))
 
     def betas(self) -> tuple[float, ...]:
@@ -49,10 +50,7 @@ class Setting:
 def matching_settings(
     pop: Population, scales: tuple[float, ...] = SCALES, ratios: tuple[float, ...] = RATIOS
 ) -> list[Setting]:
-    """Every setting of the grid, with its effective rates.
-
-    A head jumps at the flow time t_h, which is step ``t_h / rate``: the wanted rates satisfy ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``.
-    """
+    """Every setting of the grid. A head jumps at the flow time t_h, which is step ``t_h / r``: rates r fit where ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``."""
     grid = list(product(scales, ratios))
     betas = np.array([[scale / ratio**h for h in range(HEADS)] for scale, ratio in grid])
     # beta goes down to 1e-8: an absolute tolerance far below it, and w of the order of its square
@@ -79,36 +77,28 @@ def choose(settings: list[Setting]) -> Setting | None:
 
 @dataclass(frozen=True)
 class Training:
-    """A stochastic training, or several.
+    """Stochastic training: recorded ``steps (T,)``, batch ``loss (T, ..., S)`` of every seed, and ``states (T, ..., S, size)``."""
 
-    Attributes:
-        steps: ``(T,)`` recorded steps.
-        loss: ``(T, ..., S)`` batch loss of every seed.
-        states: ``(T, ..., S, size)``.
-    """
-
-    steps: np.ndarray
-    loss: np.ndarray
-    states: np.ndarray
+    steps: Array
+    loss: Array
+    states: Array
 
     def each(self) -> list[Training]:
-        """Several, one by one."""
+        """Trainings from several starts, one by one."""
         return [Training(self.steps, self.loss[:, i], self.states[:, i]) for i in range(self.loss.shape[1])]
 
 
 @lru_cache(maxsize=1)
-def matching_responses(steps: int, seeds: int, batch: int, n_permutations: int, chance: float) -> np.ndarray:
-    """Of each fresh batch of every seed, in how many sequences the response of each permutation equals the right one, ``(steps, seeds, n!)``.
-
-    Trainings of as many steps and seeds meet the same batches.
-    """
+def matching_responses(steps: int, seeds: int, batch: int, n_permutations: int, chance: float) -> Array:
+    """In how many sequences of each fresh batch the response of each permutation equals the right one, ``(steps, seeds, n!)``; the same batches for all
+    trainings of as many steps and seeds."""
     counts = np.random.default_rng(0).binomial(batch, chance, (steps, seeds, n_permutations))
     return counts.astype(np.min_scalar_type(batch))
 
 
 def sgd(
     pop: Population,
-    betas: tuple[float, ...] | np.ndarray,
+    betas: tuple[float, ...] | Array,
     rate: float,
     momentum: float,
     steps: int,
@@ -133,15 +123,48 @@ def sgd(
     return Training(np.array(kept), np.array(losses), np.array(states))
 
 
-def staged_share(pop: Population, training: Training, betas: tuple[float, ...]) -> dict[str, float]:
-    """Over the seeds: share with 1, 2, 3 active heads at the three snapshots, and share whose heads activate in the order of ``betas``."""
+def staged_share(
+    pop: Population, training: Training, betas: tuple[float, ...] | Array
+) -> dict[str, Estimate]:
+    """Shares of seeds with 1, 2, 3 active heads at the printed steps (``staged``), and whose heads activate in the order of ``betas`` (``ordered``)."""
     counts = np.stack(
         [(pop.advantage(training.states[training.steps == s][0]) >= ACTIVE).sum(-1) for s in SNAPSHOTS]
     )
     times = activation_times(pop, Flow(training.steps.astype(float), training.states))
-    ranked = np.argsort(-np.asarray(betas))
-    ordered = (np.argsort(times, -1) == ranked).all(-1) & np.isfinite(times).all(-1)
+    ordered = (np.argsort(times, -1) == np.argsort(-np.asarray(betas))).all(-1) & np.isfinite(times).all(-1)
+    staged = (counts == np.arange(1, HEADS + 1)[:, None]).all(0)
     return {
-        "staged": float((counts == np.arange(1, HEADS + 1)[:, None]).all(0).mean()),
-        "ordered": float(ordered.mean()),
+        name: Estimate.share(int(hits.sum()), len(hits))
+        for name, hits in (("staged", staged), ("ordered", ordered))
     }
+
+
+def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dict[tuple[str, str], Training]]:
+    """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta of Figure 1 and reversed (Figure 4).
+
+    Returns:
+        what is recorded, and the trainings by figure and reading.
+    """
+    values: Values = {"fig1/seeds": seeds, "fig1/tried": len(SCALES) * len(RATIOS)}
+    runs = {}
+    for window, pop in readings.items():
+        settings = matching_settings(pop)
+        values[f"fig1/{window}/settings"] = sum(s.fits for s in settings)
+        chosen = choose(settings)
+        assert chosen is not None, f"no setting prints the steps with the window {window}"
+        prefix = "fig1" if window == "order" else f"fig1/{window}"
+        rate = chosen.effective * (1 - MOMENTUM)
+        values |= {
+            f"{prefix}/rate": rate,
+            f"{prefix}/rate_low": chosen.low * (1 - MOMENTUM),
+            f"{prefix}/rate_high": chosen.high * (1 - MOMENTUM),
+            f"{prefix}/scale": chosen.scale,
+            f"{prefix}/ratio": chosen.ratio,
+        }
+        starts = np.array([chosen.betas(), chosen.betas()[::-1]])
+        both = sgd(pop, starts, rate, MOMENTUM, max(SNAPSHOTS) + 500, BATCH, seeds).each()
+        for figure, start, run in zip(("fig1", "fig4"), starts, both, strict=True):
+            runs[figure, window] = run
+            shares = staged_share(pop, run, start)
+            values |= {f"{figure}/{window}/{name}": share for name, share in shares.items()}
+    return values, runs
