@@ -9,9 +9,8 @@ from scipy import stats
 
 from iclbook import random
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import free_model, queries
-from iclbook.papers.recall2025.measures.free_model import Trained
-from iclbook.papers.recall2025.runs import free_model as runs
+from iclbook.papers.recall2025.measures import end_to_end, simplifications
+from iclbook.papers.recall2025.measures.end_to_end import Trained
 from iclbook.statistics import share_error
 from iclbook.tasks import AssociativeRecall
 
@@ -37,10 +36,10 @@ def test_a_loss_rests_at_a_plateau_only_between_two_jumps():
         ((400, 900, 930), [True, False]),
         ((400, 420, 440), [False, False]),
     ):
-        assert free_model.rests(steps, falls(steps, at), TASK).tolist() == found
+        assert end_to_end.rests(steps, falls(steps, at), TASK).tolist() == found
     smooth = TASK.plateau_dp(0) * np.exp(-steps / 500)
-    assert not free_model.rests(steps, smooth, TASK).any()
-    assert not free_model.rests(steps, falls(steps, (400, 9000, 9500)), TASK).any()  # never gets there
+    assert not end_to_end.rests(steps, smooth, TASK).any()
+    assert not end_to_end.rests(steps, falls(steps, (400, 9000, 9500)), TASK).any()  # never gets there
 
 
 def test_offsets_are_counted_once_and_from_half_of_the_attention():
@@ -48,10 +47,10 @@ def test_offsets_are_counted_once_and_from_half_of_the_attention():
         return 5.0 * np.eye(4)[[o - 1 for o in offsets]]
 
     w = np.stack([scores(1, 2, 3, 4), scores(1, 1, 2, 2), np.zeros((4, 4))])
-    assert free_model.offsets_found(w, 4, True).tolist() == [4, 2, 0]
+    assert end_to_end.offsets_found(w, 4, True).tolist() == [4, 2, 0]
     own = np.zeros((1, 3, 27))
     own[0, 0, 0] = own[0, 1, 1] = own[0, 2, 9] = 9.0  # itself, offset 1, beyond the permutation
-    assert free_model.offsets_found(own, 3, False).tolist() == [1]
+    assert end_to_end.offsets_found(own, 3, False).tolist() == [1]
 
 
 def test_values_of_made_up_runs():
@@ -63,15 +62,15 @@ def test_values_of_made_up_runs():
     loss = np.full_like(course, 0.5)
     loss[-1] = [0.01, 0.03]
     run = Trained(TASK, True, steps, loss, course, w)
-    values = free_model.free_values(run, run, run)
+    values = end_to_end.free_values(run, run, run)
     assert values["full/seeds"] == 2
-    assert values["free/rests_window"] == 0.75
-    assert values["free/rests_window_se"] == share_error(3, 4)
+    assert values["free/rests_window"].value == 0.75
+    assert values["free/rests_window"].error == share_error(3, 4)
     assert values["free/rests_each"] == [0.5, 1.0]
-    assert values["free/loss"] == pytest.approx(0.03 / TASK.plateau_dp(0))
+    assert values["free/loss"].value == pytest.approx(0.03 / TASK.plateau_dp(0))
     # of two seeds drawn twice, the second, whose loss is 3, is missed once in four; then the largest is 1
     spread = np.sqrt(3 / 16) * 0.02 / TASK.plateau_dp(0)
-    assert values["free/loss_se"] == pytest.approx(spread, rel=0.1)
+    assert values["free/loss"].error == pytest.approx(spread, rel=0.1)
     assert (values["free/offsets_window"], values["free/offsets_start"]) == (4, 0)
     assert values["free/rests_together"] == 0.0
 
@@ -95,17 +94,8 @@ def test_right_answers_are_those_of_the_task_and_every_sequence_is_as_likely():
         assert stats.chisquare(counts).pvalue > 1e-4
 
 
-def test_sequences_of_several_streams_are_drawn_side_by_side():
-    task = AssociativeRecall(3, 4)
-    streams = [random.drawn(task, seed, 9, (5,)) for seed in (0, 1)]
-    both = task.batch(*(torch.stack(parts) for parts in zip(*streams, strict=True)))
-    for i, stream in enumerate(streams):
-        for ours, alone in zip(both, task.batch(*stream), strict=True):
-            assert torch.equal(ours[i], alone)
-
-
 def test_training_learns_the_task():
-    study = runs._study("lifted", 3, True, {"window": 0.1}, 2, 400)
+    study = end_to_end._study("lifted", 3, True, {"window": 0.1}, 2, 400)
     history = study.trainer("cpu").train(progress=False)["window"]
     first = AssociativeRecall(3, 4).plateau_dp(0)
     assert history.circuits["normalised"][0] == pytest.approx(first, abs=0.05)
@@ -122,7 +112,7 @@ def test_losses_are_those_of_the_models_own_code(a0):
     found = p.gather(1, batch.target.T)[:, 0]
     expected = 1 - found.mean(), 1 - (found / p[:, 3:].sum(-1)).mean()
     parameters = [model.w, model.beta]
-    for ours, theirs in zip(runs.losses(model, batch), expected, strict=True):
+    for ours, theirs in zip(end_to_end.losses(model, batch), expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
         pairs = (torch.autograd.grad(loss, parameters, retain_graph=True) for loss in (ours, theirs))
         for mine, its in zip(*pairs, strict=True):
@@ -135,16 +125,16 @@ def test_losses_are_those_of_the_models_own_code(a0):
 def test_apart_and_ordered_by_hand():
     inf = np.inf
     np.testing.assert_allclose(
-        queries.apart(np.array([[1.0, 2.0, 3.0], [1.0, 1.1, 5.0], [1.0, 2.0, inf]])), [1.5, 1.1, 0]
+        simplifications.apart(np.array([[1.0, 2.0, 3.0], [1.0, 1.1, 5.0], [1.0, 2.0, inf]])), [1.5, 1.1, 0]
     )
-    active = queries.RANKS.astype(float)  # the head of rank 0 first
-    assert queries.ordered(active).all()
+    active = simplifications.RANKS.astype(float)  # the head of rank 0 first
+    assert simplifications.ordered(active).all()
     active[0, 2] = inf
     active[5] = active[5, ::-1]
-    assert queries.ordered(active).tolist() == [False, True, True, True, True, False]
+    assert simplifications.ordered(active).tolist() == [False, True, True, True, True, False]
 
 
 def test_the_race_with_a2_follows_beta_and_without_it_does_not():
-    values = queries.a2_values()
+    values = simplifications.a2_values()
     assert values["a2/kept_apart"] == values["a2/kept_ordered"] == 6
     assert max(values["a2/apart"], values["a2/ordered"]) < 6
