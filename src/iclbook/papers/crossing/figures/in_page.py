@@ -19,8 +19,8 @@ LEFT = 0.5
 
 def directions() -> dict[str, dict[str, np.ndarray]]:
     """Starts at size one, by kind and degree: all factors equal, and each its own."""
-    dice = np.random.default_rng(0)
-    own = {str(p): dice.uniform(0.5, 1.5, p) for p in DEGREES}
+    rng = np.random.default_rng(0)
+    own = {str(p): rng.uniform(0.5, 1.5, p) for p in DEGREES}
     return {"equal": {str(p): np.ones(p) for p in DEGREES}, "own": own}
 
 
