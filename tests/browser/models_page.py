@@ -14,7 +14,7 @@ import torch
 
 from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
-from iclbook.papers.crossing import figures as crossing
+from iclbook.papers.crossing.figures import waits as crossing
 from iclbook.papers.he2025 import figures as he2025
 from iclbook.papers.recall2025.figures import stages as recall2025
 from iclbook.papers.recall2025.measures import stages

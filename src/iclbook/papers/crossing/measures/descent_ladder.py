@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ....statistics import widened_error
+from ....statistics import Estimate, widened_error
 from ...nagy2026.probes import prompts
 from ...nagy2026.probes.alignment import alignments
 from ...nagy2026.probes.models import Get, Model, by_size, mixed, twins
-from ..runs.models import FIRST
 from .descent import area, area_by_lot, area_error, kernel, scores
+from .models import FIRST
 
 Array = np.ndarray
 #: Stacks that vote on a score.
@@ -240,7 +240,7 @@ class Judge:
         return area(self.yes, self.no[kind]), area_error(self.yes, self.no[kind])
 
 
-class Rungs(NamedTuple):
+class Ladder(NamedTuple):
     """Judges by number of layers, scores by size of the ladder's models and of their twins, and how unlike any stack the models are (:meth:`Judge.apart`)."""
 
     judges: dict[int, Judge]
@@ -249,7 +249,7 @@ class Rungs(NamedTuple):
     apart: list[float]
 
 
-def judged(get: Get, stacks: int) -> Rungs:
+def judged(get: Get, stacks: int) -> Ladder:
     """Every model at the end of training, by judges that know ``stacks`` stacks of either side."""
     ladder, alone = mixed(get), [twin for _, twin in twins(get)]
     judges = {layers: Judge(layers, stacks) for layers in sorted({_layers(m) for m in ladder})}
@@ -261,7 +261,7 @@ def judged(get: Get, stacks: int) -> Rungs:
         }
 
     apart = [float(judges[_layers(m)].apart(_statistics(m))[0]) for m in ladder]
-    return Rungs(judges, scored(ladder), scored(alone), apart)
+    return Ladder(judges, scored(ladder), scored(alone), apart)
 
 
 def _statistics(m: Model) -> Array:
@@ -269,29 +269,27 @@ def _statistics(m: Model) -> Array:
     return np.array([list(scores(m.aligned()).values())])
 
 
-def rung_values(found: Rungs) -> dict[str, float]:
+def ladder_values(found: Ladder) -> dict[str, object]:
     """The joint statistic on stacks of known kind, for the number of layers at which it is worst, and once it is drawn by lot which of them descend; what it
     says of the ladder and of the twins, means and errors over sizes; and of known stacks: the largest mean score of a kind of imitation, the least of those
     that descend."""
 
-    def mean(scored: dict[str, list[float]]) -> tuple[float, float]:
+    def mean(scored: dict[str, list[float]]) -> Estimate:
         of_sizes = [float(np.mean(said)) for said in scored.values()]
         units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(scored.values())))
-        return float(units.mean()), float(widened_error(units))
+        return Estimate(float(units.mean()), widened_error(units))
 
-    values: dict[str, float] = {}
-    values["rungs/area"], values["rungs/area_se"] = min(judge.worst for judge in found.judges.values())
-    values["rungs/by_lot"] = max(
-        area_by_lot(judge.yes, said) for judge in found.judges.values() for said in judge.no.values()
-    )
-    values["rungs/ladder"], values["rungs/ladder_se"] = mean(found.ladder)
-    values["rungs/twins"], values["rungs/twins_se"] = mean(found.twins)
-    values["rungs/imitations"] = max(
-        float(said.mean()) for judge in found.judges.values() for said in judge.no.values()
-    )
-    values["rungs/descending"] = min(float(judge.yes.mean()) for judge in found.judges.values())
-    values["rungs/apart"] = float(np.mean(found.apart))
-    return values
+    judges = found.judges.values()
+    imitations = [(judge.yes, said) for judge in judges for said in judge.no.values()]
+    return {
+        "rungs/area": Estimate(*min(judge.worst for judge in judges)),
+        "rungs/by_lot": max(area_by_lot(yes, said) for yes, said in imitations),
+        "rungs/ladder": mean(found.ladder),
+        "rungs/twins": mean(found.twins),
+        "rungs/imitations": max(float(said.mean()) for _, said in imitations),
+        "rungs/descending": min(float(judge.yes.mean()) for judge in judges),
+        "rungs/apart": float(np.mean(found.apart)),
+    }
 
 
 def _layers(m: Model) -> int:

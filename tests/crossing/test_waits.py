@@ -9,10 +9,16 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
-from iclbook.papers.crossing.measures import stages
-from iclbook.papers.crossing.runs import waits
-from iclbook.papers.crossing.runs.landscape import Landscape, antithetic, mirrored
-from iclbook.papers.crossing.runs.models import CATEGORIES, MODELS, REGRESSION, heads_of, prompts
+from iclbook.papers.crossing.measures import waits
+from iclbook.papers.crossing.measures.landscape import Landscape, antithetic, mirrored
+from iclbook.papers.crossing.measures.models import (
+    CATEGORIES,
+    MODELS,
+    REGRESSION,
+    heads_of,
+    prompts,
+    softmax_heads,
+)
 
 
 def product(p: int) -> Landscape:
@@ -29,18 +35,18 @@ def product(p: int) -> Landscape:
 @pytest.mark.parametrize("p", [2, 3, 4, 5])
 def test_the_waits_show_how_many_factors_must_grow_together(p):
     factor = 10 if p == 2 else 3
-    times = stages.waits(product(p), [0.02 / factor**k for k in range(4)], [0, 1, 2])
-    found, error = stages.degree(times, factor)
+    times = waits.waits(product(p), [0.02 / factor**k for k in range(4)], [0, 1, 2])
+    found, error = waits.degree(times, factor)
     assert found == pytest.approx(p, abs=0.05)
     assert error < 0.1
 
 
 def test_the_degree_of_made_up_waits():
     sizes = 0.1 / 2.0 ** np.arange(4)
-    assert stages.degrees(sizes[None] ** -2.0, 2) == pytest.approx(np.full((1, 2), 4.0))
-    assert stages.degrees(np.log(1 / sizes)[None], 2) == pytest.approx(np.full((1, 2), 2.0))
+    assert waits.degrees(sizes[None] ** -2.0, 2) == pytest.approx(np.full((1, 2), 4.0))
+    assert waits.degrees(np.log(1 / sizes)[None], 2) == pytest.approx(np.full((1, 2), 2.0))
     times = np.array([[0, 1, 3, 7], [0, 1, 3, 11]], float)  # ratios 2, 2 and 2, 4
-    found, error = stages.degree(times, 2)
+    found, error = waits.degree(times, 2)
     assert found == pytest.approx(3.5)
     assert error == pytest.approx(np.hypot(0.5, 0.5)), "half a degree between draws, half that still moves"
 
@@ -57,10 +63,10 @@ def test_a_flow_that_never_leaves_says_so(monkeypatch):
 
 
 def test_adam_does_not_wait():
-    times = [stages.adam_wait(product(4), size * np.ones(4)) for size in (0.02, 0.01)]
+    times = [waits.adam_wait(product(4), size * np.ones(4)) for size in (0.02, 0.01)]
     assert 1 < times[1] / times[0] < 1.1
     with pytest.raises(UserError, match="more steps"):
-        stages.adam_wait(product(4), 0.01 * np.ones(4), steps=10)
+        waits.adam_wait(product(4), 0.01 * np.ones(4), steps=10)
 
 
 def test_adam_takes_the_steps_of_torch(monkeypatch):
@@ -71,7 +77,7 @@ def test_adam_takes_the_steps_of_torch(monkeypatch):
         seen.append(x)
         return landscape.evaluate(x)
 
-    stages.adam_wait(replace(landscape, evaluate=evaluate), start)
+    waits.adam_wait(replace(landscape, evaluate=evaluate), start)
     theta = torch.nn.Parameter(torch.from_numpy(start.copy()))
     adam = torch.optim.Adam([theta], lr=1e-3, eps=1e-300)
     for x in seen[1:]:  # the first is the origin
@@ -83,7 +89,7 @@ def test_adam_takes_the_steps_of_torch(monkeypatch):
 
 @pytest.mark.parametrize("n_heads", [1, 2, 4])
 def test_softmax_heads_have_their_gradient_in_closed_form(n_heads):
-    closed, automatic = stages.heads(n_heads, 3), heads_of(n_heads)(3)
+    closed, automatic = softmax_heads(n_heads, 3), heads_of(n_heads)(3)
     for size in (0.01, 0.3, 2.0):
         theta = size * automatic.start(5)
         assert closed.value(theta) == pytest.approx(automatic.value(theta), rel=1e-12)
@@ -91,69 +97,6 @@ def test_softmax_heads_have_their_gradient_in_closed_form(n_heads):
         np.testing.assert_allclose(closed.gradient(theta), slope, rtol=0, atol=1e-12 * np.abs(slope).max())
     assert (closed.start(5) == automatic.start(5)).all()
     assert (closed.routing == automatic.routing).all()
-
-
-def test_the_leading_direction_of_a_saddle():
-    saddle = Landscape(lambda _: np.ones(3), lambda x: (float(x @ (A @ x)) / 2, A @ x), hessian=lambda _: A)
-    A = np.diag([1.0, -2.0, -0.5])
-    rate, directions = stages.leading(saddle, 3)
-    assert rate == pytest.approx(2)
-    assert np.abs(directions) == pytest.approx(np.array([[0, 1, 0]]))
-    A[2, 2] = -2
-    assert stages.leading(saddle, 3)[1].shape == (2, 3), "equal rates share"
-
-
-def test_adam_beside_flow_and_the_directions_of_another_draw(monkeypatch):
-    monkeypatch.setattr(stages, "heads", lambda n_heads, draw: product(2 * n_heads))
-    values = stages.adam_values(2)
-    assert values["stages/adam/growth"] < 1.5
-    assert values["stages/adam/flow"] == pytest.approx(64, rel=0.1), "four factors: the square of the size"
-
-    def turned(
-        draw: int,
-    ) -> Landscape:  # two factors in a plane of their own for each draw, four rivals that do nothing
-        first = 2 * (draw % 2)
-
-        def evaluate(x):
-            rest = 1 - x[first] * x[first + 1]
-            slope = np.zeros(6)
-            slope[[first, first + 1]] = -2 * rest * x[[first + 1, first]]
-            return float(rest**2), slope
-
-        curved = np.zeros((6, 6))
-        curved[first, first + 1] = curved[first + 1, first] = -2
-        return Landscape(lambda seed: np.full(6, 0.5), evaluate, hessian=lambda _: curved)
-
-    for room in (stages, waits):
-        monkeypatch.setattr(room, "MODELS", {"turned": turned})
-        monkeypatch.setattr(room, "CELLS", {"turned": waits.Sizes(0.02, 10)})
-    monkeypatch.setattr(stages, "LOGARITHMIC", ("turned",))
-    departed = waits.departures("turned", stages.judged(2))
-    values = stages.leading_values({f"turned/{name}": array for name, array in departed.items()})
-    assert values["leading/cosine"] > 0.99
-    assert values["leading/other"] < 0.01
-    assert values["leading/start_cosine"] == pytest.approx(np.sqrt(2 / 6))
-    assert values["leading/rate"] == pytest.approx(1, abs=0.02)
-
-
-def test_second_derivatives_change_the_cost_of_a_stiff_flow_and_not_its_wait():
-    landscape = MODELS["layer"](0)
-    start = 0.25 * landscape.start(0)
-    asked = []
-
-    def evaluate(theta):
-        asked.append(theta)
-        return landscape.evaluate(theta)
-
-    def wait(**changed):
-        asked.clear()
-        return waits.leave(
-            replace(landscape, evaluate=evaluate, **changed), start, method=waits.STIFF
-        ).first(), len(asked)
-
-    (known, few), (by_differences, many) = wait(), wait(hessian=None)
-    assert known == pytest.approx(by_differences, rel=1e-3)
-    assert few < many / 2
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -184,13 +127,8 @@ def test_antithetic_prompts_tell_nothing_by_their_means():
     ).solution
     answers = (batch.query.T[:, None] @ beta)[:, 0, 0]
     assert torch.allclose(answers, batch.target[0]), "still prompts of the task"
-
-
-def test_mirrored_prompts_keep_categories_and_lose_the_mean():
     batch = mirrored(prompts(CATEGORIES, 0))
     assert batch.context[:, :-1].mean((0, 2)).abs().max() < 1e-15
-    half = batch.context.shape[-1] // 2
-    assert torch.equal(batch.context[:, -1, :half], batch.context[:, -1, half:])
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "recall"])
@@ -205,3 +143,19 @@ def test_a_recording_repeats_automatic_differentiation_on_draws_and_places_that_
             repeated = landscape.evaluate(theta)
             assert repeated[0] == float(value)
             assert (repeated[1] == slope.numpy()).all()
+
+
+def test_adams_wait_is_interpolated():
+    """On a slope of one Adam goes its rate in every step: 0.002 a step reach 0.005 in the middle of the third."""
+    slope = Landscape(lambda seed: np.zeros(1), lambda x: (1 - float(x[0]), np.array([-1.0])))
+    assert waits.FALLEN == 0.005
+    assert waits.adam_wait(slope, np.zeros(1), rate=0.002) == pytest.approx(2.5, rel=1e-6)
+
+
+def test_patience_is_for_so_many_slopes(monkeypatch):
+    monkeypatch.setattr(waits, "PATIENCE", 3)
+    patient = waits._Patient(Landscape(lambda seed: np.ones(1), lambda x: (float(x @ x), 2 * x)))
+    for _ in range(3):
+        assert patient.gradient(np.ones(1)).tolist() == [2.0]
+    with pytest.raises(waits.Resting):
+        patient.gradient(np.ones(1))

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from iclbook.papers.crossing import figures
-from iclbook.papers.crossing.measures import rungs
+from iclbook.papers.crossing.figures import steps as figures
+from iclbook.papers.crossing.measures import descent_ladder as rungs
 from iclbook.papers.nagy2026.probes.models import Model
 from iclbook.statistics import widened_error
 
@@ -120,20 +120,20 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     monkeypatch.setattr(rungs, "twins", lambda get: list(zip(ladder, alone.values(), strict=False)))
     found = rungs.judged(dict, 420)
     assert {name: len(said) for name, said in found.ladder.items()} == {"l2w32": 3, "l6w32": 1}
-    values = rungs.rung_values(found)
-    assert values["rungs/ladder"] > 0.8 > 0.5 > values["rungs/twins"]
-    assert values["rungs/area"] == min(judge.worst[0] for judge in found.judges.values())
-    assert values["rungs/descending"] > values["rungs/imitations"] > values["rungs/twins"]
+    values = rungs.ladder_values(found)
+    assert values["rungs/ladder"].value > 0.8 > 0.5 > values["rungs/twins"].value
+    assert values["rungs/area"].value == min(judge.worst[0] for judge in found.judges.values())
+    assert values["rungs/descending"] > values["rungs/imitations"] > values["rungs/twins"].value
     assert abs(values["rungs/by_lot"] - 0.5) < 0.2, "a lot tells nothing"
     assert len(found.apart) == 4
     of_sizes = [np.mean(said) for said in found.ladder.values()]
-    assert values["rungs/ladder"] == pytest.approx(np.mean(of_sizes)), (
+    assert values["rungs/ladder"].value == pytest.approx(np.mean(of_sizes)), (
         "a size has one vote, whatever its seeds"
     )
-    assert values["rungs/twins_se"] == pytest.approx(
+    assert values["rungs/twins"].error == pytest.approx(
         widened_error(np.array(next(iter(found.twins.values()))))
     )
-    fig = figures.rungs(found)
+    fig = figures.ladder(found)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "stacks that descend"
     assert labels[-2:] == ["l2w32", "l6w32"]
