@@ -29,7 +29,6 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
-import matplotlib.pyplot as plt
 import numpy as np
 
 from iclbook.claims import Recorder
@@ -68,7 +67,7 @@ READINGS = {"order": stages.experiment(), "k": stages.experiment(window=stages.H
 small = AssociativeRecall(2, 2)
 answers = np.array([0, 1])
 draw_jump.illustration(small, 1, answers)
-plt.show()
+style.show()
 shown = small.sequences(np.array([1]), answers[None])[0]
 record("fig2/length", len(shown))
 record("fig2/shown", bool(shown[small.response_positions[1]] == small.order + answers[1]))
@@ -110,7 +109,7 @@ record.verdict("recall2025/task")
 # %% mystnb={"image": {"alt": "Left: the second layer's matrix at the solution, blocks on the super-diagonal only. Right: loss against the scale c: with beta above the diagonal it falls along a straight line, less steeply than the dotted line of e to the minus c; below the diagonal it rises to one."}} tags=["hide-input"]
 built, solution = construction.construction(), construction.solution_matrix()
 draw_jump.construction(solution, built, AssociativeRecall(3, 2))
-plt.show()
+style.show()
 record.all(construction.construction_values(built))
 record.all(construction.figure_three(solution) | construction.simplifications_equal())
 record.verdicts("full-model", "fig3", "simplified")
@@ -149,7 +148,7 @@ record.all(theorem_3_1.direction() | theorem_3_1.sufficient_ode())
 pop, flow = theorem_3_1.run(4, 0.01)
 odes = [theorem_3_1.ode_path(pop, flow, 0.01, printed) for printed in (True, False)]
 draw_jump.first_jump(pop, flow, *odes)
-plt.show()
+style.show()
 record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 
 # %% [markdown]
@@ -165,9 +164,9 @@ record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 # %% mystnb={"image": {"alt": "Three candidate quantities against alpha along one flow: the one of the proof is a flat line, the one of the statement and the one with plus beta squared over four bend away."}} tags=["hide-input"]
 record.all(theorem_3_1.conservation())
 draw_jump.conservation(pop, flow)
-plt.show()
+style.show()
 record.verdicts("thm3.1d", "q-conserved-sign", "q-conserved-window")
-record.all(simplifications.time_scale_without_window())
+record.all(simplifications.without_window())
 record.verdict("recall2025/noA0-timescale")
 
 # %% [markdown]
@@ -190,7 +189,7 @@ epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
 scan, late = theorem_3_1.time_scale(epsilons), theorem_3_1.late_growth()
 window = theorem_3_1.window_time_scale(epsilons)
 draw_jump.time_scales(scan, window, theorem_3_1.ORDERS, late)
-plt.show()
+style.show()
 record.all(theorem_3_1.local_law() | theorem_3_1.window_exponents())
 record.all(theorem_3_1.time_scale_values(scan, window, late))
 record.verdicts("timescale", "local-law", "eq3", "divergence", "q-eps-t", "q-late-rate", "q-window-log")
@@ -232,7 +231,7 @@ record("losses/orders_dp", stages.orders_follow(stages.experiment()))
 record("losses/orders_ce", stages.orders_follow(stages.experiment("ce")))
 record.all(stages.losses_agree(40 if paper else 10))
 draw.losses({"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]})
-plt.show()
+style.show()
 record.verdicts("plateaus", "losses", "q-ce-plateaus", "q-ce-jumps", "pronounced", "stitching", "q-chain")
 
 # %% [markdown]
@@ -270,7 +269,7 @@ record.all(values)
 
 # %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig1", "order"])
-plt.show()
+style.show()
 record.verdict("recall2025/fig1")
 
 # %% [markdown]
@@ -280,7 +279,7 @@ record.verdict("recall2025/fig1")
 
 # %% mystnb={"image": {"alt": "Training with the window of three: the batch loss falls in three steps, the last two close together; at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 draw.training(READINGS["k"], runs["fig1", "k"])
-plt.show()
+style.show()
 
 # %% [markdown]
 # *The same with the window of three, as (A0) says literally. Learning rate {glue:text}`fig1/k/rate` (fitting: {glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`),
@@ -289,7 +288,7 @@ plt.show()
 
 # %% mystnb={"image": {"alt": "The same with the order of beta reversed: head three becomes active first, then head two, then head one."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig4", "order"])
-plt.show()
+style.show()
 record.verdict("recall2025/fig4")
 
 # %% [markdown]
@@ -308,7 +307,7 @@ draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), few=not paper)
 cases = [(f"k={k}, jump {m + 1}", *subsequent_jumps.later_jump(k, m)) for k, m in subsequent_jumps.CASES]
 still = subsequent_jumps.stationarity()
 draw.later(cases, still)
-plt.show()
+style.show()
 record("later/ratio", [ratio for _, ratio, _ in cases])
 record("later/predicted", [predicted for _, _, predicted in cases])
 record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_counts())
@@ -328,11 +327,10 @@ record.verdicts("propA.2", "q-later-jump", "jumps")
 # scale of $w$ to it.
 
 # %% mystnb={"image": {"alt": "Left: share of pairs of heads in the order of beta against the scale of beta, one curve for each ratio of w to beta: all are nearly flat, from one at ratio zero down towards chance at ratio ten. Right: share of runs in which all heads became active, lower for larger ratios."}} tags=["hide-input"]
-grid = order_of_learning.GRIDS[profile]
-kept = order_of_learning.kept_times(results("census", profile, device), profile)
+grid, census = order_of_learning.GRIDS[profile], results("census", profile, device)
+kept = order_of_learning.kept_times(census, profile)
 shares = order_of_learning.shares(grid, kept)
-draw.census(shares, grid.beta_scales, grid.ratios)
-plt.show()
+style.show(draw.census(shares, grid.beta_scales, grid.ratios), of=[census])
 record.all(order_of_learning.order_values(shares, grid) | subsequent_jumps.symmetry())
 record.verdicts("order", "q-order-census")
 
@@ -353,7 +351,7 @@ record.verdicts("order", "q-order-census")
 # %% mystnb={"image": {"alt": "Loss of eight models against time. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
 found = simplifications.lifted()
 draw.lifted(found, AssociativeRecall(simplifications.LIFTED_ORDER, stages.R))
-plt.show()
+style.show()
 record.all(simplifications.lifted_values(found))
 record.all(simplifications.kept_apart(found, simplifications.FIRST_READING))
 if paper:
@@ -376,7 +374,7 @@ record.verdicts("q-idle-head", "q-simplifications")
 # %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Left, beta falling: two stages, then the last drop follows at once and the third head stays silent. Right, beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(simplifications.a2_values())
 draw.own_queries(simplifications.falling_and_rising())
-plt.show()
+style.show()
 record.verdicts("full-dynamics", "a2-mild")
 
 # %% [markdown]
@@ -392,7 +390,7 @@ record.verdicts("full-dynamics", "a2-mild")
 
 # %% mystnb={"image": {"alt": "A3 lifted. Left: the three beta rise one after another and the heads become active in order within a short time. Right: attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
 draw.without_a3(found["A3"])
-plt.show()
+style.show()
 record.verdict("recall2025/q-a3")
 
 # %% [markdown]
@@ -403,22 +401,23 @@ record.verdict("recall2025/q-a3")
 #
 # ### Trained end to end
 #
-# Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights. Order four and four responses are the paper's own; there the window is kept.
+# Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights, at the paper's size: order four and four responses.
 
 # %% mystnb={"image": {"alt": "Three columns. Top: loss of several seeds. From initial scale 0.1 it passes the first plateau value and rests at the second; from 0.01 and with everything lifted it only slows down there. Bottom: attention of the heads by offset at the end; most heads attend to one offset."}} tags=["hide-input"]
-free = end_to_end.trained({name: results(name, profile, device) for name in ("free_window", "free_lifted")})
+trainings = {name: results(name, profile, device) for name in ("free_window", "free_lifted")}
+free = end_to_end.trained(trainings)
 names = ("window kept, scale 0.1", "window kept, scale 0.01", "all lifted, scale 0.01")
-draw.free(dict(zip(names, free, strict=True)))
-plt.show()
+style.show(draw.free(dict(zip(names, free, strict=True))), of=trainings.values())
 record.all(end_to_end.free_values(*free))
 record.verdicts("end-to-end", "mirror")
 
 # %% [markdown]
-# *Top: loss of {glue:text}`full/seeds` seeds in each of three settings. Bottom: attention by offset at the end, first seed. Learning rate 0.3, momentum 0.9.* All learn the task,
-# but the stairs are worn. Say that a loss "rests" at a plateau's value if it falls there at most half as fast as at the jumps on both sides. From scale 0.1 it rests at the first
-# and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds; from 0.01 the share over both plateaus is {glue:text}`free/rests_small`, of shoulders
-# that are nowhere flat. With the
-# window kept at least {glue:text}`free/offsets_window` offsets find a head. With everything lifted some seeds do with {glue:text}`free/offsets_lifted`, and heads look further back.
+# *Top: loss of every seed in each of three settings (numbers of seeds: {glue:text}`full/seeds`). Bottom: attention by offset at the end, first seed. Learning rate 0.3, momentum
+# 0.9.* With the window kept all seeds learn the task; with everything lifted a share of {glue:text}`free/learned_lifted` do. The plateaus do not stay. Say that a loss "rests" at a
+# plateau if it falls there at most a tenth as fast as at the jumps on both sides. From scale 0.1 it rests at the first and at the second inner plateau in shares of
+# ({glue:text}`free/rests_each`) of the seeds; from 0.01 in a share of {glue:text}`free/rests_small` of both plateaus, and with everything lifted in {glue:text}`free/rests_lifted`.
+# What is left of the stairs are shoulders that are nowhere flat. Three of the four offsets find a head of their own in shares of {glue:text}`free/found_window`,
+# {glue:text}`free/found_small` and {glue:text}`free/found_lifted` of the seeds.
 #
 # ## What to take away
 #

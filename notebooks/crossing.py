@@ -134,26 +134,43 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
 show_model(draw.waiting_time())
 
 # %% [markdown]
-# Counting factors predicts the wait of any model. In associative recall they are three: an attention parameter $w$, and $\beta$ twice. Two softmax heads on regression need four, as
-# keys, queries, values and outputs must all be there before the answer depends on the query. One layer between an embedding and a read-out needs eight. A classifier needs two where
-# the mean of the context already says something.
+# That a homogeneous loss scales so is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019), and in single-index models $p$ is the information exponent (Ben
+# Arous, Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). What the ten small models of this book add is that $p$ can be counted, and that it is a property
+# of the symmetry of the prompts as much as of the model:
 #
-# To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$.
+# | Model | Prompts | Factors that must grow together | $p$ | Measured |
+# |---|---|---|---|---|
+# | associative recall, order 3, 2 heads | exact population | $w$, $\beta$, $\beta$ | 3 | {glue:text}`stages/recall/degree` |
+# | reduced heads, 2 | regression, $d = 2$, 12 examples, 32 prompts | $\omega$, $\mu$ | 2 | {glue:text}`stages/reduced/degree` |
+# | two heads | the same | $Q, K, V, O$ | 4 | {glue:text}`stages/heads/degree` |
+# | linear attention, 2 heads | the same | $Q, K, V, O$ | 4 | {glue:text}`stages/linear/degree` |
+# | two heads, two tasks | the same, two answers | $Q, K, V, O$ | 4 | {glue:text}`stages/tasks/degree` |
+# | one head between an embedding and a read-out, width 4 | the same, 4 prompts | read-out, $O$, $V$, $E$; $Q$, $K$, $E$, $E$ | 8 | {glue:text}`stages/layer/degree` |
+# | sticky chain, one head | one sequence of 60 symbols, 4 kinds | $W_O$, $W_V$ | 2 | {glue:text}`stages/chain/degree` |
+# | GD block | categories, $d = 2$, 8 examples, 5 classes, 32 prompts | embeddings read, embeddings written | 2 | {glue:text}`stages/descent/degree` |
+# | Trained TF, embeddings held | the same | $P$, $W_V$ | 2 | {glue:text}`stages/known/degree` |
+# | Trained TF | the same | $P$, $W_V$, embeddings twice | 4 | {glue:text}`stages/trained/degree` |
+#
+# To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models are followed by gradient flow from small
+# starts of all their parameters; regression and categories have every prompt with its mirror images.
 
 # %% mystnb={"image": {"alt": "Left: waits that grow as a logarithm, for reduced heads, sticky chain, GD block, Trained TF with known embeddings and two heads on plain prompts; all lie on one line. Right: waits that grow as powers 1, 2 and 6 of one over the size."}} tags=["hide-input"]
 style.show(draw.waits(found), of=[waited])
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* Degrees run from
-# {glue:text}`stages/descent/degree` to {glue:text}`stages/layer/degree`; the badges say where the law holds.
+# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* The table gives the sizes.
 #
-# Two things can shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as they are in an infinite sample, and all models above are asked on prompts made so. Among prompts drawn at random the
-# answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can fit that, and the wait becomes logarithmic: the law is then one of the sample,
-# not of the task. The second is the **optimiser**. Adam takes steps of a fixed size however small the gradient is, and does not wait.
+# Does the law matter in ordinary training? **Plain SGD** keeps it: with 64 fresh prompts in every step, at rate 0.05 and from sizes 0.1 to 0.0125, two heads show the degree
+# {glue:text}`stages/sgd/degree` (standard error {glue:text}`stages/sgd/degree_se`). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are
+# exact, as they are in an infinite sample. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can
+# fit that, and the wait becomes logarithmic: the law is then one of the sample, not of the task. The second is the **optimiser**. Adam takes steps of a fixed size however small the
+# gradient is, and does not wait.
 
 # %% tags=["hide-input"]
-record.verdicts("q-waits-few", "q-waits-adam")
+stochastic = crossing.results("sgd_waits", profile, device)
+record.all(waits.sgd_values(stochastic, profile))
+record.verdicts("q-waits-sgd", "q-waits-few", "q-waits-adam")
 
 # %% [markdown]
 # From an eighth of the size Adam needs {glue:text}`stages/adam/growth` times the steps, where gradient flow needs {glue:text}`stages/adam/flow` times as long.
@@ -208,7 +225,8 @@ record.verdict("crossing/q-timing")
 # | sticky chain | {glue:text}`timing/chain` | {glue:text}`timing/chain_quicker` | {glue:text}`timing/chain_gain` ({glue:text}`timing/chain_gain_se`) |
 # | Trained TF | {glue:text}`timing/known` | {glue:text}`timing/known_quicker` | {glue:text}`timing/known_gain` ({glue:text}`timing/known_gain_se`) |
 #
-# Where attention does not come ahead even so, as in Trained TF, the answer at equal rates is weak: so early, this measure could hardly have said yes.
+# Two heads show no lead of either; in the sticky chain and in Trained TF values come first. In Trained TF attention does not come ahead even at ten times the rate, so the answer at equal
+# rates is weak there: so early, this measure could hardly have said yes.
 #
 # ## Ten times the rate on values
 #
@@ -302,7 +320,7 @@ record.verdict("crossing/q-kernel")
 # where they help alone, all together where they do not. Two time scales do not appear in the first quarter of the loss, from small
 # starts, [even in their own setting](#two-time-scales).
 # What is learned in the end, on regression and in one layer, is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that softmax brings in, where heads of both
-# signs come out at all. Whether deeper models take several such steps cannot be read from slopes, and the best language models of ours do not look like it. Which claims of the five
+# signs come out at all. Whether deeper models take several such steps cannot be read from slopes. Which claims of the five
 # papers carry which others, and these questions, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 #
 # ### Open questions
@@ -313,8 +331,6 @@ record.verdict("crossing/q-kernel")
 #   runs in `papers/crossing/measures/heads_as_steps.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
 # - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/measures/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
-# - **Does attention lead with two heads?** Its lead is small against its spread over prompts. More draws decide it: change their number in
-#   `papers/crossing/measures/time_scales.py`, then `iclbook train crossing --only leads --fresh` and `iclbook run crossing`.
 
 # %% [markdown]
 # ## Exercises

@@ -214,7 +214,7 @@ def test_verdict_values_of_made_up_runs():
     assert counts == {"full/single": [2, 3], "full/joint": [3, 3]}
     values = simplifications.lifted_values(found)
     assert values["full/lost"] == 1
-    assert values["full/A0/jumps"] == 2
+    assert values["full/A3/active"] == pytest.approx(1.3)
     assert values["a3/matching_first"] == pytest.approx(0.4)
     assert values["a3/in_order"]
     assert (values["a3/active"], values["idle/kept"]) == (3, 2)

@@ -154,7 +154,7 @@ class SoftmaxHeads:
     """
 
     def __init__(self, batch: Batch) -> None:
-        self.context, self.query, self.target = (part.contiguous().numpy() for part in batch)
+        self.context, self.query, self.target = (np.ascontiguousarray(part) for part in batch)
         self.width = self.context.shape[1]
 
     def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -77,7 +77,7 @@ def leads(model: str, draws: Sequence[int]) -> dict[str, Array]:
 def lead_computations(profile: str) -> dict[str, Computation]:
     """The leads of every model at a profile, over the draws that decide. A model may rest. A lead is a small difference of
     two times, and as much less exact than they."""
-    draws = 30 if check_profile(profile) == "paper" else 2
+    draws = 400 if check_profile(profile) == "paper" else 2
     models = tuple(LEAD_SIZES)
     found = Computation("crossing", "leads", leads, models, FIRST, draws, 100 * ACCURACY, models)
     return {found.name: found}

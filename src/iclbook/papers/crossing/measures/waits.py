@@ -18,8 +18,8 @@ from ....statistics import Estimate
 from ....store import Results
 from ....training.computed import Computation
 from ....training.flow import Flow, gradient_flow
-from .landscape import Landscape
-from .models import FIRST, MODELS, softmax_heads
+from .landscape import Landscape, antithetic
+from .models import FIRST, MODELS, REGRESSION, SoftmaxHeads, prompts, softmax_heads
 
 Array = np.ndarray
 #: The wait ends when the loss has fallen by this share of what it is at the origin.
@@ -223,6 +223,56 @@ def adam_values(draws: int) -> dict[str, object]:
         adam.append(adam_wait(landscape, whole / 8) / adam_wait(landscape, whole))
         flow.append(leave(landscape, whole / 8).first() / leave(landscape, whole).first())
     return {"stages/adam/growth": Estimate.mean(np.array(adam)), "stages/adam/flow": float(np.mean(flow))}
+
+
+#: Stochastic gradient descent on fresh prompts: sizes of the start, rate, batch, and most steps.
+SGD_SIZES, RATE, BATCH, MOST_STEPS = (0.1, 0.05, 0.025, 0.0125), 0.05, 64, 400_000
+#: Steps between two looks at the loss, relative to those taken.
+LOOK = 0.01
+
+
+def sgd_wait(size: float, draw: int) -> float:
+    """Steps of plain SGD on fresh prompts, from ``size`` times a direction, until two heads have lowered the loss on 2,048 other prompts by the share that
+    :func:`leave` asks for; looked at every hundredth of the way."""
+    start = softmax_heads(2, draw).start(draw)
+    judge = SoftmaxHeads(antithetic(prompts(REGRESSION, draw, 512)))
+    goal = (1 - FALLEN) * judge.evaluate(0 * start)[0]
+    theta, step, look = size * start, 0, 1
+    rng = np.random.default_rng((draw, 7))
+    while step < MOST_STEPS:
+        if step >= look:
+            if judge.evaluate(theta)[0] <= goal:
+                return float(step)
+            look = step + max(1, int(LOOK * step))
+        x = rng.standard_normal((REGRESSION.L + 1, REGRESSION.d, BATCH))
+        y = (x * rng.standard_normal((REGRESSION.d, BATCH)) / np.sqrt(REGRESSION.d)).sum(1, keepdims=True)
+        batch = np.concatenate([x[:-1], y[:-1]], 1), x[-1], y[-1]
+        theta = theta - RATE * SoftmaxHeads(batch).evaluate(theta)[1]
+        step += 1
+    return float("inf")
+
+
+def sgd_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
+    """Waits ``(D, 4)`` in steps at :data:`SGD_SIZES`; not a number for never."""
+    sizes = SGD_SIZES if group == "heads" else SGD_SIZES[:2]
+    found = np.array([[sgd_wait(size, draw) for size in sizes] for draw in draws])
+    return {"steps": np.where(np.isfinite(found), found, np.nan)}
+
+
+def sgd_computation(profile: str) -> dict[str, Computation]:
+    """The waits under SGD at a profile; rounding grows with the noise."""
+    draws = 8 if check_profile(profile) == "paper" else 2
+    groups = ("heads",) if profile == "paper" else ("large sizes",)
+    found = Computation("crossing", "sgd_waits", sgd_waits, groups, FIRST, draws, 0.05, groups)
+    return {found.name: found}
+
+
+def sgd_values(results: Results, profile: str) -> dict[str, Estimate]:
+    """Degree that the waits ``(D, S)`` under SGD show: 2 plus the logarithm of the wait's growth over all halvings of the size, to the base of the size's."""
+    (group,) = sgd_computation(profile)["sgd_waits"].groups
+    steps = results[f"{group}/steps"]
+    degrees = 2 + np.log2(steps[:, -1] / steps[:, 0]) / (steps.shape[1] - 1)
+    return {"stages/sgd/degree": Estimate.mean(degrees)}
 
 
 def loss_path(n_heads: int, size: float) -> tuple[Array, Array, float]:

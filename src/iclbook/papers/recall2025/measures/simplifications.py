@@ -196,14 +196,16 @@ FIRST_READING, *OTHER_READINGS = READINGS
 SINGLE = ("A0", "A2", "A3")
 
 
-def variant(name: str, betas: tuple[float, ...] = SMALL, gamma: float = 0.0, wait: float = 30.0) -> Run:
-    """One of :data:`VARIANTS` on the task of order three with three heads, from these beta: what :func:`watched` gives, and ``jumps (2,)``, times at which the
-    normalised loss passes the middles between plateaus 0, 1 and 1, 2, and ``active (3,)``, times at which the heads become active; inf if never."""
-    task, (a0, a2, a3) = AssociativeRecall(LIFTED_ORDER, R), VARIANTS[name]
-    middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in (0, 1)]
-    until = wait * jump_limit(LIFTED_ORDER, R) / SMALL[0]
+def variant(
+    name: str, betas: tuple[float, ...] = SMALL, gamma: float = 0.0, order: int = LIFTED_ORDER
+) -> Run:
+    """One of :data:`VARIANTS` with a head for each of these beta: what :func:`watched` gives, and ``jumps (order - 1,)``, times at which the normalised loss
+    passes the middles between successive plateaus, and ``active (K,)``, times at which the heads become active; inf if never."""
+    task, (a0, a2, a3) = AssociativeRecall(order, R), VARIANTS[name]
+    middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in range(order - 1)]
+    until = 30 * jump_limit(order, R) / SMALL[0]
     far = 40  # a head that sees every earlier token starts from an attention this much weaker, and is waited for longer
-    model = RecallTransformer(LIFTED_ORDER, R, LIFTED_ORDER, gamma, a0=a0, a2=a2, a3=a3)
+    model = RecallTransformer(order, R, len(betas), gamma, a0=a0, a2=a2, a3=a3)
     run = watched(model, flow_of(model, betas, until if a0 else far * until))
     run["jumps"] = np.array([passing(run["times"], -run["normalised"], -m) for m in middles])
     run["active"] = np.array([passing(run["times"], a, ACTIVE) for a in run["advantage"].T])
@@ -260,11 +262,7 @@ def lifted_values(found: Mapping[str, Run]) -> Values:
     """At gamma = 0 from small beta: A0 and A3 lifted alone, the head that stays idle under A3, and what is learned first without it."""
     alone, order = found["A3"], found["A3"]["active"]
     half = {k: passing(alone["times"], alone[k], (alone[k][0] + 1) / 2) for k in ("mass", "accuracy")}
-    values: Values = {
-        f"full/{name}/{kind}": second_over_first(found[name], kind)
-        for name in ("A0", "A3")
-        for kind in ("jumps", "active")
-    }
+    values: Values = {f"full/A3/{kind}": second_over_first(found["A3"], kind) for kind in ("jumps", "active")}
     return values | {
         "full/lost": sum(not np.isfinite(run["jumps"][0]) for run in found.values()),
         "full/A0/longer": float(found["A0"]["jumps"][0] / found["none"]["jumps"][0]),
@@ -290,15 +288,16 @@ def normalised_difference(seed: int = 0) -> float:
         return float((s / s.sum(-1, keepdim=True) - kept.response_weights(tokens)).abs().max())
 
 
-def time_scale_without_window(epsilons: tuple[float, float] = (0.03, 0.01)) -> Values:
-    """A0 lifted: exponent in eps of the time at which the only head becomes active, from ``beta_1 = eps``."""
-    times = []
+def without_window(epsilons: tuple[float, float] = (0.03, 0.01)) -> Values:
+    """A0 alone lifted at the paper's size, order four and three heads: least ratio of successive jumps of the loss and of successive activations, and the exponent
+    in eps of the time at which the only head becomes active from ``beta_1 = eps``."""
+    run, times = variant("A0", order=ORDER), []
     for eps in epsilons:
-        model = RecallTransformer(LIFTED_ORDER, R, LIFTED_ORDER, a0=False)
-        until = 1000 * jump_limit(LIFTED_ORDER, R) / eps
+        model = RecallTransformer(ORDER, R, HEADS, a0=False)
         active = lambda m: float(m.advantage()[0].detach()) - ACTIVE  # noqa: E731
-        times.append(flow_of(model, (eps, 0.0, 0.0), until, active).first())
-    return {"noA0/exponent": float(np.log(times[1] / times[0]) / np.log(epsilons[1] / epsilons[0]))}
+        times.append(flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, active).first())
+    values: Values = {f"full/A0/{kind}": float(apart(run[kind][None])[0]) for kind in ("jumps", "active")}
+    return values | {"noA0/exponent": float(np.log(times[1] / times[0]) / np.log(epsilons[1] / epsilons[0]))}
 
 
 # -- A2 lifted at the paper's size: order four, three heads, all six orders of beta ------------------------------------------
