@@ -167,7 +167,7 @@ draw_jump.conservation(pop, flow)
 style.show()
 record.verdicts("thm3.1d", "q-conserved-sign", "q-conserved-window")
 record.all(simplifications.without_window())
-record.verdict("recall2025/noA0-timescale")
+record.verdicts("noA0-timescale", "noA0-law")
 
 # %% [markdown]
 # *Three candidates for the conserved quantity against $\alpha_1$ along one flow of order 4.* The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at

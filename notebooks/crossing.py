@@ -135,7 +135,7 @@ show_model(draw.waiting_time())
 
 # %% [markdown]
 # That a homogeneous loss scales so is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019), and in single-index models $p$ is the information exponent (Ben
-# Arous, Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). What the ten small models of this book add is that $p$ can be counted, and that it is a property
+# Arous, Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). {cite}`recall2025` calls its growth one of exponent 2, that is $p - 1$. What the ten small models of this book add is that $p$ can be counted, and that it is a property
 # of the symmetry of the prompts as much as of the model:
 #
 # | Model | Prompts | Factors that must grow together | $p$ | Measured |
