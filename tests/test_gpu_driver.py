@@ -125,7 +125,7 @@ def test_every_stage_has_its_units_and_trains_beside_the_stored_results(monkeypa
     stored = {f"{p.parts[-3]}/{p.stem}" for p in (ROOT / "results").glob("*/paper/*.json")}
     assert {u.name for u in units if u.stage == "replays"} == stored
     assert stored - {u.name for u in trains} == {
-        *("agarwal2025/toy", "crossing/leads", "crossing/waits", "he2025/descent"),
+        *("agarwal2025/toy", "crossing/leads", "crossing/sgd_waits", "crossing/waits", "he2025/descent"),
         *("recall2025/census", "recall2025/lifted", "recall2025/plateaus"),
     }, "no trainings"
     assert {u.name for u in trains} > {*large_languages.large_studies(), *more_seeds.more_seeds()}
