@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from iclbook.papers.crossing.runs.pairs import pair_studies
 from iclbook.papers.crossing.runs.rates import rate_studies
-from iclbook.papers.nagy2026.probes.ladder import ladder_studies
+from iclbook.papers.nagy2026.ladder_study import ladder_studies
 from iclbook.training import Run
 from iclbook.training.study import Study
 

@@ -20,7 +20,7 @@ from iclbook.papers.crossing.runs import leads as runs
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import FIRST, MODELS, prompts
 from iclbook.papers.crossing.runs.rates import MULTIPLES
-from iclbook.papers.nagy2026.probes.alignment import alignment
+from iclbook.papers.nagy2026.probe_statistics import alignment
 from iclbook.statistics import bootstrap_error
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
