@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ...errors import UserError
 from ...files import write_whole
-from ...models.pretrained import Pretrained, read_pretrained
+from ...models.pretrained import Pretrained, read_pretrained, refuse_pointer
 from ...sources import source_digest
 from ...tasks.mixed_corpus import VOCABULARY
 from . import prompts, readout
@@ -193,17 +193,27 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
 
 def _read_tokenizer(path: Path) -> tuple[Path, Any]:
     """The file at ``path``, or of this folder, and the tokenizer in it; errors as for :func:`alphabet_of`."""
+    folder = path if path.is_dir() else path.parent
     path = path / "tokenizer.json" if path.is_dir() else path
-    if not path.is_file():
+    refuse_pointer(path)
+    try:
+        from tokenizers import Tokenizer, models, pre_tokenizers
+    except ImportError as error:
         raise UserError(
-            f"no tokenizer at {path}", "Name one: --tokenizer PATH (a tokenizer.json, or its folder)"
+            "the package tokenizers is missing", "Install it: pip install 'iclbook[models]'"
+        ) from error
+    older = [folder / "vocab.json", folder / "merges.txt"]  # how GPT-2's tokenizer was saved
+    if not path.is_file() and not all(file.is_file() for file in older):
+        raise UserError(
+            f"no tokenizer at {path}",
+            "Name one: --tokenizer PATH (a tokenizer.json, or a folder with it or with vocab.json and merges.txt)",
         )
     try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise UserError("the package tokenizers is missing", "Install it: pip install tokenizers") from error
-    try:
-        return path, Tokenizer.from_file(str(path))
+        if path.is_file():
+            return path, Tokenizer.from_file(str(path))
+        known = Tokenizer(models.BPE.from_file(*map(str, older)))
+        known.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        return older[0], known
     except Exception as error:  # the package raises bare exceptions
         raise UserError(f"{path} cannot be read ({error})", "Fetch the file anew.") from error
 
