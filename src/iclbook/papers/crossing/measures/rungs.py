@@ -16,8 +16,8 @@ from scipy.spatial import cKDTree
 
 from ....statistics import widened_error
 from ...nagy2026 import prompts
-from ...nagy2026.probe_statistics import alignments
 from ...nagy2026.ladder import Get, Model, by_size, mixed, twins
+from ...nagy2026.probe_statistics import alignments
 from ..runs.models import FIRST
 from .descent import area, area_by_lot, area_error, kernel, scores
 
