@@ -46,8 +46,8 @@ from iclbook.papers.crossing.measures import (
 from iclbook.papers.crossing.measures.landscape import Landscape
 from iclbook.papers.crossing.measures.models import FIRST, softmax_heads
 from iclbook.papers.he2025.measures.circuits import with_both_signs
-from iclbook.papers.nagy2026.measures import ladder
-from iclbook.papers.nagy2026.probes.alignment import alignment
+from iclbook.papers.nagy2026 import ladder
+from iclbook.papers.nagy2026.probe_statistics import alignment
 from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import LinearRegression
 

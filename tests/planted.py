@@ -88,7 +88,7 @@ def _recall() -> tuple[Fault, ...]:
 
 
 def _nagy() -> tuple[Fault, ...]:
-    return (_planted("nagy2026", "measures/dynamics.py", "a gradual rise", "rise / 2", "rise / 4"),)
+    return (_planted("nagy2026", "section_9_2.py", "a gradual rise", "rise / 2", "rise / 4"),)
 
 
 def _wang() -> tuple[Fault, ...]:

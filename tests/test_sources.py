@@ -114,7 +114,7 @@ def digest_of(study, package: Path) -> str:
 @pytest.mark.parametrize(
     ("document", "name", "file", "old", "new"),
     [
-        (nagy2026, "masks", "papers/nagy2026/runs/specs.py", "if self.low:", "if not self.low:"),
+        (nagy2026, "masks", "papers/nagy2026/studies.py", "if self.low:", "if not self.low:"),
         (
             agarwal2025,
             "fair",

@@ -18,7 +18,7 @@ from iclbook.papers.he2025.theory.estimators import (
     softmax_predictor,
     vanilla_gd,
 )
-from iclbook.papers.nagy2026.theory.von_oswald import construct, layer_answers
+from iclbook.papers.nagy2026.construction import construct, layer_answers
 from iclbook.papers.wang2025.theory.descent import functional_descent
 from iclbook.tasks.associative_recall import AssociativeRecall
 

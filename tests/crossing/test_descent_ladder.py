@@ -8,7 +8,7 @@ import pytest
 
 from iclbook.papers.crossing.figures import steps as figures
 from iclbook.papers.crossing.measures import descent_ladder as rungs
-from iclbook.papers.nagy2026.probes.models import Model
+from iclbook.papers.nagy2026.ladder import Model
 from iclbook.statistics import widened_error
 
 LINES = rungs.lines()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....statistics import Estimate, bootstrap_error
-from ...nagy2026.probes.alignment import Alignment, alignments
+from ...nagy2026.probe_statistics import Alignment, alignments
 from .models import FIRST
 
 Array = np.ndarray
