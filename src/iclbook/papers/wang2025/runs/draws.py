@@ -22,7 +22,7 @@ from ....training.study import Study
 from .contexts import TEST, VALIDATION, Contexts
 from .published import PublishedAnchors
 from .sizes import GD_BATCH, GD_RATE, SIZES, TF_BATCH, TF_RATE, gamma_of, recorded
-from .specs import TF_PARAMETERS, classifiers
+from .specs import GD_PARAMETERS, TF_PARAMETERS, classifiers
 
 #: Seed of a unit's W_e and of its contexts: far from those of the other studies.
 FIRST = 100
@@ -169,6 +169,24 @@ def long_unit(profile: str, unit: int) -> Study:
     return at_length(profile, f"long{unit}", prompts, groups, s.quad_L)
 
 
+def square(profile: str) -> list[Study]:
+    """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else."""
+    s, found = SIZES[profile], []
+    prompts = UnitContexts(Quadrants(N=s.quad_N), unit=0)
+    runs = tuple(Run(seed, rate=CODE_RATE) for seed in range(s.seeds))
+    task = prompts.task
+    sizes = {"n_classes": task.n_classes, "width": task.width}
+    for kernel in KERNELS:
+        gd = {**sizes, "kernel": kernel, "vector_rate": True, "gamma": gamma_of(kernel)}
+        tf = {**sizes, "d": task.d, "kernel": kernel, "init": "code"}
+        groups = [
+            classifiers("gd", FunctionalGD, gd, runs, prompts, s.held_out, GD_PARAMETERS),
+            classifiers("tf", TrainedStep, tf, runs, prompts, s.held_out, TF_PARAMETERS),
+        ]
+        found.append(at_length(profile, f"square_{kernel}", prompts, groups, s.quad_L))
+    return found
+
+
 def published_unit(profile: str, unit: int) -> list[Study]:
     """One block on the authors' W_e with contexts of a unit, at the published code's length: N = 10, N = 125, and N = 125 with the distance as printed."""
     s = SIZES[profile]
@@ -190,4 +208,5 @@ def draw_studies(profile: str) -> dict[str, Study]:
     n = UNITS[check_profile(profile)]
     every = [study for u in range(n.units) for study in (*new_unit(profile, u), long_unit(profile, u))]
     every += [study for u in range(n.published) for study in published_unit(profile, u)]
+    every += square(profile)
     return {study.name: study for study in every}

@@ -18,7 +18,8 @@ from .contexts import Contexts
 
 #: Held-out contexts are scored this many at a time, which bounds the memory of deep models with many keys.
 CHUNK = 512
-#: What Trained TF learns with one block, kept where its matrices are shown.
+#: What GD and Trained TF learn with one block, kept where their maps and matrices are shown.
+GD_PARAMETERS = ("embed", "rate", "log_gamma")
 TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
 
 

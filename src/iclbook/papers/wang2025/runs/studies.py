@@ -21,10 +21,7 @@ from ....training.study import Study
 from .contexts import Contexts
 from .draws import draw_studies
 from .sizes import GD_BATCH, GD_RATE, SIZES, TF_BATCH, TF_RATE, Sizes, gamma_of, recorded
-from .specs import TF_PARAMETERS, classifiers
-
-#: Parameters of GD that figures 8 and 9 show.
-GD_PARAMETERS = ("embed", "rate", "log_gamma")
+from .specs import GD_PARAMETERS, TF_PARAMETERS, classifiers
 
 
 def _runs(seeds: int, rate: float) -> tuple[Run, ...]:
