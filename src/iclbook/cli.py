@@ -231,24 +231,6 @@ def _probe(options: argparse.Namespace) -> int:
     return 0
 
 
-def _stories(options: argparse.Namespace) -> int:
-    if (options.train is None) != (options.out is None) or (options.judge and options.train is None):
-        raise UserError("--train, --out and --judge belong together", "Give --train NAME --out DIR.")
-    from .papers.wang2025.stories import command as story_command
-
-    coding = None if options.tokenizer is None else str(options.tokenizer)
-    folder = str(options.folder), options.profile, coding, options.words
-    if options.train is None:
-        print("\n".join(story_command.described(*folder)))
-        return 0
-    path = story_command.endings(folder, options.train, options.out, options.steps, options.device)
-    print(f"endings: {path}", flush=True)
-    if options.judge:
-        key = os.environ.get("ICLBOOK_JUDGE_KEY")
-        print("\n".join(story_command.judged(path, options.judge, options.judge_model, key)))
-    return 0
-
-
 def _claims(options: argparse.Namespace) -> int:
     from .check import ledger_of
     from .claims import all_ledgers, scoreboard
@@ -342,7 +324,6 @@ _COMMANDS = {
     "train": _train,
     "claims": _claims,
     "probe": _probe,
-    "stories": _stories,
     "new": _new,
 }
 

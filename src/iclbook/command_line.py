@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for describe in (_run, _check, _build, _train, _claims, _probe, _stories, _new):
+    for describe in (_run, _check, _build, _train, _claims, _probe, _new):
         describe(commands)
     return top
 
@@ -219,39 +219,6 @@ def _probe(commands) -> None:
         "--lines", metavar="K", type=_positive, default=4, help="lines of a regression prompt (default: 4)"
     )
     sub.add_argument("--out", metavar="FILE", type=Path, required=True, help="where the result goes (.npz)")
-
-
-def _stories(commands) -> None:
-    sub = _command(
-        commands, "stories", "train the language models of wang2025 on a folder of stories, and have their endings graded",
-        "The folder holds TinyStoriesV2-GPT4-*.txt, or json, jsonl or parquet files with a `text` column; GPT-2's vocab.json and merges.txt may lie there\n"
-        "as well. Without --train it says what the folder holds. Nothing is fetched; stories are sent to a judge only where --judge names one, with the key\n"
-        "in ICLBOOK_JUDGE_KEY. What has been trained or graded already is not done again; an interrupted training goes on.\n\n"
-        "examples:\n"
-        "  iclbook stories tinystories\n"
-        "  iclbook stories tinystories --train gd-ff --device cuda --out endings\n"
-        "  iclbook stories tinystories --train gd-ff --out endings --judge http://localhost:8000/v1 --judge-model NAME",
-        "paper",
-    )  # fmt: skip
-    _add_device(sub)
-    sub.add_argument("folder", metavar="DIR", type=Path, help="folder of stories")
-    sub.add_argument(
-        "--tokenizer", metavar="DIR", type=Path, help="folder of vocab.json and merges.txt (default: DIR)"
-    )
-    sub.add_argument(
-        "--words", metavar="V", type=_positive, default=10_000,
-        help="without byte pairs, tokens are the most frequent words (default: %(default)s)",
-    )  # fmt: skip
-    sub.add_argument(
-        "--train", metavar="NAME", choices=("gd", "gd-ff", "tf", "tf-split", "true"),
-        help="gd, gd-ff, tf or tf-split; or: true, for the endings that the stories have",
-    )  # fmt: skip
-    sub.add_argument("--steps", metavar="N", type=_positive, help="of training (default: the profile's)")
-    sub.add_argument("--out", metavar="DIR", type=Path, help="where weights, endings and grades go")
-    sub.add_argument("--judge", metavar="URL", help="an OpenAI-compatible service that grades the endings")
-    sub.add_argument(
-        "--judge-model", metavar="NAME", default="gpt-4o", help="its model (default: %(default)s)"
-    )
 
 
 def _add_device(sub: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from iclbook.papers.crossing import figures as crossing
 from iclbook.papers.he2025 import figures as he2025
 from iclbook.papers.recall2025 import figures as recall2025
 from iclbook.papers.recall2025.measures import stages
-from iclbook.papers.wang2025 import figures as wang2025
+from iclbook.papers.wang2025 import sliders as wang2025
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import markup
 from iclbook.store import Results

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from iclbook.papers import wang2025
-from iclbook.papers.wang2025.measures import square
-from iclbook.papers.wang2025.runs import images, networks
+from iclbook.papers.wang2025 import figures_8_9, images, networks
 
 SMALL = wang2025.studies("smoke")
 
@@ -51,7 +50,7 @@ def test_small_networks_keep_their_first_weights(number):
 
 
 def test_the_middle_of_the_grid_is_on_the_border_exactly():
-    points = square.grid()
-    assert points.shape == (square.GRID**2, 2)
-    assert (points == 0).sum(0).tolist() == [square.GRID] * 2
+    points = figures_8_9.grid()
+    assert points.shape == (figures_8_9.GRID**2, 2)
+    assert (points == 0).sum(0).tolist() == [figures_8_9.GRID] * 2
     assert torch.equal(points.unique(), -points.unique().flip(0))

@@ -106,7 +106,9 @@ class TrainedStep(_Trained):
             relation = relate(KERNELS[self.kernel], q[:, None], keys)[:, 0]
             gamma = 0.5 if self.kernel == "rbf" else 1.0
         weights = kernel_values(self.kernel, relation, gamma) * key_factor(self.kernel, context.shape[0])
-        sums = torch.zeros_like(q[:, :1]).expand(-1, self.n_classes).scatter_add(-1, labels, weights)  # (B, C)
+        sums = (
+            torch.zeros_like(q[:, :1]).expand(-1, self.n_classes).scatter_add(-1, labels, weights)
+        )  # (B, C)
         mixed = torch.cat([(weights[:, None] @ x)[:, 0], sums @ w.T], dim=-1)  # (B, d + d')
         f = mixed @ (self.P[-self.width :] @ self.W_V[:, :seen]).T  # (B, d')
         return (f @ self.embed).transpose(0, 1)
