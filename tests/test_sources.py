@@ -124,7 +124,7 @@ def digest_of(study, package: Path) -> str:
         ),
         (
             wang2025,
-            "quad_tf",
+            "square_softmax",
             "papers/wang2025/contexts.py",
             "probes(self.n)",
             "probes(2 * self.n)",

@@ -69,10 +69,10 @@ def regression_results() -> Results:
 
 def categorical_results() -> Results:
     """Parameters and scores of one run."""
-    found = {f"softmax/{name}": value.numpy()[None, None] for name, value in descent().state_dict().items()}
+    found = {f"gd/{name}": value.numpy()[None, None] for name, value in descent().state_dict().items()}
     scores = ("nll_validation", "nll_test", "accuracy_test")
     return Results(
-        found | {f"softmax/{name}": np.ones((1, 1)) for name in scores} | {"softmax/steps": np.ones(1)}, {}
+        found | {f"gd/{name}": np.ones((1, 1)) for name in scores} | {"gd/steps": np.ones(1)}, {}
     )
 
 

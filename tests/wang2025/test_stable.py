@@ -32,7 +32,7 @@ def _end(study: object, moved: float, steps: int = 12) -> np.ndarray:
 
 
 def test_double_precision_keeps_a_trained_tf_from_its_rounding():
-    study = SMALL["quad_tf"]
+    study = SMALL["square_softmax"]
     study = dataclasses.replace(study, groups=study.groups[:1])
     still, moved = _end(study, 0.0), _end(study, 1e-15)
     assert np.abs(moved - still).max() < 1e-6

@@ -15,7 +15,7 @@ from ...claims import printed
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error
 from ...tasks.categorical import Anchors, Categorical, Quadrants, draw_embedding
-from .contexts import BLOCK, numbers, truths
+from .contexts import BLOCK, PublishedAnchors, numbers, truths
 
 #: Readings of appendix E's data: key -> (inputs, squared distance in the kernel).
 READINGS = {
@@ -24,7 +24,9 @@ READINGS = {
     "normal_squared": ("normal", True),
     "normal_printed": ("normal", False),
 }
-#: Of the contexts.
+#: Widths of embeddings whose bounds are compared.
+WIDTHS = (2, 3, 5, 8, 12)
+#: Of the contexts, and of the many draws of W_e.
 SEED = 11
 
 
@@ -79,31 +81,41 @@ def _query(task: BareAnchors | BareQuadrants, block: int) -> Tensor:
     return task.latent(x, normals[len(normals) - task.hidden :], task.chosen(words))[0]
 
 
-def records(draws: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Values for the ledger, and the samples ``name -> (draws, 2)`` for the figure."""
+def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarray:
+    """Mean maximum probability of the quadrants ``(draws,)`` for draws of ``W_e ~ N(0, 1)``, exact over the categories: f is the embedding of one of C equally
+    likely categories, so the bound is ``1/C sum_c max_c' softmax_c'(w_c'^T w_c)``."""
+    source, found = torch.Generator().manual_seed(SEED), []
+    for n in [1000] * (draws // 1000) + [draws % 1000] * (draws % 1000 > 0):
+        w = torch.randn(n, width, n_classes, generator=source, dtype=torch.float64)
+        found.append(torch.softmax(w.mT @ w, dim=1).amax(1).mean(1))
+    return torch.cat(found).numpy()
+
+
+def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Values for the ledger, from many draws of W_e, and the samples of a few ``name -> (few, 2)`` for the figure."""
     samples = {
-        name: over_embeddings(BareAnchors(inputs=inputs, squared=squared), draws, contexts)
+        name: over_embeddings(BareAnchors(inputs=inputs, squared=squared), few, contexts)
         for name, (inputs, squared) in READINGS.items()
     }
-    samples["quadrants"] = over_embeddings(BareQuadrants(N=1), draws, contexts)
-    q, says = samples["quadrants"][:, 0], printed("wang2025")
-    best = max(says["authors/accuracy"])
-    found = {
+    samples["quadrants"] = over_embeddings(BareQuadrants(N=1), few, contexts)
+    q, below = quadrant_bounds(draws), printed("wang2025")["section6/bound"]
+    sd = Estimate(float(q.std(ddof=1)), bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q))
+    widths = [quadrant_bounds(max(draws // 10, 2), width) for width in WIDTHS]
+    authors = {
+        name: oracle(PublishedAnchors(inputs=inputs, squared=squared), 4 * contexts)[0]
+        for name, (inputs, squared) in READINGS.items()
+    }
+    return {
         "we-draw/draws": draws,
         "we-draw/quadrants_range": [float(q.min()), float(q.max())],
-        "we-draw/quadrants_sd": Estimate(
-            float(q.std(ddof=1)), bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q)
-        ),
-        "we-draw/share_below": _share(q < says["section6/bound"]),
-    }
-    for name in READINGS:
-        found[f"q-kernel/{name}_possible"] = _share(samples[name][:, 0] > best)
-    return found, samples
-
-
-def _share(hits: np.ndarray) -> Estimate:
-    """Share of the draws ``(n,)`` that are true."""
-    return Estimate.share(int(hits.sum()), len(hits))
+        "we-draw/quadrants_sd": sd,
+        "we-draw/share_below": Estimate.share(int((q < below).sum()), draws),
+        "fig8/bound_widths": [float(each.mean()) for each in widths],
+        "fig8/bound_wide": Estimate.mean(widths[-1]),
+        "q-published/oracle_squared": authors["uniform_squared"],
+        "q-published/oracle_printed": authors["uniform_printed"],
+        "q-published/oracle_normal": [authors["normal_squared"], authors["normal_printed"]],
+    }, samples
 
 
 def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:

@@ -9,6 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ...claims import printed
 from ...drawing import style
 from ...models.gd_language import KERNELS, GDLanguage
 from ...models.language import LanguageModel, normed
@@ -20,6 +21,17 @@ V, S, WIDTH, HEADS = 13, 9, 8, 3
 SCALE = 20.0
 #: Section 6.3: vocabulary, positions (the GD model has one more), embedding dimension; heads.
 SIZES, PAPER_HEADS = (50_257, 256, 512), 8
+#: Rows of figure 14; the first four are those of table 3.
+FIGURE_14 = (
+    "fig14/true",
+    "fig14/gd",
+    "fig14/gd-ff",
+    "fig14/tf",
+    "fig14/linear",
+    "fig14/rbf",
+    "fig14/linear-ff",
+    "fig14/rbf-ff",
+)
 
 
 def one_block(kernel: str = "") -> Any:
@@ -120,6 +132,17 @@ def parameters() -> dict[str, Any]:
         "params/standard_millions": standard / 1e6,
         "params/standard_ratio": inner / standard,
         "params/attention_ratio": text / part(split, *qkv, "W_O"),
+    }
+
+
+def printed_scores() -> dict[str, Any]:
+    """Table 3 and figure 14 by their own numbers: leads in Overall, and how far Overall is from the mean of the four grades."""
+    rows = {name: printed("wang2025")[name] for name in FIGURE_14}
+    true, gd, gd_ff, tf = (rows[name][-1] for name in FIGURE_14[:4])
+    return {
+        "fig14/true_lead": true - tf - (tf - gd),
+        "fig14/ff_left": tf - gd_ff,
+        "fig14/mean_off": [abs(sum(says[:4]) / 4 - says[-1]) for says in rows.values()],
     }
 
 

@@ -15,8 +15,8 @@ from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, widened_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
-from .figures_3_5 import Get
-from .figures_8_9 import model_of_run
+from .figures_3_5 import Get, estimate
+from .figures_8_9 import NAMES, model_of_run
 from .studies import SIZES, STARTS
 
 
@@ -77,48 +77,113 @@ def anisotropy(matrices: np.ndarray) -> np.ndarray:
     return np.linalg.norm(without_trace(matrices), axis=(1, 2)) / np.linalg.norm(matrices, axis=(1, 2))
 
 
-def neglect(read: np.ndarray, ignored: np.ndarray) -> np.ndarray:
-    """Root mean square entry of the columns that should be zero over that of the columns that are read, ``(R, n, k)`` each; run by run ``(R,)``."""
-    return np.sqrt((ignored**2).mean((1, 2))) / np.sqrt((read**2).mean((1, 2)))
-
-
 def distance(these: np.ndarray, those: np.ndarray) -> np.ndarray:
     """Distance of matrices ``(R, n, k)`` from others, relative to the norm of the first, run by run ``(R,)``."""
     return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm(these, axis=(1, 2))
 
 
+def transposed(matrices: np.ndarray) -> np.ndarray:
+    """Each matrix ``(R, n, k)`` transposed."""
+    return matrices.swapaxes(1, 2)
+
+
+def good_gauge(one: Learned) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates in which the symmetric part of E D is I, ``G = S^{-1/2}`` ``(R, d', d')``, and whether there are any ``(R,)``: S is positive definite.
+
+    ``W_e -> G^-T W_e`` with ``E -> G E``, ``D -> D G^T`` leaves every prediction as it is, so E D means something only up to ``G E D G^T``. Without such
+    coordinates G is I.
+    """
+    values, vectors = np.linalg.eigh((one.ED + transposed(one.ED)) / 2)
+    definite = values.min(1) > 0
+    roots = 1 / np.sqrt(np.where(definite[:, None], values, 1.0))
+    gauge = np.einsum("rik,rk,rjk->rij", vectors, roots, vectors)
+    return np.where(definite[:, None, None], gauge, np.eye(gauge.shape[-1])), definite
+
+
 def distances(one: Learned) -> dict[str, np.ndarray]:
-    """How far the products are from what gradient descent would have, run by run: Q and E D from multiples of I, A from B, E from ``D^T``."""
+    """How far the products are from what gradient descent would have, run by run: Q and E D from multiples of I, A from B, E from ``D^T``; ``gauge_...``: in
+    the coordinates of :func:`good_gauge`, 1 where there are none."""
+    gauge, definite = good_gauge(one)
+    e, d = gauge @ one.E, one.D @ transposed(gauge)
     return {
-        "Q": anisotropy(one.Q),
-        "AB": distance(one.A, one.B),
-        "ED": anisotropy(one.ED),
-        "transpose": distance(one.E, one.D.swapaxes(1, 2)),
+        "code_Q": anisotropy(one.Q),
+        "code_AB": distance(one.A, one.B),
+        "code_ED": anisotropy(one.ED),
+        "code_transpose": distance(one.E, transposed(one.D)),
+        "gauge_ED": np.where(definite, anisotropy(e @ d), 1.0),
+        "gauge_transpose": np.where(definite, distance(e, transposed(d)), 1.0),
     }
 
 
-def entries(one: Learned, task: Quadrants) -> dict[str, np.ndarray]:
-    """Entries of ``W_K`` for w over those for x, of ``W_V`` for x over those for w, run by run."""
-    x, w = slice(task.d), slice(task.d, task.d + task.width)
-    keys, values = one.matrices["W_K"], one.matrices["W_V"]
+def columns(one: Learned) -> dict[str, np.ndarray]:
+    """Distance of ``A^T A``, and of ``D^T D`` in the coordinates of :func:`good_gauge`, from a multiple of I: 0 for orthogonal columns of one length."""
+    d = one.D @ transposed(good_gauge(one)[0])
+    return {"A_columns": anisotropy(transposed(one.A) @ one.A), "D_columns": anisotropy(transposed(d) @ d)}
+
+
+def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
+    """What the parts that should vanish do, run by run, as root mean squares over test contexts: attention logits from w over those from x (each less its mean
+    over the examples, which softmax ignores), and output logits from x over those from w (each less its mean over the categories)."""
+    found: dict[str, list[float]] = {"keys_logits": [], "values_logits": []}
+
+    def size(part: np.ndarray, axis: int) -> float:
+        return float(np.sqrt(((part - part.mean(axis, keepdims=True)) ** 2).mean()))
+
+    for u in range(len(one.Q)):
+        m = {name: part[u] for name, part in one.matrices.items()}
+        task = Quadrants(embed_seed=FIRST + u)
+        batch = sample_contexts(task, contexts, 23)
+        x, y = batch.context[:, :2].double().numpy(), batch.context[:, 2].long().numpy()  # (N, 2, B), (N, B)
+        embed = m["embed"] - m["embed"].mean(1, keepdims=True)
+        w, d = embed[:, y].transpose(1, 0, 2), task.d  # (N, d', B)
+        seen = slice(d, d + task.width)
+        folded = m["W_K"].T @ (m["W_Q"][:, :d] @ batch.query.double().numpy()) / np.sqrt(len(m["W_K"]))
+        by_x, by_w = (np.einsum("kb,nkb->nb", folded[at], part) for at, part in ((slice(d), x), (seen, w)))
+        found["keys_logits"].append(size(by_w, 0) / size(by_x, 0))
+        weights = np.exp(by_x + by_w - (by_x + by_w).max(0))
+        weights /= weights.sum(0)
+        step = m["P"][-task.width :] @ m["W_V"]  # (d', D)
+        to_f = [
+            step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in ((slice(d), x), (seen, w))
+        ]
+        by_x, by_w = (embed.T @ f for f in to_f)
+        found["values_logits"].append(size(by_x, 0) / size(by_w, 0))
+    return {name: np.array(each) for name, each in found.items()}
+
+
+def every_kernel(get: Get, profile: str) -> dict[str, Any]:
+    """Five kernels, mean over five starts: distance of E D from a multiple of I in the coordinates of :func:`good_gauge`, and of A from B."""
+    found: dict[str, list[Estimate]] = {"fig11/kernels_ED": [], "fig11/kernels_AB": []}
+    for kernel in NAMES:
+        one = products(stopped_parameters(get(f"square_{kernel}"), "tf"), quadrants(profile))
+        away = distances(one)
+        for key, name in (("fig11/kernels_ED", "gauge_ED"), ("fig11/kernels_AB", "code_AB")):
+            found[key].append(estimate(away[name]))
     return {
-        "keys": neglect(keys[:, :, x], keys[:, :, w]),
-        "values": neglect(values[:, :, w], values[:, :, x]),
+        key: Estimate(np.array([e.value for e in each]), np.array([e.error for e in each]))
+        for key, each in found.items()
     }
 
 
 def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:
-    """What decides figures 10 and 11 and the questions of gauge, one number for each draw; and the trainings by start."""
+    """What decides figures 10 and 11 (from the published start) and the questions of gauge, one number for each draw; and the trainings by start."""
     task = quadrants(profile)
     found = {name: learned(get, profile, name) for name, _, _ in STARTS}
-    values: dict[str, Any] = {"fig10/draws": len(found["code"].Q), **inert(get, profile)}
-    for start in ("code", "glorot"):
-        for name, each in {**distances(found[start]), **entries(found[start], task)}.items():
-            values[f"fig10/{start}_{name}"] = per_draw(each)
-        for name, each in distances(crossed(found[start], task)).items():
-            values[f"fig10/{start}_{name}_crossed"] = each.tolist()
+    code = found["code"]
+    each = {**distances(code), **columns(code), **in_logits(code)}
+    values: dict[str, Any] = {f"fig10/{name}": per_draw(these) for name, these in each.items()}
+    for name, these in distances(crossed(code, task)).items():
+        values[f"fig10/{name}_crossed"] = these.tolist()
+    del values["fig10/code_ED_crossed"], values["fig10/code_transpose_crossed"]
+    half = (code.ED - transposed(code.ED)) / 2
+    values["fig10/asymmetry"] = (
+        np.linalg.norm(half, axis=(1, 2)) / np.linalg.norm(code.ED, axis=(1, 2))
+    ).tolist()
+    values["fig10/definite"] = int(good_gauge(code)[1].sum())
+    values["fig10/draws"] = len(code.Q)
     values["fig10/true_ED"] = per_draw(anisotropy(found["true"].ED))
-    return values | gauge(found["code"], task) | gauge_spreads(found) | inverse_values(found["true"]), found
+    values |= every_kernel(get, profile) | inert(get, profile)
+    return values | gauge(code, task) | gauge_spreads(found) | inverse_values(found["true"]), found
 
 
 def per_draw(values: np.ndarray) -> Estimate:
@@ -220,19 +285,15 @@ def plot_matrices(one: Learned, run: int = 0) -> Figure:
     return fig
 
 
-def plot_products(found: dict[str, Learned], run: int = 0) -> Figure:
-    """Figure 11 for four trainings: ``Q = A^T B`` and ``E D``, each divided by its largest entry."""
-    names = {
-        "code": r"$W_e$ learned, $0.002\,N(0,1)$",
-        "true": r"$W_e$ true, $0.002\,N(0,1)$",
-        "glorot": r"$W_e$ learned, Glorot",
-        "true-glorot": r"$W_e$ true, Glorot",
-    }
-    fig, axes = style.figure(4, 2, height=3.6)
-    for column, (name, title) in enumerate(names.items()):
-        for row, matrix in enumerate((found[name].Q[run], found[name].ED[run])):
-            style.heatmap(axes[row, column], matrix / np.abs(matrix).max(), 1.0, annotate=".1f")
-        axes[0, column].set_title(title, fontsize=9)
-    axes[0, 0].set_ylabel("$Q$")
-    axes[1, 0].set_ylabel("$E D$")
+def plot_products(one: Learned) -> Figure:
+    """Figure 11 for every draw: ``Q = A^T B``, E D, and E D in coordinates that make its symmetric part I, each divided by its largest entry."""
+    gauge, _ = good_gauge(one)
+    rows = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, best\ncoordinates": gauge @ one.ED @ transposed(gauge)}
+    fig, axes = style.figure(len(one.Q), 3, height=5.0)
+    for row, (name, matrices) in enumerate(rows.items()):
+        for run, matrix in enumerate(matrices):
+            style.heatmap(axes[row, run], matrix / np.abs(matrix).max(), 1.0, annotate=".1f")
+        axes[row, 0].set_ylabel(name)
+    for run in range(len(one.Q)):
+        axes[0, run].set_title(f"draw {run + 1}", fontsize=9)
     return fig

@@ -31,6 +31,12 @@ REACHED = 0.05
 #: Number of contexts that stands for "at none of the numbers tried".
 NEVER = 10**9
 WHAT = {"accuracy": "test accuracy", "nll": "test NLL (nats)"}
+#: Printed values of figure 4, with errors, and of figure 5 (left) for GD and Trained TF.
+FIGURE_4 = {"accuracy": ("authors/accuracy", "authors/accuracy_sd"), "nll": ("authors/nll", "authors/nll_sd")}
+FIGURE_5 = {
+    "accuracy": ("authors/two_gd_accuracy", "authors/two_tf_accuracy"),
+    "nll": ("authors/two_gd_nll", "authors/two_tf_nll"),
+}
 
 
 def estimate(differences: np.ndarray) -> Estimate:
@@ -150,9 +156,23 @@ def figure_5(sweep: Sweep) -> dict[str, Any]:
         "fig5/gd_nll": gd.mean(1).tolist(),
         "fig5/tf_nll": tf.mean(1).tolist(),
         "fig5/first_gap": estimate(between[0]),
-        "fig5/last_gap": float(between[-1].mean()),
+        "fig5/last_gap": estimate(between[-1]),
         "fig5/last_gap_t": t_of_runs(between[-1]),
         "fig5/gd_cost": estimate(gd[0] - gd[-1]),
+    }
+
+
+def of_printed_values() -> dict[str, float]:
+    """Figures 4 and 5 (left) by the values that the authors' notebook prints, at one and at two blocks of Trained TF."""
+    says = printed("wang2025")
+    nll, accuracy, L = says["authors/nll"], says["authors/accuracy"], says["authors/L"]
+    gaps = np.subtract(says["authors/two_tf_nll"], says["authors/two_gd_nll"])
+    near = next(i for i in range(len(L)) if (gaps[i:] <= 0.075).all())
+    return {
+        "fig4/printed_more": (nll[0] - nll[-1]) / nll[0] - (accuracy[-1] - accuracy[0]) / accuracy[0],
+        "fig5/printed_gap": float(gaps[-1]),
+        "fig5/printed_reach": L[near],
+        "fig5/printed_more": float(gaps[0] - (says["authors/one_tf_nll"] - nll[0])),
     }
 
 
@@ -288,7 +308,7 @@ def on_the_authors_embeddings(get: Get, profile: str) -> dict[str, Any]:
                 [scores(get(f"published{u}_{reading}"), "softmax").stopped(what)[0] for u in units]
             )
             mean, low, _ = prediction(ours, 1)
-            theirs = says[f"authors/{what}"][0]
+            theirs = says[FIGURE_4[what][0]][0]
             deviations = (mean - low) / (ours.std(ddof=1) or 1.0)  # the same for every sample of this size
 
             def beyond(drawn: np.ndarray, theirs: float = theirs, deviations: float = deviations) -> float:
@@ -342,14 +362,23 @@ def plot_sweep(s: Sweep, oracle: float) -> Figure:
 
 
 def plot_two_blocks(s: Sweep) -> Figure:
-    """Figure 5, left."""
+    """Figure 5, left, beside the values that the authors' notebook prints (N = 125)."""
     fig, axes = style.figure(2, height=2.8)
+    says = printed("wang2025")
     for ax, (what, label) in zip(axes, WHAT.items(), strict=True):
         _bars(ax, s.L, getattr(s, what)["GD"], label="GD, 2 blocks", **GD)
         _bars(ax, s.L, getattr(s, what)["TF"], label="Trained TF, 2 blocks", **TF)
+        for name, model, dashes in zip(FIGURE_5[what], ("GD", "Trained TF"), ("-", "--"), strict=True):
+            how = {
+                "marker": "x",
+                "lw": 1,
+                "color": style.COLOURS["paper"],
+                "label": f"authors' code, {model}",
+            }
+            ax.plot(says["authors/L"], says[name], dashes, **how)
         _contexts_axis(ax, s.L)
         ax.set_ylabel(label)
-    axes[0].legend(fontsize=8)
+    axes[0].legend(fontsize=7)
     return fig
 
 
@@ -383,9 +412,9 @@ def plot_depths(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
         for reading, name, colour, marker in readings:
             values = [s.stopped(what) for s in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
-        ax.plot(
-            range(1, 7), says[f"authors/{what}"], "x", color=style.COLOURS["paper"], label="authors' code"
-        )
+        mean, errors = (says[name] for name in FIGURE_4[what])
+        paper = {"fmt": "x", "color": style.COLOURS["paper"], "capsize": 2}
+        ax.errorbar(range(1, 7), mean, errors, label="authors' code", **paper)
         ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
     grid[0][1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
     grid[1][0].legend(fontsize=8, loc="center right")

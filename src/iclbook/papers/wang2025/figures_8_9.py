@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,14 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ...claims import printed
 from ...drawing import style
 from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, relate
 from ...models.trained_tf import TrainedStep
 from ...rounding import number
+from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
-from .contexts import TEST, Scores, numbers, sample_contexts, scores, stopped_parameters
-from .figures_3_5 import Get, estimate, t_of_runs
+from .contexts import TEST, Scores, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
+from .figures_3_5 import Get, estimate
 from .studies import SIZES
 
 #: Points along each side of the maps.
@@ -33,94 +34,76 @@ NAMES = {
     "exponential": "exponential",
     "linear": "linear",
 }
-#: Scores of runs ``(R,)`` by kernel and model ("GD", "TF").
-Scored = Mapping[str, Mapping[str, np.ndarray]]
+CURVED = tuple(k for k in KERNELS if k != "linear")
+#: Starts "overlap" where their accuracies lie within this.
+OVERLAP = 0.031
+#: Study groups -> kinds of model.
+KINDS = {"gd": "GD", "tf": "TF"}
 
 
 def compare(get: Get) -> dict[str, dict[str, Scores]]:
-    """Figure 8: ``[kernel]["GD" or "TF"]``."""
-    return {
-        k: {"GD": scores(get(f"quad_gd_{KERNELS[k]}"), k), "TF": scores(get("quad_tf"), k)} for k in KERNELS
-    }
+    """Figure 8: scores along training, ``[kernel]["GD" or "TF"]``."""
+    return {k: {kind: scores(get(f"square_{k}"), g) for g, kind in KINDS.items()} for k in KERNELS}
 
 
-def figure8(found: dict[str, dict[str, Scores]], bound: float) -> dict[str, Any]:
-    """What decides figure 8; ``bound`` is the mean maximum probability of this draw of W_e.
+@torch.no_grad()
+def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
+    """Probabilities ``(R, C, n)`` for the queries of test contexts by each kind of model and kernel, at each start's best validation record; the categories
+    ``(n,)`` drawn."""
+    task = Quadrants(N=SIZES[profile].quad_N)
+    batch = sample_contexts(task, contexts, UnitContexts(task).seed + TEST)
+    context, query = batch.context.double(), batch.query.double()
+    found = {}
+    for kernel in KERNELS:
+        for group, kind in KINDS.items():
+            stored = stopped_parameters(get(f"square_{kernel}"), group)
+            models = (
+                model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
+                for r in range(len(next(iter(stored.values()))))
+            )
+            found[kind, kernel] = np.stack([torch.softmax(m(context, query), 0).numpy() for m in models])
+    return found, batch.target[0].long().numpy()
 
-    Agreement is judged kernel by kernel, in units of what sets two kernels apart, and a Trained TF with one kernel beside GD with another is the control.
-    """
-    accuracy = {k: {m: s.stopped("accuracy") for m, s in by.items()} for k, by in found.items()}
-    nll = {k: {m: s.stopped("nll") for m, s in by.items()} for k, by in found.items()}
-    curved = [k for k in KERNELS if k != "linear"]
-    least = min(("rbf", "softmax", "laplacian"), key=lambda k: accuracy[k]["GD"].mean())
-    exponential, linear = (accuracy[k]["GD"] for k in ("exponential", "linear"))
-    off, loss = agreement(accuracy, curved), agreement(nll, curved)
-    return {
-        "fig8/gd": [float(accuracy[k]["GD"].mean()) for k in curved],
-        "fig8/tf": [float(accuracy[k]["TF"].mean()) for k in curved],
-        "fig8/gaps": off.gaps,
-        "fig8/gaps_t": [t_of_runs(accuracy[k]["GD"] - accuracy[k]["TF"]) for k in curved],
-        "fig8/gaps_se": off.errors,
-        "fig8/half_distance": off.half,
-        "fig8/crossed_gap": off.crossed,
-        "fig8/nll_gaps": loss.gaps,
-        "fig8/nll_gaps_se": loss.errors,
-        "fig8/nll_half_distance": loss.half,
-        "fig8/nll_crossed_gap": loss.crossed,
-        **linear_agreement(accuracy),
-        "fig8/exponential_behind": float(accuracy[least]["GD"].mean() - exponential.mean()),
-        "fig8/exponential_behind_se": estimate(accuracy[least]["GD"] - exponential).error,
-        "fig8/linear_behind": float(exponential.mean() - linear.mean()),
-        "fig8/linear_behind_se": estimate(exponential - linear).error,
+
+def distance(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """``|mean(first - second)|`` of scores ``(R, n)`` by start and context, with the errors of both: starts are paired, and share their contexts."""
+    apart = first - second
+    errors = estimate(apart.mean(1)).error, float(standard_error(apart.mean(0)))
+    return Estimate(abs(float(apart.mean())), float(np.hypot(*errors)))
+
+
+def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: float) -> dict[str, Any]:
+    """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
+    beside GD with linear attention."""
+    hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
+    nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
+    runs = {key: each.mean(1) for key, each in hits.items()}
+    least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["GD", k].mean())
+    exponential, linear = hits["GD", "exponential"], hits["GD", "linear"]
+    values: dict[str, Any] = {
+        "fig8/gd": [float(runs["GD", k].mean()) for k in CURVED],
+        "fig8/tf": [float(runs["TF", k].mean()) for k in CURVED],
         "fig8/linear": float(linear.mean()),
+        "fig8/linear_tf": float(runs["TF", "linear"].mean()),
+        "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in ("GD", "TF"))),
+        "fig8/exponential_behind": signed(hits["GD", least], exponential),
+        "fig8/linear_behind": signed(exponential, linear),
         "fig8/bound": float(bound),
         "fig8/seeds": len(linear),
     }
+    for name, score in (("", hits), ("nll_", nll)):
+        gaps = [distance(score["GD", k], score["TF", k]) for k in CURVED]
+        values[f"fig8/{name}gaps"] = Estimate(
+            np.array([g.value for g in gaps]), np.array([g.error for g in gaps])
+        )
+        values[f"fig8/linear_{name}gap"] = distance(score["GD", "linear"], score["TF", "linear"])
+        values[f"fig8/control_{name}gap"] = distance(score["GD", "linear"], score["TF", "softmax"]).value
+    return values
 
 
-class Agreement(NamedTuple):
-    """GD against Trained TF over kernels.
-
-    Attributes:
-        gaps: distance of the two with one kernel, for each kernel; ``errors`` over runs of its difference to ``half``.
-        half: half of the smallest distance between GD with two kernels: nearer than that, the two kinds of model are nearer than any two kernels.
-        crossed: smallest distance of a Trained TF from GD with another kernel.
-    """
-
-    gaps: list[float]
-    errors: list[float]
-    half: float
-    crossed: float
-
-
-def agreement(scores_of: Scored, kernels: list[str]) -> Agreement:
-    """How far GD and Trained TF are apart with each kernel, and how far kernels are, from scores ``[kernel][model] (R,)``."""
-    gd, tf = ({k: scores_of[k][m] for k in kernels} for m in ("GD", "TF"))
-
-    def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """``|mean(a) - mean(b)|`` run by run, with the sign of the means."""
-        return (a - b) * (1 if a.mean() >= b.mean() else -1)
-
-    nearest = min((apart(gd[k], gd[j]) for k, j in combinations(kernels, 2)), key=np.mean) / 2
-    gaps = [apart(gd[k], tf[k]) for k in kernels]
-    return Agreement(
-        [float(gap.mean()) for gap in gaps],
-        [estimate(gap - nearest).error for gap in gaps],
-        float(nearest.mean()),
-        min(float(apart(tf[k], gd[j]).mean()) for k, j in permutations(kernels, 2)),
-    )
-
-
-def linear_agreement(accuracy: Scored) -> dict[str, float]:
-    """The same for linear attention; its nearest kernel is the exponential one, the worst of the others."""
-    gd, tf, next_best = accuracy["linear"]["GD"], accuracy["linear"]["TF"], accuracy["exponential"]["GD"]
-    sign = 1 if gd.mean() >= tf.mean() else -1
-    return {
-        "fig8/linear_gap": float(abs(gd.mean() - tf.mean())),
-        "fig8/linear_gap_se": estimate(sign * (gd - tf) - (next_best - gd) / 2).error,
-        "fig8/linear_half_distance": float((next_best - gd).mean() / 2),
-        "fig8/linear_crossed_gap": float(abs(tf.mean() - next_best.mean())),
-    }
+def signed(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """``mean(first - second)`` with the error of :func:`distance`."""
+    return Estimate(float((first - second).mean()), distance(first, second).error)
 
 
 def grid() -> Tensor:
@@ -201,8 +184,8 @@ def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
     b = several[pick]
     points, tokens = grid(), context[..., b].double()
     each: dict[str, list[np.ndarray]] = {"GD": [], "TF": []}
-    for kind, study in (("GD", f"quad_gd_{KERNELS[kernel]}"), ("TF", "quad_tf")):
-        stored = stopped_parameters(get(study), kernel)
+    for group, kind in KINDS.items():
+        stored = stopped_parameters(get(f"square_{kernel}"), group)
         for r in range(len(next(iter(stored.values())))):
             model = model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
             logits = logits_over(model, tokens, points)
@@ -222,42 +205,28 @@ def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
     )
 
 
-def every_map(get: Get, profile: str, contexts: int) -> dict[str, list[Maps]]:
-    """Maps of every kernel on each of the first ``contexts`` test contexts that :func:`maps` picks."""
-    return {k: [maps(get, profile, k, pick) for pick in range(contexts)] for k in KERNELS}
-
-
-def figure9(maps: Mapping[str, list[Maps]]) -> dict[str, Any]:
-    """What decides figure 9, one number for each context: distance and correlation of GD's and Trained TF's maps, run by run and then averaged.
-
-    Controls: the same Trained TF beside GD with each other kernel, of which the one that comes nearest over all contexts counts, and GD beside GD from
-    the next initialisation. Values as well: the share of the square where the most probable category is the right one.
-
-    Args:
-        maps: kernel -> its maps, context by context, of the same contexts; the figure shows ``rbf``.
-    """
-    found, others = maps["rbf"], [one for kernel, one in maps.items() if kernel != "rbf"]
+def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any]]:
+    """Figure 9: distance and correlation of GD's and Trained TF's maps with RBF attention, run by run and then averaged, one number for each context; the
+    first context's maps. Control: GD with linear attention in GD's place. Values: the same of GD's next start, and the share of the square where the most
+    probable category is the right one."""
+    found = [maps(get, profile, "rbf", pick) for pick in range(contexts)]
+    flat = [maps(get, profile, "linear", pick) for pick in range(contexts)]
     own = [compared(m.gd_runs, m.tf_runs, m.shown) for m in found]
+    control = [compared(o.gd_runs, m.tf_runs, m.shown) for m, o in zip(found, flat, strict=True)]
     seeds = [compared(m.gd_runs, np.roll(m.gd_runs, 1, axis=0), m.shown) for m in found]
-    crossed = [
-        [compared(o.gd_runs, m.tf_runs, m.shown) for m, o in zip(found, one, strict=True)] for one in others
-    ]
-    right = [np.array(m.top)[_quadrants()] for m in found]
-    return {
-        "fig9/difference": [float(a.mean()) for a, _ in own],
-        "fig9/difference_se": [estimate(a).error for a, _ in own],
-        "fig9/correlation": [float(c.mean()) for _, c in own],
-        "fig9/correlation_se": [estimate(c).error for _, c in own],
-        "fig9/crossed_difference": min(([float(a.mean()) for a, _ in one] for one in crossed), key=max),
-        "fig9/crossed_correlation": max(([float(c.mean()) for _, c in one] for one in crossed), key=min),
-        "fig9/seeds_difference": [float(a.mean()) for a, _ in seeds],
-        "fig9/right_gd": [
-            float((m.gd_runs.argmax(1) == r).mean()) for m, r in zip(found, right, strict=True)
-        ],
-        "fig9/right_tf": [
-            float((m.tf_runs.argmax(1) == r).mean()) for m, r in zip(found, right, strict=True)
-        ],
-    }
+    values: dict[str, Any] = {"fig9/seeds_difference": [float(a.mean()) for a, _ in seeds]}
+    for i, name in enumerate(("difference", "correlation")):
+        each = [estimate(pair[i]) for pair in own]
+        values[f"fig9/{name}"] = Estimate(
+            np.array([e.value for e in each]), np.array([e.error for e in each])
+        )
+        values[f"fig9/control_{name}"] = [float(pair[i].mean()) for pair in control]
+    for kind in ("gd", "tf"):
+        values[f"fig9/right_{kind}"] = [
+            float((getattr(m, f"{kind}_runs").argmax(1) == np.array(m.top)[_quadrants()]).mean())
+            for m in found
+        ]
+    return found[0], values
 
 
 def compared(a: np.ndarray, b: np.ndarray, shown: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -267,30 +236,16 @@ def compared(a: np.ndarray, b: np.ndarray, shown: tuple[int, ...]) -> tuple[np.n
     return difference, np.array([np.corrcoef(x.ravel(), y.ravel())[0, 1] for x, y in pairs])
 
 
-@torch.no_grad()
-def own_kernel(get: Get, profile: str, contexts: int = 512) -> dict[str, Any]:
-    """Predictions for the queries of test contexts, all probabilities: distance of Trained TF with each kernel from GD with the same kernel and from the
-    nearest GD with another, run by run."""
-    task = Quadrants(N=SIZES[profile].quad_N)
-    context, query, _ = (part.double() for part in sample_contexts(task, contexts, TEST))
-    predicted: dict[str, dict[str, np.ndarray]] = {"GD": {}, "TF": {}}
-    for kernel in KERNELS:
-        for kind, study in (("GD", f"quad_gd_{KERNELS[kernel]}"), ("TF", "quad_tf")):
-            stored = stopped_parameters(get(study), kernel)
-            models = (
-                model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
-                for r in range(len(next(iter(stored.values()))))
-            )
-            predicted[kind][kernel] = np.stack([torch.softmax(m(context, query), 0).numpy() for m in models])
-    distance = {
-        (k, j): np.abs(predicted["TF"][k] - predicted["GD"][j]).sum(1).mean(-1) / 2  # (R,), total variation
-        for k in KERNELS
-        for j in KERNELS
-    }
-    nearest = {k: min((distance[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
+def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
+    """Total variation distance of Trained TF's answers with each kernel from GD's with the same kernel and from those with the nearest other, start by start
+    (``found`` as of :func:`answers`)."""
+    apart = {
+        (k, j): np.abs(found["TF", k] - found["GD", j]).sum(1).mean(-1) / 2 for k in KERNELS for j in KERNELS
+    }  # (R,)
+    nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {
-        "q-own-kernel/own": [float(distance[k, k].mean()) for k in KERNELS],
-        "q-own-kernel/own_se": [estimate(distance[k, k] - nearest[k]).error for k in KERNELS],
+        "q-own-kernel/own": [float(apart[k, k].mean()) for k in KERNELS],
+        "q-own-kernel/own_se": [estimate(apart[k, k] - nearest[k]).error for k in KERNELS],
         "q-own-kernel/nearest": [float(nearest[k].mean()) for k in KERNELS],
     }
 
@@ -307,7 +262,7 @@ def _quadrants() -> np.ndarray:
 
 
 def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Figure:
-    """Figure 8 (and linear attention): test accuracy along training, every seed and their mean; dashes: mean maximum probability."""
+    """Figure 8 (and linear attention): test accuracy along training, every start and their mean; dots: mean maximum probability, and as printed."""
     fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
     for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
         for model, colour in (("GD", style.PALETTE[0]), ("TF", style.PALETTE[1])):
@@ -316,9 +271,9 @@ def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Fi
             label = "GD" if model == "GD" else "Trained TF"
             ax.plot(s.steps[1:], s.accuracy[1:].mean(1), color=colour, lw=2, label=label)
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3)
+        ax.axhline(printed("wang2025")["section6/bound"], color=style.COLOURS["paper"], ls="--", lw=1)
         ax.set(xscale="log", title=name, ylim=(0, 0.65))
-        ax.set_xticks([30, 100, 500], ["30", "100", "500"])
-        ax.minorticks_off()
+        style.log_ticks(ax, "x", (30, 1000, 20000))
     axes[0].set_ylabel("test accuracy")
     axes[2].set_xlabel("minibatches")
     axes[0].legend(fontsize=7.5, loc="lower right")

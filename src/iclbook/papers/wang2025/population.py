@@ -15,6 +15,12 @@ from torch import Tensor
 
 #: Prompts whose gradients are found at once, and whose loss at scaled identities is, so that one layer fits a processor's cache.
 CHUNK, SCALAR_CHUNK = 2048, 1000
+#: Activations of equation 51, over the keys (last axis); RBF assumes covariates of one length.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda k: torch.softmax(k, dim=-1),
+    "rbf": torch.exp,
+    "linear": lambda k: k,
+}
 
 
 def functions(
@@ -24,8 +30,9 @@ def functions(
     y: Tensor,
     w: Tensor,
     s: Tensor | None = None,
+    activation: str = "softmax",
 ) -> Tensor:
-    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the softmax over them (equation 52).
+    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52).
 
     ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F. All arguments may have leading axes, which broadcast;
     ``y`` are categories, or one-hot ``(..., N + 1, C)``.
@@ -36,25 +43,29 @@ def functions(
     f = torch.zeros(*x.shape[:-1], w.shape[-2], dtype=x.dtype)
     for layer in range(b.shape[-3]):
         # (..., N + 1, N): of key i for query j, by x_i^T B x_j
-        weights = torch.softmax(x @ b[..., layer, :, :].mT @ x[..., :n, :].mT, dim=-1)
+        weights = ACTIVATIONS[activation](x @ b[..., layer, :, :].mT @ x[..., :n, :].mT)
         update = (values - torch.softmax(f[..., :n, :] @ w, dim=-1) @ w.mT) @ t[..., layer, :, :].mT
         f = f + weights @ (update if s is None else update + f[..., :n, :] @ s[..., layer, :, :].mT)
     return f
 
 
-def loss(b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor) -> Tensor:
+def loss(
+    b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor, activation: str = "softmax"
+) -> Tensor:
     """``-log p(y_{N+1})`` of prompts, ``(...)``; ``hot (..., N + 1, C)`` are one-hot categories."""
-    f = functions(b, t, x, hot, w, s)
+    f = functions(b, t, x, hot, w, s, activation)
     return -(hot[..., -1, :] * torch.log_softmax((f[..., -1:, :] @ w)[..., 0, :], dim=-1)).sum(-1)
 
 
-def gradients(b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gradients(
+    b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax"
+) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the loss of every prompt at ``S = 0``: with respect to B ``(P, L, d, d)``, T and S ``(P, L, d', d')``."""
     hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
     found = []
     for at in torch.arange(len(x)).split(CHUNK):
         own = [m.expand(len(at), *m.shape).clone().requires_grad_() for m in (b, t, torch.zeros_like(t))]
-        every = loss(*own, x[at], hot[at], w[at] if w.dim() == 3 else w)
+        every = loss(*own, x[at], hot[at], w[at] if w.dim() == 3 else w, activation)
         found.append(torch.autograd.grad(every.sum(), own))
     return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
 

@@ -206,7 +206,7 @@ def _square(p: np.ndarray, points: np.ndarray, classes: list[int]) -> Figure:
 def label_square(results: Results, blocks: int = 2) -> PageModel:
     """The first run trained on the quadrants with softmax attention, and labels of four of its categories, one in each quadrant."""
     task = Quadrants()
-    parameters = {name: value[0] for name, value in stopped_parameters(results, "softmax").items()}
+    parameters = {name: value[0] for name, value in stopped_parameters(results, "gd").items()}
     classes = four_categories(parameters["embed"])
     corner = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
     places = np.random.default_rng(SEED).uniform(0.08, 0.95, (4, EACH, 2)) * corner[:, None]

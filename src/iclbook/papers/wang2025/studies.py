@@ -55,7 +55,7 @@ class Sizes:
     Attributes:
         L: numbers of training contexts of figure 3; ``deep_L`` of figure 5, ``quad_L`` of figures 8 to 11, ``middle_L`` of Trained TF with N = 125.
         seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
-        gd, tf, deep, tf_deep, quad, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, quadrants' TF, deep GD at N = 125,
+        gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, deep GD at N = 125,
             deep GD with the softmax erasure.
         depths: numbers of blocks of figure 4; ``wide_depths`` those at N = 125.
         held_out: validation contexts, and as many test contexts; ``wide_held_out`` at N = 125.
@@ -74,7 +74,6 @@ class Sizes:
     tf: int
     deep: int
     tf_deep: int
-    quad: int
     wide: int
     astray: int
     depths: tuple[int, ...]
@@ -101,7 +100,6 @@ SIZES = {
         tf=2000,
         deep=400,
         tf_deep=2000,
-        quad=700,
         wide=700,
         astray=300,
         depths=(1, 2, 3, 4, 5, 6),
@@ -120,7 +118,6 @@ SIZES = {
         tf=40,
         deep=12,
         tf_deep=12,
-        quad=30,
         wide=4,
         astray=4,
         depths=(1, 2, 3),
@@ -267,21 +264,6 @@ def figure_5_left(L: int, s: Sizes) -> list[Study]:
     ]
 
 
-def quadrants(s: Sizes) -> list[Study]:
-    """Figures 8 and 9: five kernels, GD and Trained TF."""
-    task, found = Quadrants(N=s.quad_N), []
-    gd, tf = (runs_of(range(s.seeds), rate, 0) for rate in (GD_RATE, TF_RATE))
-    for view in ("inner", "squared", "absolute"):
-        contexts = Contexts(task, view)
-        kernels = [k for k in KERNELS if KERNELS[k] == view]
-        groups = [gd_group(k, k, contexts, gd, s.held_out, keep=GD_PARAMETERS) for k in kernels]
-        found.append(study(f"quad_gd_{view}", contexts, s.quad_L, groups, s.quad // 2, GD_BATCH))
-    tokens = Contexts(task)
-    free = [tf_group(k, tokens, tf, s.held_out, TF_PARAMETERS, kernel=k, init="code") for k in KERNELS]
-    found.append(study("quad_tf", tokens, s.quad_L, free, s.quad, TF_BATCH))
-    return found
-
-
 def square(s: Sizes) -> list[Study]:
     """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else."""
     prompts, runs = UnitContexts(Quadrants(N=s.quad_N)), runs_of(range(s.seeds), CODE_RATE)
@@ -362,7 +344,6 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
     s = SIZES[check_profile(profile)]
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
-        *quadrants(s),
         figure_4(s),
         *wide(s),
         *(one for L in s.deep_L for one in figure_5_left(L, s)),
@@ -380,7 +361,7 @@ MINUTES = {
     "time/fig4": ("deep_gd", "wide_gd", "wide_deep"),
     "time/fig5-left": ("two_",),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
-    "time/fig8-9": ("quad_gd", "quad_tf"),
+    "time/fig8-9": ("square",),
     "time/fig10-11": ("long",),
     "time/draws": ("new",),
     "time/published": ("published",),

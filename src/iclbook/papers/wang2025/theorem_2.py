@@ -14,6 +14,7 @@ from scipy import stats
 from torch import Tensor
 
 from ...drawing import style
+from ...statistics import Estimate
 from ...tasks.categorical import draw_embedding
 from . import population, symmetry
 from .population import scalar_loss
@@ -23,6 +24,8 @@ N, D, WIDTH, CLASSES = 8, 4, 3, 8
 LAYERS = 2
 #: Seeds of independent samples: to flow on, and to test on.
 FLOW_SAMPLE, TEST_SAMPLE = 1, 2
+#: Scalars b of the counterexample.
+ESCAPE = (-512.0, -64.0, -16.0, -4.0, 0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 2048.0)
 #: Panels: laws of the covariates, and what is not among the scalars at their stationary point.
 LAWS = {"sphere": "sphere", "cube": "cube U(-1, 1)", "group": "group of 20", "skewed": "no symmetry"}
 ENDS = {
@@ -138,8 +141,64 @@ def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
         "thm2/sphere_p": found["sphere"].p_shape,
         "thm2/cube_p": found["cube"].p_shape,
         "thm2/skewed_p": found["skewed"].p_shape,
+        "thm2/activations_p": [_activation_p(n_prompts, name) for name in ("rbf", "linear")],
         "thm2/prompts": n_prompts,
     }, found
+
+
+def _activation_p(n_prompts: int, activation: str) -> float:
+    """P value of "the gradient is a multiple of I" on the sphere with another activation; t over N, as these do not sum to one."""
+    b, t = at_scalars(torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double() / N)
+    x, y, w = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE)
+    return summarise(population.gradients(b, t, x, y, w, activation)[0]).p_shape
+
+
+def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
+    """A law within assumptions 1 to 4 under which one layer's loss falls in b for ever (t = 1), so that no scalar is stationary.
+
+    The query is the first example, covariates lie on the sphere, and ``f_*(x) = 30 w_c`` with c one of two categories: the first where x is nearer to
+    example 1 than to example 2. The sharper the attention, the more of it goes to example 1, whose label is the query's. Loss at b of :data:`ESCAPE`, and the
+    least fall from one to the next with the error of its mean over prompts.
+    """
+    w, source = embedding(), torch.Generator().manual_seed(5)
+    x = torch.randn(n_prompts, N, D, generator=source, dtype=torch.float64)
+    x = x / x.norm(dim=-1, keepdim=True)
+    x = torch.cat([x, x[:, :1]], dim=1)  # the query last
+    largest = [int(c) for c in (w.T @ w).diagonal().argsort(descending=True)[:2]]
+    inner = x @ x[:, :2].mT  # (P, N + 1, 2)
+    nearer = (inner[..., 0] < inner[..., 1]).long()  # 0: to example 1
+    p = torch.softmax(30 * w[:, largest].T @ w, dim=-1)[nearer]  # (P, N + 1, C)
+    y = torch.multinomial(p.flatten(0, 1), 1, generator=source).reshape(n_prompts, N + 1)
+    hot, t = torch.nn.functional.one_hot(y, CLASSES).double(), torch.eye(WIDTH, dtype=torch.float64)[None]
+    eye = torch.eye(D, dtype=torch.float64)[None]
+    losses = torch.stack([population.loss(b * eye, t, None, x, hot, w) for b in ESCAPE]).numpy()  # (K, P)
+    falls = losses[:-1] - losses[1:]
+    least = falls[falls.mean(1).argmin()]
+    shown = [ESCAPE.index(b) for b in (-512.0, 0.0, 16.0, 256.0, 2048.0)]
+    return {
+        "thm2/least_fall": Estimate.mean(least),
+        "thm2/loss_over_b": losses.mean(1)[shown].tolist(),
+    }
+
+
+def least_curvature(n_prompts: int, parts: int = 8) -> dict[str, Any]:
+    """Curvature of the loss in B where the scalars are stationary, in the direction of the Hessian's smallest eigenvalue: direction from one sample of prompts,
+    curvature and its error from parts of another."""
+    w = embedding()
+    flow, test = (population.prompts(n_prompts, N, D, w, seed)[:2] for seed in (FLOW_SAMPLE, TEST_SAMPLE))
+    b, t = at_scalars(*scalar_flow(*flow, w)[:2])
+
+    def hessians(x: Tensor, y: Tensor) -> Tensor:  # (parts, n, n)
+        hot = torch.nn.functional.one_hot(y, CLASSES).double()
+        each = [
+            torch.func.hessian(lambda b, at=at: population.loss(b, t, None, x[at], hot[at], w).mean())(b)
+            for at in torch.arange(len(x)).chunk(parts)
+        ]
+        return torch.stack(each).reshape(parts, b.numel(), b.numel())
+
+    _, vectors = torch.linalg.eigh(hessians(*flow).mean(0))
+    along = (vectors[:, 0] @ hessians(*test) @ vectors[:, 0]).numpy()
+    return {"thm2/least_curvature": Estimate.mean(along)}
 
 
 def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
