@@ -95,10 +95,10 @@ def _wang() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("wang2025", *words)
 
-    erasure, mix = "theory/erasure.py", "step @ self.mix[m]"
+    erasure, mix = "erasure.py", "step @ self.mix[m]"
     return (
         at(
-            "runs/contexts.py",
+            "contexts.py",
             "tested on the training draw",
             "VALIDATION, TEST = 1, 2",
             "VALIDATION, TEST = 1, 0",
@@ -106,18 +106,18 @@ def _wang() -> tuple[Fault, ...]:
         at(erasure, "a wider kernel", "** 2 / 2\n", "** 2 / 4\n"),
         at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
         at("models/multi_kernel.py", "mixing matrix transposed", f"{mix}.T", mix),
-        at("measures/matrices.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
+        at("figures_10_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
         at(
-            "measures/learned.py",
+            "figures_3_5.py",
             "gap of the wrong sign",
-            '(nll["TF softmax"] - nll["GD softmax"])[-1]',
-            '(nll["GD softmax"] - nll["TF softmax"])[-1]',
+            '"nll": nll[tf] - nll[gd]',
+            '"nll": nll[gd] - nll[tf]',
         ),
         at(
-            "theory/counts.py",
+            "figure_7.py",
             "fewer positions",
-            "(VOCABULARY, CONTEXT, WIDTH)",
-            "(VOCABULARY, CONTEXT - 1, WIDTH)",
+            "(50_257, 256, 512)",
+            "(50_257, 255, 512)",
         ),
         at(
             "models/trained_tf.py",

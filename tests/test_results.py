@@ -141,7 +141,7 @@ MUTATIONS = {
 
 
 #: Where rounding chooses among stored prompts and Adam magnifies it, one per cent of a rate is within what rounding does.
-MAGNIFIED = [("wang2025", "quad_tf", m) for m in MUTATIONS if m not in ("rate", "optimiser")]
+MAGNIFIED = [("wang2025", "square_softmax", m) for m in MUTATIONS if m not in ("rate", "optimiser")]
 
 
 @pytest.mark.slow

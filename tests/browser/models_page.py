@@ -18,7 +18,7 @@ from iclbook.papers.crossing.figures import waits as crossing
 from iclbook.papers.he2025 import figures as he2025
 from iclbook.papers.recall2025.figures import stages as recall2025
 from iclbook.papers.recall2025.measures import stages
-from iclbook.papers.wang2025 import figures as wang2025
+from iclbook.papers.wang2025 import sliders as wang2025
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import markup
 from iclbook.store import Results
@@ -69,10 +69,10 @@ def regression_results() -> Results:
 
 def categorical_results() -> Results:
     """Parameters and scores of one run."""
-    found = {f"softmax/{name}": value.numpy()[None, None] for name, value in descent().state_dict().items()}
+    found = {f"gd/{name}": value.numpy()[None, None] for name, value in descent().state_dict().items()}
     scores = ("nll_validation", "nll_test", "accuracy_test")
     return Results(
-        found | {f"softmax/{name}": np.ones((1, 1)) for name in scores} | {"softmax/steps": np.ones(1)}, {}
+        found | {f"gd/{name}": np.ones((1, 1)) for name in scores} | {"gd/steps": np.ones(1)}, {}
     )
 
 
