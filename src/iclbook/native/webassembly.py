@@ -23,7 +23,15 @@ ACTIVATIONS = {"softmax": 1, "affine": 2, "square": 3, "tanh": 4, "linear": 5}
 EXPORTS = ("describe", "start", "train", "parameters")
 #: Rows of a token, and responses: d = 5 covariates and one response.
 SIZES = ("-DD=6", "-DN=1")
-FLAGS = ("--target=wasm32", "-O3", "-msimd128", "-mbulk-memory", "-ffp-contract=off", "-fno-math-errno", "-nostdlib")
+FLAGS = (
+    "--target=wasm32",
+    "-O3",
+    "-msimd128",
+    "-mbulk-memory",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-nostdlib",
+)
 #: vectors.h refuses processors without fused multiply-adds, where torch is faster; a page has no torch.
 SLOW = "-DALLOW_SLOW"
 
@@ -35,8 +43,13 @@ def missing() -> list[str]:
 
 def compiler() -> str:
     """Versions of compiler and linker: the bytes depend on them."""
-    texts = [subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in ("clang", "wasm-ld")]
-    return ", ".join(f"{name} {re.search(r'[0-9.]+', text)[0]}" for name, text in zip(("clang", "lld"), texts, strict=True))
+    texts = [
+        subprocess.run([name, "--version"], capture_output=True, text=True).stdout
+        for name in ("clang", "wasm-ld")
+    ]
+    return ", ".join(
+        f"{name} {re.search(r'[0-9.]+', text)[0]}" for name, text in zip(("clang", "lld"), texts, strict=True)
+    )
 
 
 def compiled() -> bytes:
@@ -46,7 +59,10 @@ def compiled() -> bytes:
         UserError: clang or lld is missing, or a source does not compile.
     """
     if lacking := missing():
-        raise UserError(f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld).")
+        raise UserError(
+            f"not installed: {', '.join(lacking)}",
+            "Install clang and lld (Debian: apt-get install clang lld).",
+        )
     with tempfile.TemporaryDirectory() as folder:
         objects = [
             _object(Path(folder), "attention.c", f"-DACT={number}", f"-Dgradients=gradients_{name}")
@@ -55,13 +71,26 @@ def compiled() -> bytes:
         objects += [_object(Path(folder), source) for source in ("counter.c", "adam.c", "page/page.c")]
         made = Path(folder) / "attention.wasm"
         exports = [f"--export={name}" for name in EXPORTS]
-        _run("wasm-ld", "--no-entry", *exports, "-z", "stack-size=262144", "--strip-all", "-O2", *objects, "-o", str(made))
+        _run(
+            "wasm-ld",
+            "--no-entry",
+            *exports,
+            "-z",
+            "stack-size=262144",
+            "--strip-all",
+            "-O2",
+            *objects,
+            "-o",
+            str(made),
+        )
         return made.read_bytes()
 
 
 def _object(folder: Path, source: str, *flags: str) -> str:
     made = folder / f"{Path(source).stem}{''.join(flags).replace('-', '').replace('=', '_')}.o"
-    _run("clang", *FLAGS, *SIZES, SLOW, f"-I{HERE / 'page'}", *flags, "-c", str(HERE / source), "-o", str(made))
+    _run(
+        "clang", *FLAGS, *SIZES, SLOW, f"-I{HERE / 'page'}", *flags, "-c", str(HERE / source), "-o", str(made)
+    )
     return str(made)
 
 
@@ -69,7 +98,10 @@ def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         problem = re.findall(r"error: .*", done.stderr) or [f"{command[0]} fails"]
-        raise UserError(f"the C sources do not compile for the page ({problem[0]})", "Compare the versions of clang and lld.")
+        raise UserError(
+            f"the C sources do not compile for the page ({problem[0]})",
+            "Compare the versions of clang and lld.",
+        )
 
 
 def script() -> Path:
