@@ -2,6 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Where pip also looks for torch: the address of PyTorch's own index of CPU builds makes set-up small on x86-64 Linux, where the plain package index
+# gives a CUDA build.
+TORCH_INDEX ?=
+PIP    := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # The environment is rebuilt when a pin changes: the stamp carries a checksum of the files that define it.
 PINS   := $(shell cat requirements.txt constraints.txt pyproject.toml | cksum | tr ' ' '-')
 STAMP  := $(VENV)/.set-up-$(PINS)
@@ -13,7 +17,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book pdf test mutants check bench gpu lab lint clean setup pins browser proofs page-kernels
+.PHONY: help book pdf test test-full mutants check bench gpu lab lint clean setup pins browser proofs page-kernels
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,9 +30,15 @@ pdf: $(STAMP) browser book  ## print the whole book into _build/pdf/book.pdf
 
 # One worker a core, up to four, each computing with one thread; the pages come after the chapters that they show.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10
-test: $(STAMP) browser lint  ## everything that is checked: style, tests, notebook regression, pages, sliders
-	@$(PYTEST) -m "not browser"
-	@$(PYTEST) -m browser $$(grep -rl 'mark\.browser' tests --include='test_*.py')
+PAGES := $$(grep -rl 'mark\.browser' tests --include='test_*.py')
+test: $(STAMP) browser lint  ## what every change must pass: style, tests, replays, chapters at both profiles, pages in a browser
+	@$(PYTEST) -m "not browser and not full"
+	@$(PYTEST) -m "browser and not full" $(PAGES)
+
+test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clusters, every browser width and theme as well (hours)
+	@ICLBOOK_FULL=1 $(PYTEST) -m "not browser"
+	@ICLBOOK_FULL=1 $(PYTEST) -m browser $(PAGES)
+	@$(MAKE) --no-print-directory mutants
 
 PAPERS ?=
 mutants: $(STAMP)  ## plant faults between the runs and the records, and list those that no test sees (half an hour; PAPERS=he2025 for one)
@@ -74,12 +84,15 @@ $(STAMP):
 	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11."; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
 	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11, or name one: make PYTHON=python3.11"; exit 2; }
-	@echo "setting up $(VENV) (once; several minutes and about 2 GB)"
+	@echo "setting up $(VENV) (once, several minutes): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "error: no virtual environment could be made. Install the venv module (Debian: apt-get install python3-venv)."; exit 2; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt -c constraints.txt || \
+	@$(PIP) --quiet --dry-run --no-deps --ignore-installed --report $(VENV)/torch.json $$(grep '^torch==' requirements.txt) && \
+	  { grep -qE 'url.*(%2B|\+)cpu|macosx|win_|aarch64' $(VENV)/torch.json || \
+	    echo "this package index gives torch as a CUDA build. For the CPU build: make TORCH_INDEX=ADDRESS, with the address for CPU that pytorch.org/get-started shows"; } || true
+	@$(PIP) --progress-bar off -r requirements.txt -c constraints.txt || \
 	  { echo "error: the packages could not be installed (see above). Check the network, then repeat the command."; exit 2; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	@$(PIP) --quiet --no-deps -e .
 	@$(BIN)/python -m compileall -q src
 	@rm -f $(VENV)/.set-up-*; touch $@
 

@@ -12,7 +12,7 @@ import html
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from IPython.display import display
 from matplotlib.figure import Figure
 
+from ..drawing.origin import Stored, summary
 from ..errors import UserError
 from ..marks import MODEL, MODEL_FIGURE
 from ..numbers import number
@@ -65,12 +66,13 @@ class _Shown:
         return self.words
 
 
-def show_model(model: PageModel, title: str = "", description: str = "") -> None:
+def show_model(model: PageModel, title: str = "", description: str = "", of: Iterable[Stored] = ()) -> None:
     """Show a model that runs in the page.
 
     Args:
         model: what runs.
         title, description: instead of the model's own.
+        of: the stored results that the model computes with, as in ``style.show``.
 
     Raises:
         UserError: no title or description; no such script, or numbers that are not finite, of another kind, or too many.
@@ -84,7 +86,7 @@ def show_model(model: PageModel, title: str = "", description: str = "") -> None
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
     shown = _Shown(text, f"[model in the page: {title}]")
-    display(shown, metadata={MODEL: {"name": model.name, "title": title}})
+    display(shown, metadata={MODEL: {"name": model.name, "title": title, "origin": summary(of)}})
 
 
 def markup(model: PageModel, title: str, description: str) -> str:
