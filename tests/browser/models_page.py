@@ -16,6 +16,7 @@ from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing import figures as crossing
 from iclbook.papers.he2025 import figures as he2025
+from iclbook.papers.he2025.train_in_page import course, train_in_page
 from iclbook.papers.recall2025 import figures as recall2025
 from iclbook.papers.recall2025.measures import stages
 from iclbook.papers.wang2025 import figures as wang2025
@@ -36,6 +37,7 @@ TITLES = {
     "recall_race": "Race",
     "label_square": "Square",
     "waiting_time": "Wait",
+    "train": "Train",
 }
 
 
@@ -85,6 +87,7 @@ def models() -> dict[str, PageModel]:
         recall2025.race(POPULATION),
         wang2025.label_square(categorical_results()),
         crossing.waiting_time(),
+        train_in_page(TASK, course(TASK, {}, 100)),
     )
     return {model.name: model for model in made}
 

@@ -301,7 +301,7 @@
     const maps = svg("svg", { role: "img", "aria-label": "KQ above and the last row of OV below, for each head" });
     let tiles = [];
     const layMaps = () => {
-      const heads = state.heads;
+      const heads = run.heads.length;
       const columns = Math.min(4, heads);
       const cell = heads <= 2 ? 20 : heads === 3 ? 14 : 10;
       const [width, height] = [6.6 * cell + 10, 8.4 * cell + 18];
@@ -346,7 +346,7 @@
       const from = Math.max(0, shown.findIndex(({ step }) => step >= 10) - 1);
       const some = shown.slice(from);
       curve(some.map(({ step, loss }) => [step, Math.min(loss, 9)]));
-      lines.forEach((group, kind) => group.forEach((line, h) => line(h < state.heads ? some.map(({ step, heads }) => [step, heads[h][kind]]) : [])));
+      lines.forEach((group, kind) => group.forEach((line, h) => line(h < run.heads.length ? some.map(({ step, heads }) => [step, heads[h][kind]]) : [])));
     };
     const drawWay = () => {
       const plain = state.activation === "softmax";
