@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ def omega_mu(history: History, scale: float = 1.0) -> tuple[np.ndarray, np.ndarr
     return scale * np.diagonal(kq, axis1=-2, axis2=-1)[..., :-1].mean(-1), ov[..., -1]
 
 
+@lru_cache(maxsize=4)
 def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
     """What the training loss is compared with: one head's best, one debiased gradient step with its best rate, and ridge regression."""
     sizes = task.d, task.L, task.noise_var
@@ -162,49 +164,65 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         "Press Train: the library's own code takes the paper's steps in this page, from the seed that is shown. Drag a pair or the open circle, the query, "
         "while it trains. Discs: the weight with which a pair's response enters. Dashed: closed forms, and the paper's values."
     )
-    return PageModel("train", data, lambda: _still(task, history, data), alt, title, description)
+    return PageModel("train", data, lambda: figure(task, history), alt, title, description)
 
 
-def _still(task: LinearRegression, history: History, data: Mapping[str, Any]) -> Figure:
-    omega, mu = omega_mu(history)
+def figure(task: LinearRegression, history: History, settings: Mapping[str, Any] = BEGIN) -> Figure:
+    """A run so far: its answers to a prompt, its loss beside the closed forms, omega and mu of each head beside the paper's values."""
+    attention = Attention(
+        task.d, 1, activation=settings["activation"], score_scale=SCALES[settings["scores"]]
+    )
+    omega, mu = omega_mu(history, attention.scale)
+    paper = printed("he2025")
     fig, axes = style.figure(2, 2, height=5.0)
     prompt, loss, *heads = axes.ravel()
-    _answers(prompt, history, data)
-    for level in data["levels"]:
-        loss.axhline(level["loss"], color=style.COLOURS["gd"], ls="--", lw=1)
-        loss.text(10, level["loss"] + 0.02, f"{level['name']} {level['loss']:.3f}", fontsize=7)
-    loss.plot(history.steps, history.loss[:, 0], color=style.INK)
-    for ax, values, level, name in zip(heads, (omega, mu), data["paper"].values(), "ωμ", strict=True):
-        for sign in (1, -1):
-            style.paper_line(ax, sign * level)
-        ax.plot(history.steps, values)
-        ax.set(ylabel=name)
+    _answers(prompt, task, history, attention)
     for ax in (loss, *heads):
-        ax.set(xscale="log", xlabel="step", xlim=(10, history.steps[-1]))
+        ax.set_xscale("log")
+    for level in loss_levels(task):
+        loss.axhline(level["loss"], color=style.COLOURS["gd"], ls="--", lw=1)
+        loss.text(11, level["loss"] + 0.02, f"{level['name']} {level['loss']:.3f}", fontsize=7)
+    after = history.steps > 0
+    steps = history.steps[after]
+    loss.plot(steps, history.loss[after, 0], color=style.INK)
+    for ax, values, level, name in zip(
+        heads, (omega, mu), (paper["fig2.8/gamma"], paper["fig2.8/mu"]), "ωμ", strict=True
+    ):
+        for sign in (1, -1):
+            style.paper_line(ax, sign * level, label="paper" if sign > 0 else None)
+        for h, values_of_head in enumerate(values[after].T):
+            ax.plot(steps, values_of_head, label=f"head {h + 1}" if len(values.T) <= 4 else None)
+        ax.set(ylabel=name)
+    heads[0].legend(fontsize=7, loc="lower left")
+    for ax in (loss, *heads):
+        ax.set(xlabel="step", xlim=(10, max(1000, history.steps[-1])))
     loss.set(ylabel="loss", ylim=(0, 1.3))
     return fig
 
 
-def _answers(ax: Axes, history: History, data: Mapping[str, Any]) -> None:
-    """The answers to all queries on the line at the start and at the end, and one gradient step."""
+def _answers(ax: Axes, task: LinearRegression, history: History, attention: Attention) -> None:
+    """The answers to all queries on the line at the start and now, and one gradient step."""
     import torch
 
     from ...models import attend
 
     x = np.linspace(-4, 4, 161)
-    pairs, d = data["pairs"], data["d"]
+    pairs, d = pairs_on_a_line(task), task.d
     tokens = np.zeros((len(pairs), d + 1))
     tokens[:, 0], tokens[:, d] = pairs.T
     queries = np.zeros((d, len(x)))
     queries[0] = x
     context = torch.from_numpy(np.repeat(tokens[..., None], len(x), axis=-1))
-    for at, look in (
-        (0, {"color": style.COLOURS["dummy"], "label": "before training"}),
-        (-1, {"color": style.INK, "label": "after"}),
-    ):
-        circuits = (torch.from_numpy(history.circuits[name][at, 0].astype(float)) for name in ("kq", "ov"))
-        ax.plot(x, attend(*circuits, context, torch.from_numpy(queries))[0].numpy(), **look)
-    step = theory.debiased_gd(data["eta"], tokens[:, :d], pairs[:, 1], queries.T[:, None])
+    looks = (
+        {"color": style.COLOURS["dummy"], "label": "before training"},
+        {"color": style.INK, "label": "answer"},
+    )
+    for at, look in zip((0, -1), looks, strict=True):
+        kq, ov = (torch.from_numpy(history.circuits[name][at, 0].astype(float)) for name in ("kq", "ov"))
+        answers = attend(attention.scale * kq, ov, context, torch.from_numpy(queries), attention.activation)
+        ax.plot(x, answers[0].numpy(), **look)
+    eta = theory.debiased_gd_best_eta(task.d, task.L, task.noise_var)
+    step = theory.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries.T[:, None])
     ax.plot(x, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
     ax.plot(*pairs.T, ".", color=style.INK, ms=4)
     ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2), xlabel="x", ylabel="y")
