@@ -372,16 +372,17 @@
     const figures = { step: html("b"), loss: html("b"), gamma: html("b"), mu: html("b"), speed: html("b") };
     const tallies = row("tallies", ...[["step", "step"], ["loss", "loss"], ["γ", "gamma"], ["sum of positive μ", "mu"], ["steps a second", "speed"]].map(([label, name]) => html("span", {}, figures[name], html("i", {}, label))));
     const words = html("p", { class: "says", role: "status" });
+    const counts = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"];
     const sentence = () => {
       const one = state.heads === 1;
-      if (!run.done) return `${["One head starts", "Two heads start", "Three heads start", "Four heads start", "Five heads start", "Six heads start", "Seven heads start", "Eight heads start"][state.heads - 1]} from random numbers. Press Train.`;
+      if (!run.done) return `${counts[state.heads]} ${one ? "head starts" : "heads start"} from random numbers. Press Train.`;
       if (!run.records.length || !Number.isFinite(run.loss)) return Number.isNaN(run.sum) ? "This run has diverged: lower the rate." : "";
       if (run.loss > 3) return "The loss grows: the sum that normalises the weights is near zero. Lower the rate.";
       if (run.loss > 0.62) return "The heads turn from noise to a multiple of the identity.";
-      if (state.activation === "linear") return "Linear attention needs no second head: each response enters with a weight proportional to x·xq, which is one step of gradient descent.";
+      if (state.activation === "linear") return "Linear attention needs no second head: a pair's response enters in proportion to the product of its x with the query, which is one step of gradient descent.";
       const { pair, oneSided, idle } = pattern(run.heads);
       if (pair) {
-        const dummies = idle ? ` ${idle === 1 ? "One more head does" : `${idle} more heads do`} next to nothing: a dummy.` : "";
+        const dummies = idle ? ` ${idle === 1 ? "One more head does next to nothing: a dummy." : `${counts[idle]} more heads do next to nothing: dummies.`}` : "";
         return `A pair: one side adds the responses of pairs like the query, the other subtracts those of pairs unlike it. Their bends cancel, and the answer runs straight along one gradient step.${dummies}`;
       }
       if (oneSided) return `${one ? "One head averages" : "All heads look one way, and average"} the responses of the pairs most like the query. Far out only the outermost pair is left, so the answer levels off: it bends.`;
