@@ -17,7 +17,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book pdf test test-full mutants check bench gpu lab lint clean setup pins browser proofs page-kernels
+.PHONY: help book pdf test test-full size mutants check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,12 +54,16 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 GPU_PYTHON ?= $(BIN)/python
 STAGE ?=
 MINUTES ?= 9.5
+size: $(STAMP)  ## how large the book is to carry
+	@$(BIN)/python -m benchmarks.size
+
 gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage)
 	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) $(if $(STAGE),--stage $(STAGE))
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(BIN)/python -m iclbook.book.lab
 
+.PHONY: page-kernels
 page-kernels: $(STAMP)  ## compile the C sources for the page into book/assets/models/kernels (needs clang and lld)
 	@$(BIN)/python -m iclbook.native.webassembly
 
