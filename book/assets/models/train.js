@@ -462,10 +462,12 @@
         Object.assign(state, data.begin, one.settings);
         show();
         tried(one.key);
+        if ("rate" in one.settings) settings.open = true; // where the reader lowers it
         begin().then(() => play(true));
       });
       return chip;
     });
+    const settings = html("details", {}, html("summary", {}, "Rate, start, activation, seed"), row("controls", controls.rate.element, controls.scale.element, controls.batch.element, controls.seed.element, controls.scores.element, controls.activation.element));
     const tried = (key) => {
       state.tried = key;
       data.tries.forEach((one, i) => {
@@ -481,12 +483,12 @@
     const parts = [
       row("buttons", player, single, again, controls.heads.element),
       row("buttons tries", html("span", {}, "Try:"), ...chips),
-      about,
       tallies,
       row("plots", prompt.svg, losses.svg),
+      about,
       words,
       row("plots", omegas.svg, mus.svg, maps, way.svg),
-      html("details", {}, html("summary", {}, "Rate, start, activation, seed"), row("controls", controls.rate.element, controls.scale.element, controls.batch.element, controls.seed.element, controls.scores.element, controls.activation.element)),
+      settings,
     ];
     let begun = false;
     const first = () => {

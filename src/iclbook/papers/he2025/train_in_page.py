@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...claims import printed
+from ...claims import load_ledger, printed
 from ...drawing import style
 from ...models import Attention
 from ...random import INIT, generator
@@ -55,7 +55,7 @@ SHOWN, QUERY = 20, 2.5
 #: One click each: key, name, settings beside BEGIN, a sentence, the claim or question that it shows, and what the link to it says.
 TRIES = (
     ("pair", "Two heads", {}, "Both heads begin on one side and act as one. Then one of them changes its side, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
-    ("one", "One head", {"heads": 1, "seed": 0}, "One head is a kernel smoother: its loss stops at 0.404, and its answer bends.", "single-head", "The claim on one head"),
+    ("one", "One head", {"heads": 1, "seed": 0}, "One head is a kernel smoother: its loss stops at {one_head:.3f}, and its answer bends.", "single-head", "The claim on one head"),
     ("never", "No pair", {"seed": 6}, "From some starts, about one in five, two heads keep one sign for good. They do no better than one head.", "both-signs", "The claim on both signs"),
     ("dummy", "Four heads", {"heads": 4, "seed": 2}, "One pair does the work. The other two heads fade: dummy heads, with small ω and small μ.", "fig2.7", "Figure 2.7"),
     ("large", "A large start", {"scale": 2.0, "seed": 4}, "From entries twice as large a pair forms, too. It takes longer until KQ is a multiple of the identity.", "robust", "The claim on other starts"),
@@ -116,6 +116,8 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
     """
     layout, paper = task.layout(), printed("he2025")
     history = course(task, {}) if history is None else history
+    anchors = {claim.id: claim.anchor for claim in load_ledger("he2025").claims}
+    one_head = loss_levels(task)[0]["loss"]
     gammas = np.geomspace(0.06, 0.8, 60)
     data = {
         "d": task.d,
@@ -147,9 +149,9 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
                 "key": key,
                 "name": name,
                 "settings": settings,
-                "text": text,
+                "text": text.format(one_head=one_head),
                 "link": link,
-                "anchor": f"claim-he2025-{claim}",
+                "anchor": anchors[f"he2025/{claim}"],
             }
             for key, name, settings, text, claim, link in TRIES
         ],
