@@ -49,6 +49,7 @@ from iclbook.papers.crossing.measures import (
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import FIRST
 from iclbook.papers.crossing.runs.pairs import pair_studies
+from iclbook.papers.crossing.waits_in_page import train_waits
 from iclbook.papers.he2025.measures.circuits import with_both_signs
 from iclbook.papers.nagy2026.measures import ladder
 from iclbook.papers.nagy2026.probes.alignment import alignment
@@ -192,6 +193,13 @@ record.verdicts("q-stages-few", "q-stages-adam")
 # %% [markdown]
 # From an eighth of the size Adam needs {glue:text}`stages/adam/growth` times the steps, where gradient flow needs {glue:text}`stages/adam/flow` times as long.
 #
+# Does the law hold without exact prompts and without a flow? Below, two softmax heads train in the page, by plain gradient descent on fresh prompts and by Adam. Four factors predict that the wait
+# grows fourfold when the start is half as large.
+
+# %% tags=["hide-input"]
+show_model(train_waits(LinearRegression()))
+
+# %% [markdown]
 # Where $p = 2$, growth is linear at first, so the direction that leaves is known beforehand: the one in which the loss curves down most at the origin.
 
 # %% tags=["hide-input"]

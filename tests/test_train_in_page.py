@@ -16,6 +16,7 @@ from iclbook.claims import load_ledger
 from iclbook.models import Attention
 from iclbook.native import webassembly
 from iclbook.native.build import compiler
+from iclbook.papers.crossing import waits_in_page as crossing_waits
 from iclbook.papers.he2025 import train_in_page as train
 from iclbook.training import Group, Run, Trainer
 
@@ -43,7 +44,10 @@ def test_the_stored_module_is_what_the_sources_compile_to():
 
 
 def test_a_page_costs_less_than_60_kilobytes():
-    scripts = [models_page.ASSETS / "models" / "train.js", webassembly.script()]
+    scripts = [
+        models_page.ASSETS / "models" / name for name in ("train.js", "train_waits.js", "kernels/trainer.js")
+    ]
+    scripts.append(webassembly.script())
     assert sum(path.stat().st_size for path in scripts) < 60_000
 
 
@@ -290,9 +294,34 @@ def test_pictures_are_drawn_in_time(opened):
 
 @in_browser
 def test_a_browser_without_vectors_says_so_and_shows_the_picture(browser, tmp_path):
-    change = ("train.js", 'typeof DecompressionStream === "function" &&', "false &&")
+    change = ("kernels/trainer.js", 'typeof DecompressionStream === "function" &&', "false &&")
     browser.open(models_page.write(tmp_path / "page", change).as_uri())
     model = Running(browser, "train")
     assert "cannot train here" in model.find(".says")[0].text
     assert model.find(".iclbook-live img")[0].is_displayed()
+    assert browser.problems() == []
+
+
+# ---- waits in the crossing -----------------------------------------------------------------------------------------------
+
+
+@in_browser
+def test_waits_are_the_librarys_and_grow_as_the_law_says(browser, page):
+    browser.open(page)
+    model = Running(browser, "train_waits")
+    browser._run("document.querySelector('figure[data-model=train_waits]').scrollIntoView()")
+    buttons(model)["Measure"].click()
+    sizes = crossing_waits.SIZES[:4]
+    until(model, f"m.found().length >= {2 * len(crossing_waits.SIZES)}", 120)
+    buttons(model)["Pause"].click()
+    found = model.js("m.found()")
+    for rule in crossing_waits.RULES:
+        here = {one["size"]: one["wait"] for one in found if one["rule"] == rule and one["seed"] == 0}
+        there = crossing_waits.waits(TASK, rule, sizes, 0, 1_600)
+        assert [here[size] for size in sizes] == pytest.approx(
+            there, rel=0.07
+        )  # to a mean loss's own stretch
+    plain, adam = model.js("[m.growth('plain'), m.growth('adam')]")
+    assert 3 < plain < 5
+    assert adam < 1.5
     assert browser.problems() == []

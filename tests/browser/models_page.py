@@ -15,6 +15,7 @@ import torch
 from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing import figures as crossing
+from iclbook.papers.crossing.waits_in_page import train_waits
 from iclbook.papers.he2025 import figures as he2025
 from iclbook.papers.he2025.train_in_page import course, train_in_page
 from iclbook.papers.recall2025 import figures as recall2025
@@ -38,6 +39,7 @@ TITLES = {
     "label_square": "Square",
     "waiting_time": "Wait",
     "train": "Train",
+    "train_waits": "Waits of training",
 }
 
 
@@ -88,6 +90,7 @@ def models() -> dict[str, PageModel]:
         wang2025.label_square(categorical_results()),
         crossing.waiting_time(),
         train_in_page(TASK, course(TASK, {}, 100)),
+        train_waits(TASK),
     )
     return {model.name: model for model in made}
 

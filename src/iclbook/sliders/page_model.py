@@ -30,7 +30,7 @@ from .rendering import draw
 #: Scripts that all models share, in the order in which they are loaded.
 SHARED = ("numbers", "kit")
 #: Scripts that a model asks for when it begins, beside its own.
-BESIDE = {"train": ("kernels/attention",)}
+BESIDE = dict.fromkeys(("train", "train_waits"), ("kernels/attention", "kernels/trainer"))
 #: Most characters of a model's numbers: a page must stay light.
 MAX_CHARACTERS = 200_000
 

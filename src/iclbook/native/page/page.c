@@ -83,8 +83,8 @@ void start(int n_heads, int B, uint32_t seed, uint32_t state, double bound, doub
     }
 }
 
-/* So many steps; the sum of their losses, each before its step. */
-double train(int steps, double rate)
+/* So many steps of Adam, or of plain gradient descent; the sum of their losses, each before its step. */
+double train(int steps, double rate, int plain)
 {
     static void (*const of[])(const struct task *, const float *, const int64_t *, int64_t, int64_t, float, const float *const[4], float *const[4],
                               float *, float *) = {gradients_softmax, gradients_affine, gradients_square, gradients_tanh, gradients_linear};
@@ -101,6 +101,9 @@ double train(int steps, double rate)
         loss = 0;
         of[activation](&task, numbers, &run, 1, heads, score_scale, cp, g, &loss, scratch);
         sum += loss;
+        for (int i = 0; plain && i < 4; i++)
+            for (int j = 0; j < size; j++) p[i][j] -= one * g[i][j];
+        if (plain) continue;
         /* as the optimiser: these two in single precision, which counts in the first steps */
         adam(4, 1, sizes, p, m, v, cg, rates, 1.0f, 0.9f, 0.999f, (float)(1 - 0.999), 1e-8f, 1.0f - (float)power1, __builtin_sqrtf(1.0f - (float)power2));
     }
