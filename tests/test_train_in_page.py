@@ -18,6 +18,8 @@ from iclbook.native import webassembly
 from iclbook.native.build import compiler
 from iclbook.papers.crossing import waits_in_page as crossing_waits
 from iclbook.papers.he2025 import train_in_page as train
+from iclbook.papers.he2025 import train_live
+from iclbook.papers.he2025.train_live import MARKS, TrainingPanel
 from iclbook.training import Group, Run, Trainer
 
 #: Units in the last place of a run's largest parameter by which the page's parameters may differ after some hundred steps; measured: 1 to 40.
@@ -300,6 +302,42 @@ def test_a_browser_without_vectors_says_so_and_shows_the_picture(browser, tmp_pa
     assert "cannot train here" in model.find(".says")[0].text
     assert model.find(".iclbook-live img")[0].is_displayed()
     assert browser.problems() == []
+
+
+# ---- with a kernel -----------------------------------------------------------------------------------------------------
+
+
+def test_in_a_notebook_the_library_trains_and_the_figure_follows():
+    panel = TrainingPanel(TASK, "title", "description")
+    empty = panel.visible()
+    for _ in range(3):
+        panel.advance()
+    assert panel.trainer.done == MARKS[2]
+    assert panel.visible() != empty
+    assert f"Step {MARKS[2]}" in panel.says.value
+    wanted = train.trainer(TASK, {}, MARKS[2], [MARKS[2]]).train(progress=False)["page"]
+    assert np.array_equal(panel.history().circuits["kq"][-1], wanted.circuits["kq"][-1])
+    panel.controls["heads"].value = 3
+    assert panel.trainer.done == 0
+    assert panel.history().circuits["kq"].shape[2] == 3
+    panel.play = lambda: None  # an experiment plays on a kernel's loop; here only its settings count
+    for _, name, settings, *_ in reversed(train.TRIES):
+        panel.tries.value = name
+        assert panel.settings == train.BEGIN | settings
+        assert {key: control.value for key, control in panel.controls.items()} == pytest.approx(
+            panel.settings
+        )
+
+
+def test_a_headless_notebook_shows_the_page_and_a_live_one_the_panel(monkeypatch):
+    shown = []
+    monkeypatch.setattr(train_live, "show_model", lambda model: shown.append(model.name))
+    monkeypatch.setattr(train_live, "display", lambda panel: shown.append(type(panel).__name__))
+    model = models_page.models()["train"]
+    for headless in ("1", "0"):
+        monkeypatch.setenv("ICLBOOK_HEADLESS", headless)
+        train_live.show_training(model, TASK)
+    assert shown == ["train", "TrainingPanel"]
 
 
 # ---- waits in the crossing -----------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@
 
     const area = { width: 340, height: 250, logX: true };
     const losses = plot({ ...area, x: [8, data.most], y: [0, 1.3], xlabel: "step", ylabel: "loss", title: "the run under way", label: "Loss against the step of the run under way" });
-    const waits = plot({ ...area, x: [0.8 / data.sizes[0], 1.3 / data.sizes.at(-1)], y: [40, 1.5 * data.most], logY: true, xlabel: "1/ε, one over the size of the start", ylabel: "wait, steps", title: "the wait", label: "Wait against one over the size of the start" });
+    const waits = plot({ ...area, x: [0.8 / data.sizes[0], 1.3 / data.sizes.at(-1)], y: [15, 1.5 * data.most], logY: true, xlabel: "1/ε, one over the size of the start", ylabel: "wait, steps", title: "the wait", label: "Wait against one over the size of the start" });
     const level = losses.line("reference dotted");
     const curve = losses.line("answer");
     const law = waits.line("reference dashed");
@@ -115,7 +115,7 @@
     player.classList.add("main");
     const again = button("Start again", clear);
     const heads = slider({ label: "heads", min: 1, max: data.heads, value: state.heads, step: 1, format: String, on: (v) => { state.heads = v; clear(); } });
-    const rate = (rule) => slider({ label: `rate, ${data.names[rule]}`, min: data.limits[rule][0], max: data.limits[rule][1], value: state.rates[rule], log: true, format: (v) => number(v, 0, 4), on: (v) => { state.rates[rule] = v; clear(); } });
+    const rate = (rule) => slider({ label: { plain: "rate, descent", adam: "rate, Adam" }[rule], min: data.limits[rule][0], max: data.limits[rule][1], value: state.rates[rule], log: true, format: (v) => String(Number(v.toPrecision(2))), on: (v) => { state.rates[rule] = v; clear(); } });
     const parts = [
       row("buttons", player, again),
       row("plots", losses.svg, waits.svg),
