@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .idle import tree_seconds
 from .work import BATCH, RATE, Case
 from .work import missing as missing_contender
 
@@ -110,7 +112,8 @@ def main(text: str) -> None:
     torch.set_num_threads(job["threads"])
     with opened() as page:
         rates = {str(h): interleaved(h, job["rounds"], job["seconds"], page) for h in job["heads"]}
-    print(json.dumps({"pinned": pinned, "rates": rates}))
+        browser_s = tree_seconds(os.getpid())
+    print(json.dumps({"pinned": pinned, "rates": rates, "browser_s": browser_s}))
 
 
 if __name__ == "__main__":
