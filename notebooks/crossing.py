@@ -45,6 +45,7 @@ from iclbook.papers.crossing.measures import (
 )
 from iclbook.papers.crossing.measures.landscape import Landscape
 from iclbook.papers.crossing.measures.models import FIRST, softmax_heads
+from iclbook.papers.crossing.waits_in_page import train_waits
 from iclbook.papers.he2025.measures.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
@@ -174,6 +175,13 @@ record.verdicts("q-waits-sgd", "q-waits-few", "q-waits-adam")
 
 # %% [markdown]
 # From an eighth of the size Adam needs {glue:text}`stages/adam/growth` times the steps, where gradient flow needs {glue:text}`stages/adam/flow` times as long.
+#
+# Does the law hold without exact prompts and without a flow? Below, two softmax heads train in the page, by plain gradient descent on fresh prompts and by Adam. Four factors predict that the wait
+# grows fourfold when the start is half as large.
+
+# %% tags=["hide-input"]
+show_model(train_waits(LinearRegression()))
+
 # %% tags=["hide-input"]
 SIZES = (0.1, 0.05, 0.025, 0.0125)
 

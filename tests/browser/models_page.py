@@ -15,7 +15,9 @@ import torch
 from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing.figures import waits as crossing
+from iclbook.papers.crossing.waits_in_page import train_waits
 from iclbook.papers.he2025 import figures as he2025
+from iclbook.papers.he2025.train_in_page import course, train_in_page
 from iclbook.papers.recall2025.figures import stages as recall2025
 from iclbook.papers.recall2025.measures import stages
 from iclbook.papers.wang2025 import sliders as wang2025
@@ -36,6 +38,8 @@ TITLES = {
     "recall_race": "Race",
     "label_square": "Square",
     "waiting_time": "Wait",
+    "train": "Train",
+    "train_waits": "Waits of training",
 }
 
 
@@ -85,6 +89,8 @@ def models() -> dict[str, PageModel]:
         recall2025.race(POPULATION),
         wang2025.label_square(categorical_results()),
         crossing.waiting_time(),
+        train_in_page(TASK, course(TASK, {}, 100)),
+        train_waits(TASK),
     )
     return {model.name: model for model in made}
 

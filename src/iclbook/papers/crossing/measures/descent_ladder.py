@@ -16,8 +16,8 @@ from scipy.spatial import cKDTree
 
 from ....statistics import Estimate, widened_error
 from ...nagy2026 import prompts
-from ...nagy2026.probe_statistics import alignments
 from ...nagy2026.ladder import Get, Model, by_size, mixed, twins
+from ...nagy2026.probe_statistics import alignments
 from .descent import area, area_by_lot, area_error, kernel, scores
 from .models import FIRST
 
