@@ -49,7 +49,7 @@ from iclbook.papers.crossing.measures import (
 from iclbook.papers.crossing.runs.landscape import Landscape
 from iclbook.papers.crossing.runs.models import FIRST
 from iclbook.papers.crossing.runs.pairs import pair_studies
-from iclbook.papers.he2025.measures.circuits import with_both_signs
+from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026.measures import ladder
 from iclbook.papers.nagy2026.probes.alignment import alignment
 from iclbook.sliders import Slider, show, show_model

@@ -15,7 +15,7 @@ import torch
 from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing import figures as crossing
-from iclbook.papers.he2025 import figures as he2025
+from iclbook.papers.he2025 import page_models as he2025
 from iclbook.papers.recall2025 import figures as recall2025
 from iclbook.papers.recall2025.measures import stages
 from iclbook.papers.wang2025 import figures as wang2025

@@ -9,8 +9,8 @@ import numpy as np
 
 from ....statistics import standard_error
 from ....store import Results
-from ...he2025.measures.circuits import settled
-from ...he2025.theory.patterns import zero_sum
+from ...he2025.circuits import settled
+from ...he2025.dynamics import zero_sum
 from ..runs.models import prompts
 from ..runs.pairs import TASKS
 from .kernels import PROMPTS, answers, steps, unexplained

@@ -1,0 +1,195 @@
+"""From trained circuits to two numbers per head, and how far the circuits are from that form (He et al. 2025, Key Finding 1)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...statistics import Estimate, standard_error
+from ...store import Results
+from . import dynamics
+from .loss import Array, effective_pair
+
+Records = dict[str, Any]
+#: Share of training, at its end, over which settled values are averaged: Adam's single iterates fluctuate.
+SETTLED = 0.1
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What single-task circuits say of each head.
+
+    Attributes:
+        steps: ``(T,)`` recorded steps.
+        omega: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included: the omega of the softmax.
+        mu: ``(T, R, H)`` last entry of OV.
+        kq_deviation: ``(T, R, H)`` Frobenius norm of the effective columns of KQ minus (omega I; 0), over that of (omega I; 0).
+        ov_deviation: ``(T, R, H)`` norm of OV's row without its last entry, over abs(mu).
+    """
+
+    steps: Array
+    omega: Array
+    mu: Array
+    kq_deviation: Array
+    ov_deviation: Array
+
+    def settled(self, values: Array) -> Array:
+        """Mean of ``values`` ``(T, ...)`` over the end of training."""
+        return settled(self.steps, values)
+
+    @property
+    def active(self) -> Array:
+        """``(R, H)`` heads that are not dummies at the end, by their settled omega and mu: single iterates of a dummy fluctuate."""
+        return dynamics.active_heads(self.settled(self.omega), self.settled(self.mu))
+
+    @property
+    def one_sided(self) -> Array:
+        """``(R,)`` runs whose active heads end with one sign."""
+        return dynamics.one_sided(self.settled(self.omega), self.settled(self.mu))
+
+    @property
+    def pairs(self) -> Array:
+        """``(R,)`` runs that end with heads of both signs. Where none does, as in short trainings, all count."""
+        found = ~self.one_sided
+        return found if found.any() else np.ones_like(found)
+
+    @property
+    def gamma(self) -> Array:
+        """``(T, R)`` the common abs(omega): mean over the heads, weighted by abs(mu)."""
+        return effective_pair(self.omega, self.mu)[0]
+
+    @property
+    def positive_mu(self) -> Array:
+        """``(T, R)`` sum of mu over the positive heads."""
+        return np.where(self.omega > 0, self.mu, 0.0).sum(-1)
+
+    def patterned(self, bound: float) -> Array:
+        """``(T, R)`` whether both deviations are below ``bound`` in all heads that end as no dummies."""
+        worst = np.maximum(self.kq_deviation, self.ov_deviation)
+        return np.where(self.active[None], worst, 0.0).max(-1) < bound
+
+    def worst(self, values: Array) -> Array:
+        """``(T, R)`` largest of ``values`` over the heads that end as no dummies."""
+        return np.where(self.active[None], values, -np.inf).max(-1)
+
+
+def spread(values: Array) -> Array:
+    """(max - min) / max along the last axis."""
+    return (values.max(-1) - values.min(-1)) / values.max(-1)
+
+
+def settled(steps: Array, values: Array) -> Array:
+    """Mean of ``values`` ``(T, ...)`` over the last :data:`SETTLED` of the training, at evenly spaced records."""
+    late = steps >= (1 - SETTLED) * steps[-1]
+    return np.asarray(values)[late].mean(0)
+
+
+def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
+    """Heads of a single-task group.
+
+    Args:
+        group: ``steps`` ``(T,)`` with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, 1, D)``, or with ``omega`` and ``mu`` ``(T, R, H)``
+            of a reduced model.
+        scale: the model's factor on its scores.
+    """
+    steps = group["steps"]
+    if "omega" in group:
+        omega, mu = group["omega"].astype(float), group["mu"].astype(float)
+        return Heads(steps, omega, mu, np.zeros_like(omega), np.zeros_like(mu))
+    kq, row = scale * group["kq"].astype(float), group["ov"].astype(float)[..., 0, :]
+    d = kq.shape[-1] - 1
+    omega = np.trace(kq[..., :d, :d], axis1=-2, axis2=-1) / d
+    # the last column meets the query's zero
+    residual = kq[..., :d] - omega[..., None, None] * np.eye(d + 1, d)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kq_deviation = np.linalg.norm(residual, axis=(-2, -1)) / (np.abs(omega) * math.sqrt(d))
+        ov_deviation = np.linalg.norm(row[..., :d], axis=-1) / np.abs(row[..., d])
+    return Heads(steps, omega, row[..., d], kq_deviation, ov_deviation)
+
+
+def groups_of(results: Results) -> list[str]:
+    """Names of the groups whose circuits are kept."""
+    return [key[:-3] for key in results.arrays if key.endswith("/kq")]
+
+
+def read_counts(results: Results, prefix: str = "h", scale: float = 1.0) -> dict[int, Heads]:
+    """Softmax heads by their number, of the groups ``<prefix><H>``."""
+    names = [re.fullmatch(rf"{prefix}(\d+)", name) for name in groups_of(results)]
+    counts = sorted(int(name[1]) for name in names if name)
+    return {h: read_heads(results.group(f"{prefix}{h}"), scale) for h in counts}
+
+
+def with_both_signs(results: Results) -> Results:
+    """The same results without the runs of several heads that end with one sign: what the paper says of pairs is asked of pairs."""
+    arrays = dict(results.arrays)
+    for name in groups_of(results):
+        if results[f"{name}/kq"].shape[2] == 1 or name == "affine":
+            continue
+        kept = read_heads(results.group(name)).pairs
+        of_runs = {key: values for key, values in results.group(name).items() if values.ndim > 1}
+        arrays |= {f"{name}/{key}": values[:, kept] for key, values in of_runs.items()}
+    return replace(results, arrays=arrays)
+
+
+def code_scale(d: int, n_tasks: int = 1) -> float:
+    """The published code's factor on scores, 1/sqrt(d + N)."""
+    return 1 / math.sqrt(d + n_tasks)
+
+
+# -- standard errors over seeds and prompts ---------------------------------------------------------------------------
+# At the smoke profile some models have one run only; their part of an error is 0 there, and no claim is decided.
+
+
+def run_sd(*groups: Array) -> float:
+    """Standard deviation of one run about the mean of its group, pooled over groups ``(R, ...)`` and their other axes."""
+    squares, freedom = 0.0, 0
+    for group in groups:
+        group = np.asarray(group, dtype=float)
+        if len(group) > 1:
+            squares += float(((group - group.mean(0)) ** 2).sum())
+            freedom += (len(group) - 1) * group[0].size
+    return float(np.sqrt(squares / freedom)) if freedom else 0.0
+
+
+def each_run(*groups: Array) -> Estimate:
+    """Every run's value, groups one after the other, with the standard error of a single one."""
+    return Estimate(np.concatenate([np.ravel(group) for group in groups]), run_sd(*groups))
+
+
+def mean_of(runs: Array) -> Estimate:
+    """Mean over runs ``(R,)``."""
+    return Estimate(float(np.mean(runs)), float(standard_error(runs)) if len(runs) > 1 else 0.0)
+
+
+def largest_ratio(groups: list[Array]) -> Estimate:
+    """Largest over smallest mean of groups of runs; which two these are is taken as given."""
+    means = [np.mean(group) for group in groups]
+    return mean_of(groups[int(np.argmax(means))]) / mean_of(groups[int(np.argmin(means))])
+
+
+def over_blocks(statistic: Callable[..., float], *arrays: Array, blocks: int = 16) -> float:
+    """Standard error of a statistic of prompts (first axis), from its values in equal blocks of them."""
+    parts = zip(*(np.array_split(array, blocks) for array in arrays), strict=True)
+    return float(standard_error([statistic(*part) for part in parts]))
+
+
+def median_error(values: Array) -> float:
+    """Standard error of the median of ``(n,)``: half the distance of the order statistics one binomial standard deviation to its sides."""
+    values, half = np.sort(np.asarray(values, dtype=float)), np.sqrt(len(values)) / 2
+    low = max(int(np.floor((len(values) - 1) / 2 - half)), 0)
+    high = min(int(np.ceil((len(values) - 1) / 2 + half)), len(values) - 1)
+    return float(values[high] - values[low]) / 2
+
+
+def jackknife(statistic: Callable[[Array], float], values: Array) -> float:
+    """Standard error of a smooth statistic of ``(n,)``, from leaving out each value once."""
+    n = len(values)
+    if n < 3:
+        return 0.0
+    left = np.array([statistic(np.delete(values, i)) for i in range(n)])
+    return float(np.sqrt((n - 1) * left.var()))
