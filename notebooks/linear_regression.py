@@ -48,7 +48,7 @@ from iclbook.papers.he2025 import (
     theorem_1,
     true_loss,
 )
-from iclbook.papers.he2025.circuits import code_scale, read_counts, read_heads, with_both_signs
+from iclbook.papers.he2025.circuits import code_scale, read_counts, read_heads, read_sides, with_both_signs
 from iclbook.papers.he2025.runs import BATCHES, PAPER_HEADS
 from iclbook.sliders import show_model
 
@@ -166,8 +166,14 @@ descent = figure_2_7.read_descent(descended)
 style.show(figure_2_7.plot_endings(figure_2_7.endings(adam, descent)), of=[seeds, descended])
 record("census/batch", study["seeds"].batch_size)
 record.all(figure_2_7.ending_records(adam, descent) | figure_2_7.dummy_records(every[4], adam[4]))
-record.all(figure_2_1.finding_1({h: every[h] for h in every_coded}, every_coded))
-record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census")
+sides = {
+    "text": read_counts(paired, read=read_sides),
+    "code": read_counts(paired, "code_h", code_scale(d), read_sides),
+}
+sides = {reading: {h: of[h] for h in several} for reading, of in sides.items()}
+record.all(figure_2_1.finding_1({"text": (several, sides["text"]), "code": (several_coded, sides["code"])}))
+record.all(figure_2_1.one_sided_form(seeds, adam))
+record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown]
 # *Shares of runs that end without a head of one sign, or with a dummy head, for two, three and four heads. Left: Adam on the full model. Right: plain gradient descent on the approximate loss.* The more
@@ -181,7 +187,7 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
 style.show(figure_2_1.plot_limits(several, several_coded), of=[iso])
-record.all(figure_2_1.finding_4(all_several, adam[2]))
+record.all(figure_2_1.finding_4(sides, adam[2]))
 record.all(figure_2_1.limits({"text": several, "code": several_coded}) | figure_2_1.scales(two))
 record.verdicts("fig2.8", "kf4")
 
@@ -197,12 +203,9 @@ record.verdicts("fig2.8", "kf4")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
 style.show(figure_2_1.plot_dynamics({f"H = {h}": every[h] for h in PAPER_HEADS if h > 2}), of=[iso])
-record.all(figure_2_1.finding_2(all_several, all_coded))
+record.all(figure_2_1.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")
-if 8 in heads:
-    errors = [paired[f"h{h}/error"].mean(1) for h in (8, 2)]
-    record.all(figure_2_1.eight_heads(heads[8], heads[2], *errors))
-record.verdicts("eight-heads")
+record.all(figure_2_1.eight_heads(heads[8], heads[2]) if 8 in heads else {})
 figure_2_1.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
@@ -249,8 +252,8 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error against context length for one to four heads; those with two or more coincide."}}
 curves = figure_2_4.read_curves(paired, heads)
 style.show(figure_2_4.plot_error_by_length(curves, trained=L), of=[iso])
-record.all(figure_2_4.length_records(curves, L) | figure_2_4.code_values(curves, paired))
-record.verdicts("fig2.4", "code-values")
+record.all(figure_2_4.length_records(iso, curves, L) | figure_2_4.code_values(curves, paired))
+record.verdicts("fig2.4", "q-eight-heads", "code-values")
 
 # %% [markdown]
 # *Left: ICL error against context length for each number of heads, mean over seeds; dotted: the training length. Right: the same over the error of two heads.*
@@ -460,11 +463,12 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
 scaled, small = (results(name, profile, device) for name in ("activations_coded", "activations_small"))
+paired_small = with_both_signs(small)
 shown = {labels[n]: scaled.group(n) for n in labels}
 style.show(figure_4.plot_activations(shown, scale=code_scale(d)), of=[scaled])
 plain = figure_4.read_activations(paired, 1.0)
 scaled_down = figure_4.read_activations(with_both_signs(scaled), code_scale(d))
-c03, c01 = (read_heads(small.group(f"affine_c{c}"), c) for c in (0.3, 0.1))
+c03, c01 = (read_heads(paired_small.group(f"affine_c{c}"), c) for c in (0.3, 0.1))
 by_c = {"text": (plain, heads[2]), "code": (scaled_down, coded[2])}
 smaller = {"c0.3": ({**plain, "affine": c03}, heads[2]), "c0.1": ({**plain, "affine": c01}, heads[2])}
 record.all(figure_4.activation_records(by_c | smaller))

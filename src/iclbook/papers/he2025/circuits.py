@@ -112,23 +112,42 @@ def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
     return Heads(steps, omega, row[..., d], kq_deviation, ov_deviation)
 
 
+def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
+    """The heads of each sign merged into one: circuits sum_h mu_h KQ_h and sum_h OV_h over the heads that end positive, and over those that end negative.
+
+    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it. Of runs that end with heads of
+    both signs; the other side of another run is empty, not a number.
+    """
+    kq, ov = scale * group["kq"].astype(float), group["ov"].astype(float)  # (T, R, H, D, D), (T, R, H, 1, D)
+    d = kq.shape[-1] - 1
+    positive = np.trace(kq[-1, ..., :d, :d], axis1=-2, axis2=-1) > 0  # (R, H)
+    side = np.stack([positive, ~positive], 1).astype(float)  # (R, 2, H)
+    mu = np.einsum("rsh,trh->trs", side, ov[..., 0, d])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        merged = np.einsum("rsh,trh,trhij->trsij", side, ov[..., 0, d], kq) / mu[..., None, None]
+    rows = np.einsum("rsh,trhnj->trsnj", side, ov)
+    return read_heads({"steps": group["steps"], "kq": merged, "ov": rows})
+
+
 def groups_of(results: Results) -> list[str]:
     """Names of the groups whose circuits are kept."""
     return [key[:-3] for key in results.arrays if key.endswith("/kq")]
 
 
-def read_counts(results: Results, prefix: str = "h", scale: float = 1.0) -> dict[int, Heads]:
-    """Softmax heads by their number, of the groups ``<prefix><H>``."""
+def read_counts(
+    results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
+) -> dict[int, Heads]:
+    """Softmax heads by their number, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
     names = [re.fullmatch(rf"{prefix}(\d+)", name) for name in groups_of(results)]
     counts = sorted(int(name[1]) for name in names if name)
-    return {h: read_heads(results.group(f"{prefix}{h}"), scale) for h in counts}
+    return {h: read(results.group(f"{prefix}{h}"), scale) for h in counts}
 
 
 def with_both_signs(results: Results) -> Results:
     """The same results without the runs of several heads that end with one sign: what the paper says of pairs is asked of pairs."""
     arrays = dict(results.arrays)
     for name in groups_of(results):
-        if results[f"{name}/kq"].shape[2] == 1 or name == "affine":
+        if results[f"{name}/kq"].shape[2] == 1:
             continue
         kept = read_heads(results.group(name)).pairs
         of_runs = {key: values for key, values in results.group(name).items() if values.ndim > 1}

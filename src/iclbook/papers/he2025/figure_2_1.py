@@ -20,7 +20,7 @@ from ...statistics import Estimate, prediction
 from ...store import Results
 from ...training.study import Study
 from . import dynamics
-from .circuits import Heads, Records, each_run, jackknife, largest_ratio, run_sd, spread
+from .circuits import Heads, Records, each_run, jackknife, largest_ratio, median_error, spread
 from .runs import PAPER_HEADS
 
 #: Heads by number of heads.
@@ -162,29 +162,28 @@ def early(readings: Mapping[str, Heads]) -> Records:
 # -- Key Findings 1, 2 and 4, Figure 2.8 -------------------------------------------------------------------------------
 
 
-def _worst(by_run: list[np.ndarray]) -> Estimate:
-    """The worst run of each head count, with the spread of a run."""
-    return Estimate([float(runs.max()) for runs in by_run], [run_sd(runs) for runs in by_run])
-
-
-def finding_1(text: ByCount, code: ByCount) -> Records:
-    """Key Finding 1: deviations of the worst active head and run of each head count; signs of all active heads."""
+def finding_1(readings: Mapping[str, tuple[ByCount, ByCount]]) -> Records:
+    """Key Finding 1, every run that ends with heads of both signs: deviations of the circuits summed over the heads of a side, and whether all heads that
+    are no dummies at the last record match in sign. By reading: the heads, and those of each side merged."""
     values: Records = {}
-    for prefix, by_h in (("kf1", text), ("kf1/code", code)):
+    for reading, (by_h, sides) in readings.items():
         for name in ("kq_deviation", "ov_deviation"):
-            values[f"{prefix}/{name}"] = _worst([h.settled(h.worst(getattr(h, name))) for h in by_h.values()])
-        matched = [(h.omega[-1] * h.mu[-1] > 0)[h.active] for h in by_h.values()]
-        values[f"{prefix}/sign_share"] = float(np.concatenate(matched).mean())
+            worst = [h.settled(getattr(h, name)).max(-1) for h in sides.values()]  # each (R,)
+            values[f"kf1/{reading}/{name}"] = each_run(*worst)
+        matched = [dynamics.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
+        values[f"kf1/{reading}/sign_share"] = float(np.concatenate(matched).mean())
     return values
 
 
-def finding_2(text: ByCount, code: ByCount) -> Records:
-    """Key Finding 2: the worst run of each head count."""
+def finding_2(readings: Mapping[str, ByCount]) -> Records:
+    """Key Finding 2, every run that ends with heads of both signs: spread of abs(omega) over the heads that are no dummies at the last record, and
+    abs(sum mu) over sum abs(mu) where the run settles."""
     values: Records = {}
-    for prefix, by_h in (("kf2", text), ("kf2/code", code)):
-        ends = [(h.settled(h.omega), h.settled(h.mu)) for h in by_h.values()]
-        values[f"{prefix}/omega_spread"] = _worst([dynamics.scale_spread(*end) for end in ends])
-        values[f"{prefix}/zero_sum"] = _worst([dynamics.zero_sum(mu) for _, mu in ends])
+    for reading, by_h in readings.items():
+        spreads = [dynamics.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values()]  # each (R,)
+        values[f"kf2/{reading}/omega_spread"] = each_run(*spreads)
+        sums = [dynamics.zero_sum(h.settled(h.mu)) for h in by_h.values()]
+        values[f"kf2/{reading}/zero_sum"] = each_run(*sums)
     return values
 
 
@@ -203,36 +202,59 @@ def fall(h: Heads) -> np.ndarray:
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
 
 
-def _courses(by_h: ByCount) -> Records:
-    """Peak of gamma and fall of the sum of positive mu, every run."""
-    return {
-        "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
-        "mu_fall": each_run(*(fall(h) for h in by_h.values())),
-    }
-
-
 def limits(readings: Mapping[str, ByCount]) -> Records:
-    """Figure 2.8: courses of every run of several heads, and how far apart their limits are."""
+    """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are."""
     values: Records = {}
     for reading, by_h in readings.items():
         gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
-        own = _courses(by_h) | {"gamma_spread": largest_ratio(gamma) - 1, "mu_spread": largest_ratio(mu) - 1}
+        own = {
+            "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
+            "mu_fall": each_run(*(fall(h) for h in by_h.values())),
+            "gamma_spread": largest_ratio(gamma) - 1,
+            "mu_spread": largest_ratio(mu) - 1,
+        }
         values |= {f"fig2.8/{reading}/{name}": value for name, value in own.items()}
     values["fig2.8/text/gammas"] = [float(h.settled(h.gamma).mean()) for h in readings["text"].values()]
     return values
 
 
-def finding_4(by_h: ByCount, census: Heads) -> Records:
-    """Key Finding 4: the latest pattern and the courses of all runs, and gamma over the two-sided runs of two heads in the census."""
-    worst = max((pattern_share(h) for h in by_h.values()), key=max)
-    values: Records = {"kf4/pattern_share": Estimate(float(max(worst)), run_sd(worst))}
-    values |= {f"kf4/{name}": value for name, value in _courses(by_h).items()}
+def finding_4(readings: Mapping[str, ByCount], census: Heads) -> Records:
+    """Key Finding 4: when the pattern of the sides is there for good, every run that ends with heads of both signs, and how far gamma differs between such
+    runs of two heads in the census."""
+    values: Records = {}
+    for reading, sides in readings.items():
+        values[f"kf4/{reading}/pattern_share"] = each_run(*(pattern_share(h) for h in sides.values()))
     gammas = census.gamma[-1][~dynamics.one_sided(census.omega[-1], census.mu[-1])]
     if len(gammas):  # else nothing to measure
         values["kf4/gamma_cv"] = Estimate(
             float(gammas.std() / gammas.mean()), jackknife(lambda g: float(g.std() / g.mean()), gammas)
         )
     return values
+
+
+def one_sided_form(census: Results, ends: ByCount) -> Records:
+    """Runs of the census that end with heads of one sign: the norms of the antisymmetric part of KQ's top block and of the symmetric part that is traceless,
+    over that of omega I, medians over the heads; beside the antisymmetric part in the other runs."""
+    parts: dict[str, list[np.ndarray]] = {"skew": [], "symmetric": [], "skew_of_pairs": []}
+    for n, h in ends.items():
+        block = census[f"h{n}/kq"][-1].astype(float)  # (R, H, D, D)
+        d = block.shape[-1] - 1
+        block, turned = block[..., :d, :d], block[..., :d, :d].swapaxes(-1, -2)
+        omega = np.trace(block, axis1=-2, axis2=-1)[..., None, None] / d
+        norm = np.abs(omega[..., 0, 0]) * np.sqrt(d)
+        skew = np.linalg.norm((block - turned) / 2, axis=(-2, -1)) / norm  # (R, H)
+        symmetric = np.linalg.norm((block + turned) / 2 - omega * np.eye(d), axis=(-2, -1)) / norm
+        alone = dynamics.one_sided(h.omega[-1], h.mu[-1])
+        for name, of, runs in (
+            ("skew", skew, alone),
+            ("symmetric", symmetric, alone),
+            ("skew_of_pairs", skew, ~alone),
+        ):
+            parts[name].append(of[runs].ravel())
+    joined = {name: np.concatenate(of) for name, of in parts.items()}
+    if not all(map(len, joined.values())):  # as in short trainings
+        return {}
+    return {f"onesided/{name}": Estimate(float(np.median(v)), median_error(v)) for name, v in joined.items()}
 
 
 def settled_table(h: Heads) -> Table:
@@ -243,13 +265,12 @@ def settled_table(h: Heads) -> Table:
     return Table(rows, columns, f"Where each of {len(values['ω'])} heads settles")
 
 
-def eight_heads(eight: Heads, two: Heads, error: np.ndarray, error_of_two: np.ndarray) -> Records:
-    """Eight heads of one seed against two; errors ``(n,)`` by length."""
+def eight_heads(eight: Heads, two: Heads) -> Records:
+    """Eight heads of one seed: whether their abs(omega) is homogeneous, and how it compares with a pair's gamma."""
     omega, mu = eight.settled(eight.omega)[0], eight.settled(eight.mu)[0]  # (8,)
     return {
         "eight/omega_spread": float(dynamics.scale_spread(omega, mu)),
         "eight/spike": float(np.abs(omega).max() / two.settled(two.gamma).mean()),
-        "eight/error_gap": float(np.abs(error / error_of_two - 1).max()),
     }
 
 

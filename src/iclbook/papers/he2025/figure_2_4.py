@@ -15,10 +15,11 @@ from ...models import attend
 from ...statistics import Estimate
 from ...store import Results
 from . import predictors
-from .circuits import Heads, Records, each_run, mean_of, over_blocks, run_sd
+from .circuits import Heads, Records, each_run, mean_of, over_blocks, read_heads, run_sd
 from .figure_2_1 import colour
 from .loss import Array, effective_pair, manifold_mu
 from .predictors import Prompts
+from .runs import PAPER_HEADS
 
 # -- errors by context length: Figures 2.4 and 2.5 ----------------------------------------------------------------------
 
@@ -70,21 +71,33 @@ def read_curves(results: Results, counts: Iterable[int]) -> Curves:
     return Curves(results["h2/lengths"], heads, read_curve(results, "linear"))
 
 
-def length_records(curves: Curves, L: int) -> Records:
-    """Figure 2.4. Models are compared on common prompts, so between those of several heads only seeds differ."""
-    many = [curve for h, curve in curves.heads.items() if h > 1]
-    stack = np.stack([curve.mean for curve in many])
-    ratio = stack.max(0) / stack.min(0)
-    i = int(ratio.argmax())
-    top, low = (many[int(k)] for k in (stack[:, i].argmax(), stack[:, i].argmin()))
-    spread = Estimate(top.mean[i], top.seeds[i]) / Estimate(low.mean[i], low.seeds[i]) - 1
+def multi_spread(results: Results, counts: Iterable[int]) -> dict[int, Estimate]:
+    """Relative difference of the error of H heads to that of two where it is largest over the lengths, by H: seed by seed on common prompts, of seeds that
+    both end with heads of both signs. A single seed has no error of its own; it is given the largest of the others."""
+    both = {h: ~read_heads(results.group(f"h{h}")).one_sided for h in (2, *counts)}
+    found: dict[int, Estimate] = {}
+    for h in counts:
+        two, many = results["h2/error"], results[f"h{h}/error"]  # (n, R)
+        seeds = [r for r in range(many.shape[1]) if both[2][r] and both[h][r]] or [0]
+        apart = many[:, seeds] / two[:, seeds] - 1
+        worst = int(np.abs(apart.mean(1)).argmax())
+        found[h] = abs(mean_of(apart[worst]))
+    known = max(e.error for e in found.values())
+    return {h: Estimate(e.value, e.error or known) for h, e in found.items()}
+
+
+def length_records(results: Results, curves: Curves, L: int) -> Records:
+    """Figure 2.4, and eight heads, which the paper does not show."""
+    apart = multi_spread(results, [h for h in curves.heads if h > 2])
+    papers = [apart[h] for h in apart if h in PAPER_HEADS]
     far, near = curves.index(100), curves.index(L)
     ratios = [curve.at(far) / curve.at(near) for curve in curves.heads.values()]
-    return {
-        "fig2.4/multi_spread": spread,
+    values: Records = {
+        "fig2.4/multi_spread": Estimate([e.value for e in papers], [e.error for e in papers]),
         "fig2.4/single_over_two": curves.heads[1].at(near) / curves.heads[2].at(near),
         "fig2.4/length_ratio": Estimate([r.value for r in ratios], [r.error for r in ratios]),
     }
+    return values | ({"eight/error_gap": apart[8]} if 8 in apart else {})
 
 
 def code_values(curves: Curves, results: Results) -> Records:
