@@ -334,7 +334,7 @@ def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
     _option("--out", metavar="FILE", type=Path, required=True, help="where the result goes (.npz)"),
 )
 def probe(options: Options) -> int:
-    from .papers.nagy2026.probes.command import probe_folder
+    from .papers.nagy2026.probe_command import probe_folder
 
     values = probe_folder(
         options.model,

@@ -8,7 +8,7 @@ import torch
 from iclbook.models.attention import attend
 from iclbook.papers.crossing.theory import product
 from iclbook.papers.he2025 import loss, predictors
-from iclbook.papers.wang2025.figures.in_page import probabilities, repeated
+from iclbook.papers.wang2025.sliders import probabilities, repeated
 
 from . import harness, models_page
 from .models_page import POPULATION, TASK, Running
@@ -55,9 +55,7 @@ def reduced_difference(browser: harness.Browser) -> float:
             np.concatenate([omega, mu]),
             np.concatenate(loss.approx_gradients(omega, mu, D, L, S2)),
         )
-        worst = max(
-            worst, difference(model.js("m.loss(a[0])", state), loss.approx_loss(omega, mu, D, L, S2))
-        )
+        worst = max(worst, difference(model.js("m.loss(a[0])", state), loss.approx_loss(omega, mu, D, L, S2)))
         worst = max(worst, difference(model.js("m.velocity(a[0])", state), -down))
     gammas = [0.02, 0.13, 0.6]
     found = model.js("a[0].map(m.manifold)", gammas)

@@ -9,6 +9,7 @@ from ...profiles import check_profile
 from ...tasks import LinearRegression, MultiTaskRegression
 from ...training import Adam, Momentum, Run, log_and_linear_steps
 from ...training.optimisers import AdamW
+from ...training.schedules import Cosine
 from ...training.study import Group, Study
 from .dynamics import descent_computations
 from .evaluation import error_by_length, final_multitask_error
@@ -127,6 +128,12 @@ def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
     return Study("he2025", f"noise_b{batch_size}", LinearRegression(), groups, steps, batch_size)
 
 
+def decay(steps: int, n_seeds: int) -> Study:
+    """Where does gamma end as the noise goes? Two heads at the paper's rate, which falls by a cosine to a hundredth."""
+    group = Group("h2", Attention, {"d": 5, "n_heads": 2}, _seeds(n_seeds), schedule=Cosine(end=0.01))
+    return Study("he2025", "decay", LinearRegression(), (group,), steps)
+
+
 #: The data of :func:`variations`.
 VARIED = {
     "optimisers": LinearRegression(),
@@ -164,6 +171,7 @@ def studies(profile: str) -> dict[str, Any]:
             seeds(40_000, 200, 64),
             *(noise(batch, 100_000, 4) for batch in BATCHES),
             *(variations(which, 100_000, 16 if which == "d10" else 4) for which in VARIED),
+            decay(500_000, 4),
         ]
     else:
         few = tuple(h for h in HEADS if h < 8)
@@ -181,5 +189,6 @@ def studies(profile: str) -> dict[str, Any]:
                 for batch, steps, n in zip(BATCHES, (100, 60, 30), (2, 1, 1), strict=True)
             ),
             *(variations(which, 60, 1, batch_size=64) for which in VARIED),
+            decay(60, 1),
         ]
     return {study.name: study for study in every} | descent_computations()
