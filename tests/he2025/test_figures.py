@@ -85,7 +85,7 @@ def test_courses_of_gamma_and_mu():
         return heads(gamma[:, None, None] * scale, mu[:, None, None] * scale)
 
     by_h = {2: course(1.0, 1.0), 3: course(1.1, 1.3)}
-    found = figure_2_1.limits({"text": by_h, "code": by_h})
+    found = figure_2_1.limits({"text": by_h, "code": by_h}, D, L, S2)
     np.testing.assert_allclose(found["fig2.8/text/peak_over_final"].value, [2.0] * 4)
     np.testing.assert_allclose(found["fig2.8/text/mu_fall"].value, [0.5] * 4)
     assert found["fig2.8/code/gamma_spread"].value == pytest.approx(0.2)
@@ -123,7 +123,9 @@ def test_shares_of_endings_and_the_order_of_stages():
     found = figure_2_7.stage_records(times)
     assert found["stage/sign_first"].value == 3 / 5, "the third never becomes homogeneous; equal times count"
     assert found["stage/sign_first"].error == share_error(3, 5)
-    assert found["stage/zero_over_sign"].value == 3.5, "ratios 4, 20, 3 (from one step at least) and 1"
+    assert found["stage/zero_over_sign"].value == [4.0, 1.0], (
+        "ratios 4, 20, 3 (from one step at least); and 1"
+    )
 
 
 def test_dummy_heads_and_their_decay():
@@ -283,7 +285,7 @@ def test_only_runs_that_split_are_asked_for_their_shape():
     rows = np.array([[[0.1, 0, 1.0], [0, 0, -2.0]], [[0, 0, 1.0], [0, 0, 1.0]]])
     linear = np.stack([np.eye(2), 1.1 * np.eye(2)])
     found = figure_3.preconditioner_records(
-        figure_3.Preconditioners(blocks, rows, linear, inverse, np.eye(2))
+        figure_3.Preconditioners(blocks, rows, linear, inverse, np.eye(2)), S2
     )
     np.testing.assert_allclose(found["fig3.1/linear"].value, [0.0, 0.1], atol=1e-12)
     assert (found["fig3.1/both_runs"], found["fig3.1/both_share"]) == (1, 0.5)
@@ -296,7 +298,9 @@ def multi_heads(omega, mu) -> figure_3.MultiHeads:
     """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
     omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
     groups, off = ((0, 1), (2, 3), (4, 5)), np.full(mu.shape[:2], 0.1)
-    return figure_3.MultiHeads(np.repeat(omega, 2, -1), mu, groups, off, 2 * off)
+    omega = np.repeat(omega, 2, -1)
+    steps = np.einsum("rhn,nm,rhj->rnmj", mu, np.eye(2), omega)
+    return figure_3.MultiHeads(omega, mu, steps, groups, off, 2 * off)
 
 
 def test_one_and_two_heads_of_two_tasks():

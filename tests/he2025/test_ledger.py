@@ -20,7 +20,7 @@ from iclbook import store
 from iclbook.claims import Record, Verdict, printed, verdict
 from iclbook.papers import he2025
 from iclbook.papers.he2025 import figure_2_1, loss, predictors, theorem_1, true_loss
-from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, with_both_signs
+from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides, with_both_signs
 from iclbook.statistics import Estimate
 
 LEDGER = ledger("he2025")
@@ -74,10 +74,10 @@ def test_sign_of_a_head_in_the_circuits(which):
         return two_readings({r: settled_group(*source[2], scale) for r, scale in SCALES.items()}, SCALES)
 
     assert_green("fig2.2", figure_2_1.two_heads(pairs(good)))
-    right, wrong = ({h: read_heads(settled_group(*p)) for h, p in all_h.items()} for all_h in (good, flipped))
-    several, several_wrong = ({h: of[h] for h in (2, 3, 4)} for of in (right, wrong))
-    assert_green("kf1", figure_2_1.finding_1(right, right))
-    assert_green("kf2", figure_2_1.finding_2(several, several))
+    right, wrong = ({h: read_heads(settled_group(*all_h[h])) for h in (2, 3, 4)} for all_h in (good, flipped))
+    sides = {h: read_sides(settled_group(*good[h])) for h in (2, 3, 4)}
+    assert_green("kf1", figure_2_1.finding_1(dict.fromkeys(SCALES, (right, sides))))
+    assert_green("kf2", figure_2_1.finding_2(dict.fromkeys(SCALES, right)))
     parts = ("omega_product",) if which == "both" else ("omega_mu",)
     assert_red(
         "fig2.2",
@@ -85,10 +85,11 @@ def test_sign_of_a_head_in_the_circuits(which):
         *(f"fig2.2/{r}/{p}" for r in SCALES for p in parts),
     )
     if which != "both":
-        assert_red("kf1", figure_2_1.finding_1(wrong, wrong), "kf1/sign_share", "kf1/code/sign_share")
+        found = figure_2_1.finding_1(dict.fromkeys(SCALES, (wrong, sides)))
+        assert_red("kf1", found, "kf1/text/sign_share", "kf1/code/sign_share")
     if which != "omega":
-        found = figure_2_1.finding_2(several_wrong, several_wrong)
-        assert_red("kf2", found, "kf2/zero_sum", "kf2/code/zero_sum")
+        found = figure_2_1.finding_2(dict.fromkeys(SCALES, wrong))
+        assert_red("kf2", found, "kf2/text/zero_sum", "kf2/code/zero_sum")
 
 
 def approximation_records() -> dict:
@@ -168,6 +169,7 @@ def along_training_records(group_of_run: dict, *losses) -> list[dict]:
             "approx/along_training_se": 0.0,
             "approx/rank_se": 0.0,
             "approx/along_training": float(np.abs(of(omega, mu, D, L, S2) / true - 1).max()),
+            "approx/without_zero_sum": float(np.abs(without_zero_sum(omega, mu, D, L, S2) / true - 1).max()),
             "approx/rank": float(stats.spearmanr(true, of(omega, mu, D, L, S2)).statistic),
             "approx/large_L": float(abs(far / far_true - 1)),
         }
@@ -327,6 +329,7 @@ def optimality_records() -> dict:
         "eta/debiased": 0.0,
         "thm1.2/below_limit": free - (1 + S2 - star),
         "thm1.2/above_limit": 0.0,  # as if the limit were attained, which it is not
+        "thm1.2/off_manifold": 0.0,
         "thm1.2/rate_ratio": float(2e-5 * loss.manifold_mu(1e-5, D, L, S2) / star),
     }
 

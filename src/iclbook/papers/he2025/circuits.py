@@ -115,12 +115,14 @@ def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
 def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
     """The heads of each sign merged into one: circuits sum_h mu_h KQ_h and sum_h OV_h over the heads that end positive, and over those that end negative.
 
-    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it. Of runs that end with heads of
-    both signs; the other side of another run is empty, not a number.
+    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it. Of the runs that end with heads
+    of both signs.
     """
     kq, ov = scale * group["kq"].astype(float), group["ov"].astype(float)  # (T, R, H, D, D), (T, R, H, 1, D)
     d = kq.shape[-1] - 1
     positive = np.trace(kq[-1, ..., :d, :d], axis1=-2, axis2=-1) > 0  # (R, H)
+    both = positive.any(1) & ~positive.all(1)
+    kq, ov, positive = kq[:, both], ov[:, both], positive[both]
     side = np.stack([positive, ~positive], 1).astype(float)  # (R, 2, H)
     mu = np.einsum("rsh,trh->trs", side, ov[..., 0, d])
     with np.errstate(divide="ignore", invalid="ignore"):

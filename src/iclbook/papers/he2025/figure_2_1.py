@@ -21,6 +21,7 @@ from ...store import Results
 from ...training.study import Study
 from . import dynamics
 from .circuits import Heads, Records, each_run, jackknife, largest_ratio, median_error, spread
+from .loss import manifold_gamma
 from .runs import PAPER_HEADS
 
 #: Heads by number of heads.
@@ -168,8 +169,8 @@ def finding_1(readings: Mapping[str, tuple[ByCount, ByCount]]) -> Records:
     values: Records = {}
     for reading, (by_h, sides) in readings.items():
         for name in ("kq_deviation", "ov_deviation"):
-            worst = [h.settled(getattr(h, name)).max(-1) for h in sides.values()]  # each (R,)
-            values[f"kf1/{reading}/{name}"] = each_run(*worst)
+            worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
+            values |= {f"kf1/{reading}/{name}": worst} if np.size(worst.value) else {}  # else no such run
         matched = [dynamics.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
         values[f"kf1/{reading}/sign_share"] = float(np.concatenate(matched).mean())
     return values
@@ -202,8 +203,9 @@ def fall(h: Heads) -> np.ndarray:
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
 
 
-def limits(readings: Mapping[str, ByCount]) -> Records:
-    """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are."""
+def limits(readings: Mapping[str, ByCount], *size: float) -> Records:
+    """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are; the gamma whose
+    mu_gamma is the paper's limit of mu, for d, L and the noise variance."""
     values: Records = {}
     for reading, by_h in readings.items():
         gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
@@ -214,6 +216,7 @@ def limits(readings: Mapping[str, ByCount]) -> Records:
             "mu_spread": largest_ratio(mu) - 1,
         }
         values |= {f"fig2.8/{reading}/{name}": value for name, value in own.items()}
+    values["scale/printed_gamma"] = manifold_gamma(paper_limits()[1], *size)
     values["fig2.8/text/gammas"] = [float(h.settled(h.gamma).mean()) for h in readings["text"].values()]
     return values
 
@@ -223,7 +226,8 @@ def finding_4(readings: Mapping[str, ByCount], census: Heads) -> Records:
     runs of two heads in the census."""
     values: Records = {}
     for reading, sides in readings.items():
-        values[f"kf4/{reading}/pattern_share"] = each_run(*(pattern_share(h) for h in sides.values()))
+        shares = each_run(*(pattern_share(h) for h in sides.values()))
+        values |= {f"kf4/{reading}/pattern_share": shares} if np.size(shares.value) else {}
     gammas = census.gamma[-1][~dynamics.one_sided(census.omega[-1], census.mu[-1])]
     if len(gammas):  # else nothing to measure
         values["kf4/gamma_cv"] = Estimate(
@@ -251,9 +255,8 @@ def one_sided_form(census: Results, ends: ByCount) -> Records:
             ("skew_of_pairs", skew, ~alone),
         ):
             parts[name].append(of[runs].ravel())
-    joined = {name: np.concatenate(of) for name, of in parts.items()}
-    if not all(map(len, joined.values())):  # as in short trainings
-        return {}
+    # no such run, as in short trainings: 0
+    joined = {name: np.concatenate(of) if any(map(len, of)) else np.zeros(1) for name, of in parts.items()}
     return {f"onesided/{name}": Estimate(float(np.median(v)), median_error(v)) for name, v in joined.items()}
 
 

@@ -16,7 +16,7 @@ from ...store import Results
 from . import dynamics
 from .circuits import Heads, Records, median_error
 from .dynamics import COUNTS, PATTERNS, RATE, RUNS, Trajectory
-from .loss import Array, manifold_flow_gamma
+from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 
 # -- outcome frequencies: Figure 2.7 ------------------------------------------------------------------------------------
 
@@ -126,22 +126,36 @@ def stage_times(descent: Mapping[int, Descent]) -> Times:
     return times
 
 
-def _share(hits: Array) -> Estimate:
-    return Estimate.share(int(hits.sum()), len(hits))
-
-
 def stage_records(times: Times) -> Records:
     """Both stages, as shares of all two-sided runs. A pattern that never appears has no time (not a number) and comes before nothing."""
-    sign, zero, equal = (np.concatenate([t[k] for t in times.values()]) for k in PATTERNS)
-    found = np.isfinite(sign) & np.isfinite(zero)
-    ratio = zero[found] / np.maximum(sign[found], 1)
+    sign, equal = (np.concatenate([t[k] for t in times.values()]) for k in ("sign", "homogeneous"))
+
+    def ratios(late: str, early: str) -> Estimate:
+        """Median over the runs, by head count, of one time over another."""
+        each = [t[late] / np.maximum(t[early], 1) for t in times.values()]
+        each = [of[np.isfinite(of)] for of in each]
+        return Estimate([float(np.median(of)) for of in each], [median_error(of) for of in each])
+
     return {
-        "stage/sign_first": _share(sign <= equal),
-        "stage/zero_first": _share(zero <= equal),
-        "stage/homogeneous_share": _share(np.isfinite(equal)),
-        "stage/zero_over_sign": Estimate(float(np.median(ratio)), median_error(ratio)),
-        "stage/zero_after_equal": float(np.mean(times[2]["zero_sum"] > times[2]["homogeneous"])),
+        "stage/sign_first": Estimate.share(int((sign <= equal).sum()), len(equal)),
+        "stage/homogeneous_share": Estimate.share(int(np.isfinite(equal).sum()), len(equal)),
+        "stage/zero_over_sign": ratios("zero_sum", "sign"),
+        "stage/equal_over_zero": ratios("homogeneous", "zero_sum"),
     }
+
+
+def high_order(d: int, L: int, s2: float) -> Records:
+    """Stage I: norm of the high-order terms over that of the sign-matching terms of the displayed updates, at all starts of the descent; the largest."""
+    worst = 0.0
+    for h in COUNTS:
+        omega, mu = dynamics.sample_initial(RUNS, h, dynamics.SCALE, seed=h)
+        terms = stage_one_terms(omega, mu, d, L, s2)
+        high, low = (
+            np.hypot(*(np.linalg.norm(terms[f"{of}_{kind}"], axis=-1) for of in ("omega", "mu")))
+            for kind in ("high", "sign")
+        )
+        worst = max(worst, float((coupling(d, L, s2) * high / low).max()))
+    return {"stage/high_order": worst}
 
 
 def plot_stage_times(times: Times) -> Figure:

@@ -89,11 +89,17 @@ def preconditioners(results: Results, sigma: Array, L: int, noise_var: float) ->
     )
 
 
-def preconditioner_records(found: Preconditioners) -> Records:
-    """Figure 3.1: how many runs split into a head of each sign, and the shape of the blocks of those that do."""
+def preconditioner_records(found: Preconditioners, noise_var: float) -> Records:
+    """Figure 3.1: how many runs split into a head of each sign, the shape of the blocks of those that do, and how the best preconditioner nears the inverse
+    covariance as L grows."""
+    sigma = np.linalg.inv(found.inverse)
+    best = (best_preconditioner(sigma, n, noise_var) for n in (10, 40, 160, 1000))
+    by_length = [shape_distance(omega, found.inverse) for omega in best]
     split = found.split
     apart = np.linalg.norm(found.linear - found.optimum, axis=(1, 2)) / np.linalg.norm(found.optimum)
     values: Records = {
+        "fig3.1/inverse_by_length": by_length,
+        "fig3.1/inverse_fall": np.divide(by_length[1:], by_length[:-1]),
         "fig3.1/runs": len(split),
         "fig3.1/both_runs": int(split.sum()),
         "fig3.1/both_share": float(split.mean()),
@@ -140,6 +146,7 @@ class MultiHeads:
     Attributes:
         omega: ``(R, H, d)`` diagonal of KQ's top block, the score scale included.
         mu: ``(R, H, N)`` diagonal of OV's response block.
+        steps: ``(R, N, N, d)`` sums over the heads of OV_nm omega_j: the step with which task n uses the responses of task m along feature j.
         groups: feature indices of each group: own to task 1, shared, own to task 2.
         kq_deviation: ``(R, H)`` norm of KQ's effective columns without the diagonal, over that of the diagonal.
         ov_deviation: ``(R, H)`` norm of OV's read-out rows without the diagonal of its response block, over that of the diagonal.
@@ -147,6 +154,7 @@ class MultiHeads:
 
     omega: Array
     mu: Array
+    steps: Array
     groups: tuple[tuple[int, ...], ...]
     kq_deviation: Array
     ov_deviation: Array
@@ -185,7 +193,35 @@ def read_multi_heads(
     with np.errstate(divide="ignore", invalid="ignore"):
         kq_off = np.sqrt(np.maximum(kq_all**2 - kq_norm**2, 0)) / kq_norm
         ov_off = np.sqrt(np.maximum(ov_all**2 - ov_norm**2, 0)) / ov_norm
-    return MultiHeads(omega, mu, groups, kq_off, ov_off)
+    steps = np.einsum("rhnm,rhj->rnmj", ov[..., d:], omega)
+    return MultiHeads(omega, mu, steps, groups, kq_off, ov_off)
+
+
+def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array, Array]:
+    """The best predictor of task n by features f_mj = (1/L) sum_l y_lm xbar_lj, with coefficients ``(N, N, d)`` of f_mj x_qj, and its errors ``(N,)``.
+
+    The features j of x_q do not interact: each asks for A_j c = b_j with A_j = E[f_j f_j^T] and b_j = E[f_j beta_j], from the moments of the centred
+    scatter S = Xbar^T Xbar / L, a Wishart matrix with n = L - 1 degrees: E S_jj = n/L, E S_jj^2 = n (n + 2)/L^2, E S_jk^2 = n/L^2. With one beta for all
+    tasks their responses share beta_S for the common features S, and A_j is not diagonal: another task's responses help. ``separate``: its own responses
+    only, which are N separate steps of debiased gradient descent.
+    """
+    n, v, L, supports = task.L - 1, task.beta_var, task.L, [set(s) for s in task.supports]
+    N = len(supports)
+    steps, errors = np.zeros((N, N, task.d)), np.array([v * len(s) + task.target_noise_var for s in supports])
+    for j, q in np.ndindex(task.d, N):
+        used = [q] if separate or not task.shared_beta else list(range(N))
+        common = [[supports[m] & supports[k] for k in used] for m in used]
+        second = np.array([[(j in s) * n * (n + 2) + len(s - {j}) * n for s in row] for row in common])
+        A = v * second / L**2 + task.noise_var * n / L**2 * np.eye(len(used))
+        b = np.array([v * n / L * (j in supports[m] & supports[q]) for m in used])
+        steps[q, used, j] = np.linalg.solve(A, b)
+        errors[q] -= b @ steps[q, used, j]
+    return steps, errors
+
+
+def off_steps(heads: MultiHeads, steps: Array) -> Array:
+    """``(R,)`` root mean square distance of the heads' steps from these, over their size."""
+    return np.linalg.norm((heads.steps - steps).reshape(len(heads.steps), -1), axis=1) / np.linalg.norm(steps)
 
 
 def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
@@ -278,10 +314,32 @@ def four_heads(heads: MultiHeads) -> Records:
     }
 
 
-def multitask_records(settings: Settings, errors: Mapping[str, Mapping[str, Array]]) -> Records:
+def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTaskRegression) -> Records:
+    """One beta for both tasks: error of the best cross-task estimator over that of separate steps; how far from its steps four heads are, in the runs that
+    do better than three heads, and how far from separate ones."""
+    (cross, low), (separate, high) = best_steps(task), best_steps(task, separate=True)
+    better = errors["h4/error"] < errors["h3/error"]
+    if not better.any():  # as in short trainings: all count
+        better = ~better
+    return {
+        "crosstask/risk_ratio": float(low.sum() / high.sum()),
+        "crosstask/runs": int(better.sum()),
+        "crosstask/to_cross": each_run(off_steps(by_h[4], cross)[better]),
+        "crosstask/to_separate": off_steps(by_h[4], separate)[better],
+    }
+
+
+def multitask_records(
+    settings: Settings,
+    errors: Mapping[str, Mapping[str, Array]],
+    tasks: Mapping[str, MultiTaskRegression],
+) -> Records:
     """Global pattern and Figures 3.2 to 3.5 in both settings; ``errors`` are the results that hold ``h<H>/error``."""
-    values: Records = {}
+    values: Records = cross_task_records(settings["text"], errors["text"], tasks["text"])
     for setting, by_h in settings.items():
+        separate = best_steps(tasks[setting], separate=True)[0]
+        for h, figure in ((3, "fig3.5"), (4, "fig3.4")):
+            values[f"{figure}/{setting}/to_separate"] = each_run(off_steps(by_h[h], separate))
         for figure, own in {
             "multitask": pattern(by_h),
             "fig3.2": one_head(by_h[1]),

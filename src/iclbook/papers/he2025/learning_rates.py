@@ -75,6 +75,18 @@ def minimiser_records(two: Heads, settings: Settings, best: Optimum, loss_of_013
     }
 
 
+def decay_records(decayed: Heads, constant: Heads, best: Optimum, *size: float) -> Records:
+    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and the relative cost of the mean against the
+    pair's minimum (d, L, noise variance: ``size``)."""
+    gammas = decayed.settled(decayed.gamma)[decayed.pairs]
+    at_rate = constant.settled(constant.gamma).mean()
+    return {
+        "decay/gammas": gammas,
+        "decay/ratio": each_run(gammas / at_rate),
+        "decay/cost": pair_exact(float(gammas.mean()), *size).loss / best.loss - 1,
+    }
+
+
 def reduced_records(two: Heads) -> Records:
     """The model of two numbers per head: its one-sided runs, and where the others settle."""
     sided = two.one_sided

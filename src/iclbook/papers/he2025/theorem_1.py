@@ -31,7 +31,7 @@ class Approximation:
 
     Attributes:
         steps: ``(T,)`` of training, evenly in the logarithm.
-        true, approx: ``(R, T)`` both losses at the (omega, mu) of every run.
+        true, approx, without: ``(R, T)`` both losses at the (omega, mu) of every run, and the approximate one without (1 + s2)/L <mu, 1>^2, its zero-sum term.
         lengths: context lengths.
         gap, excess_gap: signed relative error of the loss, and of its excess over the noise, near the optimum of a pair at each length.
     """
@@ -39,6 +39,7 @@ class Approximation:
     steps: Array
     true: Array
     approx: Array
+    without: Array
     lengths: tuple[int, ...]
     gap: Array
     excess_gap: Array
@@ -51,11 +52,12 @@ def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> Approxi
     paths = [(run.omega[pick, r], run.mu[pick, r]) for r in range(run.omega.shape[1])]
     true = np.array([true_loss.exact_loss(*path, d, L, s2) for path in paths])
     approx = np.array([loss.approx_loss(*path, d, L, s2) for path in paths])
+    without = approx - loss.coupling(d, L, s2) * np.array([mu.sum(-1) ** 2 for _, mu in paths])
     lengths, near = (10, 20, 40, 100, 400, 1000, 4000, 10_000), 0.03
     at = [true_loss.pair_loss_exact(near, loss.manifold_mu(near, d, n, s2), d, n, s2) for n in lengths]
     approx_at = [loss.manifold_loss(near, d, n, s2) for n in lengths]
     gap, excess = (np.subtract(approx_at, floor) / np.subtract(at, floor) - 1 for floor in (0.0, s2))
-    return Approximation(run.steps[pick], true, approx, lengths, gap, excess)
+    return Approximation(run.steps[pick], true, approx, without, lengths, gap, excess)
 
 
 def approximation_records(found: Approximation, d: int, s2: float) -> Records:
@@ -69,6 +71,7 @@ def approximation_records(found: Approximation, d: int, s2: float) -> Records:
         "approx/excess_at_40": float(abs(found.excess_gap[at_40])),
         "approx/excess_large_L": float(abs(found.excess_gap[-1])),
         "approx/excess_fall": float(found.excess_gap[-1] / found.excess_gap[at_40]),
+        "approx/without_zero_sum": float(np.abs(found.without[0] / found.true[0] - 1).max()),
         "approx/along_training": Estimate(float(largest[0]), run_sd(largest)),
         "approx/rank": Estimate(rank[0], run_sd(rank)),
         "approx/large_L": float(abs(found.gap[-1])),
@@ -154,13 +157,12 @@ def plot_single_head(found: SingleHead, L: int) -> Figure:
 
 
 def manifold_records(valley: Valley, d: int, L: int, s2: float) -> Records:
-    """The curve of solutions against numeric minimisation, and how both losses rise along it."""
+    """The curve of solutions against numeric minimisation, and how the approximate loss rises along it."""
     grid = valley.gamma
     on_grid = [loss.best_approx_mu([g, -g], d, L, s2)[0] for g in grid]
     return {
         "manifold/mu_error": float(np.abs(loss.manifold_mu(grid, d, L, s2) / on_grid - 1).max()),
         "manifold/approx_rise": float(np.diff(loss.manifold_loss(grid, d, L, s2)).min()),
-        "manifold/true_rise": float(np.diff(valley.loss).min()),
     }
 
 
@@ -317,6 +319,9 @@ def optimality_records(d: int, L: int, s2: float) -> Records:
     lowest = 1 + s2 - star  # the limit gamma -> 0 of the manifold's loss
     gammas = np.geomspace(0.01, 0.5, 30)
     above = loss.manifold_loss(gammas, d, L, s2) - lowest
+    # the best mu of two heads at these scales, with no constraint, against +-mu_gamma
+    free = loss.best_approx_mu(np.stack([gammas, -gammas], -1), d, L, s2)  # (n, 2)
+    off_manifold = free * [1, -1] / loss.manifold_mu(gammas, d, L, s2)[:, None] - 1
 
     def off(n: int) -> float:
         return abs(best_rate(predictors.debiased_gd_error, d, n, s2) / loss.eta_star(d, n, s2) - 1)
@@ -325,6 +330,7 @@ def optimality_records(d: int, L: int, s2: float) -> Records:
         "thm1.2/eta_error": off(L),
         "thm1.2/below_limit": lowest_approx_loss(d, L, s2) - lowest,
         "thm1.2/above_limit": float(above.min()),
+        "thm1.2/off_manifold": float(np.abs(off_manifold).max()),
         "thm1.2/power": float(predictors.loglog_slope(gammas[:8], above[:8])),
         "thm1.2/rate_ratio": float(2e-5 * loss.manifold_mu(1e-5, d, L, s2) / star),
         "eta/debiased": [off(n) for n in (6, 10, 40, 100, 400)],
@@ -350,6 +356,54 @@ def risk_records(d: int, L: int, s2: float) -> Records:
         "floor/at_100": float(predictors.debiased_gd_error(eta, d, 100, s2)) / floor - 1,
         "gdcoincide/far": apart(100 * d),
         "gdcoincide/near": apart(8 * d),
+        "gdcoincide/eta": loss.eta_star(d, 100 * d, s2),
+    }
+
+
+def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
+    """Key Finding 3, item 4: a model trained at length L over ridge regression, total error and its excess over the noise: by what factor the ratio grows from
+    L to ``far``. A constant factor does not grow."""
+    eta = predictors.debiased_gd_best_eta(d, L, s2)
+    gd = [float(predictors.debiased_gd_error(eta, d, n, s2)) for n in (L, far)]
+    ridge = [predictors.ridge_error(d, n, s2)[0] for n in (L, far)]
+    values: Records = {}
+    for name, floor in (("total", 0.0), ("excess", s2)):
+        near, away = np.subtract(gd, floor) / np.subtract(ridge, floor)
+        values |= {f"nearbayes/{name}_at_L": float(near), f"nearbayes/{name}_growth": float(away / near)}
+    return values
+
+
+def expansion_records(d: int, L: int, s2: float, draws: int = 200) -> Records:
+    """The displayed gradient updates and the Taylor form against the approximate loss, and the bound of Hoelder's inequality (Stages I and II), at random
+    points of four heads."""
+    omega, mu = np.random.default_rng(0).normal(size=(2, draws, 4)) * [[[0.3]], [[2.0]]]
+    exact = loss.approx_gradients(omega, mu, d, L, s2)
+    c, terms = loss.coupling(d, L, s2), loss.stage_one_terms(omega, mu, d, L, s2)
+    printed_updates = (
+        2 * (terms["omega_sign"] - c * terms["omega_high"]),
+        2 * (terms["mu_sign"] - c * (terms["mu_zero_sum"] + terms["mu_high"])),
+    )
+    updates = [np.abs(-g / u - 1).max() for g, u in zip(exact, printed_updates, strict=True)]
+    taylor = loss.taylor_loss(omega, mu, d, L, s2) / loss.approx_loss(omega, mu, d, L, s2) - 1
+    matched = np.abs(omega) * np.sign(mu)
+    odd, even = loss.odd_even_split(matched, mu, d)
+    # equal scales, with the mu as drawn and with a sum of zero
+    equal = 0.3 * np.sign(mu)
+    plus, minus = (np.where(sign * mu > 0, np.abs(mu), 0).sum(-1, keepdims=True) for sign in (1, -1))
+    both = (plus * minus > 0).ravel()
+    zero_sum = np.where(mu > 0, mu / np.where(plus > 0, plus, 1), mu / np.where(minus > 0, minus, 1))[both]
+
+    def slack(omega: Array, mu: Array) -> Array:
+        """The series less its bound, as a share of the series."""
+        series = sum(loss.odd_even_split(omega, mu, d))
+        return 1 - loss.holder_bound(omega, mu, d) / series
+
+    return {
+        "expansion/updates": float(max(updates)),
+        "expansion/taylor": float(np.abs(taylor).max()),
+        "holder/least": float((1 - loss.holder_bound(matched, mu, d) / (odd + even)).min()),
+        "holder/zero_sum": float(np.abs(slack(equal[both], zero_sum)).max()),
+        "holder/equal": float(np.abs(slack(equal, mu)).max()),
     }
 
 
