@@ -33,6 +33,7 @@ import torch
 from iclbook.claims import Recorder, printed
 from iclbook.drawing import style
 from iclbook.papers.he2025 import (
+    circuits,
     dynamics,
     figure_2_1,
     figure_2_4,
@@ -624,7 +625,7 @@ for order, omega, mu in (
 omega, mu = dynamics.sample_initial(200, 2, 0.05, seed=2)
 end = dynamics.simulate(omega, mu, 0.05, 4000, [4000], d=d, L=L, noise_var=s2)
 same = np.sign(omega + mu).sum(axis=1) != 0  # both heads start towards one side: chance 2^(1 - H) for H heads
-alone = dynamics.one_sided(end.omega[-1], end.mu[-1])
+alone = circuits.one_sided(end.omega[-1], end.mu[-1])
 best = loss.single_head_approx(d, L, s2).loss
 print(
     f"start to one side: {same.mean():.0%}; end so: {alone[same].mean():.0%}, of the others {alone[~same].mean():.0%}"

@@ -25,7 +25,7 @@ def _he() -> tuple[Fault, ...]:
         at(multitask, "a head serves only in full", "SERVES = 0.1", "SERVES = 0.6"),
         at(multitask, "sums of features that are used", "sums[:, n, UNUSED[n]]", "sums[:, n, USED[n][0]]"),
         at(multitask, "a sum for a mean", "((omega[..., 1] + own) / 2)", "(omega[..., 1] + own)"),
-        at("evaluation.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"),
+        at("runs.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"),
         at("predictors.py", "a bound in the square of d", bound, f"{bound} * d"),
     )
 

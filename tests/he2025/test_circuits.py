@@ -16,8 +16,8 @@ from iclbook.papers.he2025.circuits import (
     settled,
     spread,
 )
-from iclbook.papers.he2025.evaluation import squared_errors
 from iclbook.papers.he2025.figure_3 import read_multi_heads
+from iclbook.papers.he2025.runs import squared_errors
 from iclbook.tasks import LinearRegression
 from iclbook.training import History, Run, log_and_linear_steps
 from iclbook.training.study import Group, Study

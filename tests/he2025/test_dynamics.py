@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from iclbook.papers.he2025 import dynamics, figure_4, loss, predictors
+from iclbook.papers.he2025 import circuits, dynamics, figure_4, loss, predictors
 
 SETTING = {"d": 5, "L": 40, "noise_var": 0.1}
 
@@ -38,15 +38,15 @@ def test_bad_records_and_divergence():
 def test_two_heads_end_as_a_pair_or_one_sided():
     omega, mu = dynamics.sample_initial(60, 2, 0.01, seed=0)
     run = dynamics.simulate(omega, mu, 0.05, 6000, **SETTING)
-    shares = dynamics.endings(run.omega[-1], run.mu[-1])
+    shares = circuits.endings(run.omega[-1], run.mu[-1])
     assert shares["one_sided"] + shares["two_sided"] == pytest.approx(1.0)
-    single = dynamics.one_sided(run.omega[-1], run.mu[-1])
+    single = circuits.one_sided(run.omega[-1], run.mu[-1])
     assert 0 < single.sum() < 60
     best = loss.single_head_approx(5, 40, 0.1)
     np.testing.assert_allclose(run.loss[-1, single], best.loss, atol=1e-6)
     np.testing.assert_allclose(np.abs(run.omega[-1, single]), best.omega, rtol=1e-3)
     pairs = ~single
-    gamma, plus, minus = loss.effective_pair(run.omega[-1, pairs], run.mu[-1, pairs])
+    gamma, plus, minus = circuits.effective_pair(run.omega[-1, pairs], run.mu[-1, pairs])
     np.testing.assert_allclose(
         plus, loss.manifold_mu(gamma, 5, 40, 0.1), rtol=5e-3
     )  # mu lags behind a falling gamma
@@ -72,18 +72,18 @@ def test_gradient_flow_slides_down_the_manifold_as_a_power_law():
 def test_pattern_measures():
     omega = np.array([[0.13, -0.13, 0.001], [0.2, 0.1, -0.1], [0.3, 0.3, 0.2], [0.1, -0.1, 0.1]])
     mu = np.array([[3.4, -3.4, 0.01], [1.0, -0.5, -0.5], [1.0, 1.0, 1.0], [1.0, -2.0, 1.0]])
-    assert [c.tolist() for c in dynamics.head_counts(omega, mu)] == [[1, 2, 3, 2], [1, 1, 0, 1], [1, 0, 0, 0]]
-    assert dynamics.sign_matched(omega, mu).tolist() == [True, False, True, True]
-    np.testing.assert_allclose(dynamics.zero_sum(mu), [0.01 / 6.81, 0.0, 1.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(dynamics.scale_spread(omega, mu), [0.0, 0.5, 1 / 3, 0.0], atol=1e-12)
-    assert dynamics.one_sided(omega, mu).tolist() == [False, False, True, False]
-    assert dynamics.endings(omega, mu)["with_dummy"] == 0.25
-    assert not dynamics.sign_matched([np.nan, 1.0], [1.0, 1.0])
+    assert [c.tolist() for c in circuits.head_counts(omega, mu)] == [[1, 2, 3, 2], [1, 1, 0, 1], [1, 0, 0, 0]]
+    assert circuits.sign_matched(omega, mu).tolist() == [True, False, True, True]
+    np.testing.assert_allclose(circuits.zero_sum(mu), [0.01 / 6.81, 0.0, 1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(circuits.scale_spread(omega, mu), [0.0, 0.5, 1 / 3, 0.0], atol=1e-12)
+    assert circuits.one_sided(omega, mu).tolist() == [False, False, True, False]
+    assert circuits.endings(omega, mu)["with_dummy"] == 0.25
+    assert not circuits.sign_matched([np.nan, 1.0], [1.0, 1.0])
 
 
 def test_first_kept():
     holds = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 0]], dtype=bool)
-    np.testing.assert_array_equal(dynamics.first_kept([0, 10, 20, 30], holds), [10, 20, np.nan])
+    np.testing.assert_array_equal(circuits.first_kept([0, 10, 20, 30], holds), [10, 20, np.nan])
 
 
 def test_gap_to_debiased_gd_falls_as_gamma_squared():

@@ -9,7 +9,6 @@ from he2025.circuits_kit import heads, pairs, still, synthetic
 
 from iclbook.papers.he2025 import (
     circuits,
-    dynamics,
     figure_2_1,
     figure_2_4,
     figure_2_7,
@@ -114,9 +113,9 @@ def test_shares_of_endings_and_the_order_of_stages():
     three = np.array(
         [[1, -1, 1], [1, -1, 0.01], [1, -1, -0.01], [1, 1, 1]]
     )  # two with a dummy, one one-sided
-    assert dynamics.endings(three, three) == {"one_sided": 0.25, "two_sided": 0.75, "with_dummy": 0.5}
+    assert circuits.endings(three, three) == {"one_sided": 0.25, "two_sided": 0.75, "with_dummy": 0.5}
     with pytest.raises(AssertionError):
-        dynamics.endings([[np.nan, 1]], [[1, 1]])
+        circuits.endings([[np.nan, 1]], [[1, 1]])
     nan, names = np.nan, ("sign", "zero_sum", "homogeneous")
     two = dict(zip(names, np.array([[1.0, 2, 0, 1], [4, 40, 3, nan], [5, 30, nan, 1]]), strict=True))
     times = {2: two, 3: dict(zip(names, np.array([[9.0], [9], [8]]), strict=True))}

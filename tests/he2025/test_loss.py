@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from iclbook.papers.he2025 import loss
+from iclbook.papers.he2025 import circuits, loss
 
 CASES = [(5, 40, 0.1), (3, 7, 0.0), (20, 200, 1.5)]
 
@@ -129,7 +129,7 @@ def test_more_heads_equal_the_two_head_form():
     d, L, s2 = 5, 40, 0.1
     mu = np.array([2.0, 1.4, -1.1, -2.3, 0.0])
     omega = 0.13 * np.sign(mu)
-    gamma, plus, minus = loss.effective_pair(omega, mu)
+    gamma, plus, minus = circuits.effective_pair(omega, mu)
     assert loss.two_sided_loss(gamma, plus, minus, d, L, s2) == pytest.approx(
         float(loss.approx_loss(omega, mu, d, L, s2)), rel=1e-13
     )

@@ -1,4 +1,9 @@
-"""From trained circuits to two numbers per head, and how far the circuits are from that form (He et al. 2025, Key Finding 1)."""
+"""Two numbers per head: their patterns, how they are read from trained circuits, and how far the circuits are from that form (He et al. 2025, Key
+Findings 1 and 2).
+
+A head is a dummy when both abs(omega) and abs(mu) are below ``rel`` times the largest of the model; the others are active. NaN (a diverged run) counts as
+no pattern.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,92 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...statistics import Estimate, standard_error
 from ...store import Results
-from . import dynamics
-from .loss import Array, effective_pair
+from .loss import Array
 
 Records = dict[str, Any]
 #: Share of training, at its end, over which settled values are averaged: Adam's single iterates fluctuate.
 SETTLED = 0.1
+
+
+# -- patterns of (omega, mu): Key Findings 1, 2 and 4 -----------------------------------------------------------------
+
+#: A head this small against the largest, in both omega and mu, is called a dummy unless a caller says otherwise.
+DUMMY = 0.05
+
+
+def active_heads(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """Heads that are not dummies, bool (..., H)."""
+    omega, mu = np.abs(omega), np.abs(mu)
+    return (omega > rel * omega.max(axis=-1, keepdims=True)) | (mu > rel * mu.max(axis=-1, keepdims=True))
+
+
+def head_counts(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> tuple[Array, Array, Array]:
+    """Numbers of positive, negative and dummy heads, each (...); an active head's sign is that of omega."""
+    omega, mu = np.asarray(omega), np.asarray(mu)
+    active = active_heads(omega, mu, rel)
+    return np.sum(active & (omega > 0), -1), np.sum(active & (omega < 0), -1), np.sum(~active, -1)
+
+
+def sign_matched(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """Whether every active head has sign(omega) = sign(mu), bool (...)."""
+    omega, mu = np.asarray(omega), np.asarray(mu)
+    matched = ~active_heads(omega, mu, rel) | (omega * mu > 0)
+    return matched.all(axis=-1) & np.isfinite(omega * mu).all(axis=-1)
+
+
+def zero_sum(mu: ArrayLike) -> Array:
+    """|sum mu| / sum |mu|, (...): 0 when the heads cancel, 1 when all have one sign."""
+    mu = np.asarray(mu, dtype=np.float64)
+    return np.abs(mu.sum(axis=-1)) / np.abs(mu).sum(axis=-1)
+
+
+def scale_spread(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """(max - min)/max of |omega| over the active heads, (...): 0 when the KQ scaling is homogeneous."""
+    omega, mu = np.asarray(omega), np.asarray(mu)
+    active, size = active_heads(omega, mu, rel), np.abs(omega)
+    top = np.max(np.where(active, size, -np.inf), axis=-1)
+    low = np.min(np.where(active, size, np.inf), axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(top) & np.isfinite(low), (top - low) / top, np.nan)
+
+
+def one_sided(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """Whether all active heads have one sign (no negative head, or no positive one), bool (...)."""
+    positive, negative, _ = head_counts(omega, mu, rel)
+    return ((positive == 0) | (negative == 0)) & (positive + negative > 0)
+
+
+def endings(omega: ArrayLike, mu: ArrayLike) -> dict[str, float]:
+    """Shares of the runs (R, H) that end ``one_sided``, ``two_sided`` and ``with_dummy`` beside active heads."""
+    assert np.isfinite([omega, mu]).all(), "a run diverged; no share would count it"
+    single, (positive, negative, dummies) = one_sided(omega, mu), head_counts(omega, mu)
+    with_dummy = (dummies > 0) & (positive + negative > 0)
+    return {
+        "one_sided": float(single.mean()),
+        "two_sided": float((~single).mean()),
+        "with_dummy": float(with_dummy.mean()),
+    }
+
+
+def first_kept(steps: ArrayLike, holds: ArrayLike) -> Array:
+    """First recorded step from which ``holds`` (T, ...) stays true to the end, float (...); NaN if it is false at the end."""
+    steps, holds = np.asarray(steps, dtype=np.float64), np.asarray(holds, dtype=bool)
+    kept = np.flip(np.logical_and.accumulate(np.flip(holds, axis=0), axis=0), axis=0)
+    return np.where(kept[-1], steps[np.argmax(kept, axis=0)], np.nan)
+
+
+def effective_pair(omega: ArrayLike, mu: ArrayLike) -> tuple[Array, Array, Array]:
+    """(gamma, mu_+, mu_-): the two-head form ("Equivalent to Two-Head Form"); gamma = sum |mu omega| / sum |mu|, each of shape (...)."""
+    omega, mu = np.asarray(omega, dtype=np.float64), np.asarray(mu, dtype=np.float64)
+    gamma = np.sum(np.abs(mu * omega), axis=-1) / np.sum(np.abs(mu), axis=-1)
+    return gamma, np.sum(np.where(omega > 0, mu, 0.0), axis=-1), np.sum(np.where(omega < 0, mu, 0.0), axis=-1)
+
+
+# -- trained circuits ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -45,12 +127,12 @@ class Heads:
     @property
     def active(self) -> Array:
         """``(R, H)`` heads that are not dummies at the end, by their settled omega and mu: single iterates of a dummy fluctuate."""
-        return dynamics.active_heads(self.settled(self.omega), self.settled(self.mu))
+        return active_heads(self.settled(self.omega), self.settled(self.mu))
 
     @property
     def one_sided(self) -> Array:
         """``(R,)`` runs whose active heads end with one sign."""
-        return dynamics.one_sided(self.settled(self.omega), self.settled(self.mu))
+        return one_sided(self.settled(self.omega), self.settled(self.mu))
 
     @property
     def pairs(self) -> Array:

@@ -1,7 +1,6 @@
 """Gradient descent and gradient flow of the approximate loss, and the patterns in which they end (He et al. 2025, "Training Dynamics").
 
-Float64. omega and mu are (R, H), runs first; trajectories (T, R, H). A head is a dummy when both |omega| and |mu| are below ``rel`` times
-the largest of the model; the others are active. NaN (a diverged run) counts as no pattern.
+Float64. omega and mu are (R, H), runs first; trajectories (T, R, H).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from ...tasks import LinearRegression
-from ...training.computed import Computation
+from .circuits import first_kept, scale_spread, sign_matched, zero_sum
 from .loss import Array, approx_gradients, approx_loss, coupling, heads
 
 
@@ -130,73 +129,6 @@ def flow(omega0: ArrayLike, mu0: ArrayLike, times: ArrayLike, d: int, L: int, no
     return Trajectory(times, omega, mu, approx_loss(omega, mu, d, L, noise_var))
 
 
-# -- patterns of (omega, mu): Key Findings 1, 2 and 4 -----------------------------------------------------------------
-
-#: A head this small against the largest, in both omega and mu, is called a dummy unless a caller says otherwise.
-DUMMY = 0.05
-
-
-def active_heads(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
-    """Heads that are not dummies, bool (..., H)."""
-    omega, mu = np.abs(heads(omega, mu))
-    return (omega > rel * omega.max(axis=-1, keepdims=True)) | (mu > rel * mu.max(axis=-1, keepdims=True))
-
-
-def head_counts(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> tuple[Array, Array, Array]:
-    """Numbers of positive, negative and dummy heads, each (...); an active head's sign is that of omega."""
-    omega, mu = heads(omega, mu)
-    active = active_heads(omega, mu, rel)
-    return np.sum(active & (omega > 0), -1), np.sum(active & (omega < 0), -1), np.sum(~active, -1)
-
-
-def sign_matched(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
-    """Whether every active head has sign(omega) = sign(mu), bool (...)."""
-    omega, mu = heads(omega, mu)
-    matched = ~active_heads(omega, mu, rel) | (omega * mu > 0)
-    return matched.all(axis=-1) & np.isfinite(omega * mu).all(axis=-1)
-
-
-def zero_sum(mu: ArrayLike) -> Array:
-    """|sum mu| / sum |mu|, (...): 0 when the heads cancel, 1 when all have one sign."""
-    mu = np.asarray(mu, dtype=np.float64)
-    return np.abs(mu.sum(axis=-1)) / np.abs(mu).sum(axis=-1)
-
-
-def scale_spread(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
-    """(max - min)/max of |omega| over the active heads, (...): 0 when the KQ scaling is homogeneous."""
-    omega, mu = heads(omega, mu)
-    active, size = active_heads(omega, mu, rel), np.abs(omega)
-    top = np.max(np.where(active, size, -np.inf), axis=-1)
-    low = np.min(np.where(active, size, np.inf), axis=-1)
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(top) & np.isfinite(low), (top - low) / top, np.nan)
-
-
-def one_sided(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
-    """Whether all active heads have one sign (no negative head, or no positive one), bool (...)."""
-    positive, negative, _ = head_counts(omega, mu, rel)
-    return ((positive == 0) | (negative == 0)) & (positive + negative > 0)
-
-
-def endings(omega: ArrayLike, mu: ArrayLike) -> dict[str, float]:
-    """Shares of the runs (R, H) that end ``one_sided``, ``two_sided`` and ``with_dummy`` beside active heads."""
-    assert np.isfinite([omega, mu]).all(), "a run diverged; no share would count it"
-    single, (positive, negative, dummies) = one_sided(omega, mu), head_counts(omega, mu)
-    with_dummy = (dummies > 0) & (positive + negative > 0)
-    return {
-        "one_sided": float(single.mean()),
-        "two_sided": float((~single).mean()),
-        "with_dummy": float(with_dummy.mean()),
-    }
-
-
-def first_kept(steps: ArrayLike, holds: ArrayLike) -> Array:
-    """First recorded step from which ``holds`` (T, ...) stays true to the end, float (...); NaN if it is false at the end."""
-    steps, holds = np.asarray(steps, dtype=np.float64), np.asarray(holds, dtype=bool)
-    kept = np.flip(np.logical_and.accumulate(np.flip(holds, axis=0), axis=0), axis=0)
-    return np.where(kept[-1], steps[np.argmax(kept, axis=0)], np.nan)
-
-
 def stage_times(
     steps: ArrayLike, omega: ArrayLike, mu: ArrayLike, zero_tol: float = 0.05, scale_tol: float = 0.05
 ) -> dict[str, Array]:
@@ -235,10 +167,3 @@ def descend(group: str, members: Sequence[int]) -> dict[str, np.ndarray]:
     found = {"start": path.omega[0] + path.mu[0], "omega": path.omega[-1], "mu": path.mu[-1]}
     found |= {name: times[name] for name in PATTERNS}
     return {name: values.astype(np.float32) for name, values in found.items()}
-
-
-def descent_computations() -> dict[str, Computation]:
-    """The same at every profile: a pattern may never appear."""
-    groups = tuple(f"h{h}" for h in COUNTS)
-    found = Computation("he2025", "descent", descend, groups, 0, RUNS, WITHIN, groups)
-    return {found.name: found}

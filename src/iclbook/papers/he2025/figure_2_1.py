@@ -19,7 +19,7 @@ from ...sliders import Slider, show
 from ...statistics import Estimate, prediction
 from ...store import Results
 from ...training.study import Study
-from . import dynamics
+from . import circuits
 from .circuits import Heads, Records, each_run, jackknife, largest_ratio, median_error, spread
 from .loss import manifold_gamma
 from .runs import PAPER_HEADS
@@ -151,7 +151,7 @@ def mirror(readings: Mapping[str, Heads]) -> Records:
 
 def pattern_share(h: Heads) -> np.ndarray:
     """Share of training after which both patterns are kept to the end ``(R,)``; 1 where they never are."""
-    first = dynamics.first_kept(h.steps, h.patterned(0.2))  # (R,), twice the final bound: single iterates
+    first = circuits.first_kept(h.steps, h.patterned(0.2))  # (R,), twice the final bound: single iterates
     return np.nan_to_num(first, nan=h.steps[-1]) / h.steps[-1]
 
 
@@ -171,7 +171,7 @@ def finding_1(readings: Mapping[str, tuple[ByCount, ByCount]]) -> Records:
         for name in ("kq_deviation", "ov_deviation"):
             worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
             values |= {f"kf1/{reading}/{name}": worst} if np.size(worst.value) else {}  # else no such run
-        matched = [dynamics.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
+        matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
         values[f"kf1/{reading}/sign_share"] = float(np.concatenate(matched).mean())
     return values
 
@@ -181,9 +181,9 @@ def finding_2(readings: Mapping[str, ByCount]) -> Records:
     abs(sum mu) over sum abs(mu) where the run settles."""
     values: Records = {}
     for reading, by_h in readings.items():
-        spreads = [dynamics.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values()]  # each (R,)
+        spreads = [circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values()]  # each (R,)
         values[f"kf2/{reading}/omega_spread"] = each_run(*spreads)
-        sums = [dynamics.zero_sum(h.settled(h.mu)) for h in by_h.values()]
+        sums = [circuits.zero_sum(h.settled(h.mu)) for h in by_h.values()]
         values[f"kf2/{reading}/zero_sum"] = each_run(*sums)
     return values
 
@@ -228,7 +228,7 @@ def finding_4(readings: Mapping[str, ByCount], census: Heads) -> Records:
     for reading, sides in readings.items():
         shares = each_run(*(pattern_share(h) for h in sides.values()))
         values |= {f"kf4/{reading}/pattern_share": shares} if np.size(shares.value) else {}
-    gammas = census.gamma[-1][~dynamics.one_sided(census.omega[-1], census.mu[-1])]
+    gammas = census.gamma[-1][~circuits.one_sided(census.omega[-1], census.mu[-1])]
     if len(gammas):  # else nothing to measure
         values["kf4/gamma_cv"] = Estimate(
             float(gammas.std() / gammas.mean()), jackknife(lambda g: float(g.std() / g.mean()), gammas)
@@ -248,7 +248,7 @@ def one_sided_form(census: Results, ends: ByCount) -> Records:
         norm = np.abs(omega[..., 0, 0]) * np.sqrt(d)
         skew = np.linalg.norm((block - turned) / 2, axis=(-2, -1)) / norm  # (R, H)
         symmetric = np.linalg.norm((block + turned) / 2 - omega * np.eye(d), axis=(-2, -1)) / norm
-        alone = dynamics.one_sided(h.omega[-1], h.mu[-1])
+        alone = circuits.one_sided(h.omega[-1], h.mu[-1])
         for name, of, runs in (
             ("skew", skew, alone),
             ("symmetric", symmetric, alone),
@@ -272,7 +272,7 @@ def eight_heads(eight: Heads, two: Heads) -> Records:
     """Eight heads of one seed: whether their abs(omega) is homogeneous, and how it compares with a pair's gamma."""
     omega, mu = eight.settled(eight.omega)[0], eight.settled(eight.mu)[0]  # (8,)
     return {
-        "eight/omega_spread": float(dynamics.scale_spread(omega, mu)),
+        "eight/omega_spread": float(circuits.scale_spread(omega, mu)),
         "eight/spike": float(np.abs(omega).max() / two.settled(two.gamma).mean()),
     }
 

@@ -15,9 +15,9 @@ from ...models import attend
 from ...statistics import Estimate
 from ...store import Results
 from . import predictors
-from .circuits import Heads, Records, each_run, mean_of, over_blocks, read_heads, run_sd
+from .circuits import Heads, Records, each_run, effective_pair, mean_of, over_blocks, read_heads, run_sd
 from .figure_2_1 import colour
-from .loss import Array, effective_pair, manifold_mu
+from .loss import Array, manifold_mu
 from .predictors import Prompts
 from .runs import PAPER_HEADS
 

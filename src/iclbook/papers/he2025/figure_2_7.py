@@ -13,7 +13,7 @@ from ...drawing import style
 from ...sliders import Slider, show
 from ...statistics import Estimate
 from ...store import Results
-from . import dynamics
+from . import circuits, dynamics
 from .circuits import Heads, Records, median_error
 from .dynamics import COUNTS, PATTERNS, RATE, RUNS, Trajectory
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
@@ -47,9 +47,9 @@ Ends = dict[str, dict[int, dict[str, float]]]
 def endings(adam: Mapping[int, Heads], descent: Mapping[int, Descent]) -> Ends:
     """How the runs of either way of training end, by number of heads."""
     return {
-        "Adam, full model": {h: dynamics.endings(a.omega[-1], a.mu[-1]) for h, a in adam.items()},
+        "Adam, full model": {h: circuits.endings(a.omega[-1], a.mu[-1]) for h, a in adam.items()},
         "gradient descent, approximate loss": {
-            h: dynamics.endings(t.omega, t.mu) for h, t in descent.items()
+            h: circuits.endings(t.omega, t.mu) for h, t in descent.items()
         },
     }
 
@@ -68,7 +68,7 @@ def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Descent]) ->
     more = COUNTS[1:]
     # where the linear growth from the saddle at 0 points
     same = np.abs(np.sign(descent[2].start).sum(-1)) == 2
-    one_sided = dynamics.one_sided(descent[2].omega, descent[2].mu)
+    one_sided = circuits.one_sided(descent[2].omega, descent[2].mu)
     return {
         "census/runs": runs,
         "census/steps": steps,
@@ -121,7 +121,7 @@ def stage_times(descent: Mapping[int, Descent]) -> Times:
     """When each pattern appears for good in the two-sided runs, by number of heads."""
     times = {}
     for h, runs in descent.items():
-        keep = ~dynamics.one_sided(runs.omega, runs.mu)
+        keep = ~circuits.one_sided(runs.omega, runs.mu)
         times[h] = {name: steps[keep] for name, steps in runs.times.items()}
     return times
 

@@ -13,7 +13,7 @@ from ...drawing import style
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import MultiTaskRegression
-from . import dynamics
+from . import circuits
 from .circuits import Records, code_scale, each_run, run_sd, settled
 from .loss import Array
 from .runs import PAPER_HEADS
@@ -162,7 +162,7 @@ class MultiHeads:
     @property
     def active(self) -> Array:
         """``(R, H)`` heads that are not dummies, by the norms of omega and mu."""
-        return dynamics.active_heads(np.linalg.norm(self.omega, axis=-1), np.linalg.norm(self.mu, axis=-1))
+        return circuits.active_heads(np.linalg.norm(self.omega, axis=-1), np.linalg.norm(self.mu, axis=-1))
 
     def by_group(self) -> Array:
         """``(R, H, 3)`` mean omega of each feature group."""

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ...drawing import style
 from ...statistics import Estimate
 from ...store import Results
-from . import dynamics
+from . import circuits
 from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads
 from .figure_2_1 import legend_below, paper_limits
 from .loss import Array, Optimum
@@ -99,7 +99,7 @@ def reduced_records(two: Heads) -> Records:
 
 def _matched_pair(h: Heads) -> Array:
     """``(R,)`` runs that end with heads of both signs, each head's omega and mu of one sign."""
-    return dynamics.sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
+    return circuits.sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
 
 
 def robust_records(settings: Settings) -> Records:
@@ -132,7 +132,7 @@ def variation_records(found: Mapping[str, Heads]) -> Records:
     shares = [Estimate.share(int(one.sum()), len(one)) for one in sided]
     both = [(h, ~one) for h, one in zip(found.values(), sided, strict=True)]
     matched = [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both]
-    sums = [float(dynamics.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both]
+    sums = [float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both]
     return {
         "variations/runs": [len(one) for one in sided],
         "variations/one_sided": Estimate([s.value for s in shares], [s.error for s in shares]),

@@ -188,13 +188,6 @@ def effective_rate(omega: ArrayLike, mu: ArrayLike) -> Array:
     return np.sum(omega * mu, axis=-1)
 
 
-def effective_pair(omega: ArrayLike, mu: ArrayLike) -> tuple[Array, Array, Array]:
-    """(gamma, mu_+, mu_-): the two-head form ("Equivalent to Two-Head Form"); gamma = sum |mu omega| / sum |mu|, each of shape (...)."""
-    omega, mu = heads(omega, mu)
-    gamma = np.sum(np.abs(mu * omega), axis=-1) / np.sum(np.abs(mu), axis=-1)
-    return gamma, np.sum(np.where(omega > 0, mu, 0.0), axis=-1), np.sum(np.where(omega < 0, mu, 0.0), axis=-1)
-
-
 def in_theorem_space(omega: ArrayLike, rel: float = 1e-9, more_than: int = 1) -> Array:
     """Whether omega lies in Theorem 1's space: one |omega| for all heads and min(|H+|, |H-|) > ``more_than``, shape (...).
 
