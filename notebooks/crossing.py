@@ -46,7 +46,7 @@ from iclbook.papers.crossing.measures import (
 from iclbook.papers.crossing.measures.landscape import Landscape
 from iclbook.papers.crossing.measures.models import FIRST, softmax_heads
 from iclbook.papers.crossing.waits_in_page import train_waits
-from iclbook.papers.he2025.measures.circuits import with_both_signs
+from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
 from iclbook.sliders import Slider, show, show_model

@@ -18,17 +18,15 @@ def _he() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("he2025", *words)
 
-    multitask, approximation = "measures/multitask_heads.py", "theory/approximation.py"
+    multitask = "figure_3.py"
     bound = "np.asarray(gamma, dtype=np.float64) * d"
     return (
         at(multitask, "a head serves when it hardly does", "SERVES = 0.1", "SERVES = 0.01"),
         at(multitask, "a head serves only in full", "SERVES = 0.1", "SERVES = 0.6"),
         at(multitask, "sums of features that are used", "sums[:, n, UNUSED[n]]", "sums[:, n, USED[n][0]]"),
         at(multitask, "a sum for a mean", "((omega[..., 1] + own) / 2)", "(omega[..., 1] + own)"),
-        at(
-            "measures/evaluation.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"
-        ),
-        at(approximation, "a bound in the square of d", bound, f"{bound} * d"),
+        at("runs.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"),
+        at("predictors.py", "a bound in the square of d", bound, f"{bound} * d"),
     )
 
 

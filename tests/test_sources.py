@@ -20,7 +20,7 @@ ROOTS = (
     "iclbook.training.study",
     "iclbook.tasks.linear_regression",
     "iclbook.models.attention",
-    "iclbook.papers.he2025.measures.evaluation",
+    "iclbook.papers.he2025.runs",
 )
 
 

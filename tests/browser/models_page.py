@@ -16,7 +16,7 @@ from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing.figures import waits as crossing
 from iclbook.papers.crossing.waits_in_page import train_waits
-from iclbook.papers.he2025 import figures as he2025
+from iclbook.papers.he2025 import page_models as he2025
 from iclbook.papers.he2025.train_in_page import course, train_in_page
 from iclbook.papers.recall2025.figures import stages as recall2025
 from iclbook.papers.recall2025.measures import stages
@@ -75,9 +75,7 @@ def categorical_results() -> Results:
     """Parameters and scores of one run."""
     found = {f"gd/{name}": value.numpy()[None, None] for name, value in descent().state_dict().items()}
     scores = ("nll_validation", "nll_test", "accuracy_test")
-    return Results(
-        found | {f"gd/{name}": np.ones((1, 1)) for name in scores} | {"gd/steps": np.ones(1)}, {}
-    )
+    return Results(found | {f"gd/{name}": np.ones((1, 1)) for name in scores} | {"gd/steps": np.ones(1)}, {})
 
 
 @cache

@@ -11,7 +11,7 @@ from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
 from ...training import Adam, Group, Run, Sgd, Trainer
-from ..he2025 import theory
+from ..he2025 import true_loss
 
 #: Sizes of the start, as factors on PyTorch's default; seeds; heads at first and at most; prompts a step; steps at most.
 SIZES, SEEDS, HEADS, MOST_HEADS, BATCH, MOST = (1.0, 0.5, 0.25, 0.125, 0.0625), (0, 1, 2), 2, 4, 64, 20_000
@@ -25,7 +25,7 @@ NAMES = {"plain": "plain gradient descent", "adam": "Adam"}
 
 def level(task: LinearRegression) -> float:
     """The loss at which a wait ends: halfway between answering 0 and one head's best."""
-    return (1 + task.noise_var + theory.single_head_exact(task.d, task.L, task.noise_var).loss) / 2
+    return (1 + task.noise_var + true_loss.single_head_exact(task.d, task.L, task.noise_var).loss) / 2
 
 
 def marks(most: int) -> list[int]:

@@ -22,7 +22,8 @@ from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
 from ...training import Group, History, Run, Trainer, log_and_linear_steps
-from . import theory
+from . import predictors, true_loss
+from .loss import manifold_mu
 
 #: Where the page begins: two heads from PyTorch's own initialisation, at three times the paper's rate.
 BEGIN = {
@@ -91,11 +92,11 @@ def omega_mu(history: History, scale: float = 1.0) -> tuple[np.ndarray, np.ndarr
 def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
     """What the training loss is compared with: one head's best, one debiased gradient step with its best rate, and ridge regression."""
     sizes = task.d, task.L, task.noise_var
-    step = theory.debiased_gd_error(theory.debiased_gd_best_eta(*sizes), *sizes)
+    step = predictors.debiased_gd_error(predictors.debiased_gd_best_eta(*sizes), *sizes)
     every = {
-        "one head's best": theory.single_head_exact(*sizes).loss,
+        "one head's best": true_loss.single_head_exact(*sizes).loss,
         "one gradient step": float(step),
-        "ridge regression": theory.ridge_error(*sizes)[0],
+        "ridge regression": predictors.ridge_error(*sizes)[0],
     }
     return [{"name": name, "loss": loss} for name, loss in every.items()]
 
@@ -124,7 +125,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         "L": task.L,
         "noise": layout.noise_scale,
         "beta": layout.beta_scale,
-        "eta": theory.debiased_gd_best_eta(task.d, task.L, task.noise_var),
+        "eta": predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var),
         "begin": BEGIN,
         "limits": LIMITS,
         "batches": BATCHES,
@@ -138,9 +139,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         "states": [generator(seed, INIT).initial_seed() & 0xFFFFFFFF for seed in range(SEEDS)],
         "levels": loss_levels(task),
         "paper": {"omega": paper["fig2.8/gamma"], "mu": paper["fig2.8/mu"]},
-        "manifold": np.stack([gammas, theory.manifold_mu(gammas, task.d, task.L, task.noise_var)], -1).round(
-            4
-        ),
+        "manifold": np.stack([gammas, manifold_mu(gammas, task.d, task.L, task.noise_var)], -1).round(4),
         "pairs": pairs_on_a_line(task),
         "query": QUERY,
         "most": MOST,
@@ -223,8 +222,8 @@ def _answers(ax: Axes, task: LinearRegression, history: History, attention: Atte
         kq, ov = (torch.from_numpy(history.circuits[name][at, 0].astype(float)) for name in ("kq", "ov"))
         answers = attend(attention.scale * kq, ov, context, torch.from_numpy(queries), attention.activation)
         ax.plot(x, answers[0].numpy(), **look)
-    eta = theory.debiased_gd_best_eta(task.d, task.L, task.noise_var)
-    step = theory.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries.T[:, None])
+    eta = predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var)
+    step = predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries.T[:, None])
     ax.plot(x, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
     ax.plot(*pairs.T, ".", color=style.INK, ms=4)
     ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2), xlabel="x", ylabel="y")

@@ -25,8 +25,7 @@ from ....tasks import Batch, LinearRegression
 from ....tasks.spectral_regression import SpectralRegression
 from ....training import Run, Sgd
 from ....training.study import Group, Study
-from ...he2025.measures.circuits import settled
-from ...he2025.theory.patterns import zero_sum
+from ...he2025.circuits import settled, zero_sum
 from .models import prompts
 
 Array = np.ndarray
