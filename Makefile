@@ -2,6 +2,10 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Where pip also looks for torch: the address of PyTorch's own index of CPU builds makes set-up small on x86-64 Linux, where the plain package index
+# gives a CUDA build.
+TORCH_INDEX ?=
+PIP    := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # The environment is rebuilt when a pin changes: the stamp carries a checksum of the files that define it.
 PINS   := $(shell cat requirements.txt constraints.txt pyproject.toml | cksum | tr ' ' '-')
 STAMP  := $(VENV)/.set-up-$(PINS)
@@ -13,10 +17,10 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book pdf test mutants check bench gpu lab lint clean setup pins browser proofs
+.PHONY: help book pdf test test-full size mutants check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
@@ -26,9 +30,15 @@ pdf: $(STAMP) browser book  ## print the whole book into _build/pdf/book.pdf
 
 # One worker a core, up to four, each computing with one thread; the pages come after the chapters that they show.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10
-test: $(STAMP) browser lint  ## everything that is checked: style, tests, notebook regression, pages, sliders
-	@$(PYTEST) -m "not browser"
-	@$(PYTEST) -m browser $$(grep -rl 'mark\.browser' tests --include='test_*.py')
+PAGES := $$(grep -rl 'mark\.browser' tests --include='test_*.py')
+test: $(STAMP) browser lint  ## what every change must pass: style, tests, replays, chapters at both profiles, pages in a browser
+	@$(PYTEST) -m "not browser and not full"
+	@$(PYTEST) -m "browser and not full" $(PAGES)
+
+test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clusters, every browser width and theme as well (hours)
+	@ICLBOOK_FULL=1 $(PYTEST) -m "not browser"
+	@ICLBOOK_FULL=1 $(PYTEST) -m browser $(PAGES)
+	@$(MAKE) --no-print-directory mutants
 
 PAPERS ?=
 mutants: $(STAMP)  ## plant faults between the runs and the records, and list those that no test sees (half an hour; PAPERS=he2025 for one)
@@ -44,11 +54,18 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 GPU_PYTHON ?= $(BIN)/python
 STAGE ?=
 MINUTES ?= 9.5
+size: $(STAMP)  ## how large the book is to carry
+	@$(BIN)/python -m benchmarks.size
+
 gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage)
 	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) $(if $(STAGE),--stage $(STAGE))
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(BIN)/python -m iclbook.book.lab
+
+.PHONY: page-kernels
+page-kernels: $(STAMP)  ## compile the C sources for the page into book/assets/models/kernels (needs clang and lld)
+	@$(BIN)/python -m iclbook.native.webassembly
 
 proofs:  ## compile the Coq proofs of nagy2026 and print the axioms they use (needs coqc)
 	@$(MAKE) --no-print-directory -C proofs
@@ -71,23 +88,27 @@ $(STAMP):
 	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11."; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
 	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11, or name one: make PYTHON=python3.11"; exit 2; }
-	@echo "setting up $(VENV) (once; several minutes and about 2 GB)"
+	@echo "setting up $(VENV) (once, several minutes): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "error: no virtual environment could be made. Install the venv module (Debian: apt-get install python3-venv)."; exit 2; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.txt -c constraints.txt || \
+	@$(PIP) --quiet --dry-run --no-deps --ignore-installed --report $(VENV)/torch.json $$(grep '^torch==' requirements.txt) && \
+	  { grep -qE 'url.*(%2B|\+)cpu|macosx|win_|aarch64' $(VENV)/torch.json || \
+	    echo "this package index gives torch as a CUDA build. For the CPU build: make TORCH_INDEX=ADDRESS, with the address for CPU that pytorch.org/get-started shows"; } || true
+	@$(PIP) --progress-bar off -r requirements.txt -c constraints.txt || \
 	  { echo "error: the packages could not be installed (see above). Check the network, then repeat the command."; exit 2; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	@$(PIP) --quiet --no-deps -e .
 	@$(BIN)/python -m compileall -q src
 	@rm -f $(VENV)/.set-up-*; touch $@
 
-# The page tests drive a real browser. Debian and its relatives install it by name; elsewhere say what is missing.
+# The page tests drive a real browser, and compile the C sources for the page once more. Debian and its relatives install both by name; elsewhere say what is missing.
 browser:
-	@if command -v chromedriver >/dev/null && command -v chromium >/dev/null; then :; \
+	@if command -v chromedriver >/dev/null && command -v chromium >/dev/null && command -v clang >/dev/null && command -v wasm-ld >/dev/null; then :; \
 	elif ! command -v apt-get >/dev/null; then \
+	  if command -v chromedriver >/dev/null && command -v chromium >/dev/null; then echo "clang or lld is missing: what pages run is not compiled anew"; exit 0; fi; \
 	  echo "error: the page tests need chromium and chromedriver. Install both, or leave those tests out: $(BIN)/pytest -m 'not browser'"; exit 2; \
 	elif test -n "$(SUDO)" && ! command -v sudo >/dev/null; then \
-	  echo "error: the page tests need chromium and chromedriver, and installing them needs root. Run: apt-get install chromium chromium-driver"; exit 2; \
-	else echo "installing chromium and its driver for the page tests"; \
-	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null || \
-	  { echo "error: chromium could not be installed (see above). Install chromium and chromium-driver by hand, then repeat."; exit 2; }; \
+	  echo "error: the page tests need chromium, chromedriver, clang and lld, and installing them needs root. Run: apt-get install chromium chromium-driver clang lld"; exit 2; \
+	else echo "installing chromium, its driver, clang and lld for the page tests"; \
+	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver clang lld >/dev/null || \
+	  { echo "error: packages could not be installed (see above). Install chromium, chromium-driver, clang and lld by hand, then repeat."; exit 2; }; \
 	fi

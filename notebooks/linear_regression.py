@@ -39,6 +39,8 @@ from iclbook.papers.he2025.measures import census, closed_forms, extensions, noi
 from iclbook.papers.he2025.measures import multitask_records as multitask
 from iclbook.papers.he2025.measures.activations import compare_all, step_records
 from iclbook.papers.he2025.measures.circuits import code_scale, read_counts, read_heads, with_both_signs
+from iclbook.papers.he2025.train_in_page import train_in_page
+from iclbook.papers.he2025.train_live import show_training
 from iclbook.sliders import show_model
 
 style.use()
@@ -48,6 +50,28 @@ study = studies(profile)
 task = study["isotropic"].data
 d, L, s2 = task.d, task.L, task.noise_var  # the paper's dimension, context length and noise variance
 dice = torch.Generator().manual_seed(0)
+
+# %% [markdown]
+# ## Train it yourself
+# The whole experiment is one call: two heads, fresh prompts at each step, Adam. The class `Attention` is the model of the paper, `task` draws its prompts; both are defined below.
+
+# %%
+from iclbook.models import Attention
+from iclbook.training import Group, Run, Trainer
+
+two_heads = Group("two heads", Attention, {"d": d, "n_heads": 2}, runs=(Run(seed=15, rate=3e-3),))
+history = Trainer(task, [two_heads], steps=3_000, batch_size=256, device="cpu").train(progress=False)[
+    "two heads"
+]
+
+# %% [markdown]
+# The panel takes the same steps before your eyes, from the same seed, by the same code. Press Train. At first both heads look the same way and act as one head: the answer bends, and the loss stays at the
+# best that one head can do. Then one head changes its sign. The two bends cancel, the answer runs straight, and the loss falls to that of one step of gradient descent.
+#
+# Try: *One head* keeps its bend for ever. A head averages the responses of the pairs that are most like the query, and beyond the outermost pair there is nothing new to average.
+
+# %% tags=["hide-input"]
+show_training(train_in_page(task, history), task)
 
 # %% [markdown]
 # ## The task and the model

@@ -301,7 +301,7 @@ def test_damaged_sources(folder: Path, text: str) -> None:
 
 WORDS = st.sampled_from(
     ["run", "check", "build", "train", "claims", "all", "demo", "demo/both", "/x", "/", "demo/", "..", "../demo", "--profile", "smoke",
-     "paper", "--device", "cpu", "cuda", "--jobs", "--workers", "1", "0", "-1", "99999999999", "\u00b2", "--json", "--junit", "r.json",
+     "paper", "--device", "cpu", "cuda", "--jobs", "--workers", "1", "0", "-1", "99999999999", "\u00b2", "--json", "r.json",
      "no/such/folder/r.json", ".", "", "\x00", "a" * 300, "--update", "--only", "--fresh", "--verify", "--machine", "sse-1", "--", "-",
      "@file", "%s", "{}", "a\nb", "\x1b[31m", "--help"]
 )  # fmt: skip

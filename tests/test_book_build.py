@@ -80,7 +80,7 @@ def test_a_figure_carries_its_numbers_its_origin_and_a_picture_for_phones(built:
     rows = (page.parent / numbers).read_text().splitlines()
     assert rows[0] == "panel,series,kind,x axis,y axis,x,y"
     assert rows[2] == "1,rising,line,step,height,1,1.5"
-    assert "All of it was computed when the chapter ran" in figure
+    assert "<p>From these stored runs:</p><ul><li><code>tiny/line</code>: 2 runs (seeds 0–1), 5 s" in figure
     assert "Two lines." in figure
     assert "base64" not in figure
 

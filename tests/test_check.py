@@ -1,5 +1,4 @@
 import json
-from xml.etree import ElementTree as ET
 
 import pytest
 from claims_kit import make_root, write_notebook
@@ -231,22 +230,6 @@ def test_the_reports_parse(book, tmp_path):
     assert report["ok"] is False
     names = {item["name"] for item in report["chapters"][0]["differences"]}
     assert names == {"omega", "extra", "demo/both"}
-
-    regression.write_junit(tmp_path / "report.xml", results)
-    suite = ET.parse(tmp_path / "report.xml").getroot().find("testsuite")
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "3", "0")
-    assert len(suite.findall("testcase")) == 4
-    assert len(suite.findall("testcase/failure")) == 3
-
-
-def test_a_failed_run_is_an_error_in_the_report(book, tmp_path):
-    def fails(name, profile, device):
-        raise UserError("\x1b[31mboom\x1b[0m", "Mend it.")
-
-    regression.write_junit(tmp_path / "report.xml", book.check(runner=fails))
-    suite = ET.parse(tmp_path / "report.xml").getroot().find("testsuite")
-    assert suite.get("errors") == "1"
-    assert "boom" in suite.find("testcase/error").get("message")
 
 
 def test_a_fault_that_only_a_figure_shows_is_seen_and_named(tmp_path):

@@ -42,7 +42,7 @@ MALFORMED = {
     "unknown fails_as": (changed("decides: smoke", "fails_as: wrong"), "fails_as:", "fails_as is 'wrong'"),
     "typed tolerance": (changed("number of seeds}", "number of seeds, tolerance: exact}"), "seeds: {says", "'exact' is typed"),
     "tolerance with a size": (changed("tolerance: none", "tolerance: {abs: 1}"), "seconds: {says", "is typed"),
-    "tolerance of a part": (changed(PART, PART + "        tolerance: none\n"), "tolerance: none\n      - name", "a part has no tolerance"),
+    "tolerance of a part": (changed(PART, PART + "        tolerance: none\n"), "tolerance: none\n      - name", "'tolerance'"),
     "decides and is not compared": (changed("  seconds:", "  omega:"), "omega: {says", "'omega' decides a claim"),
     "error is no key": (changed(PART, PART + "        error: 0.1\n"), "error: 0.1", "error is 0.1"),
     "error of other characters": (changed(PART, PART + "        error: 2 sd\n"), "error: 2 sd", "other characters"),
@@ -66,10 +66,10 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-@pytest.mark.parametrize("loader", [yaml.SafeLoader, yaml_lines._Loader])
+@pytest.mark.parametrize("loader", [yaml.SafeLoader, yaml_lines._LOADER])
 def test_a_malformed_ledger_names_file_line_and_mend(name, loader, tmp_path, monkeypatch):
     """Also where PyYAML came without libyaml."""
-    monkeypatch.setattr(yaml_lines, "_Loader", loader)
+    monkeypatch.setattr(yaml_lines, "_LOADER", loader)
     text, needle, words = MALFORMED[name]
     path = tmp_path / "demo" / "claims.yaml"
     path.parent.mkdir(exist_ok=True)

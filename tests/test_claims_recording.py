@@ -104,47 +104,12 @@ def test_an_unknown_paper_or_profile(book, paper, profile):
         Recorder(paper, profile)
 
 
-@pytest.mark.parametrize(
-    ("value", "options", "text"),
-    [
-        (0.13, {}, "0.13"),
-        (3.4567, {}, "3.46"),
-        (12345.6, {}, "12,300"),
-        (99.96, {}, "100"),
-        (0.00012, {}, "1.2 × 10⁻⁴"),
-        (2.5e7, {}, "25 million"),
-        (0.0, {}, "0"),
-        (-0.04, {}, "−0.04"),
-        (7, {}, "7"),
-        (True, {}, "yes"),
-        ([0.5, 2.0], {}, "0.5, 2"),
-        (0.256, {"fmt": ".0%"}, "26%"),
-    ],
-)
-def test_the_text_of_a_number(value, options, text):
-    assert Record.make("key", value, **options).text == text
-
-
 def test_the_verdict_follows_from_what_was_recorded(record):
     assert record.verdict("demo/both").word == "not yet tested"
     record("omega", 0.13)
     assert record.verdict("demo/both").word == "reproduced"
     with pytest.raises(UserError, match="no claim"):
         record.verdict("demo/none")
-
-
-def test_several_verdicts_are_named_without_the_paper(record, monkeypatch):
-    shown = []
-    monkeypatch.setattr(record, "verdict", shown.append)
-    record.verdicts("both", "exact")
-    assert shown == ["demo/both", "demo/exact"]
-
-
-def test_nothing_is_printed_outside_a_notebook(record, capsys):
-    record("omega", 0.13)
-    record.verdict("demo/both")
-    record.table()
-    assert capsys.readouterr() == ("", "")
 
 
 def test_records_come_back_exactly(tmp_path):
@@ -160,15 +125,6 @@ def test_a_damaged_notebook_is_a_user_error(tmp_path, text):
     path.write_text(text)
     with pytest.raises(UserError, match=r"x\.ipynb"):
         read_records(path)
-
-
-def test_a_damaged_record_and_a_missing_notebook(tmp_path):
-    path = write_notebook(tmp_path / "x.ipynb", a=1)
-    path.write_text(path.read_text().replace(r"\"value\": 1", r"\"value\": "))
-    with pytest.raises(UserError, match="damaged record"):
-        read_records(path)
-    with pytest.raises(UserError, match="iclbook run y"):
-        read_records(tmp_path / "y.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -234,23 +190,6 @@ def test_a_chapter_ends_with_the_counts_and_the_claims_that_no_badge_showed(exec
     assert "demo/later" in text
 
 
-def test_html_in_the_ledger_is_shown_as_text(tmp_path, monkeypatch):
-    from claims_kit import LEDGER
-
-    from iclbook.claims.render import closing_html, verdict_html
-
-    root = make_root(tmp_path / "book", LEDGER.replace("the optimum is exact", "a < b & <script>x</script>"))
-    monkeypatch.setenv("ICLBOOK_ROOT", str(root))
-    record = Recorder("demo", "paper")
-    record("gap", 0.0)
-    claim = record.ledger.claim("demo/exact")
-    html = verdict_html(claim, record.verdict("demo/exact")) + closing_html(
-        [(claim, record.verdict("demo/exact"))]
-    )
-    assert "<script" not in html
-    assert "a &lt; b &amp; &lt;script&gt;" in html
-
-
 def test_the_ledgers_format_shows_a_number(tmp_path, monkeypatch):
     from claims_kit import LEDGER
 
@@ -262,8 +201,3 @@ def test_the_ledgers_format_shows_a_number(tmp_path, monkeypatch):
     record = Recorder("demo", "paper")
     record.all({"omega": 0.126, "seeds": 8})
     assert [record.records[key].text for key in ("omega", "seeds")] == ["12.6%", "008"]
-
-
-def test_mappings_name_keys_of_the_ledger(record):
-    with pytest.raises(UserError, match="omegga"):
-        record.all({"omegga": 1})

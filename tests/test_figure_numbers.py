@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 from itertools import pairwise
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from iclbook import store
-from iclbook.drawing import figure_data, narrow, origin, style
+from iclbook.drawing import figure_data, narrow, origin, shown, style
 
 
 @pytest.fixture(autouse=True)
@@ -131,68 +130,23 @@ def stored(name: str) -> store.Results:
 
 def test_a_page_counts_the_members_of_a_computation_as_runs():
     config = {"paper": "crossing", "name": "waits", "groups": ["heads", "chain"], "first": 100, "count": 4}
-    said = origin._summary("crossing", "waits", {"config": config})
+    (said,) = origin.summary([store.Results({}, {"config": config})])["studies"]
     assert (said["runs"], said["seeds"], said["steps"]) == (8, "100-103", None)
 
 
-class Notebook:
-    """Runs statements as a headless chapter does."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(
-            store.Results, "__getattribute__", object.__getattribute__
-        )  # undone with the test
-        self.namespace = {"plt": plt, "stored": stored, "step": self.step}
-        self.notes = origin.Notes(self.namespace)
-        origin.watch_results(self.notes)
-
-    def step(self, uses, binds) -> None:
-        self.notes.end()
-        self.notes.begin(frozenset(uses), frozenset(binds))
-
-    def run(self, source: str) -> None:
-        tree = origin.Stepping("step").visit(ast.parse(source))
-        exec(compile(tree, "cell", "exec"), self.namespace)
-        self.notes.end()
-
-    def studies(self, figure=None) -> list[str]:
-        return [s["study"] for s in self.notes.origin(figure or plt.gcf())["studies"]]
-
-
-@pytest.fixture
-def notebook(monkeypatch) -> Notebook:
-    return Notebook(monkeypatch)
-
-
-def test_a_figure_names_the_results_that_it_was_drawn_from(notebook):
-    notebook.run("a, b = stored('one'), stored('two')")
-    notebook.run("plt.figure()\nplt.plot(a['g/loss'])")
-    notebook.run("first = plt.gcf()")
-    assert notebook.studies() == ["one"], "loading is not reading, and the other study was not read"
-    about = notebook.notes.origin(notebook.namespace["first"])
-    (study,) = about["studies"]
+def test_a_figure_names_the_results_that_its_show_names(monkeypatch):
+    shown_now = []
+    monkeypatch.setattr(plt, "show", lambda: shown_now.extend(map(plt.figure, plt.get_fignums())))
+    first, second = style.figure()[0], style.figure()[0]
+    style.show(of=[stored("one"), stored("two"), stored("one")])
+    assert shown_now == [first, second]
+    for figure in shown_now:
+        about = origin.summary(shown._drawn_from[figure])
+        assert [s["study"] for s in about["studies"]] == ["one", "two"]
+    study = about["studies"][0]
     assert (study["runs"], study["seeds"], study["steps"], study["seconds"]) == (2, "0-1", 10, 60.0)
     assert set(about["versions"]) == {"Python", "torch", "numpy", "matplotlib"}
-
-
-def test_what_is_computed_from_results_carries_their_names_to_later_cells(notebook):
-    notebook.run("a, b = stored('one'), stored('two')")
-    notebook.run("means = {}\nmeans['x'] = a['g/loss'].mean()\nother = b['g/loss'].mean()")
-    notebook.run("def twice():\n    return 2 * means['x']")
-    notebook.run("y = twice()")
-    notebook.run("fig = plt.figure()\nplt.plot([y])")
-    assert notebook.studies() == ["one"]
-    notebook.run("fig2 = plt.figure()\nplt.plot([y, other])")
-    assert notebook.studies() == ["one", "two"]
-    notebook.run("plt.figure()\nplt.plot([1 for means in range(3)])")
-    assert notebook.studies() == [], "a name of a comprehension's own is no name of the notebook"
-
-
-def test_a_name_bound_anew_forgets_what_it_held(notebook):
-    notebook.run("a = stored('one')\nx = a['g/loss']")
-    notebook.run("x = [1.0]")
-    notebook.run("plt.figure()\nplt.plot(x)")
-    assert notebook.studies() == []
+    assert origin.summary(()) is None, "a figure of a closed form, or one shown by pyplot, names none"
 
 
 def test_ranges_of_seeds():

@@ -35,7 +35,7 @@ FLOORS = (
     {"claims", "models", "references", "store", "tasks"},
     {"drawing", "sliders", "training"},
     {"papers"},
-    {"book", "check", "cli", "cluster", "command_line", "workers"},
+    {"book", "check", "cli", "cluster", "workers"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -120,7 +120,7 @@ def looser_than_the_rule(ledger, reference):
     found = []
     for claim in ledger.claims:
         for part in claim.parts:
-            bound = part.rule.terms[0].number if part.rule.symbol in ("<", "<=") else None
+            bound = part.rule.terms[0].number if part.rule.word in ("<", "<=") else None
             if bound is None or not 0 < bound <= RESIDUAL or part.key not in reference.spread:
                 continue
             value = reference.records[part.key]

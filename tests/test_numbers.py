@@ -82,9 +82,9 @@ def test_numbers_within_a_text(text, tidy):
 
 
 #: Rooms whose texts readers see; figures draw theirs with matplotlib.
-ROOMS = ("book", "check", "claims", "drawing", "sliders", "cli.py", "command_line.py")
+ROOMS = ("book", "check", "claims", "drawing", "sliders", "cli.py")
 #: What a program reads: the seconds in a JUnit report, the numbers of a figure's CSV, places in a drawing.
-FOR_PROGRAMS = {"write_junit", "_shown", "_line", "_node"}
+FOR_PROGRAMS = {"_shown", "_line", "_node"}
 
 
 def formatted_elsewhere(source: str) -> list[str]:

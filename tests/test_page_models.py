@@ -17,7 +17,7 @@ from iclbook.errors import UserError
 from iclbook.marks import MODEL
 from iclbook.papers.he2025 import theory
 from iclbook.papers.he2025.figures.in_page import answers, on_line, trained_heads
-from iclbook.papers.wang2025.figures.in_page import four_categories
+from iclbook.papers.wang2025.sliders import four_categories
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import MAX_CHARACTERS, SHARED, markup
 from iclbook.store import Results

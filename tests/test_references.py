@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from claims_kit import make_root, records_of
 
+from iclbook.check import compare
+from iclbook.claims import load_ledger
 from iclbook.errors import UserError
 from iclbook.references import (
     Reference,
@@ -88,3 +91,25 @@ def test_a_spread_that_does_not_fit_is_one_clear_line(tmp_path, spread):
     path.write_text(json.dumps({"records": {"a": 1.0, "b": [1, 2]}, "verdicts": {}, "spread": spread}))
     with pytest.raises(UserError, match="cannot be read as a reference"):
         read_reference(path, tmp_path)
+
+
+@pytest.mark.parametrize("wrong", ["NaN", "Infinity", "null", "{}", "[[1]]", "[NaN]", "1" + 400 * "0"])
+def test_a_value_that_cannot_have_been_recorded_is_refused(tmp_path, wrong):
+    path = tmp_path / "references" / "paper" / "demo.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(f'{{"records": {{"a": {wrong}}}, "verdicts": {{}}}}')
+    with pytest.raises(UserError, match=r"demo\.json cannot be read as a reference.*--update"):
+        read_reference(path, tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -0.0, 1e-9, "x", True])
+def test_one_wrong_entry_switches_no_comparison_off(tmp_path, wrong):
+    """A reference smaller than its own spread is compared all the same: the measured value must be as small."""
+    ledger = load_ledger("demo", make_root(tmp_path / "book"))
+    measured = records_of(omega=10.04, gap=0.0, seeds=8, seconds=1.0)
+    right = {key: record.value for key, record in measured.items()}
+    spread = {"omega": 8e-8}
+    same = compare(ledger, measured, Reference(right, spread), "paper", {})
+    assert [item.kind for item in same if item.kind == "moved"] == []
+    found = compare(ledger, measured, Reference(right | {"omega": wrong}, spread), "paper", {})
+    assert [item.name for item in found if item.kind == "moved"] == ["omega"]

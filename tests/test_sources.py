@@ -11,7 +11,7 @@ import iclbook
 from iclbook import store
 from iclbook.errors import UserError
 from iclbook.papers import agarwal2025, he2025, nagy2026, wang2025
-from iclbook.papers.wang2025.runs import networks
+from iclbook.papers.wang2025 import networks
 from iclbook.sources import reached, source_digest
 from iclbook.tasks import glyphs
 from iclbook.training import study as study_module
@@ -114,7 +114,7 @@ def digest_of(study, package: Path) -> str:
 @pytest.mark.parametrize(
     ("document", "name", "file", "old", "new"),
     [
-        (nagy2026, "masks", "papers/nagy2026/runs/specs.py", "if self.low:", "if not self.low:"),
+        (nagy2026, "masks", "papers/nagy2026/studies.py", "if self.low:", "if not self.low:"),
         (
             agarwal2025,
             "fair",
@@ -124,8 +124,8 @@ def digest_of(study, package: Path) -> str:
         ),
         (
             wang2025,
-            "quad_tf",
-            "papers/wang2025/runs/specs.py",
+            "square_softmax",
+            "papers/wang2025/contexts.py",
             "probes(self.n)",
             "probes(2 * self.n)",
         ),

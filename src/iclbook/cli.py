@@ -1,102 +1,97 @@
-"""The console command ``iclbook``."""
+"""The console command ``iclbook``: each command with its options, its help and what it does."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from .command_line import MISTAKE, parser
 from .errors import UserError, one_line
 from .formulas import plain
 from .numbers import number
-from .profiles import check_profile
+from .profiles import PROFILES, check_profile
+from .project import find_root
 
-if TYPE_CHECKING:
-    from .claims import Ledger
-    from .claims.render import Row
-    from .claims.scoreboard import Board
+#: Exit codes: something moved or did not come out; a mistake or a missing thing that the user can mend; Ctrl-C.
+MOVED, MISTAKE, INTERRUPTED = 1, 2, 130
 
-#: Exit codes beside ``MISTAKE``: something moved or did not come out; Ctrl-C.
-MOVED, INTERRUPTED = 1, 130
+_ABOUT = """\
+Executable reproductions of papers on how attention learns in context.
 
+Each chapter is a notebook (notebooks/NAME.py) that measures what its paper says. The paper's claims and the rules that decide
+them stand in src/iclbook/papers/KEY/claims.yaml; verdicts are computed from what the chapter recorded.
+"""
+_EXAMPLES = """\
+examples:
+  iclbook build                                   run what is missing or stale and build the book
+  iclbook run linear_regression --profile smoke   run one chapter in a small size, in minutes
+  iclbook check --profile smoke                   has any value, verdict or figure moved from its reference?
+  iclbook train he2025 --only NAME                train one of the paper's studies and store the result
+  iclbook claims he2025                           the verdicts of one paper
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code. Whatever goes wrong is one line on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = _dispatch(arguments)
-        if sys.stdout is not None:
-            sys.stdout.flush()  # a full disk shows here, where it can still be said
-        return code
-    except UserError as mistake:
-        return _report(one_line(mistake))
-    except KeyboardInterrupt:
-        print(
-            "interrupted. Whatever was finished is kept; the same command goes on from there.",
-            file=sys.stderr,
-        )
-        return INTERRUPTED
-    except BrokenPipeError:  # `iclbook claims | head`
-        _drop_output()
-        return 0
-    except Exception as problem:
-        return _report_unforeseen(problem)
+Each command has its own help: iclbook COMMAND --help
+exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and what to do), 130 interrupted
+An unforeseen error is one line too; with ICLBOOK_TRACEBACK=1 in the environment Python's traceback comes before it.
+"""
+
+Options = argparse.Namespace
+#: Name -> (what it does in a phrase, more help, options as (names, settings), the function).
+_COMMANDS: dict[str, tuple[str, str, list[tuple[tuple[str, ...], dict]], Callable[[Options], int]]] = {}
 
 
-def _dispatch(arguments: Sequence[str] | None) -> int:
-    options = parser().parse_args(arguments)
-    check_profile(getattr(options, "profile", "paper"))
-    if getattr(options, "device", "auto") == "cuda":
-        _require_device(options.device)
-    return _COMMANDS[options.command](options)
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number of at least 1")
+    return int(text)
 
 
-def _report(line: str) -> int:
-    print(f"error: {line}", file=sys.stderr)
-    return MISTAKE
+def _option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict]:
+    return names, settings
 
 
-def _report_unforeseen(problem: Exception) -> int:
-    """The last handler: one line for an error that no part of the program foresaw."""
-    if os.environ.get("ICLBOOK_TRACEBACK") == "1":
-        traceback.print_exception(problem)
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError, AttributeError):  # or Python complains of it again at exit
-        _drop_output()
-    said = one_line(problem)
-    said = f"{type(problem).__name__}: {said}" if said else type(problem).__name__
-    return _report(
-        f"{said[:300]}. This was not foreseen; set ICLBOOK_TRACEBACK=1 and repeat the command to see where."
-    )
+def _profile(default: str) -> tuple[tuple[str, ...], dict]:
+    about = "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results (default: %(default)s)"
+    return _option("--profile", metavar="{" + ",".join(PROFILES) + "}", default=default, help=about)
 
 
-def _drop_output() -> None:
-    """Let what is still to be printed go nowhere."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError, AttributeError):  # no real file behind it
-        sys.stdout = None
+_DEVICE = _option(
+    "--device",
+    choices=("auto", "cpu", "cuda"),
+    default="auto",
+    help="where to compute; auto takes a GPU when there is one (default: %(default)s)",
+)
+_JOBS = _option(
+    "--jobs", metavar="N", type=_positive, help="chapters to run at once (default: one for each core)"
+)
 
 
-def _require_device(name: str) -> None:
-    """Refuse a device that is not there before anything is started."""
-    from .training.devices import pick_device
+def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> Callable:
+    """Enter a function as the command of its own name."""
 
-    pick_device(name)
+    def enter(function: Callable[[Options], int]) -> Callable[[Options], int]:
+        _COMMANDS[function.__name__.strip("_")] = about, more, list(options), function
+        return function
+
+    return enter
 
 
-def _run(options: argparse.Namespace) -> int:
+@_command(
+    "run one chapter, or all, headless",
+    "The executed notebook goes to executed/PROFILE/CHAPTER.ipynb once every cell has run;\n"
+    "when a cell fails, the cells so far stand in CHAPTER.failed.ipynb beside it.\n\n"
+    "example: iclbook run linear_regression --profile smoke",
+    _option("chapter", metavar="CHAPTER", help="a chapter's name, such as linear_regression, or: all"),
+    _profile("paper"),
+    _DEVICE,
+)
+def run(options: Options) -> int:
     from .check import known_chapters, require_chapter
-    from .project import find_root
 
     root = find_root()
     known = known_chapters(root)
@@ -111,11 +106,37 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(options: argparse.Namespace) -> int:
+@_command(
+    "run chapters and compare every recorded value, verdict and figure with its stored reference",
+    "References stand in references/PROFILE/CHAPTER.json with the spread that rounding alone gives each value. Missing and new values and changed\n"
+    "verdicts count as moved. The exit code is 1 when something moved or a chapter failed.\n\n"
+    "examples:\n"
+    "  iclbook check --profile smoke --json report.json\n"
+    "  iclbook check linear_regression --update     accept what moved as the new reference, then look at git diff",
+    _option("chapters", metavar="CHAPTER", nargs="*", help="chapters to check (default: all)"),
+    _option("--json", metavar="FILE", type=Path, help="also write what was found as JSON"),
+    _option("--update", action="store_true", help="write the references anew instead of failing"),
+    _option(
+        "--spread", action="store_true", help="as --update, and measure how far rounding carries each value"
+    ),
+    _option(
+        "--machine",
+        metavar="NAME",
+        default="pinned",
+        help="emulate a processor and its threads, such as sse-2 (default: pinned code paths)",
+    ),
+    _profile("smoke"),
+    _DEVICE,
+    _JOBS,
+)
+def check(options: Options) -> int:
     from . import check as regression
+    from .files import require_file_name
     from .machines import environment
 
     environment(options.machine)  # an unknown machine is refused before minutes of running
+    if options.json is not None:
+        require_file_name(options.json)
     results = regression.check(
         list(dict.fromkeys(options.chapters)),  # one named twice would run twice, into one file
         options.profile,
@@ -128,40 +149,53 @@ def _check(options: argparse.Namespace) -> int:
     print(regression.table(results))
     if options.json:
         regression.write_json(options.json, results)
-    if options.junit:
-        regression.write_junit(options.junit, results)
     return 0 if all(result.ok for result in results) else MOVED
 
 
-def _build(options: argparse.Namespace) -> int:
+@_command(
+    "build the book into _build/html, running what is missing or stale first",
+    "Warnings are errors. The end prints where the book is and a line of verdict counts.\n\n"
+    "example: iclbook build --profile smoke",
+    _profile("paper"),
+    _DEVICE,
+    _JOBS,
+)
+def build(options: Options) -> int:
     from .book.build import build
 
     build(options.profile, device=options.device, jobs=options.jobs)
     return 0
 
 
-def _new(options: argparse.Namespace) -> int:
-    from . import check as regression
-    from .book.execute import run_notebook
-    from .book.new import new_paper
-    from .check.spreads import measure_spreads
-    from .claims import load_ledger
-    from .project import find_root
-
-    root = find_root()
-    paths = new_paper(options.key, options.title, options.chapter, root)
-    print("wrote " + ", ".join(str(path.relative_to(root)) for path in paths), flush=True)
-    chapter = next(path.stem for path in paths if path.parent.name == "notebooks")
-    for profile in ("smoke", "paper"):
-        print(regression.table(regression.check([chapter], profile, "cpu", update=True)), flush=True)
-        # two machines as unlike as can be: what a skeleton records is exact
-        measure_spreads([load_ledger(options.key)], profile, root, machines=("sse-1", "native-2"))
-        run_notebook(chapter, profile, "cpu")  # once more, judged with the margins that are known now
-    print(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
-    return 0
-
-
-def _train(options: argparse.Namespace) -> int:
+@_command(
+    "train a paper's studies and store the results that its chapter shows",
+    "Results go to results/KEY/PROFILE. A study that has results is left alone unless --fresh is given; an interrupted one\n"
+    "resumes from its checkpoint.\n\n"
+    "examples:\n"
+    "  iclbook train he2025 --device cuda\n"
+    "  iclbook train he2025 --scheduler tcp://10.0.0.5:8786      on a Dask cluster\n"
+    "  iclbook train he2025 --verify      derive stored runs again, as far as is cheap, and compare",
+    _option("key", metavar="KEY", help="a paper's key, such as he2025 (`iclbook claims` lists them)"),
+    _option(
+        "--only", metavar="STUDY", action="append", help="train this study only; may be given several times"
+    ),
+    _option("--fresh", action="store_true", help="train again what already has results"),
+    _option("--verify", action="store_true", help="train nothing; replay stored runs and compare"),
+    _option(
+        "--workers",
+        metavar="N",
+        type=_positive,
+        help="processes, one thread each, that share a study's runs (default: one a core)",
+    ),
+    _option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="train on the Dask cluster with this scheduler (tcp://HOST:PORT), or start one here: local",
+    ),
+    _profile("paper"),
+    _DEVICE,
+)
+def train(options: Options) -> int:
     if options.verify and options.scheduler is not None:
         raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
     train = _trainer_of(options.key)
@@ -201,19 +235,106 @@ def _trainer_of(key: str) -> Callable[..., object]:
     load_ledger(key)  # an unknown paper is refused with the known ones
     name = f"iclbook.papers.{key}"
     if find_spec(name) is None:
-        raise UserError(
-            f"{key} has no studies to train yet", "Its chapter is not written; choose another paper."
-        )
+        hint = "Its chapter is not written; choose another paper."
+        raise UserError(f"{key} has no studies to train yet", hint)
     train = getattr(importlib.import_module(name), "train", None)
     if train is None:
-        raise UserError(
-            f"{key} has no studies to train", "Its chapter computes all it shows when it runs: `iclbook run`."
-        )
+        hint = "Its chapter computes all it shows when it runs: `iclbook run`."
+        raise UserError(f"{key} has no studies to train", hint)
     return train
 
 
-def _probe(options: argparse.Namespace) -> int:
-    from .papers.nagy2026.probes.command import probe_folder
+@_command(
+    "print the verdict of every claim, from the executed chapters",
+    "A chapter that was not run at this profile leaves its claims as not yet tested; one that has changed since is refused.\n\n"
+    "examples:\n"
+    "  iclbook claims                     counts for every paper\n"
+    "  iclbook claims he2025              every claim of one paper\n"
+    "  iclbook claims he2025/fig2.8       one claim with its parts",
+    _option(
+        "key",
+        metavar="KEY",
+        nargs="?",
+        help="a paper's key or a claim's id (default: counts for every paper)",
+    ),
+    _option("--json", action="store_true", help="print JSON"),
+    _profile("paper"),
+)
+def claims(options: Options) -> int:
+    from .check import ledger_of
+    from .claims import all_ledgers, render, scoreboard
+
+    root = find_root()
+    paper, _, item = (options.key or "").partition("/")
+    ledgers = all_ledgers(root) if options.key is None else [ledger_of(paper, root)]
+    if item:
+        ledgers[0].claim(options.key)  # an unknown id is refused with the nearest one
+    if _report_stale([ledger.chapter_name for ledger in ledgers], options.profile, root):
+        return MISTAKE
+    names = {ledger.paper for ledger in ledgers}
+    boards = [board for board in scoreboard.boards(options.profile, root) if board.ledger.paper in names]
+    rows = [row for board in boards for row in board.rows if not item or row[0].id == options.key]
+    if options.json:
+        found = {claim.id: {"verdict": found.word, "note": plain(found.note)} for claim, found in rows}
+        print(json.dumps(found, indent=1))
+    elif options.key is None:
+        for board in boards:
+            unread = "" if board.executed else f" (not run at profile {options.profile})"
+            print(f"{board.ledger.paper:<12} {render.counts_line(board.rows)}{unread}")
+        print(f"{'all':<12} {render.counts_line(rows)}")
+    elif item:
+        claim, found = rows[0]
+        print(render.verdict_text(claim, found))
+        print(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
+    else:
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        print(render.table_text(rows, shutil.get_terminal_size().columns if terminal else 10_000))
+    return 0
+
+
+def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
+    """Say which executed chapters are not of today's inputs, one line each; how many."""
+    from .book.inputs import PROSE_ONLY, executed_path, is_stale, stale_line
+
+    stale = 0
+    for name in chapters:
+        if not executed_path(name, profile, root).exists():
+            continue  # not run: its claims are not yet tested, and say so
+        why = is_stale(name, profile, root)
+        if why and why != PROSE_ONLY:  # verdicts rest on no word of the text
+            _report(one_line(stale_line(name, profile, why)))
+            stale += 1
+    return stale
+
+
+@_command(
+    "probe a language model in a local folder",
+    "Probes are those of nagy2026: alignment, induction, truncation, sinks, recall, patterns. The folder is in the format of the Hugging Face hub (GPT-2,\n"
+    "GPT-NeoX or OLMo 2); nothing is fetched. FILE gets every prompt's numbers at every layer, and where they come from.\n\n"
+    "examples:\n"
+    "  hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000     (where there is a network)\n"
+    "  iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz",
+    _option("--model", metavar="DIR", type=Path, required=True, help="folder with config.json and weights"),
+    _option("--probe", metavar="NAME", required=True, help="one of the probes above"),
+    _option("--revision", metavar="NAME", help="a checkpoint: a folder within DIR, or a ref of a hub cache"),
+    _option(
+        "--tokenizer",
+        metavar="PATH",
+        help="tokenizer.json or its folder (default: the model's); or: corpus, for models of the mixed corpus",
+    ),
+    _option(
+        "--digits",
+        choices=("spaced", "plain"),
+        default="spaced",
+        help='write " 3 -> 4" or "3->4" (default: %(default)s)',
+    ),
+    _option(
+        "--lines", metavar="K", type=_positive, default=4, help="lines of a regression prompt (default: 4)"
+    ),
+    _option("--out", metavar="FILE", type=Path, required=True, help="where the result goes (.npz)"),
+)
+def probe(options: Options) -> int:
+    from .papers.nagy2026.probe_command import probe_folder
 
     values = probe_folder(
         options.model,
@@ -231,98 +352,111 @@ def _probe(options: argparse.Namespace) -> int:
     return 0
 
 
-def _stories(options: argparse.Namespace) -> int:
-    if (options.train is None) != (options.out is None) or (options.judge and options.train is None):
-        raise UserError("--train, --out and --judge belong together", "Give --train NAME --out DIR.")
-    from .papers.wang2025.stories import command as story_command
-
-    coding = None if options.tokenizer is None else str(options.tokenizer)
-    folder = str(options.folder), options.profile, coding, options.words
-    if options.train is None:
-        print("\n".join(story_command.described(*folder)))
-        return 0
-    path = story_command.endings(folder, options.train, options.out, options.steps, options.device)
-    print(f"endings: {path}", flush=True)
-    if options.judge:
-        key = os.environ.get("ICLBOOK_JUDGE_KEY")
-        print("\n".join(story_command.judged(path, options.judge, options.judge_model, key)))
-    return 0
-
-
-def _claims(options: argparse.Namespace) -> int:
-    from .check import ledger_of
-    from .claims import all_ledgers, scoreboard
-    from .project import find_root
+@_command(
+    "begin a paper: a package, ledger, chapter, references and tests that work at once",
+    "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/KEY, enters the chapter in _toc.yml, book/intro.md and\n"
+    "book/references.bib, runs it at both profiles and keeps what it recorded as its references.\n\n"
+    'example: iclbook new vaswani2017 --title "Attention Is All You Need"',
+    _option("key", metavar="KEY", help="the paper's short name, such as vaswani2017"),
+    _option("--title", required=True, help="title of the chapter"),
+    _option("--chapter", metavar="NAME", default="", help="name of the notebook (default: from the title)"),
+)
+def new(options: Options) -> int:
+    from . import check as regression
+    from .book.execute import run_notebook
+    from .book.new import new_paper
+    from .check.spreads import measure_spreads
+    from .claims import load_ledger
 
     root = find_root()
-    paper, _, item = (options.key or "").partition("/")
-    if options.key is None:
-        ledgers = all_ledgers(root)
-    else:
-        ledgers = [ledger_of(paper, root)]
-        if item:
-            ledgers[0].claim(options.key)  # an unknown id is refused with the nearest one
-    if _report_stale(ledgers, options.profile, root):
-        return MISTAKE
-    names = {ledger.paper for ledger in ledgers}
-    boards = [board for board in scoreboard.boards(options.profile, root) if board.ledger.paper in names]
-    rows = [row for board in boards for row in board.rows if not item or row[0].id == options.key]
-    if options.json:
-        found = {claim.id: {"verdict": found.word, "note": plain(found.note)} for claim, found in rows}
-        print(json.dumps(found, indent=1))
-    elif options.key is None:
-        _print_counts(boards, options.profile)
-    else:
-        _print_claims(rows, one=bool(item))
+    paths = new_paper(options.key, options.title, options.chapter, root)
+    print("wrote " + ", ".join(str(path.relative_to(root)) for path in paths), flush=True)
+    chapter = next(path.stem for path in paths if path.parent.name == "notebooks")
+    for profile in PROFILES:
+        print(regression.table(regression.check([chapter], profile, "cpu", update=True)), flush=True)
+        # two machines as unlike as can be: what a skeleton records is exact
+        measure_spreads([load_ledger(options.key)], profile, root, machines=("sse-1", "native-2"))
+        run_notebook(chapter, profile, "cpu")  # once more, judged with the margins that are known now
+    print(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
     return 0
 
 
-def _report_stale(ledgers: Sequence[Ledger], profile: str, root: Path) -> int:
-    """Say which executed chapters are not of today's inputs, one line each; how many."""
-    from .book.inputs import PROSE_ONLY, executed_path, is_stale, stale_line
+class _Parser(argparse.ArgumentParser):
+    """Reports a mistake on the command line in the same one-line form as every other mistake."""
 
-    stale = 0
-    for ledger in ledgers:
-        name = ledger.chapter_name
-        if not executed_path(name, profile, root).exists():
-            continue  # not run: its claims are not yet tested, and say so
-        why = is_stale(name, profile, root)
-        if why and why != PROSE_ONLY:  # verdicts rest on no word of the text
-            _report(one_line(stale_line(name, profile, why)))
-            stale += 1
-    return stale
+    def error(self, message: str) -> None:
+        self.exit(MISTAKE, f"error: {one_line(message)}. `{self.prog} --help` shows what can be given.\n")
 
 
-def _print_claims(rows: Sequence[Row], one: bool) -> None:
-    """A paper's claims as a table, or one claim with its parts."""
-    from .claims import render
-
-    if not one:
-        print(render.table_text(rows, _width()))
-        return
-    claim, found = rows[0]
-    print(render.verdict_text(claim, found))
-    print(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
-
-
-def _print_counts(boards: Sequence[Board], profile: str) -> None:
-    """One line of counts for every paper and one for all."""
-    from .claims import render
-
-    for board in boards:
-        line = render.counts_line(board.rows)
-        unread = "" if board.executed else f" (not run at profile {profile})"
-        print(f"{board.ledger.paper:<12} {line}{unread}")
-    every = (row for board in boards for row in board.rows)
-    print(f"{'all':<12} {render.counts_line(every)}")
+def parser() -> argparse.ArgumentParser:
+    """The command line's grammar; ``command`` of what it parses is the command's name."""
+    raw = argparse.RawDescriptionHelpFormatter
+    top = _Parser(prog="iclbook", description=_ABOUT, epilog=_EXAMPLES, formatter_class=raw)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for name, (about, more, options, _) in _COMMANDS.items():
+        described = f"{about[0].upper()}{about[1:]}."
+        sub = commands.add_parser(name, help=about, description=described, epilog=more, formatter_class=raw)
+        for names, settings in options:
+            sub.add_argument(*names, **settings)
+    return top
 
 
-def _width() -> int:
-    """As wide as the terminal; uncut when the output goes into a file or pipe."""
-    import shutil
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code. Whatever goes wrong is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        options = parser().parse_args(arguments)
+        check_profile(getattr(options, "profile", "paper"))
+        if getattr(options, "device", "auto") == "cuda":
+            from .training.devices import pick_device
 
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if terminal else 10_000
+            pick_device("cuda")  # refused before anything is started where there is none
+        code = _COMMANDS[options.command][-1](options)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk shows here, where it can still be said
+        return code
+    except UserError as mistake:
+        return _report(one_line(mistake))
+    except KeyboardInterrupt:
+        print(
+            "interrupted. Whatever was finished is kept; the same command goes on from there.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except BrokenPipeError:  # `iclbook claims | head`
+        _drop_output()
+        return 0
+    except Exception as problem:
+        return _report_unforeseen(problem)
+
+
+def _report(line: str) -> int:
+    print(f"error: {line}", file=sys.stderr)
+    return MISTAKE
+
+
+def _report_unforeseen(problem: Exception) -> int:
+    """The last handler: one line for an error that no part of the program foresaw."""
+    if os.environ.get("ICLBOOK_TRACEBACK") == "1":
+        traceback.print_exception(problem)
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):  # or Python complains of it again at exit
+        _drop_output()
+    text = one_line(problem)
+    text = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    hint = "This was not foreseen; set ICLBOOK_TRACEBACK=1 and repeat the command to see where."
+    return _report(f"{text[:300]}. {hint}")
+
+
+def _drop_output() -> None:
+    """Let what is still to be printed go nowhere."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):  # no real file behind it
+        sys.stdout = None
 
 
 def entry() -> int:
@@ -334,17 +468,6 @@ def entry() -> int:
         os.execve(sys.executable, again, environment("training"))
     return main()
 
-
-_COMMANDS = {
-    "run": _run,
-    "check": _check,
-    "build": _build,
-    "train": _train,
-    "claims": _claims,
-    "probe": _probe,
-    "stories": _stories,
-    "new": _new,
-}
 
 if __name__ == "__main__":
     sys.exit(entry())

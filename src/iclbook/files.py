@@ -66,3 +66,17 @@ def held(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
         file.write(f"process {os.getpid()}\n")
         file.flush()
         yield
+
+
+def require_file_name(path: Path) -> None:
+    """Refuse, before anything is computed, a path that no file can be written to.
+
+    Raises:
+        UserError: a folder, an empty name, or a name that the system does not take.
+    """
+    try:
+        if path.name and not path.is_dir():
+            return
+    except (OSError, ValueError):
+        pass
+    raise UserError(f"{str(path)[:200]!r} is not a file's name", "Name the file to write.")

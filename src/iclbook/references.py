@@ -88,6 +88,16 @@ def is_regression_value(value: Value, spread: Spread) -> bool:
     return tolerance(value, spread) < abs(value) or spread == 0
 
 
+def is_small(measured: Value, value: Value, spread: Spread) -> bool:
+    """Whether a measured value is as small as one that says nothing (:func:`is_regression_value`): nearer to 0 than four tolerances."""
+    if isinstance(value, list):
+        same = isinstance(measured, list) and len(measured) == len(value)
+        return same and all(map(is_small, measured, value, spread))
+    if isinstance(value, bool | str) or isinstance(measured, bool | str | list):
+        return type(measured) is type(value)
+    return abs(measured) <= 4 * tolerance(value, spread) + RESIDUAL
+
+
 def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
     """The largest deviation of ``others`` from ``reference``: a number, or a list of them; 1 where a text or truth value differs, or its kind.
 
@@ -117,6 +127,9 @@ def read_reference(path: Path, root: Path) -> Reference:
         body = json.loads(path.read_text(encoding="utf-8"))
         if not all(isinstance(body[part], dict) for part in ("records", "verdicts")):
             raise TypeError("records and verdicts are needed")
+        for key, value in body["records"].items():
+            if not _is_value(value):
+                raise TypeError(f"{key} is {value!r:.40}")
         spread = body.get("spread", {})
         for key, size in spread.items():
             if not _fits(size, body["records"][key]):
@@ -125,9 +138,27 @@ def read_reference(path: Path, root: Path) -> Reference:
         found = Reference(body["records"], spread, body["verdicts"], machines, figures)
     except FileNotFoundError:
         raise UserError(f"{shown} is not there", mend) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as problem:
         raise UserError(f"{shown} cannot be read as a reference ({problem})", mend) from None
     return found
+
+
+def _is_value(value: object) -> bool:
+    """Whether this can have been recorded: a truth value, a text, a finite number, or a list of them."""
+    if isinstance(value, list):
+        return all(not isinstance(item, list) and _is_value(item) for item in value)
+    try:
+        return isinstance(value, str) or (isinstance(value, bool | int | float) and math.isfinite(value))
+    except OverflowError:
+        return False
 
 
 def _fits(spread: object, value: object) -> bool:

@@ -75,8 +75,11 @@ def c_sources(file: Path) -> list[Path]:
 
 
 def _c_meaning(text: str) -> str:
-    """C code without comments and indentation."""
-    lines = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL).splitlines()
+    """C code without comments, indentation and what only a page compiles, which cannot change a stored number."""
+    code = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+    lines = re.sub(
+        r"^#if defined __wasm__.*?^#endif\n", "", code, flags=re.DOTALL | re.MULTILINE
+    ).splitlines()
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 
 

@@ -8,7 +8,7 @@ import torch
 from iclbook.models.attention import attend
 from iclbook.papers.crossing.theory import product
 from iclbook.papers.he2025 import theory
-from iclbook.papers.wang2025.figures.in_page import probabilities, repeated
+from iclbook.papers.wang2025.sliders import probabilities, repeated
 
 from . import harness, models_page
 from .models_page import POPULATION, TASK, Running

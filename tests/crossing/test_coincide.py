@@ -18,8 +18,8 @@ from iclbook.papers.he2025.theory.estimators import (
     softmax_predictor,
     vanilla_gd,
 )
-from iclbook.papers.nagy2026.theory.von_oswald import construct, layer_answers
-from iclbook.papers.wang2025.theory.descent import functional_descent
+from iclbook.papers.nagy2026.construction import construct, layer_answers
+from iclbook.papers.wang2025.descent import functional_descent
 from iclbook.tasks.associative_recall import AssociativeRecall
 
 D, L, RATE, OMEGA, MU = 5, 12, 0.8, 0.4, 1.7

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..marks import FIGURE, SLIDERS
+from ..marks import FIGURE, MODEL, SLIDERS
 from ..numbers import duration, number
 from .lazy import FILES, VIEW, up
 
@@ -31,6 +31,16 @@ def of_sliders(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         for cell in notebook["cells"]
         for output in cell.get("outputs", [])
         if SLIDERS in output.get("metadata", {})
+    }
+
+
+def of_models(notebook: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of an executed copy: name of every model in the page -> what was kept of it."""
+    return {
+        output["metadata"][MODEL]["name"]: output["metadata"][MODEL]
+        for cell in notebook["cells"]
+        for output in cell.get("outputs", [])
+        if MODEL in output.get("metadata", {})
     }
 
 
@@ -75,13 +85,9 @@ def folded(about: Mapping[str, Any], files: Mapping[str, str]) -> str:
 
 
 def _origin(origin: Mapping[str, Any]) -> str:
-    made = duration(origin["seconds"])
-    with_ = ", ".join(f"{escape(k)} {escape(v)}" for k, v in origin.get("versions", {}).items())
-    computed = f"computed when the chapter ran, in {made}" + (f", with {with_}" if with_ else "")
-    if not origin["studies"]:
-        return f"<p>All of it was {computed}.</p>"
+    versions = ", ".join(f"{escape(k)} {escape(v)}" for k, v in origin["versions"].items())
     rows = "".join(f"<li>{_study(study)}</li>" for study in origin["studies"])
-    return f"<p>From these stored runs:</p><ul>{rows}</ul><p>The rest was {computed}.</p>"
+    return f"<p>From these stored runs:</p><ul>{rows}</ul><p>Drawn with {versions}.</p>"
 
 
 def _study(study: Mapping[str, Any]) -> str:

@@ -32,9 +32,10 @@ class NumberedFigures(SphinxPostTransform):
         page, notebook = self._executed()
         self._pictures = about_figures.of_pictures(notebook)
         self._sliders = about_figures.of_sliders(notebook)
+        self._models = about_figures.of_models(notebook)
         for number, shown in enumerate(list(self.document.findall(self._is_shown)), start=1):
             if _is_model(shown):
-                _number_model(shown, number)
+                _number_model(shown, number, self._models)
                 continue
             slider = isinstance(shown, nodes.raw)
             figure = nodes.figure(
@@ -103,13 +104,17 @@ def _is_model(node: nodes.Node) -> bool:
     return isinstance(node, nodes.raw) and node.astext().startswith(MODEL_FIGURE)
 
 
-def _number_model(model: nodes.raw, number: int) -> None:
-    """Give the figure of a model its name for links, and its caption the number."""
+def _number_model(model: nodes.raw, number: int, known: Mapping[str, Mapping[str, Any]]) -> None:
+    """Give the figure of a model its name for links, its caption the number, and below it the trainings that the model computes with."""
     text = model.astext().replace(
         MODEL_FIGURE, f'<figure id="figure-{number}"{MODEL_FIGURE.removeprefix("<figure")}', 1
     )
     head, caption, rest = text.rpartition("<figcaption>")
     text = f'{head}{caption}<span class="caption-number">Figure {number}. </span>{rest}'
+    name = re.search(r'data-model="(\w+)"', text)
+    about = known.get(name[1], {}) if name else {}
+    if about.get("origin"):
+        text = text.removesuffix("</figure>") + about_figures.folded(about, {}) + "</figure>"
     model.replace_self(nodes.raw("", text, format="html"))
 
 

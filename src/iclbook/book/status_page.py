@@ -54,7 +54,7 @@ def _checked(name: str, profile: str, root: Path) -> str:
     if stale not in ("", PROSE_ONLY):
         return f"stale ({stale})"
     try:
-        found = check_executed(name, profile, root)
+        found = check_executed(name, profile, root, figures=False)
     except UserError as problem:
         return f"not compared: {problem}"
     if found.error:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import UserError
 from ..marks import FIGURE, MODEL, SLIDERS
+from ..numbers import number
 
 #: Series -> (how many numbers, their weighted sum, the sum of the weighted sizes).
 Digest = dict[str, list[float]]
@@ -52,9 +53,12 @@ def moved(reference: Mapping[str, Digest], measured: Mapping[str, Digest]) -> It
                 sides = ("there" if label in side else "not there" for side in (old, new))
                 yield f"{name}: {label}", *sides
             elif old[label][0] != new[label][0]:
-                yield f"{name}: {label}", *(f"{side[label][0]:.0f} numbers" for side in (old, new))
+                yield f"{name}: {label}", *(f"{number(side[label][0])} numbers" for side in (old, new))
             elif not abs(new[label][1] - old[label][1]) <= DIGITS * max(old[label][2], 1e-9):
-                yield f"{name}: {label}", *(f"weighted sum {side[label][1]:.6g}" for side in (old, new))
+                yield (
+                    f"{name}: {label}",
+                    *(f"weighted sum {number(side[label][1], 6)}" for side in (old, new)),
+                )
 
 
 def _artefacts(notebook: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, list[float]]]]:
@@ -96,8 +100,8 @@ def _columns(text: str) -> dict[str, list[float]]:
         for column, cell in row.items():
             if column in ("panel", "series", "kind", "title", "x axis", "y axis", "x name", "y name"):
                 continue
-            if number := list(_numbers(cell)):
-                found.setdefault(f"{series} / {column}", []).extend(number)
+            if numbers := list(_numbers(cell)):
+                found.setdefault(f"{series} / {column}", []).extend(numbers)
     return found
 
 
@@ -121,7 +125,8 @@ def _numbers(value: Any) -> Iterator[float]:
 def _condensed(numbers: list[float]) -> list[float]:
     values = np.array([number if math.isfinite(number) else 0.0 for number in numbers])
     weights = np.random.default_rng(0).uniform(0.5, 1.5, len(values)) if len(values) else values
-    return [
-        len(values),
-        *(float(f"{total:.8g}") for total in (weights @ values, weights @ np.abs(values))),
-    ]
+    return [len(values), _short(weights @ values), _short(weights @ np.abs(values))]
+
+
+def _short(total: float) -> float:
+    return float(np.format_float_positional(total, 8, unique=False, fractional=False))

@@ -1,4 +1,4 @@
-"""What the regression check found, for a terminal, as JSON and as JUnit."""
+"""What the regression check found, for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 from ..numbers import number
 from ..references import Value, write_text
@@ -96,34 +95,3 @@ def write_json(path: Path, results: Sequence[ChapterCheck]) -> None:
     """The results as JSON."""
     body = {"ok": all(r.ok for r in results), "chapters": [asdict(r) | {"ok": r.ok} for r in results]}
     write_text(path, json.dumps(body, indent=1) + "\n")
-
-
-def write_junit(path: Path, results: Sequence[ChapterCheck]) -> None:
-    """The results as a JUnit report: one suite for each chapter, one case for each difference, one for the run."""
-    suites = ET.Element("testsuites")
-    for result in results:
-        failures = 0 if result.updated else len(result.differences)
-        suite = ET.SubElement(
-            suites,
-            "testsuite",
-            name=f"{result.chapter}.{result.profile}",
-            tests=str(1 + failures),
-            failures=str(failures),
-            errors=str(int(bool(result.error))),
-            time=f"{result.seconds:.3f}",
-        )
-        run = ET.SubElement(
-            suite, "testcase", classname=result.chapter, name="runs", time=f"{result.seconds:.3f}"
-        )
-        if result.error:
-            ET.SubElement(run, "error", message=_xml(result.error))
-        for item in result.differences[:failures]:
-            case = ET.SubElement(suite, "testcase", classname=result.chapter, name=_xml(item.name))
-            message = f"{item.kind}: reference {item.reference}, measured {item.measured}"
-            ET.SubElement(case, "failure", message=_xml(message), type=item.kind).text = _xml(item.tolerance)
-    write_text(path, ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n")
-
-
-def _xml(text: str) -> str:
-    """Without control characters, which XML cannot hold (an error's text may carry colour codes)."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)

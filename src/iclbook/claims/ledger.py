@@ -55,6 +55,7 @@ class Claim:
     """One thing that the paper says, or a question of our own (``key/q-...``), with the parts that decide it.
 
     Attributes:
+        conjunction: the sentence says "all", "each of" or "neither ... nor": one part that certainly fails decides.
         requires: ids of the claims, of any paper, that it rests on (:mod:`.premises`).
     """
 
@@ -65,6 +66,7 @@ class Claim:
     decides: str = "paper"
     reduced: str | None = None
     fails_as: str = "not reproduced"
+    conjunction: bool = False
     parts: tuple[Part, ...] = ()
     out_of_reach: str | None = None
     inventory: str | None = None

@@ -1,14 +1,16 @@
 """Reads ledgers.
 
-``papers/<key>/claims.yaml`` is read strictly: an unknown field, a missing reason or a malformed rule is an error that names the file,
-the line and the mend, so that a typing slip cannot turn into a verdict.
+``papers/<key>/claims.yaml`` is read strictly: an unknown field, a missing reason or a malformed rule is an error that names the file, the line and a
+hint, so that a typing slip cannot turn into a verdict.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +18,6 @@ from .. import formulas
 from ..errors import UserError
 from ..profiles import PROFILES
 from ..project import find_root, ledger_path, ledger_paths
-from . import premises
 from .ledger import Claim, Ledger, Part
 from .rules import GRAMMAR, Term, parse_rule
 from .yaml_lines import Located, read_yaml
@@ -31,14 +32,13 @@ _CLAIM = {
     "decides",
     "reduced",
     "fails_as",
+    "conjunction",
     "parts",
     "out_of_reach",
-    "inventory",
-    "requires",
 }
+_CLAIM |= {"inventory", "requires"}
 _PART = {"name", "key", "rule", "because", "reading", "readings", "error", "refuses", "format", "late"}
-_VALUE = {"says", "tolerance", "format"}
-_KEY = re.compile(r"[A-Za-z0-9._+/-]+")
+_ID, _KEY = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9._+/-]+")
 
 
 def ledger_keys(root: Path | None = None) -> list[str]:
@@ -63,31 +63,27 @@ def load_ledger(key: str, root: Path | None = None) -> Ledger:
 
 @cache
 def printed(paper: str) -> Mapping[str, float | list[float]]:
-    """The numbers that a paper prints, from its ledger.
-
-    Raises:
-        UserError: as ``load_ledger``.
-    """
+    """The numbers that a paper prints, from its ledger."""
     return load_ledger(paper).printed
 
 
 def all_ledgers(root: Path | None = None) -> list[Ledger]:
-    """Every ledger, in the order of the paper keys, the one that the book began with first.
+    """Every ledger, he2025 first, then in the order of the paper keys.
 
     Raises:
-        UserError: as ``load_ledger``; a premise that no claim is, a circle.
+        UserError: as ``load_ledger``; a premise that is no claim; premises that form a circle.
     """
     keys = ledger_keys(root)
     ledgers = [load_ledger(key, root) for key in sorted(keys, key=lambda k: (k != "he2025", k))]
-    premises.check(ledgers)
+    _check_premises(ledgers)
     return ledgers
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Read one ledger file strictly; what a process has read and nobody has changed is not read again.
+    """Read one ledger file strictly; an unchanged file is parsed once a process.
 
     Raises:
-        UserError: names file, line, what is wrong and the mend.
+        UserError: names file, line, what is wrong and a hint.
     """
     try:
         content = sha256(path.read_bytes()).digest()
@@ -98,92 +94,88 @@ def read_ledger(path: Path) -> Ledger:
 
 @lru_cache(maxsize=64)
 def _read(path: Path, content: bytes) -> Ledger:
-    """The ledger of this file, which has this content."""
     top = read_yaml(path)
     top.fields(_TOP, required={"paper", "title", "chapter", "claims"})
     paper = top.text("paper")
     if paper != path.parent.name:
-        raise top["paper"].error(
-            f"paper is {paper!r}", f"It must be {path.parent.name!r}, the name of its folder."
-        )
+        hint = f"It must be {path.parent.name!r}, the name of its folder."
+        raise top["paper"].error(f"paper is {paper!r}", hint)
+    if not re.fullmatch(r"notebooks/\w+\.py", top.text("chapter")):
+        raise top["chapter"].error(f"chapter is {top.text('chapter')!r}", "Write it as notebooks/NAME.py.")
     values, uncompared = _values(top)
+    printed = _printed(top)
+    formats = _formats(top)
     claims: list[Claim] = []
-    formats, printed = _formats(top), _printed(top)
     for entry in top["claims"].items_of_list():
         claim = _claim(entry, paper, printed)
         if any(claim.id == other.id for other in claims):
             raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
         claims.append(claim)
+    title, chapter = top.text("title"), top.text("chapter")
     ledger = Ledger(
-        paper,
-        top.text("title"),
-        top.text("chapter"),
-        tuple(claims),
-        printed,
-        values,
-        formats,
-        frozenset(uncompared),
-        path,
+        paper, title, chapter, tuple(claims), printed, values, formats, frozenset(uncompared), path
     )
     for key in sorted(uncompared & ledger.decisive):
-        raise top["values"][key]["tolerance"].error(
-            f"{key!r} decides a claim and is not compared",
-            "Delete the tolerance: what decides is always compared.",
-        )
-    premises.check([ledger], whole=False)
+        hint = "Delete the tolerance: what decides is always compared."
+        raise top["values"][key]["tolerance"].error(f"{key!r} decides a claim and is not compared", hint)
+    _check_premises([ledger], whole=False)
     return ledger
+
+
+def _listed(top: Located, name: str) -> list[tuple[str, Located]]:
+    return top[name].items() if name in top and top[name].value is not None else []
 
 
 def _values(top: Located) -> tuple[dict[str, str], set[str]]:
     """What each value of the ledger says, and which are not compared."""
     values: dict[str, str] = {}
     uncompared: set[str] = set()
-    if "values" in top and top["values"].value is not None:
-        for key, entry in top["values"].items():
-            _require_key_form(entry, key)
-            entry.fields(_VALUE, required={"says"})
-            values[key] = entry.text("says")
-            if "tolerance" in entry:
-                _require_none(entry["tolerance"])
-                uncompared.add(key)
+    for key, entry in _listed(top, "values"):
+        _require_key(entry, key)
+        entry.fields({"says", "tolerance", "format"}, required={"says"})
+        values[key] = entry.text("says")
+        if "tolerance" in entry:
+            if entry["tolerance"].value != "none":
+                hint = "Delete it: tolerances are measured (references/). Only `none` may be written, for a value that is not compared."
+                raise entry["tolerance"].error(f"tolerance {entry['tolerance'].value!r} is typed", hint)
+            uncompared.add(key)
     return values, uncompared
 
 
 def _parts(entry: Located) -> list[Located]:
     """The parts of a claim; one with ``readings: {READING: PIECE, ...}`` stands for a part a reading, with PIECE for each ``{}`` in its fields."""
-    listed = entry["parts"].items_of_list() if "parts" in entry and entry["parts"].value is not None else []
-    return [part for item in listed for part in (_by_reading(item) if "readings" in item else [item])]
-
-
-def _by_reading(entry: Located) -> list[Located]:
-    if "reading" in entry:
-        raise entry["reading"].error("a part has reading and readings", "Keep one of the two.")
-    return [
-        entry.filled({"reading": name}, entry["readings"].text_of(piece), without="readings")
-        for name, piece in entry["readings"].items()
-    ]
+    if "parts" not in entry or entry["parts"].value is None:
+        return []
+    found = []
+    for part in entry["parts"].items_of_list():
+        if "readings" not in part:
+            found.append(part)
+        elif "reading" in part:
+            raise part["reading"].error("a part has reading and readings", "Keep one of the two.")
+        else:
+            for name, piece in part["readings"].items():
+                found.append(part.filled(str(piece.value), {"reading": name}, without="readings"))
+    return found
 
 
 def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]]) -> Claim:
     entry.fields(_CLAIM, required={"id", "where", "says"})
     claim_id = entry.text("id")
     prefix, _, item = claim_id.partition("/")
-    if prefix != paper or not item or any(c.isspace() for c in claim_id):
-        raise entry["id"].error(
-            f"id {claim_id!r} does not belong here", f"Write it as {paper}/ITEM, without spaces."
-        )
-    parts = []
+    if prefix != paper or not _ID.fullmatch(item):
+        hint = f"Write it as {paper}/ITEM, with letters, digits and . _ - only."
+        raise entry["id"].error(f"id {claim_id!r} does not belong here", hint)
+    parts: list[Part] = []
     for located in _parts(entry):
         part = _part(located, printed)
         if any((part.name, part.reading) == (other.name, other.reading) for other in parts):
             raise located["name"].error(
-                f"{claim_id} has two parts named {part.name!r}", "Give each part its own name."
+                f"{claim_id} has two parts named {part.name!r}", "Give each its own name."
             )
         parts.append(part)
     if item.startswith("q-") and not entry.text("says").endswith("?"):
-        raise entry["says"].error(
-            f"{claim_id} asks nothing", "Write a question that is answered yes where its parts hold."
-        )
+        hint = "Write a question that is answered yes where its parts hold."
+        raise entry["says"].error(f"{claim_id} asks nothing", hint)
     return Claim(
         id=claim_id,
         where=_words(entry, "where"),
@@ -192,10 +184,11 @@ def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]
         decides=entry.one_of("decides", PROFILES, "paper"),
         reduced=_words(entry, "reduced"),
         fails_as=entry.one_of("fails_as", FAILS_AS, "not reproduced"),
+        conjunction=entry.flag("conjunction"),
         parts=tuple(parts),
         out_of_reach=_words(entry, "out_of_reach"),
         inventory=entry.text("inventory", None),
-        requires=premises.requires(entry),
+        requires=_requires(entry),
     )
 
 
@@ -205,16 +198,21 @@ def _words(entry: Located, field: str) -> str | None:
     try:
         formulas.pieces(text or "")
     except ValueError as problem:
-        raise entry[field].error(str(problem), "Write such as $omega = 1/sqrt(d)$, or no dollar.") from None
+        raise entry[field].error(str(problem), "Correct the formula, or write no dollar.") from None
     return text
 
 
+def _requires(entry: Located) -> tuple[str, ...]:
+    named = entry["requires"].items_of_list() if "requires" in entry else []
+    ids = [item.value for item in named]
+    for item in named:
+        if not isinstance(item.value, str) or "/" not in item.value or ids.count(item.value) > 1:
+            hint = "Write ids of claims, each once, such as [he2025/kf1]."
+            raise item.error(f"requires {item.value!r}", hint)
+    return tuple(ids)
+
+
 def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
-    if "tolerance" in entry:
-        raise entry["tolerance"].error(
-            "a part has no tolerance",
-            "Delete it: tolerances are measured (references/), and what decides is always compared.",
-        )
     entry.fields(_PART, required={"name", "key", "rule", "because"})
     try:
         rule = parse_rule(_with_printed(entry["rule"].value, printed))
@@ -222,16 +220,15 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
         raise entry["rule"].error(f"bad rule: {problem}", GRAMMAR) from None
     error = entry.text("error", None)
     for field in ("key", "error"):
-        if field in entry and entry.text(field) != "none":
-            _require_key_form(entry[field], entry.text(field))
+        if field in entry:
+            _require_key(entry[field], entry.text(field))
     refuses = None
     if "refuses" in entry:
         try:
             refuses = Term.parse(str(_with_printed(entry.text("refuses", numbers=True), printed)))
         except ValueError as problem:
-            raise entry["refuses"].error(
-                f"{problem}", "Write a number, printed:NAME or key:NAME of what the rule must not pass."
-            ) from None
+            hint = "Write a number, printed:NAME or key:NAME of what the rule must not pass."
+            raise entry["refuses"].error(str(problem), hint) from None
     return Part(
         name=_words(entry, "name"),
         key=entry.text("key"),
@@ -244,23 +241,17 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
     )
 
 
-def _require_key_form(entry: Located, key: str) -> None:
+def _require_key(entry: Located, key: str) -> None:
     if not _KEY.fullmatch(key):
-        mend = "Use letters, digits and . _ + - / only; a colon would end the key in {glue:text}."
-        raise entry.error(f"key {key!r} has other characters", mend)
+        hint = "Use letters, digits and . _ + - / only; a colon would end the key in {glue:text}."
+        raise entry.error(f"key {key!r} has other characters", hint)
 
 
 def _formats(top: Located) -> dict[str, str]:
     """The formats of all values and parts that name one."""
-    listed = list(top["values"].items()) if "values" in top and top["values"].value is not None else []
-    listed += [
-        (part.text("key"), part)
-        for claim in top["claims"].items_of_list()
-        for part in _parts(claim)
-        if "key" in part
-    ]
+    parts = [part for claim in top["claims"].items_of_list() for part in _parts(claim) if "key" in part]
     found: dict[str, str] = {}
-    for key, entry in listed:
+    for key, entry in [*_listed(top, "values"), *((part.text("key"), part) for part in parts)]:
         if "format" not in entry:
             continue
         wanted = entry.text("format")
@@ -278,7 +269,7 @@ def _formats(top: Located) -> dict[str, str]:
 def _printed(top: Located) -> dict[str, float | list[float]]:
     """The numbers that the paper prints."""
     found = {}
-    for name, entry in top["printed"].items() if "printed" in top else ():
+    for name, entry in _listed(top, "printed"):
         numbers = entry.value if isinstance(entry.value, list) else [entry.value]
         if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
             raise entry.error(f"{name} is {entry.value!r}", "Write a number or a list of numbers.")
@@ -287,7 +278,7 @@ def _printed(top: Located) -> dict[str, float | list[float]]:
 
 
 def _with_printed(rule: object, printed: Mapping[str, float | list[float]]) -> object:
-    """A rule with the numbers that it names as ``printed:NAME``.
+    """A rule with the number for each ``printed:NAME``.
 
     Raises:
         ValueError: no such number, or a list.
@@ -302,9 +293,36 @@ def _with_printed(rule: object, printed: Mapping[str, float | list[float]]) -> o
     return re.sub(r"printed:([^\s,\[\]]+)", number, rule) if isinstance(rule, str) else rule
 
 
-def _require_none(entry: Located) -> None:
-    if entry.value != "none":
-        raise entry.error(
-            f"tolerance {entry.value!r} is typed",
-            "Delete it: tolerances are measured (references/). Only `none` may be written, for a value that is not compared.",
-        )
+def _check_premises(ledgers: Sequence[Ledger], whole: bool = True) -> None:
+    """Refuse premises that are no claims, and circles.
+
+    Args:
+        whole: whether these are all ledgers of the book; otherwise premises in other papers are left alone.
+
+    Raises:
+        UserError: names file, line and a hint.
+    """
+    papers = {ledger.paper for ledger in ledgers}
+    claims = {claim.id: claim for ledger in ledgers for claim in ledger.claims}
+    for claim in claims.values():
+        for premise in claim.requires:
+            if premise not in claims and (whole or premise.partition("/")[0] in papers):
+                near = difflib.get_close_matches(premise, claims, 1)
+                hint = f"Did you mean {near[0]!r}?" if near else "`iclbook claims` lists all claims."
+                raise _at_requires(
+                    ledgers, claim.id, f"{claim.id} requires {premise!r}, which is no claim", hint
+                )
+    try:
+        TopologicalSorter({claim.id: claim.requires for claim in claims.values()}).prepare()
+    except CycleError as circle:
+        first, *others = reversed(circle.args[1])
+        way = f" by way of {', '.join(others[:-1])}" if len(others) > 1 else ""
+        hint = "Delete one of these premises: no argument runs in a circle."
+        raise _at_requires(ledgers, first, f"{first} requires itself{way}", hint) from None
+
+
+def _at_requires(ledgers: Sequence[Ledger], claim_id: str, problem: str, hint: str) -> UserError:
+    """An error at the claim's ``requires:``; the ledger is read again for its line."""
+    path = next(ledger.path for ledger in ledgers if ledger.paper == claim_id.partition("/")[0])
+    entry = next(e for e in read_yaml(path)["claims"].items_of_list() if e.text("id") == claim_id)
+    return entry["requires"].error(problem, hint)

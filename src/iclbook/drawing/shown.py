@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from IPython.core.formatters import JSONFormatter
 from matplotlib.figure import Figure
@@ -15,26 +17,24 @@ from traitlets import Unicode
 from ..marks import FIGURE
 from .figure_data import table
 from .narrow import narrow
-from .origin import Notes, Stepping, watch_results
+from .origin import Stored, summary
 from .pixels import png
 
 COLOURS = 200
-STEP = "_iclbook_step"
 
-
-#: What is noted of the notebook that runs, once :func:`keep` was called.
-_notes: list[Notes] = []
-
-
-def origin_now() -> dict[str, Any] | None:
-    """Where that comes from which the running statement draws; ``None`` where nothing is noted."""
-    return _notes[-1].origin() if _notes else None
+#: The stored results that a figure draws, as ``style.show`` was told.
+_drawn_from: WeakKeyDictionary[Figure, tuple[Stored, ...]] = WeakKeyDictionary()
 
 
 class AboutFormatter(JSONFormatter):
     """Formats figures as :data:`FIGURE`."""
 
     format_type = Unicode(FIGURE)
+
+
+def draws(figure: Figure, of: Iterable[Stored]) -> None:
+    """Note that a figure draws these stored results."""
+    _drawn_from[figure] = tuple(of)
 
 
 def keep(shell: Any, css_dpi: float, scale: int) -> None:
@@ -46,24 +46,13 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
     """
     if FIGURE in shell.display_formatter.formatters:
         return
-    notes = Notes(shell.user_ns)
-    watch_results(notes)
-    _notes[:] = [notes]
-
-    def step(uses: tuple[str, ...], binds: tuple[str, ...]) -> None:
-        notes.end()
-        notes.begin(frozenset(uses), frozenset(binds))
-
-    shell.user_ns_hidden[STEP] = shell.user_ns[STEP] = step
-    shell.ast_transformers.append(Stepping(STEP))
-    shell.events.register("post_run_cell", lambda result: notes.end())
 
     def picture(figure: Figure) -> tuple[str, dict[str, int]]:
         width, height = (round(inches * css_dpi) for inches in figure.get_size_inches())
         return _text(png(figure, css_dpi * scale, COLOURS)), {"width": width, "height": height}
 
     def about(figure: Figure) -> dict[str, Any]:
-        found: dict[str, Any] = {"csv": table(figure), "origin": notes.origin(figure)}
+        found: dict[str, Any] = {"csv": table(figure), "origin": summary(_drawn_from.get(figure, ()))}
         small = narrow(figure, css_dpi * scale)
         if small is not None:
             found["narrow"] = _text(png(small, css_dpi * scale, COLOURS))

@@ -15,7 +15,7 @@ Alt text. Give a figure of a notebook its alt text in the cell's metadata, which
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 from ..numbers import number
+from .origin import Stored
 from .remembered import remember
+from .shown import draws, keep
 
 WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
 DPI = 100  # CSS pixels an inch
@@ -108,8 +110,16 @@ _RC = {
 }
 
 
-def show(*figures: Figure) -> None:
-    """Show a cell's finished figures here, before the badge that follows them. A notebook shows, and closes, all that are open."""
+def show(*figures: Figure, of: Iterable[Stored] = ()) -> None:
+    """Show a cell's finished figures here, before the badge that follows them. A notebook shows, and closes, all that are open.
+
+    Args:
+        figures: open figures; what is passed changes nothing, so that ``show(plot_circuits(iso))`` draws and shows.
+        of: the stored results that they draw; the page names these trainings below each figure.
+    """
+    of = tuple(of)
+    for each in map(plt.figure, plt.get_fignums()):
+        draws(each, of)
     plt.show()
 
 
@@ -132,8 +142,6 @@ def _use_inline() -> None:
 
     set_matplotlib_formats("retina", bbox_inches=None)
     if os.environ.get("ICLBOOK_HEADLESS") == "1":
-        from .shown import keep  # a program that only draws needs none of it
-
         keep(get_ipython(), DPI, SCALE)
 
 

@@ -19,12 +19,13 @@ what a live slider shows between its ends and its start.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from IPython.display import display
 from matplotlib.figure import Figure
 
+from ..drawing.origin import Stored
 from ..errors import UserError
 from ..marks import SLIDERS
 from . import live, static
@@ -75,6 +76,7 @@ def show(
     description: str | None = None,
     alt: Callable[..., str] | None = None,
     play: str | None = None,
+    of: Iterable[Stored] = (),
 ) -> None:
     """Show a figure under one or two sliders.
 
@@ -87,6 +89,7 @@ def show(
         description: plain text under the figure.
         alt: takes what ``frame`` takes and returns the picture's text for readers who do not see it; by default title and values.
         play: name of the slider that also gets a play button.
+        of: the stored results that the frames draw, as in ``style.show``.
 
     Raises:
         UserError: a definition that cannot work, or more frames or bytes than a page may hold.
@@ -100,7 +103,7 @@ def show(
         for each in (panel, other.build(frame, sliders, *arguments)):
             exercise(each, ends=how == "ends" and isinstance(each, live.LivePanel))
     if isinstance(panel, static.StaticPanel):
-        display(panel, metadata={SLIDERS: static.metadata(panel, sliders)})
+        display(panel, metadata={SLIDERS: static.metadata(panel, sliders, of)})
     else:
         display(panel)
 

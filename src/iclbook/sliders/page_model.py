@@ -12,7 +12,7 @@ import html
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from IPython.display import display
 from matplotlib.figure import Figure
 
+from ..drawing.origin import Stored, summary
 from ..errors import UserError
 from ..marks import MODEL, MODEL_FIGURE
 from ..numbers import number
@@ -28,6 +29,8 @@ from .rendering import draw
 
 #: Scripts that all models share, in the order in which they are loaded.
 SHARED = ("numbers", "kit")
+#: Scripts that a model asks for when it begins, beside its own.
+BESIDE = dict.fromkeys(("train", "train_waits"), ("kernels/attention", "kernels/trainer"))
 #: Most characters of a model's numbers: a page must stay light.
 MAX_CHARACTERS = 200_000
 
@@ -65,12 +68,13 @@ class _Shown:
         return self.words
 
 
-def show_model(model: PageModel, title: str = "", description: str = "") -> None:
+def show_model(model: PageModel, title: str = "", description: str = "", of: Iterable[Stored] = ()) -> None:
     """Show a model that runs in the page.
 
     Args:
         model: what runs.
         title, description: instead of the model's own.
+        of: the stored results that the model computes with, as in ``style.show``.
 
     Raises:
         UserError: no title or description; no such script, or numbers that are not finite, of another kind, or too many.
@@ -84,7 +88,7 @@ def show_model(model: PageModel, title: str = "", description: str = "") -> None
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
     shown = _Shown(text, f"[model in the page: {title}]")
-    display(shown, metadata={MODEL: {"name": model.name, "title": title}})
+    display(shown, metadata={MODEL: {"name": model.name, "title": title, "origin": summary(of)}})
 
 
 def markup(model: PageModel, title: str, description: str) -> str:
@@ -120,7 +124,10 @@ def inline(name: str) -> str:
     """Style sheet and scripts of a model as HTML, for a place that does not load them."""
     assets = find_root() / "book" / "assets"
     style = (assets / "models.css").read_text(encoding="utf-8")
-    scripts = [(assets / "models" / f"{part}.js").read_text(encoding="utf-8") for part in (*SHARED, name)]
+    scripts = [
+        (assets / "models" / f"{part}.js").read_text(encoding="utf-8")
+        for part in (*SHARED, *BESIDE.get(name, ()), name)
+    ]
     return f"<style>{style}</style>" + "".join(f"<script>{script}</script>" for script in scripts)
 
 

@@ -6,14 +6,14 @@ outer Stack holds one inner Stack for each value of the first slider, and the se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import ipywidgets as w
 from matplotlib.figure import Figure
 
 from ..drawing.figure_data import text
-from ..drawing.shown import origin_now
+from ..drawing.origin import Stored, summary
 from ..errors import UserError
 from ..numbers import number
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, combinations, start_indices, values_at
@@ -150,7 +150,7 @@ def _enter(key: tuple, contents: dict[tuple[int, ...], tuple[Frame, str]]) -> in
     return size
 
 
-def metadata(panel: StaticPanel, sliders: Sequence[Slider]) -> dict[str, Any]:
+def metadata(panel: StaticPanel, sliders: Sequence[Slider], of: Iterable[Stored] = ()) -> dict[str, Any]:
     """What the browser test needs to know, for the output's metadata: which frame belongs to which slider indices."""
     return {
         "title": panel.title,
@@ -159,7 +159,7 @@ def metadata(panel: StaticPanel, sliders: Sequence[Slider]) -> dict[str, Any]:
         "frames": {",".join(map(str, place)): sha for place, sha in panel.expected.items()},
         "bytes": panel.size,
         **panel.about,
-        "origin": origin_now(),
+        "origin": summary(of),
     }
 
 
