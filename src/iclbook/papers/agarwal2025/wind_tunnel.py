@@ -131,7 +131,7 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/hmm/lstm_over_transformer": found["tunnel/hmm/lstm"] / found["tunnel/hmm/transformer"],
         "tunnel/hmm/p_lstm": float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue),
         "tunnel/bijection/prior": prior,
-        "tunnel/bijection/transformer_ratio": found["tunnel/bijection/transformer"] / prior,
+        "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
         "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
         "tunnel/parameters": [sum(p.numel() for p in by_name[model].parameters()) for model in LOOKS],
