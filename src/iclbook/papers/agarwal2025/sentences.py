@@ -1,35 +1,56 @@
-"""Every prose statement of agarwal2025 about a sign, tried on many heads: fresh ones and ones in the middle of training.
+"""Every sentence of sections 1 to 5 of agarwal2025 about a direction, tried on random heads and on heads in the middle of training.
 
-What a statement says happens is measured on the network itself, by autograd or by a small change of the quantity it speaks of. Statements that paraphrase
+What a sentence says happens is measured on the network itself, by autograd or by a small change of the quantity it speaks of. Sentences that paraphrase
 one formula (scores, values) then hold as surely as the formula does; each share is recorded so that a wrong formula would show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from ....statistics import bootstrap_error
-from ..runs import toy
-from ..theory import Weights, updates
-from ..theory import gradients as closed
-from .cases import Case, random_case, rank_correlation
-from .exact import autograd
+from ...drawing import style
+from ...statistics import Estimate, bootstrap_error
+from . import gradients as closed
+from . import toy_runs
+from .equations import Case, autograd, random_case, rank_correlation
+from .gradients import Weights
 
 #: Size of the small changes; quantities below ``CLEAR`` times the largest of their kind are too close to zero for a sign.
 SMALL, CLEAR = 1e-5, 1e-3
 #: Where even the largest is below this, all are rounding of numbers of order one: a toy run whose loss has reached 0 has no gradient left to judge.
 ROUNDING = 1e-12
+#: Recorded share: the section, and what it says; in the order of the figure.
+SENTENCES = {
+    "signs/scores": "3.4: scores fall where b is above its mean",
+    "signs/alpha": "3.3: more weight raises the loss where b > 0",
+    "signs/advantage": "3.4: A > 0: a larger score helps",
+    "signs/values": "3.2: values are pushed away from errors",
+    "signs/mass_total": "4.1: attention leaves what is below average",
+    "signs/feedback3_own": "4.4: $v_j$ alone moves away: its advantage grows",
+    "signs/feedback2": "4.4: larger score, a harder push",
+    "prose/u_loss": "3.1: $-u_i$ lowers the loss",
+    "prose/joint_sum": "4.2: a value's step lowers the total loss",
+    "prose/u_logit": "3.1: $-u_i$ raises the correct logit",
+    "signs/mass": "4.1: each position below average loses it",
+    "prose/joint_all": "4.2: ... and the loss of every single user",
+    "prose/toward_contexts": "1.1: values move towards their users' contexts",
+    "signs/feedback3_held": "4.4: all values move: it grows (errors held)",
+    "signs/feedback3": "4.4: all values move: it grows",
+    "signs/average": "1.1: the update is an average",
+    "prose/toward": "1.1: values move towards their users' errors",
+}
 
 
 def cases(n: int = 200, trained: int = 60) -> Iterator[Case]:
     """Random heads, and toy runs after 0, 20 and 60 steps (initial scale 0.3, rate 0.3)."""
     for index in range(n):
         yield random_case(index)
-    run = toy.train(range(trained // 3), 0.3, 0.3)
+    run = toy_runs.train(range(trained // 3), 0.3, 0.3)
     for step in (0, 20, 60):
         for r in range(trained // 3):
             yield Case(run.x[r], run.y[r], Weights(*[p[r] for p in run.weights[step]]), None)
@@ -43,13 +64,12 @@ def _clear(a: Tensor, among: Tensor | None = None) -> Tensor:
 
 def _clear_rows(a: Tensor) -> Tensor:
     """:func:`_clear` in each row by itself."""
-    sizes = a.abs()
-    most = sizes.amax(-1, keepdim=True)
-    return (sizes > CLEAR * most) & (most > ROUNDING)
+    most = a.abs().amax(-1, keepdim=True)
+    return (a.abs() > CLEAR * most) & (most > ROUNDING)
 
 
 class Tally:
-    """Counts how often statements hold."""
+    """Counts how often sentences hold."""
 
     def __init__(self) -> None:
         self._held: dict[str, list[Tensor]] = {}
@@ -59,7 +79,7 @@ class Tally:
         self._held.setdefault(name, []).append((holds if where is None else holds[where]).flatten())
 
     def shares(self) -> dict[str, float]:
-        """Share of all entries at which each statement held."""
+        """Share of all entries at which each sentence held."""
         return {name: float(torch.cat(parts).double().mean()) for name, parts in self._held.items()}
 
 
@@ -74,34 +94,30 @@ def _losses(case: Case, v: Tensor, s: Tensor) -> Tensor:
     return _of_logits(case, logits)
 
 
-def signs(n: int = 200) -> dict[str, float]:
-    """Claims ``signs`` and the prose questions of sections 1 to 5: shares of cases in which each statement holds."""
-    tally = Tally()
-    correlations = []
+def signs(n: int = 200) -> dict[str, float | Estimate]:
+    """Share of cases in which each sentence holds, and the rank correlation of section 8.1's ``A^adv`` with the step of free scores."""
+    tally, correlations = Tally(), []
     for case in cases(n):
         f = closed.forward(case.x, case.w, case.mask)
         truth = autograd(case)
         u, ds = truth["g"], truth["s"]
         b = closed.compatibility(u, f.v)
-        a = closed.advantage(f.alpha, b)
-        see = f.alpha > 1e-9
-        sure = see & _clear(a, see) & _clear(ds)
-        _routing(tally, case, f, b, a, ds, see, sure)
+        a, see = closed.advantage(f.alpha, b), f.alpha > 1e-9
+        _routing(tally, case, f, b, a, ds, see)
         _values(tally, case, f, u, truth["v"], a, see)
         _outputs(tally, case, f, u)
         printed = b - closed.baseline(f.alpha, b)[:, None]  # A^adv of section 8.1
         if int(see.sum()) > 3:
-            correlations.append(rank_correlation(printed[see], -ds[see]))  # with the step of free scores
-    return tally.shares() | {
-        "prose/predicts": float(np.median(correlations)),
-        "prose/predicts_se": bootstrap_error(np.median, np.array(correlations)),
-    }
+            correlations.append(rank_correlation(printed[see], -ds[see]))
+    error = bootstrap_error(np.median, np.array(correlations))
+    return tally.shares() | {"prose/predicts": Estimate(float(np.median(correlations)), error)}
 
 
 def _routing(
-    tally: Tally, case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, see: Tensor, sure: Tensor
+    tally: Tally, case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, see: Tensor
 ) -> None:
-    """Statements about scores and attention: sections 3.3, 3.4, 4.1 and 5.1."""
+    """Sentences about scores and attention: sections 3.3, 3.4 and 4.1."""
+    sure = see & _clear(a, see) & _clear(ds)
     tally.add("signs/scores", (-ds).sign() == a.sign(), sure)
     before = _losses(case, f.v, f.s)
     logits = closed.attend(f.s, f.v, case.w.W_O, case.w.b, case.mask)[2]
@@ -117,14 +133,10 @@ def _routing(
     lowers = (_of_logits(case, raised) < before).mT
     tally.add("signs/advantage", lowers & gained, sure & (a > 0))
     stepped = closed.attend(f.s - SMALL * ds / ds.abs().max(), f.v, case.w.W_O, case.w.b, case.mask)[0]
-    moved = stepped - f.alpha
-    clear = sure & _clear(moved)
-    tally.add("signs/mass", moved < 0, clear & (a < 0))
-    worse = sure & (a < 0)
+    moved, worse = stepped - f.alpha, sure & (a < 0)
+    tally.add("signs/mass", moved < 0, worse & _clear(moved))
     together = (moved * worse).sum(-1)  # what all worse-than-average positions of a query gain
     tally.add("signs/mass_total", together < 0, _clear(together))
-    e_step = (f.alpha.log() - SMALL * b / b.abs().max()).softmax(-1) - f.alpha
-    tally.add("estep/mass", moved.sign() == e_step.sign(), clear & _clear(e_step))
 
 
 def _value_slope(case: Case, v: Tensor, s: Tensor) -> Tensor:
@@ -136,7 +148,7 @@ def _value_slope(case: Case, v: Tensor, s: Tensor) -> Tensor:
 def _values(
     tally: Tally, case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, see: Tensor
 ) -> None:
-    """Statements about values: sections 1.1, 3.2, 4.2 and 4.4; ``u`` and ``slope`` = dL/dv are autograd's."""
+    """Sentences about values: sections 1.1, 3.2, 4.2 and 4.4; ``u`` and ``slope`` = dL/dv are autograd's."""
     u_bar = f.alpha.mT @ u
     dv = -SMALL * slope
     along = (dv * u_bar).sum(-1)
@@ -162,16 +174,16 @@ def _values(
     further = ((before_it - after_it) * u[i]).sum(-1)  # (j,) change of the step along u_i
     tally.add("signs/feedback2", further < 0, see[i, every] & _clear(u.norm(dim=-1))[i])
     own = (closed.advantage(f.alpha, closed.compatibility(u, v)) - a)[every, :, every]  # errors as they were
-    pairs = (see & (a > 0) & _clear(a, see)).mT & _clear_rows(own)
+    helped = see & (a > 0) & _clear(a, see)
+    pairs = helped.mT & _clear_rows(own)
     tally.add("signs/own", own > 0, pairs)
     tally.add("signs/feedback3_own", own > 0, pairs & (dv @ u.mT < 0))
     moved = f.v + SMALL * dv / dv.abs().max()
     alpha, _, _, p = closed.attend(f.s, moved, case.w.W_O, case.w.b, case.mask)
     later = closed.advantage(alpha, closed.compatibility(closed.upstream(p, case.y, case.w.W_O), moved))
-    grows = later - a
     held = closed.advantage(f.alpha, closed.compatibility(u, moved)) - a  # the errors as they were
-    tally.add("signs/feedback3_held", held > 0, see & (a > 0) & _clear(a, see) & _clear(held, see))
-    tally.add("signs/feedback3", grows > 0, see & (a > 0) & _clear(a, see) & _clear(grows, see))
+    tally.add("signs/feedback3_held", held > 0, helped & _clear(held, see))
+    tally.add("signs/feedback3", later - a > 0, helped & _clear(later - a, see))
 
 
 def _outputs(tally: Tally, case: Case, f: closed.Forward, u: Tensor) -> None:
@@ -183,38 +195,17 @@ def _outputs(tally: Tally, case: Case, f: closed.Forward, u: Tensor) -> None:
     tally.add("prose/u_logit", correct > 0, _clear(correct))
 
 
-def repeated_e_step(n: int = 40, steps: int = 400) -> dict[str, float]:
-    """Section 5.1: an E-step, done again, changes nothing; score steps at frozen values go on. Effective positions they leave, over those of the E-step's answer."""
-    parts = []
-    for index in range(n):
-        case = random_case(index)
-        f = closed.forward(case.x, case.w, case.mask)
-        b = closed.compatibility(closed.upstream(f.p, case.y, case.w.W_O), f.v)
-        s = f.s if case.mask is None else f.s.masked_fill(~case.mask, -torch.inf)
-        parts.append((s, b, f.alpha))
-    left = stepped(
-        *(padded([part[k] for part in parts], fill) for k, fill in enumerate((-torch.inf, 0.0))), steps
-    )
-    ratios = []
-    for (_, b, before), after in zip(parts, left, strict=True):
-        answer, T = (before.log() - b).softmax(-1), len(b)
-        ratios.append(float(toy.effective_positions(after[:T, :T]) / toy.effective_positions(answer)))
-    return {"estep/positions": float(np.median(ratios))}
-
-
-def padded(squares: Sequence[Tensor], fill: float) -> Tensor:
-    """Square matrices in one ``(n, T, T)``, the smaller ones followed by ``fill``, their last rows by 0."""
-    T = max(map(len, squares))
-    found = squares[0].new_zeros(len(squares), T, T)
-    for whole, square in zip(found, squares, strict=True):
-        whole[: len(square)] = fill
-        whole[: len(square), : len(square)] = square
-    return found
-
-
-def stepped(s: Tensor, b: Tensor, steps: int) -> Tensor:
-    """Attention ``(n, T, T)`` after so many steps on the scores at frozen compatibilities, at rates of 10 over each head's largest."""
-    rate = 10.0 / b.abs().amax((1, 2), keepdim=True).clamp(min=1e-12)
-    for _ in range(steps):
-        s = s + updates.score_step(s.softmax(-1), b, rate)
-    return s.softmax(-1)
+def plot_sentences(shares: Mapping[str, float | Estimate]) -> Figure:
+    """Share of cases in which each of :data:`SENTENCES` holds."""
+    rows = [(text, shares[key]) for key, text in SENTENCES.items()]
+    fig, ax = style.figure(height=0.24 * len(rows) + 0.8)
+    y = np.arange(len(rows))[::-1]
+    colours = [style.PALETTE[2] if share == 1 else style.PALETTE[3] for _, share in rows]
+    ax.barh(y, [share for _, share in rows], color=colours, height=0.62)
+    for at, (_, share) in zip(y, rows, strict=True):
+        said = {0: "never", 1: "always"}.get(share, f"{share:.0%}")
+        ax.text(share + 0.01, at, said, va="center", fontsize=8)
+    ax.set_yticks(y, [name for name, _ in rows], fontsize=8.5)
+    ax.set(xlim=(0, 1.12), xlabel="share of cases in which it holds")
+    ax.grid(axis="y", visible=False)
+    return fig

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .... import random, rounding
-from ....profiles import check_profile
-from ....random import INIT, generator
-from ....tasks.random_targets import RandomTargets
-from ....training.computed import Computation
-from ..theory import Weights, every_gradient, forward
+from ... import random, rounding
+from ...profiles import check_profile
+from ...random import INIT, generator
+from ...tasks.random_targets import RandomTargets
+from ...training.computed import Computation
+from .gradients import Weights, every_gradient, forward
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
 TASK, D_K, D_V, STEPS = RandomTargets(), 2, 2, 100
-#: Finer since a review: a coarse grid had decided two verdicts.
+#: Initial scales and rates of the sweep.
 SCALES = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 RATES = (0.01, 0.03, 0.1, 0.15, 0.2, 0.25, 0.3, 1.0)
 #: Attention counts as sharp when its effective number of positions, exp(entropy), is at most half of T; as near uniform from 0.9 T on.
@@ -58,20 +58,16 @@ def effective_positions(alpha: Tensor) -> Tensor:
 
 def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
     """Data and initial weights of these seeds; every run depends on its own seed only, and a seed's runs at all scales start alike."""
-    numbers = random.numbers(
-        TASK, random.keys(seeds), torch.zeros(1, dtype=torch.int64), random.DATA, (), torch.float64
-    )
+    step = torch.zeros(1, dtype=torch.int64)
+    numbers = random.numbers(TASK, random.keys(seeds), step, random.DATA, (), torch.float64)
     x, y = TASK.dataset(*(part[:, 0] for part in numbers))
     shapes = ((D_K, TASK.d), (D_K, TASK.d), (D_V, TASK.d), (TASK.n, D_V))
     drawn = []
     for seed in seeds:
         gen = generator(seed, INIT)
         drawn.append([scale * torch.randn(shape, generator=gen, dtype=torch.float64) for shape in shapes])
-    return (
-        x,
-        y,
-        Weights(*map(torch.stack, zip(*drawn, strict=True)), torch.zeros(len(seeds), TASK.n).double()),
-    )
+    bias = torch.zeros(len(seeds), TASK.n, dtype=torch.float64)
+    return x, y, Weights(*map(torch.stack, zip(*drawn, strict=True)), bias)
 
 
 def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool = False) -> Weights:
@@ -84,14 +80,14 @@ def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool =
 def train(
     seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS, bias: bool = False
 ) -> Ensemble:
-    """Run the toy from these seeds, its bias frozen at 0 or trained."""
+    """The toy from these seeds at one initial scale and rate; ``bias``: whether the bias of equation 7 is trained or stays at 0."""
     return _trained(*start(seeds, scale), rate, steps, bias)
 
 
 def at_rates(
     seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False
 ) -> list[Ensemble]:
-    """Runs from the same starts at every rate, trained together; one ensemble for each rate, without weights, its positions at both ends."""
+    """Runs from the same starts at every rate; one ensemble for each rate, without weights, its positions at both ends."""
     x, y, w = start(seeds, scale)
     many, n = len(rates), len(seeds)
     every = Weights(*[p.repeat(many, *[1] * (p.dim() - 1)) for p in w])
@@ -134,8 +130,7 @@ def ends(run: Ensemble) -> dict[str, np.ndarray]:
 
 
 def is_sharp(found: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Which runs, by their :func:`ends`, attend to at most half of the positions at the end, with a loss below the first; one that blew up has not
-    learned."""
+    """Which runs, by their :func:`ends`, attend to at most half of the positions at the end, with a loss below the first."""
     return (found["end"] <= SHARP * TASK.T) & (found["left"] < 1)
 
 
