@@ -19,16 +19,16 @@ from iclbook.machines import this_machine
 from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
 from iclbook.native import attention, build, counter
-from iclbook.native.adam import AdamStep
+from iclbook.native.attention import AdamStep
 from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
 from iclbook.training.data import Stream
 from iclbook.training.ensemble import Ensemble
-from iclbook.training.fused import Fused, in_c
+from iclbook.training.backends import Fused, in_c
 from iclbook.training.optimisers import AdamW
 from iclbook.training.replay import replay, replay_stretches
-from iclbook.training.schedules import Cosine
+from iclbook.training.optimisers import Cosine
 from iclbook.training.study import Study
 from iclbook.training.verify import thinned
 

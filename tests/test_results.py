@@ -21,9 +21,9 @@ from iclbook.papers.crossing.runs import waits as crossing_waits
 from iclbook.training import Adam
 from iclbook.training import replay as replays
 from iclbook.training.catalogue import Catalogue, threads_of
-from iclbook.training.computed import Computation, deviation
+from iclbook.training.computation import Computation, deviation
 from iclbook.training.groups import squared_error
-from iclbook.training.losses import cross_entropy
+from iclbook.training.groups import cross_entropy
 from iclbook.training.study import Study, replay
 from iclbook.training.verify import thinned
 

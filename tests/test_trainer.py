@@ -28,7 +28,7 @@ from iclbook.training import trainer as trainer_module
 from iclbook.training.checkpoint import shapes
 from iclbook.training.ensemble import Ensemble
 from iclbook.training.history import pack_kept
-from iclbook.training.schedules import OneCycle
+from iclbook.training.optimisers import OneCycle
 
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
 

@@ -89,7 +89,7 @@ def _drop_output() -> None:
 
 def _require_device(name: str) -> None:
     """Refuse a device that is not there before anything is started."""
-    from .training.devices import pick_device
+    from .training.backends import pick_device
 
     pick_device(name)
 
@@ -170,20 +170,10 @@ def _train(options: argparse.Namespace) -> int:
     if options.verify:
         train(**chosen)
         return 0
-    if options.scheduler is not None:
-        from .cluster import Cluster
+    from .workers import open_executor
 
-        with Cluster(options.scheduler, options.workers) as cluster:
-            train(**chosen, executor=cluster, parts=cluster.parts)
-        return 0
-    from .workers import Local, usable_workers
-
-    workers = usable_workers(options.workers, options.device)
-    if workers == 1:
-        train(**chosen)
-        return 0
-    with Local(workers) as processes:
-        train(**chosen, executor=processes, parts=workers)
+    with open_executor(options.scheduler, options.workers, options.device) as executor:
+        train(**chosen, executor=executor, parts=executor.parts if executor else 1)
     return 0
 
 

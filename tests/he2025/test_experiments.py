@@ -17,7 +17,7 @@ from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Momentum, Run, catalogue
 from iclbook.training.catalogue import Catalogue
-from iclbook.training.computed import Computation
+from iclbook.training.computation import Computation
 from iclbook.training.study import (
     REPLAY_STEPS,
     Group,

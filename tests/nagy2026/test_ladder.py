@@ -26,7 +26,7 @@ from iclbook.papers.nagy2026.probes.models import mixed
 from iclbook.store import Results
 from iclbook.tasks.mixed_corpus import text_entropies
 from iclbook.training.groups import Run
-from iclbook.training.schedules import Cosine
+from iclbook.training.optimisers import Cosine
 from iclbook.training.study import Study
 
 SMALL = Probing(lines=32, blocks=6, lists=6, patterns=8, rows=4, ablated=4)

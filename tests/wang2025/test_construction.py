@@ -22,7 +22,7 @@ from iclbook.papers.wang2025.measures import exact, structure
 from iclbook.papers.wang2025.runs import contexts
 from iclbook.tasks import Batch
 from iclbook.tasks.categorical import Anchors, Quadrants
-from iclbook.training.losses import cross_entropy
+from iclbook.training.groups import cross_entropy
 
 
 @pytest.fixture

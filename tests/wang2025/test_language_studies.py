@@ -21,7 +21,7 @@ from iclbook.papers.wang2025.runs.language import (
 from iclbook.tasks import Batch
 from iclbook.tasks.stories import NOTHING
 from iclbook.training.groups import Run
-from iclbook.training.losses import next_token
+from iclbook.training.groups import next_token
 from iclbook.training.trainer import Trainer
 
 SMALL = language_studies("smoke")

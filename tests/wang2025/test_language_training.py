@@ -12,9 +12,9 @@ from iclbook.models.decoding import beam, cut, sampled
 from iclbook.models.gd_language import GDLanguage
 from iclbook.models.transformer_language import TransformerLanguage
 from iclbook.tasks import Batch
-from iclbook.training.losses import next_token
+from iclbook.training.groups import next_token
 from iclbook.training.optimisers import AdamW, clipped
-from iclbook.training.schedules import Cosine
+from iclbook.training.optimisers import Cosine
 
 
 def test_adamw_is_torchs():

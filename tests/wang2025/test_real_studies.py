@@ -27,7 +27,7 @@ from iclbook.tasks import Batch
 from iclbook.tasks.stories import NOTHING, Stories
 from iclbook.tasks.story_files import MARK
 from iclbook.tasks.story_folder import StoryFolder
-from iclbook.training.losses import next_token
+from iclbook.training.groups import next_token
 from iclbook.training.trainer import Trainer
 
 STORIES = [f"Once there was a {'very ' * (i % 7)}small cat. It had {i} kites. The end." for i in range(80)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...training.catalogue import Catalogue
-from ...training.computed import Computation
+from ...training.computation import Computation
 from ...training.study import Study
 from .runs.language import position_studies
 from .runs.leads import lead_computations

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....profiles import check_profile
-from ....training.computed import Computation
+from ....training.computation import Computation
 from .landscape import Landscape
 from .models import FIRST, MODELS
 from .waits import ACCURACY, Resting, leave

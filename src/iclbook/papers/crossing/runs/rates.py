@@ -19,7 +19,7 @@ from ....models.trained_tf import TrainedStep
 from ....profiles import check_profile
 from ....tasks import Batch
 from ....training import FullBatch, Run, Sgd
-from ....training.losses import cross_entropy, squared_error
+from ....training.groups import cross_entropy, squared_error
 from ....training.study import Group, Study
 from .models import CATEGORIES, CHAIN, FIRST, PROMPTS, REGRESSION, prompts
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import UserError
 from ....profiles import check_profile
-from ....training.computed import Computation
+from ....training.computation import Computation
 from ....training.flow import Flow, gradient_flow
 from .landscape import Landscape
 from .models import FIRST, MODELS

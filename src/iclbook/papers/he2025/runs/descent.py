@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....tasks import LinearRegression
-from ....training.computed import Computation
+from ....training.computation import Computation
 from ..theory.dynamics import draw_initial, log_steps, simulate
 from ..theory.patterns import stage_times
 

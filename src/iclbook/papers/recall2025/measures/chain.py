@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from ....training import gradient_flow
-from ....training.passages import first_passages
+from ....training.flow import first_crossings
 from .. import theory
 from ..theory import Population
 from .first_jump import R
@@ -69,7 +69,7 @@ def sharpness(pop: Population, scales: tuple[float, ...]) -> np.ndarray:
         for share in (0.9, 0.1)
     ]
     betas = np.array(scales)[:, None] * FALLING
-    found = first_passages(
+    found = first_crossings(
         pop.gradient,
         lambda theta: np.array(levels) - pop.value(theta)[:, None],
         small(pop, betas),

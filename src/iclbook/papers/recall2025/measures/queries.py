@@ -8,7 +8,7 @@ import numpy as np
 
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
-from ....training.passages import first_passages
+from ....training.flow import first_crossings
 from .. import theory
 from ..theory import OwnQueries, Population
 from .first_jump import R
@@ -27,7 +27,7 @@ def race(pop: Population, scale: float = 0.02, ratio: float = 4.0) -> tuple[np.n
     def marks(theta: np.ndarray) -> np.ndarray:
         return np.concatenate([pop.advantage(theta) - ACTIVE, middles - pop.value(theta)[:, None]], -1)
 
-    times = first_passages(pop.gradient, marks, small(pop, betas), patience(pop, betas), 1e-6, 1e-12).times
+    times = first_crossings(pop.gradient, marks, small(pop, betas), patience(pop, betas), 1e-6, 1e-12).times
     return times[:, :HEADS], times[:, HEADS:]
 
 

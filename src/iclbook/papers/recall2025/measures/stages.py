@@ -10,7 +10,7 @@ import numpy as np
 from ....statistics import clustered_share_error
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
-from ....training.passages import first_passages
+from ....training.flow import first_crossings
 from .. import theory
 from ..theory import Population
 from .first_jump import R
@@ -47,7 +47,7 @@ def activations(
 
     A run is left once all its heads are active: what follows is slow.
     """
-    return first_passages(
+    return first_crossings(
         pop.gradient, lambda theta: pop.advantage(theta) - ACTIVE, starts, until, rtol, atol
     ).times
 

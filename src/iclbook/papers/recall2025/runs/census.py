@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ....profiles import check_profile
-from ....training.computed import Computation
+from ....training.computation import Computation
 from ..measures.census import Grid, cell_times
 
 #: Profile -> scales and ratios, and runs of each cell.

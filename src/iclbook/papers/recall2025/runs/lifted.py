@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ....training.computed import Computation
+from ....training.computation import Computation
 from ..measures.relaxed import OTHER_READINGS, READINGS, VARIANTS, Run, variant
 
 #: How far two machines may lie apart: ten times the accuracy that the flows are followed to.

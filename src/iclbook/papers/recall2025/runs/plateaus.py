@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ....training.computed import Computation
+from ....training.computation import Computation
 from ..measures.stages import HEADS, ORDER, experiment, plateau_scan
 
 #: Ratios of successive beta.

@@ -21,9 +21,8 @@ from ....models.transformer_language import TransformerLanguage
 from ....profiles import check_profile
 from ....tasks.stories import NOTHING, Kind, Stories
 from ....training import Group, Run
-from ....training.losses import next_token
-from ....training.optimisers import AdamW
-from ....training.schedules import Cosine, Schedule
+from ....training.groups import next_token
+from ....training.optimisers import AdamW, Cosine, Schedule
 from ....training.study import Study
 
 #: Seeds of held-out stories: one set is scored, beginnings of another are continued.

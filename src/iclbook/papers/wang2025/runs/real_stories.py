@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ....profiles import check_profile
 from ....tasks.stories import NOTHING, Stories
 from ....tasks.story_folder import StoryFolder
-from ....training.schedules import Cosine
+from ....training.optimisers import Cosine
 from ....training.study import Study
 from .language import CONTINUED, GD, SCORED, WAYS, OnStories, Sizes, model_study
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ....store import Results
 from ....tasks import Batch
 from ....training import Group, Run
-from ....training.losses import cross_entropy
+from ....training.groups import cross_entropy
 from .contexts import Contexts
 
 #: Held-out contexts are scored this many at a time, which bounds the memory of deep models with many keys.
