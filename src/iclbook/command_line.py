@@ -164,7 +164,7 @@ def _train(commands) -> None:
     sub.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="train on the Dask cluster with this scheduler (tcp://HOST:PORT), or start one here: local",
+        help="train on the Dask cluster with this scheduler (tcp://HOST:PORT)",
     )
 
 

@@ -304,34 +304,32 @@ class Cluster(Processes):
     A part whose worker dies is given to another one: it goes on from its checkpoint where the workers share the folder .cache, and begins again otherwise.
 
     Args:
-        address: of the scheduler, such as ``tcp://10.0.0.5:8786``; or ``local`` for one within this process, which opens no port.
+        address: of the scheduler, such as ``tcp://10.0.0.5:8786``.
         parts: in how many parts a study is cut; ``None`` for as many as the cluster has cores.
         progress: show a bar.
 
     Raises:
-        UserError: distributed is not installed, or no scheduler answers.
+        UserError: distributed is not installed, or no scheduler answers (``local`` is none: Dask's port would be open to all users of this machine).
     """
 
     def __init__(self, address: str, parts: int | None, progress: bool = True) -> None:
         super().__init__(1, progress)
+        if address == "local":
+            raise UserError("there is no scheduler called local", "Leave it out, and take --workers N here.")
         try:
-            from distributed import Client, LocalCluster
+            from distributed import Client
         except ImportError as problem:
             raise UserError(
                 f"--scheduler needs Dask's distributed, which is not here ({one_line(problem)})",
                 "Install it: pip install -e .[cluster]",
             ) from problem
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
-        self._local = None
-        if address == "local":
-            sizes = {"n_workers": parts or usable_cores(), "threads_per_worker": 1, "processes": False}
-            self._local = LocalCluster(**sizes, dashboard_address=None, silence_logs=logging.CRITICAL)
         try:
-            self.client = Client(self._local or address, timeout=PATIENCE)
+            self.client = Client(address, timeout=PATIENCE)
         except (OSError, ValueError, TypeError, ImportError) as problem:  # TimeoutError is an OSError
             raise UserError(
                 f"no Dask scheduler answers at {address} ({type(problem).__name__})",
-                "Start one (`dask scheduler`) and give its address, such as tcp://10.0.0.5:8786; or take: --scheduler local",
+                "Start one (`dask scheduler`) and give its address, such as tcp://10.0.0.5:8786; or take --workers N here.",
             ) from problem
         self.client.subscribe_topic(TOPIC, lambda event: self.bar.tell(*event[1]))
         if not self.client.ncores():
@@ -348,8 +346,6 @@ class Cluster(Processes):
     ) -> None:
         self.client.close()  # tasks that nobody wants any more are told to stop
         super().__exit__(kind, problem, trace)
-        if self._local is not None:
-            self._local.close()
         if problem is not None and (said := _lost(problem)):
             raise said from problem
 
