@@ -53,7 +53,7 @@ class Unit:
 def units() -> list[Unit]:
     """All of it, what costs least first."""
     python = sys.executable
-    from iclbook.training.computed import Computation
+    from iclbook.training.computation import Computation
 
     from .more_seeds import more_seeds
 

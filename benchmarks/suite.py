@@ -20,7 +20,7 @@ from typing import Any
 from iclbook.errors import UserError
 from iclbook.files import write_whole
 from iclbook.machines import MEMORY, usable_cores
-from iclbook.native.build import SWITCH as KERNELS
+from iclbook.native import SWITCH as KERNELS
 
 from . import growth, idle
 from .work import (

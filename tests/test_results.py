@@ -13,6 +13,7 @@ import pkgutil
 import numpy as np
 import pytest
 import torch
+from iclbook.training.replay import thinned
 
 from iclbook import papers, rounding, store
 from iclbook.papers.agarwal2025.runs import toy as agarwal_toy
@@ -21,11 +22,9 @@ from iclbook.papers.crossing.measures import waits as crossing_waits
 from iclbook.training import Adam
 from iclbook.training import replay as replays
 from iclbook.training.catalogue import Catalogue, threads_of
-from iclbook.training.computed import Computation, deviation
-from iclbook.training.groups import squared_error
-from iclbook.training.losses import cross_entropy
+from iclbook.training.computation import Computation, deviation
+from iclbook.training.groups import cross_entropy, squared_error
 from iclbook.training.study import Study, replay
-from iclbook.training.verify import thinned
 
 DOCUMENTS = {
     name: document

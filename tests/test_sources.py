@@ -41,14 +41,17 @@ def test_the_digest_of_a_copy_is_the_same(package):
     assert source_digest(ROOTS, package) == source_digest(ROOTS)
 
 
-def test_comments_docstrings_and_formatting_do_not_count(package):
+def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(package):
     before = source_digest(ROOTS, package)
     file = package / "models" / "attention.py"
     edit(file, '"""One-layer multi-head attention', '"""Quite another description')  # of the module
     edit(file, '"""Prediction from circuits', '"""Something else')  # of a function
     edit(file, '"""Multi-head attention with', '"""A class')  # of a class
     edit(file, "    d = query.shape[0]\n", "\n    # a remark\n    d = (  query.shape[ 0 ]  )  # another\n\n")
-    edit(package / "native" / "attention.c", "/* Prompts b", "/* A remark.\n   Prompts b")
+    edit(file, "context: Tensor", "context: object")
+    edit(package / "native" / "attention.c", "/* Prompts b", "// a remark\n/* A remark.\n   Prompts b")
+    edit(package / "training" / "groups.py", "has no parameter", "does not know")
+    edit(package / "training" / "groups.py", 'f"group {self.name!r} has no runs"', '"no runs"')
     assert source_digest(ROOTS, package) == before
 
 
@@ -63,10 +66,13 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
         ("training/data.py", "before = steps - 1", "before = steps - 2"),
         ("training/ensemble.py", "rates = {k: r * factor", "rates = {k: r / factor"),
         ("training/trainer.py", "self._t += 1", "self._t += 2"),
+        ("training/groups.py", "if unknown := asked - set(names)", "if unknown := set()"),
+        ("training/backends.py", "ensemble.steps)))", "2 * ensemble.steps)))"),
         ("native/attention.c", "g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)"),
         ("native/vectors.h", "define SHIFT 12582912.0f", "define SHIFT 12582911.0f"),
         ("native/counter.c", "ROUNDS 10", "ROUNDS 9"),
-        ("native/build.py", "-ffp-contract=off", "-ffp-contract=fast"),
+        ("native/adam.c", "sqrtf", "sqrt"),
+        ("native/__init__.py", "-ffp-contract=off", "-ffp-contract=fast"),
         ("training/study.py", "batch_size: int = 256", "batch_size: int = 128"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from iclbook.training.replay import verify_study
 
 from iclbook import store
 from iclbook.errors import UserError
@@ -19,7 +20,7 @@ from iclbook.papers.he2025 import runs as s
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Momentum, Run, catalogue
 from iclbook.training.catalogue import Catalogue
-from iclbook.training.computed import Computation
+from iclbook.training.computation import Computation
 from iclbook.training.study import (
     REPLAY_STEPS,
     Group,
@@ -28,7 +29,6 @@ from iclbook.training.study import (
     replay,
     train_study,
 )
-from iclbook.training.verify import verify_study
 
 PROFILES = ("smoke", "paper")
 

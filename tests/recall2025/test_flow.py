@@ -11,7 +11,7 @@ from iclbook.errors import UserError
 from iclbook.papers.recall2025.theory.population import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow, gradient_flow
-from iclbook.training.passages import first_passages
+from iclbook.training.flow import first_crossings
 
 # -- gradient flow ------------------------------------------------------------------------------------------------------
 
@@ -65,9 +65,9 @@ def test_an_event_that_was_not_watched_is_refused():
 def test_passages_of_exponentials_over_eight_orders_of_magnitude():
     """x' = x from 10^-j passes 1 at j log 10, whatever the other runs do; a run that never does is left at its end."""
     start = 10.0 ** -np.arange(9.0)[:, None]
-    found = first_passages(lambda x: -x, lambda x: x - 1.0, start, 100.0, rtol=1e-9, atol=1e-16)
+    found = first_crossings(lambda x: -x, lambda x: x - 1.0, start, 100.0, rtol=1e-9, atol=1e-16)
     np.testing.assert_allclose(found.times[:, 0], np.arange(9) * math.log(10), rtol=1e-7, atol=1e-12)
-    lost = first_passages(lambda x: x, lambda x: x - 2.0, np.ones((1, 1)), 3.0, rtol=1e-9)
+    lost = first_crossings(lambda x: x, lambda x: x - 2.0, np.ones((1, 1)), 3.0, rtol=1e-9)
     assert np.isinf(lost.times).all()
     assert lost.end[0] == 3.0
     assert lost.states[0, 0] == pytest.approx(math.exp(-3.0), rel=1e-7)
@@ -76,7 +76,7 @@ def test_passages_of_exponentials_over_eight_orders_of_magnitude():
 def test_passages_agree_with_the_flow_of_one_run():
     pop = Population(AssociativeRecall(4, 4), 3, 4)
     theta = pop.join(np.zeros((3, 4)), np.array([0.1, 0.05, 0.02]))
-    found = first_passages(pop.gradient, lambda x: pop.advantage(x) - 1.0, theta[None], 1e5, 1e-8, 1e-13)
+    found = first_crossings(pop.gradient, lambda x: pop.advantage(x) - 1.0, theta[None], 1e5, 1e-8, 1e-13)
     events = [lambda x, h=h: float(pop.advantage(x)[h]) - 1.0 for h in range(3)]
     flow = gradient_flow(pop.gradient, theta, 1e5, events=events, stop_at=2)
     np.testing.assert_allclose(found.times[0], [flow.first(h) for h in range(3)], rtol=1e-5)
@@ -95,4 +95,4 @@ def test_passages_agree_with_the_flow_of_one_run():
 def test_ensembles_that_cannot_be_followed_are_refused(kwargs, match):
     ask = {"gradient": lambda x: x, "marks": lambda x: x - 2, "start": np.ones((2, 1)), "until": 9.0}
     with pytest.raises(UserError, match=match):
-        first_passages(**{**ask, **kwargs})
+        first_crossings(**{**ask, **kwargs})

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..project import find_root
-from .build import HERE
+from . import HERE
 
 #: Activations of ``attention.c`` in the order of ``page.c``, with their numbers there.
 ACTIVATIONS = {"softmax": 1, "affine": 2, "square": 3, "tanh": 4, "linear": 5}

@@ -22,7 +22,7 @@ from ...tasks.bijection_elimination import BijectionElimination
 from ...tasks.hmm_filtering import HmmFiltering
 from ...tasks.sticky_chain import StickyChain
 from ...training import Adam, FullBatch, Group, Run, Sgd
-from ...training.computed import Computation
+from ...training.computation import Computation
 from ...training.optimisers import Optimiser
 from ...training.study import Study
 from . import toy_runs

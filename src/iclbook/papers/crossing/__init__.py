@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...training.catalogue import Catalogue
-from ...training.computed import Computation
+from ...training.computation import Computation
 from ...training.study import Study
 from .measures.heads_as_steps import pair_studies
 from .measures.rates import rate_studies

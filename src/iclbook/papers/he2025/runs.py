@@ -13,9 +13,8 @@ from ...profiles import check_profile
 from ...random import generator
 from ...tasks import LinearRegression, MultiTaskRegression
 from ...training import Adam, History, Momentum, Run, log_and_linear_steps
-from ...training.computed import Computation
-from ...training.optimisers import AdamW
-from ...training.schedules import Cosine
+from ...training.computation import Computation
+from ...training.optimisers import AdamW, Cosine
 from ...training.study import Group, Study
 from . import dynamics
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...training.catalogue import Catalogue
-from ...training.computed import Computation
+from ...training.computation import Computation
 from ...training.study import Study
 from .measures import end_to_end
 from .measures.order_of_learning import census_computation

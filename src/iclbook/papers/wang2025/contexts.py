@@ -19,7 +19,7 @@ from ...store import Results
 from ...tasks import Batch
 from ...tasks.categorical import Anchors, Categorical
 from ...training import Group, Run
-from ...training.losses import cross_entropy
+from ...training.groups import cross_entropy
 
 #: Purpose of the contexts' random numbers; 0 and 1 belong to a run's parameters and minibatches.
 CONTEXTS = 7

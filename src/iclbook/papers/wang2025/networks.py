@@ -24,9 +24,9 @@ from ...sources import source_digest
 from ...tasks import Batch
 from ...tasks.glyphs import GlyphSet, drawn_with
 from ...training import FixedSet, Group, Run
+from ...training.groups import cross_entropy
 from ...training.history import KEPT
-from ...training.losses import cross_entropy
-from ...training.schedules import OneCycle
+from ...training.optimisers import OneCycle
 from ...training.study import Study
 
 #: Begins the names of the studies of networks.

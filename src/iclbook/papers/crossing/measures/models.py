@@ -19,7 +19,7 @@ from ....models.trained_tf import TrainedStep
 from ....tasks import AssociativeRecall, Batch, LinearRegression, MultiTaskRegression
 from ....tasks.categorical import Anchors
 from ....tasks.sticky_chain import StickyChain
-from ....training.losses import cross_entropy, squared_error
+from ....training.groups import cross_entropy, squared_error
 from ...recall2025.theory.population import Population
 from .landscape import Landscape, Look, Recording, antithetic, mirrored, of_module
 

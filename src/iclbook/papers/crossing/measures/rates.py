@@ -21,7 +21,7 @@ from ....statistics import Estimate, widened_error
 from ....store import Results
 from ....tasks import Batch
 from ....training import FullBatch, Run, Sgd
-from ....training.losses import cross_entropy, squared_error
+from ....training.groups import cross_entropy, squared_error
 from ....training.study import Group, Study
 from .models import CATEGORIES, CHAIN, FIRST, PROMPTS, REGRESSION, prompts
 

@@ -16,7 +16,7 @@ from ....models.attention import ACTIVATIONS
 from ....profiles import check_profile
 from ....statistics import Estimate
 from ....store import Results
-from ....training.computed import Computation
+from ....training.computation import Computation
 from .landscape import Landscape
 from .models import FIRST, MODELS, REGRESSION, prompts
 from .waits import ACCURACY, Resting, leave

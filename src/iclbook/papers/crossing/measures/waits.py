@@ -16,7 +16,7 @@ from ....errors import UserError
 from ....profiles import check_profile
 from ....statistics import Estimate
 from ....store import Results
-from ....training.computed import Computation
+from ....training.computation import Computation
 from ....training.flow import Flow, gradient_flow
 from .landscape import Landscape, antithetic
 from .models import FIRST, MODELS, REGRESSION, SoftmaxHeads, prompts, softmax_heads

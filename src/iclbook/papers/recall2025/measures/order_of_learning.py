@@ -10,7 +10,7 @@ import numpy as np
 
 from ....profiles import check_profile
 from ....statistics import Estimate, bootstrap_error, clustered_share_error
-from ....training.computed import Computation
+from ....training.computation import Computation
 from ..theory.closed_forms import jump_limit
 from .construction import Values
 from .stages import HEADS, ORDER, R, activations, experiment

@@ -13,8 +13,8 @@ from torch.func import functional_call, vmap
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
-from ....training.computed import Computation
-from ....training.passages import first_passages
+from ....training.computation import Computation
+from ....training.flow import first_crossings
 from ..theory.closed_forms import jump_limit
 from ..theory.population import OwnQueries, Population
 from .construction import Values
@@ -314,7 +314,7 @@ def race(pop: Population, scale: float = 0.02, ratio: float = 4.0) -> tuple[Arra
     def marks(theta: Array) -> Array:
         return np.concatenate([pop.advantage(theta) - ACTIVE, middles - pop.value(theta)[:, None]], -1)
 
-    times = first_passages(pop.gradient, marks, small(pop, betas), patience(pop, betas), 1e-6, 1e-12).times
+    times = first_crossings(pop.gradient, marks, small(pop, betas), patience(pop, betas), 1e-6, 1e-12).times
     return times[:, :HEADS], times[:, HEADS:]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from ....statistics import Estimate, clustered_share_error
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
-from ....training.computed import Computation
-from ....training.passages import first_passages
+from ....training.computation import Computation
+from ....training.flow import first_crossings
 from ..theory.closed_forms import chained_times, jump_limit
 from ..theory.population import Population
 from .construction import Values
@@ -42,7 +42,7 @@ def activations(
 ) -> Array:
     """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active (``gamma_h >= 1``); inf for heads not active by ``until``."""
     active = lambda theta: pop.advantage(theta) - ACTIVE  # noqa: E731
-    return first_passages(pop.gradient, active, starts, until, rtol, atol).times
+    return first_crossings(pop.gradient, active, starts, until, rtol, atol).times
 
 
 def activation_times(pop: Population, flow: Flow) -> Array:

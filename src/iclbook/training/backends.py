@@ -1,24 +1,76 @@
-"""Steps in C: a stream's numbers, then the gradients of all runs that read them, while they lie in the core's cache.
+"""How steps are taken: on which device, compiled by torch, or in C.
 
-For models that have their gradient in C for a task's prompts (``Attention.in_c``). All others go through autograd
-(:mod:`iclbook.training.ensemble`), which the tests compare this with.
+In C, each step draws one stream's numbers and then takes the gradients of all runs that read them, while these numbers lie in the core's cache: for models
+that have their gradient in C for a task's prompts (``Attention.in_c``). All others go through autograd (:mod:`iclbook.training.ensemble`), which the tests
+compare this with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+import tempfile
+import types
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from ..errors import UserError
 from ..native import counter
-from ..native.adam import AdamStep, can_step
 from ..random import DATA
 from .data import Data, Stream
-from .ensemble import Ensemble
-from .losses import squared_error
+from .ensemble import Ensemble, leaves
+from .groups import squared_error
 from .optimisers import Adam, Tensors
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device for ``"auto"`` (CUDA when there is one), ``"cpu"`` or ``"cuda"``.
+
+    Raises:
+        UserError: unknown name, or CUDA asked for where there is none.
+    """
+    if name not in ("auto", "cpu", "cuda"):
+        raise UserError(f"unknown device {name!r}", "Choose auto, cpu or cuda.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError("no CUDA device was found", "Leave out --device, or use --device cpu.")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
+def can_compile(device: torch.device) -> bool:
+    """Whether torch.compile has a back end here: Triton on a GPU, a C++ compiler on a CPU."""
+    if device.type == "cuda":
+        return torch.utils._triton.has_triton()
+    return any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c)
+
+
+def _keep_compiled_code_apart() -> None:
+    """A folder of compiled code for every instruction set, unless the caller chose one.
+
+    Torch's inductor looks up what it compiled by the traced program alone, while the width of the vectors in the code follows ATEN_CPU_CAPABILITY: code
+    found from a process with narrower vectors is compiled with wider ones and writes past the end of its arrays (torch 2.13).
+    """
+    flags = os.environ.get("TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG", "default")
+    name = f"torchinductor_{os.getuid()}_{torch.backends.cpu.get_cpu_capability()}_{flags}".lower()
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(tempfile.gettempdir(), name))
+    # What the processor says of itself is believed; otherwise inductor compiles and loads a probe for every instruction set.
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+
+
+def compile_method(method: types.MethodType) -> Callable:
+    """torch.compile for a bound method, of a code object of its own.
+
+    Compiled code is cached by code object, and after eight recompilations of one the rest silently runs uncompiled: without the copy,
+    the ninth trainer of a process would be slow.
+    """
+    _keep_compiled_code_apart()
+    f = method.__func__
+    own = types.FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    return torch.compile(types.MethodType(own, method.__self__), dynamic=False)
 
 
 class Gradients(Protocol):
@@ -33,7 +85,7 @@ class Gradients(Protocol):
         ...
 
 
-class Fused:
+class CSteps:
     """Steps of all groups of a training, in place.
 
     Args:
@@ -52,14 +104,14 @@ class Fused:
     ) -> None:
         self._normals = torch.empty(1, 1, n_normals)
         self._keys = keys.split(1)
-        self._groups = [_Group(*pair) for pair in zip(ensembles, gradients, strict=True)]
+        self._groups = [_CGroup(*pair) for pair in zip(ensembles, gradients, strict=True)]
 
     @classmethod
     def of(
         cls, data: Data, ensembles: Sequence[Ensemble], keys: Tensor, batch_size: int, dtype: torch.dtype
-    ) -> Fused | None:
+    ) -> CSteps | None:
         """The steps of these groups on these data; ``None`` where a group has no gradient in C, or nothing can be compiled."""
-        able = dtype is torch.float32 and counter.can_draw(keys) and can_step()
+        able = dtype is torch.float32 and counter.can_draw(keys) and counter.can_step()
         if not able or type(data) is not Stream:
             return None
         gradients = [in_c(data.task, e, batch_size) for e in ensembles]
@@ -87,7 +139,7 @@ def in_c(task: Any, ensemble: Ensemble, batch_size: int) -> Gradients | None:
     return ensemble.model.in_c(task.layout(), batch_size)
 
 
-class _Group:
+class _CGroup:
     """A group whose gradients and optimiser know where everything lies."""
 
     def __init__(self, ensemble: Ensemble, gradients: Gradients) -> None:
@@ -100,7 +152,7 @@ class _Group:
         if type(ensemble.group.optimiser) is Adam:
             stacks = ensemble.params, *(ensemble.state[m] for m in ("first", "second")), self._grads
             rates = {k: r.flatten() for k, r in ensemble.rates.items()}
-            self._update = AdamStep(ensemble.group.optimiser, *stacks, rates=rates)
+            self._update = counter.AdamStep(ensemble.group.optimiser, *stacks, rates=rates)
 
     def add_gradients(self, stream: int, normals: Tensor) -> None:
         """Gradients of the runs that read this stream; their losses are added up."""
@@ -117,9 +169,5 @@ class _Group:
         ensemble = self._ensemble
         rates = {k: r * factor for k, r in ensemble.rates.items()}
         update = ensemble.group.optimiser.update
-        params, state = update(ensemble.params, self._grads, ensemble.state, rates, t)
-        for name, value in params.items():
-            ensemble.params[name].copy_(value)
-        for part, of in state.items():
-            for name, value in of.items():
-                ensemble.state[part][name].copy_(value)
+        moved = update(ensemble.params, self._grads, ensemble.state, rates, t)
+        torch._foreach_copy_(leaves([ensemble.params, ensemble.state]), leaves(moved))

@@ -3,6 +3,7 @@ verify them."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -14,12 +15,12 @@ import torch
 
 from .. import rounding, store
 from ..errors import UserError
-from ..files import held
+from ..files import file_lock
 from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
-from .description import plain
-from .progress import shown
+from ..workers import progress_bar
+from .description import keep, others, plain
 from .replay import FACTOR
 
 Arrays = dict[str, np.ndarray]
@@ -49,6 +50,15 @@ class Computation:
     may_diverge: tuple[str, ...] = ()
     twins: int = field(default=0, compare=False)
 
+    def of_groups(self, names: Sequence[str]) -> Computation:
+        """The computation of some of its groups alone."""
+        return dataclasses.replace(self, groups=tuple(g for g in self.groups if g in names))
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return self.groups
+
     @property
     def members(self) -> range:
         """All of them."""
@@ -69,6 +79,7 @@ def compute(
     progress: bool = True,
     executor: Executor | None = None,
     parts: int = 1,
+    missing: Sequence[str] = (),
 ) -> store.Results:
     """Make a computation and keep its results.
 
@@ -77,64 +88,50 @@ def compute(
         profile: where the results are kept.
         progress: show a bar.
         executor, parts: where to make it, and in how many shares of the members.
+        missing: make these groups alone, and keep them beside the others, which have results.
 
     Raises:
         UserError: what the computation and :mod:`iclbook.store` refuse.
     """
-    source, start = computation.source(), time.perf_counter()
     lock = find_root() / ".cache" / "checkpoints" / f"{computation.paper}-{profile}-{computation.name}.lock"
     what = f"the computation of {computation.paper}/{computation.name} at {profile}"
-    with held(lock, what, wait=profile == "smoke"):
+    todo = computation.of_groups(missing) if missing else computation
+    parts = 1 if executor is None else min(parts, computation.count)
+    pieces = [computation.members[i::parts] for i in range(parts)]
+    with file_lock(lock, what, wait=profile == "smoke"):
+        beside = others(computation, profile, missing)
+        source, start = computation.source(), time.perf_counter()
         if executor is None:
-            shares, parts = [_share(computation, computation.members, progress)], 1
+            shares = [_share(todo, piece, progress) for piece in pieces]
         else:
-            parts = min(parts, computation.count)
-            pieces = [computation.members[i::parts] for i in range(parts)]
-            tasks = [executor.submit(_share, computation, piece, False) for piece in pieces]
-            shares = _in_order([task.result() for task in tasks], pieces)
-        arrays = {key: np.concatenate([share[key] for share in shares]) for key in shares[0]}
-        about = store.provenance(
-            computation.describe(),
-            source,
-            time.perf_counter() - start,
-            "cpu",
-            threads=torch.get_num_threads(),
-            pinned=is_pinned(),
-            parts=parts,
-        )
-        store.save(
-            computation.paper,
-            profile,
-            computation.name,
-            arrays,
-            about,
-            may_diverge=computation.may_diverge,
-        )
-    return store.Results(arrays, about)
+            tasks = [executor.submit(_share, todo, piece, False) for piece in pieces]
+            shares = [task.result() for task in tasks]
+        order = np.argsort(
+            np.concatenate([list(piece) for piece in pieces])
+        )  # members were dealt out in turn
+        arrays = {key: np.concatenate([share[key] for share in shares])[order] for key in shares[0]}
+        seconds = time.perf_counter() - start
+        extra = {"threads": torch.get_num_threads(), "pinned": is_pinned(), "parts": parts}
+        about = store.provenance(computation.describe(), source, seconds, "cpu", **extra)
+        return keep(computation, profile, arrays, about, beside)
 
 
 def _share(computation: Computation, members: Sequence[int], progress: bool) -> Arrays:
     """All groups of some members, ``"group/name" -> array``."""
     found = {}
-    with shown(progress, len(computation.groups), 0) as at:
+    with progress_bar(progress, len(computation.groups), unit="group") as update:
         for group in computation.groups:
             for name, array in computation.compute(group, members).items():
                 found[f"{group}/{name}"] = np.asarray(array)
-            at.update(1)
+            update(1)
     return found
-
-
-def _in_order(shares: list[Arrays], pieces: Sequence[Sequence[int]]) -> list[Arrays]:
-    """Shares of members dealt out in turn, as one share whose members rise."""
-    order = np.argsort(np.concatenate([list(piece) for piece in pieces]))
-    return [{key: np.concatenate([share[key] for share in shares])[order] for key in shares[0]}]
 
 
 def verify_computation(computation: Computation, profile: str, every: bool = False) -> dict[str, Any]:
     """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source.
 
     Returns:
-        What was made again, as :func:`iclbook.training.verify.verify_study` returns it.
+        What was made again, as :func:`iclbook.training.replay.verify_study` returns it.
 
     Raises:
         UserError: something deviates.
@@ -153,7 +150,7 @@ def verify_computation(computation: Computation, profile: str, every: bool = Fal
         "measures": "there are none",
         "share": float(f"{share:.2g}"),
     }
-    store.restamp(*about, computation.source(), **verified)
+    store.update_digest(*about, computation.source(), computation.describe(), **verified)
     return verified
 
 
