@@ -20,7 +20,7 @@ endif
 .PHONY: help book pdf test test-full size mutants check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
@@ -63,6 +63,10 @@ gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(BIN)/python -m iclbook.book.lab
 
+.PHONY: page-kernels
+page-kernels: $(STAMP)  ## compile the C sources for the page into book/assets/models/kernels (needs clang and lld)
+	@$(BIN)/python -m iclbook.native.webassembly
+
 proofs:  ## compile the Coq proofs of nagy2026 and print the axioms they use (needs coqc)
 	@$(MAKE) --no-print-directory -C proofs
 
@@ -96,14 +100,15 @@ $(STAMP):
 	@$(BIN)/python -m compileall -q src
 	@rm -f $(VENV)/.set-up-*; touch $@
 
-# The page tests drive a real browser. Debian and its relatives install it by name; elsewhere say what is missing.
+# The page tests drive a real browser, and compile the C sources for the page once more. Debian and its relatives install both by name; elsewhere say what is missing.
 browser:
-	@if command -v chromedriver >/dev/null && command -v chromium >/dev/null; then :; \
+	@if command -v chromedriver >/dev/null && command -v chromium >/dev/null && command -v clang >/dev/null && command -v wasm-ld >/dev/null; then :; \
 	elif ! command -v apt-get >/dev/null; then \
+	  if command -v chromedriver >/dev/null && command -v chromium >/dev/null; then echo "clang or lld is missing: what pages run is not compiled anew"; exit 0; fi; \
 	  echo "error: the page tests need chromium and chromedriver. Install both, or leave those tests out: $(BIN)/pytest -m 'not browser'"; exit 2; \
 	elif test -n "$(SUDO)" && ! command -v sudo >/dev/null; then \
-	  echo "error: the page tests need chromium and chromedriver, and installing them needs root. Run: apt-get install chromium chromium-driver"; exit 2; \
-	else echo "installing chromium and its driver for the page tests"; \
-	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null || \
-	  { echo "error: chromium could not be installed (see above). Install chromium and chromium-driver by hand, then repeat."; exit 2; }; \
+	  echo "error: the page tests need chromium, chromedriver, clang and lld, and installing them needs root. Run: apt-get install chromium chromium-driver clang lld"; exit 2; \
+	else echo "installing chromium, its driver, clang and lld for the page tests"; \
+	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver clang lld >/dev/null || \
+	  { echo "error: packages could not be installed (see above). Install chromium, chromium-driver, clang and lld by hand, then repeat."; exit 2; }; \
 	fi

@@ -32,7 +32,7 @@ class Held:
     def __init__(self, batch) -> None:
         self.parts = batch
 
-    def draw(self, n, seed):
+    def sample_contexts(self, n, seed):
         """All of them."""
         return tuple(self.parts)
 
@@ -49,15 +49,15 @@ def build(name: str, n: int, batch: int = BATCH) -> tuple[Callable[[int], None],
 
     from iclbook.models.functional_gd import FunctionalGD
     from iclbook.models.literal_blocks import LiteralBlocks
-    from iclbook.papers.wang2025.runs.contexts import draw, seen_as
+    from iclbook.papers.wang2025.contexts import sample_contexts, seen_as
     from iclbook.tasks import Batch
     from iclbook.tasks.categorical import Anchors
     from iclbook.training import FixedSet, Run, Trainer
     from iclbook.training.groups import Group
-    from iclbook.training.losses import cross_entropy
+    from iclbook.training.groups import cross_entropy
 
     task = Anchors(N=n, n_classes=CLASSES, width=WIDTH)
-    contexts = seen_as(draw(task, 2 * batch, 0), "tokens" if name == "literal" else "inner")
+    contexts = seen_as(sample_contexts(task, 2 * batch, 0), "tokens" if name == "literal" else "inner")
     kind = LiteralBlocks if name == "literal" else FunctionalGD
     sizes = {"n_classes": CLASSES, "width": WIDTH, "n_blocks": 1, "kernel": "softmax", "vector_rate": True}
     model = kind(**sizes)

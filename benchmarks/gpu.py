@@ -53,8 +53,7 @@ class Unit:
 def units() -> list[Unit]:
     """All of it, what costs least first."""
     python = sys.executable
-    from iclbook.papers.wang2025.runs.real_stories import large_studies
-    from iclbook.training.computed import Computation
+    from iclbook.training.computation import Computation
 
     from .more_seeds import more_seeds
 
@@ -73,10 +72,9 @@ def units() -> list[Unit]:
             if (ROOT / "results" / key / "paper" / f"{name}.json").exists():
                 again = (*command, key, "--only", name, "--verify", "--device", "cpu")
                 found.append(Unit("replays", f"{key}/{name}", again))
-    for module, names in (("large_languages", large_studies()), ("more_seeds", more_seeds())):
-        for name in names:
-            train = (python, "-m", f"benchmarks.{module}", name, "--device", "cuda")
-            found.append(Unit("studies", name, train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
+    for name in more_seeds():
+        train = (python, "-m", "benchmarks.more_seeds", name, "--device", "cuda")
+        found.append(Unit("studies", name, train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
     for test in _tests("tests/test_emulated.py"):
         one = (python, "-m", "pytest", "-q", test)
         found.append(Unit("processors", test, one, {"ICLBOOK_FULL": "1", "OMP_NUM_THREADS": "1"}))

@@ -25,7 +25,31 @@ def busy_seconds() -> float | None:
 
 def own_seconds() -> float:
     """Core-seconds of this process and of those that it started and waited for."""
-    return sum(os.times()[:4])
+    return sum(os.times()[:4]) + _unwaited
+
+
+#: Core-seconds of processes that a measurement started and nobody waited for, such as a browser's: what measures them adds them here.
+_unwaited = 0.0
+
+
+def add_own(seconds: float) -> None:
+    """Count so many core-seconds as ours."""
+    global _unwaited
+    _unwaited += seconds
+
+
+def tree_seconds(pid: int) -> float:
+    """Core-seconds of the processes that descend from one and still run; 0 where the system does not tell."""
+    parents: dict[int, tuple[int, float]] = {}
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+            parents[int(entry)] = int(fields[1]), sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError):
+            continue
+    children = [child for child, (parent, _) in parents.items() if parent == pid]
+    return sum(parents[child][1] + tree_seconds(child) for child in children)
 
 
 class Watch:

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from iclbook.papers.crossing.runs.pairs import pair_studies
-from iclbook.papers.crossing.runs.rates import rate_studies
-from iclbook.papers.nagy2026.probes.ladder import ladder_studies
+from iclbook.papers.crossing.measures.heads_as_steps import pair_studies
+from iclbook.papers.crossing.measures.rates import rate_studies
+from iclbook.papers.nagy2026.ladder_study import ladder_studies
 from iclbook.training import Run
 from iclbook.training.study import Study
 

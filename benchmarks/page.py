@@ -9,7 +9,7 @@ from iclbook.errors import UserError
 from iclbook.numbers import duration, number
 
 from . import categorical as gd
-from . import growth
+from . import growth, in_page
 from .format import span, table
 from .suite import ROOT
 from .work import LABELS, OURS
@@ -19,6 +19,7 @@ PAGE = ROOT / "book" / "benchmarks.md"
 TITLES = {
     "floor": "The floor",
     "paired": "Side by side, one core",
+    "page": "In the page",
     "first": "The first step",
     "ladder": "Ensembles and threads",
     "cores": "Processes and threads",
@@ -261,11 +262,37 @@ def categorical(results: dict) -> str:
     return f"{text}\n\n{table(header, rows)}"
 
 
+def page(results: dict) -> str:
+    """Steps a second of one run in a headless Chromium, beside the plain loop and the steps in C of the same round."""
+    rows = results["page"]["rows"]
+    header = ["one run"]
+    for n_heads in rows:
+        header += [f"H = {n_heads}: steps/s", "times the plain loop"]
+    lines = []
+    for name, label in in_page.LABELS.items():
+        found = [rows[n_heads].get(name) for n_heads in rows]
+        if None not in found:
+            lines.append(
+                [
+                    label,
+                    *(
+                        x
+                        for r in found
+                        for x in (span(r["rate"]), "1" if name == "plain" else span(r["ratio"]))
+                    ),
+                ]
+            )
+    about = "The panel in which a reader trains takes the same steps, from the same C, in WebAssembly: vectors of four floats, without fused multiply-adds."
+    return f"{about} One core, contenders in turn.\n\n{table(header, lines)}"
+
+
 def _sections(results: dict) -> list[str]:
     """What was measured on one device, part by part."""
     text = [described(results)]
     if "paired" in results:
         text += ["## " + TITLES["paired"], paired(results)]
+    if results.get("page"):
+        text += ["## " + TITLES["page"], page(results)]
     if results["device"] == "cpu" and "floor" in results:
         text += ["## " + TITLES["floor"], floor(results)]
     if "first" in results:
@@ -292,6 +319,7 @@ def _sections(results: dict) -> list[str]:
 
 #: Parts that results from before them lack.
 NEW = {
+    "page": "steps in the page, beside the plain loop",
     "first": "the first step, cold and from the cache",
     "cores": "processes beside threads",
     "growth": "how cost grows with steps, runs, heads, L and d",
@@ -333,7 +361,7 @@ def split(text: str) -> tuple[str, str, str]:
     return head, body.strip(), tail
 
 
-def write(page: Path = PAGE) -> None:
+def write(path: Path = PAGE) -> None:
     """Fill the page from the stored results."""
-    head, _, tail = split(page.read_text(encoding="utf-8"))
-    page.write_text(f"{head}{BEGIN}\n\n{rendered(stored())}\n\n{END}{tail}", encoding="utf-8")
+    head, _, tail = split(path.read_text(encoding="utf-8"))
+    path.write_text(f"{head}{BEGIN}\n\n{rendered(stored())}\n\n{END}{tail}", encoding="utf-8")

@@ -20,7 +20,7 @@ from typing import Any
 from iclbook.errors import UserError
 from iclbook.files import write_whole
 from iclbook.machines import MEMORY, usable_cores
-from iclbook.native.build import SWITCH as KERNELS
+from iclbook.native import SWITCH as KERNELS
 
 from . import growth, idle
 from .work import (
@@ -264,8 +264,33 @@ def categorical(plan: Plan, say: Say) -> dict:
     return {"batch": BATCH, "pinned": answer["pinned"], "rows": rows}
 
 
+def in_page(plan: Plan, say: Say) -> dict | None:
+    """Steps of one run in a page, beside the plain loop and the steps in C; ``None`` where no browser can be driven."""
+    from .in_page import missing
+
+    if missing("page"):
+        return None
+    say("in the page: WebAssembly, plain loop, steps in C")
+    job = {"threads": 1, "rounds": plan.rounds, "seconds": plan.seconds, "heads": plan.heads}
+    answer = measured(job, "benchmarks.in_page")
+    idle.add_own(
+        answer["browser_s"]
+    )  # nobody waits for a browser's processes, so that the system does not count them as ours
+    rows = {
+        n_heads: {
+            name: {
+                "rate": spread(values),
+                "ratio": spread([a / b for a, b in zip(values, rates["plain"], strict=True)]),
+            }
+            for name, values in rates.items()
+        }
+        for n_heads, rates in answer["rates"].items()
+    }
+    return {"pinned": answer["pinned"], "rows": rows}
+
+
 #: Parts of the results that can be measured alone.
-PARTS = ("floor", "paired", "first", "ladder", "cores", "growth", "categorical")
+PARTS = ("floor", "paired", "page", "first", "ladder", "cores", "growth", "categorical")
 
 
 def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before: dict | None = None) -> dict:
@@ -294,6 +319,7 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
     }
     if device == "cpu":
         make["categorical"] = lambda: categorical(plan, say)
+        make["page"] = lambda: in_page(plan, say)
         if cores > 1:
             ways = [(1, 1), *((1, t) for t in threads if t > 1), (2, 1)]
             make["cores"] = lambda: growth.cores(

@@ -8,7 +8,7 @@ import os
 import shutil
 from dataclasses import dataclass
 
-from iclbook.native.build import compiler
+from iclbook.native import compiler
 
 #: he2025's size: covariate dimension, context length, prompts per step, Adam's rate, noise variance.
 D_COVARIATE, CONTEXT, BATCH, RATE, NOISE_VAR = 5, 40, 256, 1e-3, 0.1

@@ -34,21 +34,23 @@ import torch
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.papers.agarwal2025 import results, studies, theory
-from iclbook.papers.agarwal2025.figures import chain as draw_chain
-from iclbook.papers.agarwal2025.figures import frames
-from iclbook.papers.agarwal2025.figures import routing as draw_routing
-from iclbook.papers.agarwal2025.figures import toy as draw
-from iclbook.papers.agarwal2025.figures import wind_tunnel as draw_tunnel
-from iclbook.papers.agarwal2025.figures.sentences import sentences
-from iclbook.papers.agarwal2025.measures import cases, chain, exact, follow, one_step, regularisation, routing
-
-# isort: split
-from iclbook.papers.agarwal2025.measures import solutions, statements, table1, timescales, toy, tunnel_records
-from iclbook.papers.agarwal2025.runs import short
-from iclbook.papers.agarwal2025.runs.studies import PAPER_SEEDS
-from iclbook.papers.agarwal2025.runs.toy import train
-from iclbook.papers.agarwal2025.theory import routing as unrolled
+from iclbook.papers.agarwal2025 import (
+    equations,
+    fair_trial,
+    figure_9,
+    figures_1_5,
+    gradients,
+    results,
+    section_8,
+    section_9,
+    sentences,
+    sliders,
+    studies,
+    table_1,
+    toy_runs,
+    wind_tunnel,
+)
+from iclbook.papers.agarwal2025.runs import PAPER_SEEDS
 from iclbook.tasks.sticky_chain import StickyChain
 
 style.use()
@@ -69,8 +71,8 @@ record = Recorder("agarwal2025", profile)
 # blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd as well.
 
 # %%
-record.all(exact.closed_forms() | exact.orientation())
-record.verdicts("eq13-32", "q-eq32-orientation")
+record.all(equations.closed_forms())
+record.verdicts("eq13-32")
 
 # %% [markdown]
 # ### What a step does
@@ -82,12 +84,11 @@ record.verdicts("eq13-32", "q-eq32-orientation")
 # not enough: many small users add up, and a user with a small error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
-record.all(exact.first_order() | exact.readings_of_updates())
-pairs = exact.dominant_query()
-record.all({key: pairs[key] for key in pairs if key.startswith("dominant/")})
-draw.dominant(pairs)
+pairs = equations.dominant_query()
+record.all(equations.first_order() | equations.readings_of_updates() | equations.printed_condition(pairs))
+equations.plot_dominant_query(pairs)
 plt.show()
-record.verdicts("eq33-43", "q-eq33-36", "q-dominant-query")
+record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown]
 # *Relative error of equation 43 against the printed condition (left) and $\rho$ (right). A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
@@ -97,26 +98,24 @@ record.verdicts("eq33-43", "q-eq33-36", "q-dominant-query")
 # network says what happens.
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the paper's sentences holds, from always to never."}} tags=["hide-input"]
-said = statements.signs(200 if paper else 60)
-record.all(said | statements.repeated_e_step())
-draw.statements(sentences(said))
+said = sentences.signs(200 if paper else 60)
+record.all(said)
+sentences.plot_sentences(said)
 plt.show()
-record.verdicts("signs", *(f"q-prose-{name}" for name in ("ui", "values", "jointly", "estep")))
+record.verdicts("signs", "toward-users")
 
 # %% [markdown]
 # *Share of cases in which each sentence is true, with its section.* What follows from one formula directly holds without exception. The rest depends on how the sentence is read:
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
 # - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases: the step on the
-#   scores is itself weighted by $\alpha$, so a key with little weight may gain when a heavy one loses. An E-step moves the single position as a score step does in {glue:text}`estep/mass` of the cases.
+#   scores is itself weighted by $\alpha$, so a key with little weight may gain when a heavy one loses.
 # - **All users.** A value's step lowers the *summed* first-order loss by $\eta |\bar u_j|^2$; single users may be harmed, as section 4.3 says ("must compromise").
 # - **The loop.** As section 4.4 puts it, *if* $v_j$ moves away from $u_i$, and alone, a positive advantage grows. Without the "if" that is {glue:text}`signs/own` of helped pairs. When all values move and
 #   the errors follow, it is {glue:text}`signs/feedback3`, as the average that the advantage is measured against improves too. And a larger score pushes the value harder in {glue:text}`signs/feedback2` of
 #   the cases, since the error changes with it.
 # - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users need" would
 #   be true, but that is equation 38 said again.
-# - **The E-step.** It gives its answer at once; score steps at frozen values go on sharpening ({glue:text}`estep/positions` of the E-step's effective number of positions remain). The paper claims an
-#   analogy only.
 #
 # ## The toy
 # Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it say whether the bias
@@ -127,12 +126,12 @@ record.verdicts("signs", *(f"q-prose-{name}" for name in ("ui", "values", "joint
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
 swept = results("toy", profile, device)
-grids = [toy.grid(swept.group(reading)) for reading in ("frozen", "trained")]
-draw.settings(grids[0])
+grids = {reading: figures_1_5.grid(swept.group(reading)) for reading in figures_1_5.READINGS}
+figures_1_5.plot_settings(grids["frozen"])
 plt.show()
-chosen = toy.grid_values(*grids)
+chosen = figures_1_5.grid_values(grids)
 record.all(chosen)
-record.verdicts("q-initial-scale")
+record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
 # *Share of seeds, with $b$ frozen, over initial scale and learning rate: attention sharpens, the loss is smooth, both in one run.* Small entries start attention near uniform and keep it there for a long
@@ -151,20 +150,23 @@ record.verdicts("q-initial-scale")
 # {glue:text}`fig2-3/trained_both` along a smooth loss. The run drawn is the one nearest to the medians among those, with $b$ frozen.
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
-JUDGED = range(1000, 1000 + chosen["toy/seeds"])  # none of the seeds that chose
-settings = zip(chosen["toy/scale"], chosen["toy/rate"], (False, True), strict=True)
-run, run_trained = (train(JUDGED, scale, rate, bias=bias) for scale, rate, bias in settings)
-r = toy.typical(run)
-draw.attention(run, r)
+runs = {  # on other seeds than those that chose
+    reading: toy_runs.train(range(1000, 1000 + seeds), scale, rate, bias=reading == "trained")
+    for reading, scale, rate in zip(
+        figures_1_5.READINGS, chosen["toy/scale"], chosen["toy/rate"], strict=True
+    )
+}
+run, r = runs["frozen"], figures_1_5.typical(runs["frozen"])
+figures_1_5.plot_attention(run, r)
 plt.show()
-record.all(toy.figure_values(run, run_trained))
+record.all(figures_1_5.figure_values(runs))
 record.verdicts("fig2-3")
 
 # %% [markdown]
 # *Attention of five queries to five keys in the typical run, before training and after.*
 
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
-draw.loss(run, r)
+figures_1_5.plot_loss(run, r)
 plt.show()
 record.verdicts("fig4")
 
@@ -172,7 +174,7 @@ record.verdicts("fig4")
 # *Summed loss (left) and effective number of attended positions (right) against the step: the typical run, the median, and a band with 80 % of seeds.*
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
-draw.values(run, r)
+figures_1_5.plot_values(run, r)
 plt.show()
 record.verdicts("fig5")
 
@@ -186,11 +188,9 @@ record.verdicts("fig5")
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
-step = one_step.steepest(run, r)
-rate, rate_trained = chosen["toy/rate"]
-draw.geometry(one_step.one_step(run, r, step, rate))
+figures_1_5.plot_one_step(figures_1_5.one_step(run, r, chosen["toy/rate"][0]))
 plt.show()
-record.all(one_step.one_step_values(run, rate, run_trained, rate_trained))
+record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
 record.verdicts("fig1")
 
 # %% [markdown]
@@ -204,7 +204,7 @@ record.verdicts("fig1")
 # | these and the bias do | {glue:text}`fig1/loss_bias` | {glue:text}`fig1/reinforced_bias` |
 
 # %% tags=["hide-input"]
-frames.show_attention(few=not paper)
+sliders.show_attention(few=not paper)
 
 # %% [markdown]
 # ## The sticky chain
@@ -213,9 +213,9 @@ frames.show_attention(few=not paper)
 
 # %%
 code, text = (StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer"))
-record.all(chain.rate_values() | chain.floor_values(code, 40 if paper else 10))
+record.all(fair_trial.rate_values() | fair_trial.floor_values(code, 40 if paper else 10))
 record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
-record.verdicts("q-entropy-rate", "q-bayes-floor")
+record.verdicts("q-entropy-rate", "bayes-floor")
 
 # %% [markdown]
 # The chain of the published program. It weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance again, so it stays with probability
@@ -233,22 +233,24 @@ record.verdicts("q-entropy-rate", "q-bayes-floor")
 study = studies(profile)
 stored = {name: results(name, profile, device) for name in study if not name.startswith(("tunnel", "toy"))}
 short_chains = stored.pop("regularisation")
-on_code, on_text = (chain.gather(study, stored, kind) for kind in ("code", "nearer"))
+on_code, on_text = (table_1.gather(study, stored, kind) for kind in ("code", "nearer"))
 (em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))
 record.all({"chain/T": code.T, "chain/steps": int(em.steps[-1]), "chain/seeds_code": len(em.seeds)})
 record("chain/seeds_text", len(em_text.seeds))
-small = chain.arms(study["small_start"], stored["small_start"])
+small = table_1.arms(study["small_start"], stored["small_start"])
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
-draw_chain.curves(em, sgd, chain.training_floor(code, em.seeds))
+table_1.plot_curves(em, sgd, table_1.bayes_losses(code, em.seeds).mean())
 plt.show()
-tables = [table1.table(*pair) for pair in ((em, sgd), (em_text, sgd_text), (small["em"], small["sgd"]))]
-record.all(table1.table_values(*tables, text) | table1.unit_values(tables[0]))
-record.all(chain.curve_values({"code": (em, sgd), "text": (em_text, sgd_text)}, after=200 if paper else 40))
-record.all(chain.learned_values(em, sgd, code))
-record("chain/spread_small", tables[2]["loss_sgd_sd"])
+both = {"code": (em, sgd), "text": (em_text, sgd_text)}
+tables = {
+    kind: table_1.table(*arms) for kind, arms in (both | {"small": (small["em"], small["sgd"])}).items()
+}
+record.all(table_1.table_values(tables, text) | table_1.unit_values(tables["code"]))
+record.all(table_1.curve_values(both, after=200 if paper else 40) | table_1.learned_values(em, sgd, code))
+record("chain/spread_small", tables["small"]["loss_sgd_sd"])
 record.verdicts("table1", "fig6-8", "approach")
-draw_chain.table({"published": tables[0], "text's": tables[1]})
+table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]})
 
 # %% [markdown]
 # *Loss, accuracy and predictive entropy against the step, mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.* The table gives means and standard
@@ -266,11 +268,12 @@ draw_chain.table({"published": tables[0], "text's": tables[1]})
 # ### Figure 9: trajectories of values
 
 # %% mystnb={"image": {"alt": "Two panels of arrows on the same axes: long arrows in several directions for the schedule, short ones for SGD."}} tags=["hide-input"]
-kept = {arm: follow.followed(study["shown"], stored["shown"], arm) for arm in ("em", "sgd", "uniform1")}
-paths, share = follow.projected([kept["em"][0], kept["sgd"][0]])
-draw_chain.value_arrows(*paths, share)
+weights = study["shown"], stored["shown"]
+kept = {arm: figure_9.followed(*weights, arm) for arm in figure_9.KEPT}
+paths, share = figure_9.projected([kept["em"][0], kept["sgd"][0]])
+figure_9.plot_value_arrows(*paths, share)
 plt.show()
-record.all(follow.trajectory_values(study["shown"], stored["shown"]))
+record.all(figure_9.trajectory_values(*weights))
 record.verdicts("fig9")
 
 # %% [markdown]
@@ -283,8 +286,7 @@ record.verdicts("fig9")
 # Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
 # %%
-weights = study["shown"], stored["shown"]
-record.all(solutions.kl_values(em, code, kept["em"]) | solutions.cluster_values(*weights))
+record.all(figure_9.kl_values(em, code, kept["em"]) | figure_9.cluster_values(*weights))
 record.verdicts("kl", "clusters")
 
 # %% [markdown]
@@ -302,11 +304,11 @@ record.verdicts("kl", "clusters")
 # The schedule is motivated by value gradients that are "typically smaller in magnitude than routing gradients early in training".
 
 # %% mystnb={"image": {"alt": "Norms of the four gradients along SGD: those of W_V and W_O lie above those of W_Q and W_K at the start."}} tags=["hide-input"]
-draw_chain.gradient_sizes(sgd)
+fair_trial.plot_gradient_sizes(sgd)
 plt.show()
-record.all(chain.early_ratios(sgd) | follow.activation_ratio(kept["sgd"]))
-record.all(follow.size_exponents(code, PAPER_SEEDS[:3]))
-record.verdicts("q-gradient-sizes")
+record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratio(kept["sgd"]))
+record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
+record.verdicts("gradient-sizes")
 
 # %% [markdown]
 # *Norms of the four gradients along SGD, median and range over seeds; the dotted line marks step 100.* The sentence names matrices, and for matrices it does not hold against $W_Q$ and $W_K$; the gradient
@@ -326,10 +328,11 @@ record.verdicts("q-gradient-sizes")
 # %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hide-input"]
 tried = on_code["uniform0.1"].seeds
 every = {name: curve.only(tried) for name, curve in on_code.items()}
-record.all(chain.fair_values(em, sgd, every) | chain.gap_values(code, every, stored["fresh"]))
-draw_chain.fair(every, chain.training_floor(code, tried), float(np.mean(chain.held_out_floor(code, tried))))
+record.all(fair_trial.fair_values(em, sgd, every) | fair_trial.gap_values(code, every, stored["fresh"]))
+floors = [table_1.bayes_losses(code, tried, held_out).mean() for held_out in (False, True)]
+fair_trial.plot_fair_trial(every, *floors)
 plt.show()
-record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "q-gap")
+record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
 # *Left: training loss against the step for every way to train, mean over seeds. Right: the lowest held-out loss of each, beside the Bayes floor (dotted) and $\ln 8$.* The paper's reason for the schedule
@@ -349,20 +352,19 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "q-gap")
 # floor; the same head on a fresh sequence at every step, with Adam, gets to {glue:text}`gap/fresh`. Steps, data and optimiser are not told apart by this.
 
 # %% tags=["hide-input"]
-frames.show_race(few=not paper)
+sliders.show_race(few=not paper)
 
 # %% [markdown]
 # ## Frame and precision
 # Does attention settle early while values keep moving? We measure how far attention (100 queries) and the 200 sampled values still are from where they end.
 
 # %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
-NAMES = {"sgd": "SGD 0.01", "em": "EM-like", "uniform1": "1 for everything"}
-scales = {arm: [timescales.time_scales(run) for run in runs] for arm, runs in kept.items()}
-draw_chain.time_scales({NAMES[arm]: own for arm, own in scales.items()}, kept["em"][0].steps)
+NAMES = {"em": "EM-like", "sgd": "SGD 0.01", "uniform1": "1 for everything"}
+scales = {arm: [figure_9.time_scales(run) for run in kept[arm]] for arm in NAMES}
+figure_9.plot_time_scales({NAMES[arm]: own for arm, own in scales.items()}, kept["em"][0].steps)
 plt.show()
-far = [timescales.time_scales(run) for run in follow.followed(study["far"], stored["far"], "uniform1")]
-record.all(timescales.frame_values(scales["em"], scales["sgd"], far))
-record.all(timescales.speed_values(*weights))
+far = [figure_9.time_scales(run) for run in figure_9.followed(study["far"], stored["far"], "uniform1")]
+record.all(figure_9.frame_values(scales["em"], scales["sgd"], far) | figure_9.speed_values(*weights))
 record.verdicts("frame-precision", "two-speeds")
 
 # %% [markdown]
@@ -386,10 +388,10 @@ record.verdicts("frame-precision", "two-speeds")
 
 # %% mystnb={"image": {"alt": "Heat maps of the compatibility and advantage matrices of the last positions, column usage against position with the curve of uniform attention, and a histogram of value norms."}} tags=["hide-input"]
 watched, half = kept["em"][0], len(kept["em"][0].steps) // 2
-draw_chain.diagnostics(follow.diagnose(watched, half))
+section_8.plot_diagnostics(section_8.diagnose(watched, half))
 plt.show()
-record.all(follow.diagnostics_of_runs(kept["em"]))
-record.all(regularisation.measured_of(study["regularisation"], short_chains))
+record.all(section_8.diagnostic_values(kept["em"]))
+record.all(section_8.regularisation_values(study["regularisation"], short_chains))
 record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]
@@ -410,11 +412,11 @@ record.verdicts("diagnostics", "regularisation")
 # (largest difference {glue:text}`routing/lstm_identity`).
 
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]
-draw_routing.weight_maps(routing.draw(1))
+section_9.plot_weights(section_9.sample_network(1))
 plt.show()
-draws = routing.DRAWS if paper else 60
-record.all(routing.identity_records(draws) | routing.definition_records(60 if paper else 20))
-record.verdicts("routing-def", "q-ssm-routing")
+draws = section_9.DRAWS if paper else 60
+record.all(section_9.identity_records(draws) | section_9.definition_records(60 if paper else 20))
+record.verdicts("routing-def")
 
 # %% [markdown]
 # *Weights $w_{ij}$ of three mechanisms on the same random sequence, one channel each; colours end at ±1.* Attention satisfies the definition. The selective SSM does not: {glue:text}`routing/ssm/outside`
@@ -431,9 +433,9 @@ record.verdicts("routing-def", "q-ssm-routing")
 # \partial\theta$ with $W_i = \sum_j w_{ij}$. Conjecture 9.2 prints a factor $w_{ij}$ more, which belongs to derivatives of the *scores*.
 
 # %% mystnb={"image": {"alt": "Cosines of three formulas with the exact gradient for softmax attention, selective SSM and a normalised SSM. The chain rule is at one everywhere; without the factor the conjecture is at one where rows sum to one and scattered for the SSM; as printed it is below one everywhere and mostly negative for the SSM."}} tags=["hide-input"]
-draw_routing.conjecture(routing.cosines(draws))
+section_9.plot_conjecture(section_9.cosines(draws))
 plt.show()
-record.all(routing.conjecture_9_2_records(draws) | routing.conjecture_9_3_records(draws))
+record.all(section_9.conjecture_records(draws))
 record.verdicts("conj9.2", "conj9.3")
 
 # %% [markdown]
@@ -455,17 +457,16 @@ record.verdicts("conj9.2", "conj9.3")
 
 # %% mystnb={"image": {"alt": "Error of the entropy at each place. On hidden Markov models and on bijections the transformer, selective SSM and LSTM lie close together, well below the answers without memory, and rise beyond the training length."}} tags=["hide-input"]
 tunnel = {name: results(name, profile, device) for name in ("tunnel_hmm", "tunnel_bijection")}
-draw_tunnel.errors_by_place(tunnel, study)
+wind_tunnel.plot_errors_by_place(tunnel, study)
 plt.show()
-record.all(tunnel_records.lstm_baseline_records())
-record.all(tunnel_records.tunnel_records(tunnel["tunnel_hmm"], tunnel["tunnel_bijection"], study))
+record.all(wind_tunnel.lstm_baseline_records() | wind_tunnel.tunnel_records(*tunnel.values(), study))
 record.verdicts("q-lstm-baseline")
 
 # %% [markdown]
 # *Error of the entropy at each place, mean and range over seeds; shaded: beyond the training length. Triangles at the edge: printed values of Paper I's larger models.*
 
 # %% mystnb={"image": {"alt": "Error of the entropy against the training step for four models on both tasks: the curves fall together and are still falling at the end."}} tags=["hide-input"]
-draw_tunnel.errors_by_step(tunnel)
+wind_tunnel.plot_errors_by_step(tunnel)
 plt.show()
 
 # %% [markdown]
@@ -489,7 +490,7 @@ plt.show()
 # limits of any model. But an LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
 
 # %% mystnb={"image": {"alt": "Left: mean absolute cosine of keys before and after training against random vectors and the printed band. Middle and right: attention-weighted values on their first two components, coloured by the entropy of the posterior."}} tags=["hide-input"]
-draw_tunnel.geometry(tunnel, study)
+wind_tunnel.plot_geometry(tunnel, study)
 plt.show()
 record.verdicts("wind-tunnel")
 
@@ -518,7 +519,7 @@ record.verdicts("wind-tunnel")
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 alpha = torch.tensor([0.6, 0.1, 0.3], dtype=torch.float64)
 b = torch.tensor([1.0, 0.75, 0.0], dtype=torch.float64)  # the second key: light, little above the mean
-step = -0.01 * theory.score_gradient(alpha, b)
+step = -0.01 * gradients.score_gradient(alpha, b)
 change = torch.softmax(alpha.log() + step, -1) - alpha
 print(f"b less its mean: {(b - alpha @ b).numpy()}; change of attention: {change.numpy().round(5)}")
 # The step is weighted by alpha: the heavy first key loses most, and all share what it loses.
@@ -531,31 +532,33 @@ assert change[b > alpha @ b].sum() < 0  # together, the keys above the mean do l
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 x, y, names = torch.eye(3, dtype=torch.float64), torch.tensor([0, 1, 1]), ("W_Q", "W_K", "W_V", "W_O")
-full = cases.random_weights(torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0)
+full = equations.random_weights(torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0)
 for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
     sizes = []
     for s in (0.001, 0.01):
         small = {name: (s if name in scaled else 0.01) * getattr(full, name) for name in names}
-        gradients = theory.every_gradient(x, y, full._replace(**small))[1]
-        sizes.append([float(gradients[name].norm()) for name in names])
-    found = np.log10(np.array(sizes[1]) / sizes[0])
-    print(f"{', '.join(scaled)} of size s: orders {found.round(3)}")
+        found = gradients.every_gradient(x, y, full._replace(**small))[1]
+        sizes.append([float(found[name].norm()) for name in names])
+    measured = np.log10(np.array(sizes[1]) / sizes[0])
+    print(f"{', '.join(scaled)} of size s: orders {measured.round(3)}")
     # W_V meets one other factor, W_O. The scores meet three: W_V, W_O and the other side of q . k.
-    assert np.allclose(found, orders, atol=0.01)
+    assert np.allclose(measured, orders, atol=0.01)
 
 # %% [markdown]
 # **3. A recurrence that routes.** The LSTM's rows do not sum to 1. Give it one gate instead of two, $f_t = 1 - i_t$ with $i_1 = 1$ (the gate of a GRU). Does it satisfy definition 9.1? Is "advantage", the
 # gradient with $b_{ij} - \mathbb{E}_{w_i}[b]$, then exact?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-dice, one = torch.Generator().manual_seed(4), torch.ones(1, 1, dtype=torch.float64)
-gates, b = (torch.rand(1, *size, generator=dice, dtype=torch.float64) for size in ((5,), (6, 6)))
+rng, one = torch.Generator().manual_seed(4), torch.ones(1, 1, dtype=torch.float64)
+gates, b = (torch.rand(1, *size, generator=rng, dtype=torch.float64) for size in ((5,), (6, 6)))
 for routes, unroll in (
-    (True, lambda i: unrolled.lstm_weights(torch.cat([one, i], 1), torch.cat([one, 1 - i], 1))),
-    (False, lambda i: unrolled.lstm_weights(torch.cat([one, i], 1), torch.cat([one, i.flip(1)], 1))),
+    (True, lambda i: section_9.lstm_weights(torch.cat([one, i], 1), torch.cat([one, 1 - i], 1))),
+    (False, lambda i: section_9.lstm_weights(torch.cat([one, i], 1), torch.cat([one, i.flip(1)], 1))),
 ):
-    w, dw = unroll(gates), torch.autograd.functional.jacobian(unroll, gates)
-    exact, form = unrolled.chain(b, dw), unrolled.advantage_form(w, b, dw)
+    w, dw = section_9.derivative(
+        unroll, gates
+    )  # dw contracts numbers of the weights' shape with the derivative
+    exact, form = dw(b), section_9.advantage_form(w, b, dw)
     row, error = float((w.sum(-1) - 1).abs().max()), float((form - exact).norm() / exact.norm())
     print(f"one gate: {routes}; rows are off 1 by up to {row:.1g}, the advantage form by {error:.1g}")
     # With one gate, what a token writes it takes from the rest: the state is a mean of the values so far.
@@ -566,7 +569,7 @@ for routes, unroll in (
 # ends?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-race, n = short.race(10.0, 0.3), np.arange(30)  # 300 steps at base rate 0.02
+race, n = sliders.races(((10.0, 0.3),))[0], np.arange(30)  # 300 steps at base rate 0.02
 off = np.abs(race.uniform[n] - race.sgd[10 * n]).max() / (race.sgd[0] - race.sgd[-1])
 steps = int(np.argmax(race.uniform <= race.schedule[-1]))  # at ten times the rate
 print(f"largest difference, over the fall of SGD's loss: {off:.1%}")
@@ -591,9 +594,9 @@ assert 0.03 < 0.2 * steps / 300 < 0.1
 #   program ({glue:text}`key_cosine/widths`); the second belongs to {glue:text}`key_cosine/dimension` dimensions.
 
 # %% tags=["hide-input"]
-blown = follow.summed_loss(code, PAPER_SEEDS[0], 60)
-record.all({"sum/loss": float(blown[-1]), "sum/steps": len(blown)} | routing.key_cosine_records())
-record.verdicts("q-prose-advantage", "q-eq9-sum", "units", "q-conj9.2", "q-key-cosine")
+blown = fair_trial.summed_loss(code, PAPER_SEEDS[0], 60)
+record.all({"sum/loss": float(blown[-1]), "sum/steps": len(blown)} | section_9.key_cosine_records())
+record.verdicts("errata")
 
 # %% [markdown]
 # ## Every claim

@@ -35,31 +35,24 @@ from IPython.display import display
 from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.drawing.tables import Table
-from iclbook.papers.nagy2026 import figures as draw
-from iclbook.papers.nagy2026 import results
-from iclbook.papers.nagy2026.figures import ladder as of_ladder
-from iclbook.papers.nagy2026.measures import (
-    ablation,
-    diversity,
-    dynamics,
-    exact,
-    guided,
-    ladder,
-    ladder_tables,
-    masks,
-)
-from iclbook.papers.nagy2026.runs.studies import SPECTRUM, studies
-from iclbook.papers.nagy2026.theory import (
-    alike,
+from iclbook.papers.nagy2026 import (
     arithmetic,
-    checking,
-    mutations,
-    probe,
-    reweighting,
-    von_oswald,
+    common,
+    construction,
+    figure_1,
+    ladder,
+    ladder_figures,
+    results,
+    section_5,
+    section_9_1,
+    section_9_2,
+    section_9_5,
+    section_9_5_1,
+    section_9_6,
+    solver,
+    theorem_tables,
 )
-from iclbook.papers.nagy2026.theory import one_layer as closed
-from iclbook.papers.nagy2026.theory.notation import read
+from iclbook.papers.nagy2026.studies import SPECTRUM, studies
 
 style.use()
 paper = profile == "paper"
@@ -75,23 +68,20 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 # The paper's theory is about one weight $w$. Its loss on the examples of the prompt is a parabola, $L(w) = a w^2 - 2 b w + c$, with the curvature $a = \sum_i x_i^2$, with
 # $b = \sum_i x_i y_i$ and $c = \sum_i y_i^2$. Its gradient is $g = aw - b$ (a factor 2 goes into the step size), and one step leads to $w - \eta g$. Thirty theorems follow, A1
 # to MN3; the last three sum over $d$ such weights, one for each channel. The paper reports that a proof kernel of its own verified them and that Lean 4 accepts the export;
-# neither is part of it. Here each is a *formal statement*, written once and evaluated in four ways:
+# neither is part of it. Here each is a *formal statement*, written once and decided
+# twice:
 #
-# - the solver z3 decides it over the exact real numbers (polynomial statements are decidable: it finds a proof or a counterexample);
-#   statements on any number of channels are split into first case and step of an induction;
-# - a counterexample is computed again in fractions, without the solver;
-# - hypotheses and conclusion are evaluated in floating point at 20,000 random points;
-# - the folder `proofs` holds the same statements in Coq; `make proofs` compiles them and prints the axioms each rests on.
+# - The solver z3 decides it over the exact real numbers. Polynomial statements are decidable: it finds a proof or a counterexample, which sympy computes again in exact
+#   fractions. Statements on any number of channels are split into first case and step of an induction.
+# - The folder `proofs` holds the same statements in Coq; `make proofs` compiles them and prints the axioms each rests on.
 #
 # {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved, and none is vacuous by contradictory hypotheses ({glue:text}`theory/thirty_vacuous`).
-# {glue:text}`theory/inequalities` are inequalities. They are not thirty different things. Drop what the proofs do not need, and {glue:text}`theory/distinct` remain:
-# {glue:text}`theory/equal` but for the names of variables, and {glue:text}`theory/cases` is the case where squares stand for variables. {glue:text}`theory/bare` need no
-# hypothesis at all: {glue:text}`theory/bare_list`.
+# {glue:text}`theory/inequalities` are inequalities.
 
 # %% tags=["hide-input"]
-statements = checking.check_all()
-record.all(checking.records(statements) | alike.alike_records())
-Table(checking.rows(checking.thirty(statements)), checking.COLUMNS, "The thirty statements")
+statements = theorem_tables.check_all()
+record.all(theorem_tables.records(statements))
+Table(theorem_tables.rows(theorem_tables.thirty(statements)), theorem_tables.COLUMNS, "The thirty statements")
 
 # %% [markdown]
 # Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". A few
@@ -118,18 +108,6 @@ Table(checking.rows(checking.thirty(statements)), checking.COLUMNS, "The thirty 
 record.verdicts("B6", "B7", "M3", "D2")
 
 # %% [markdown]
-# A proof is worth as much as its checker, so everything was broken once: each hypothesis dropped, each definition freed, each conclusion reversed. Of {glue:text}`mutations/all`
-# such mutations the solver refutes {glue:text}`mutations/refuted`, each with a counterexample that fractions confirm ({glue:text}`mutations/verified`); every reversed conclusion
-# is among them. Of the others {glue:text}`mutations/harmless_hypotheses` drop a hypothesis that was not needed, and {glue:text}`mutations/harmless_definitions` free a definition
-# that the proof does not use: besides V1 and A7 that of V3, whose "gains" may be any number.
-
-# %% tags=["hide-input"]
-broken = mutations.mutations()
-record.all(mutations.records(broken))
-record.verdict("nagy2026/q-theorems")
-Table(mutations.rows(broken), mutations.COLUMNS, "All mutations", folded=True)
-
-# %% [markdown]
 # ## Attention that is a gradient step
 #
 # Von Oswald's construction gives an attention layer these weights: queries and keys read $x$, values read the error $W_0 x - y$, and the output is scaled by the step size
@@ -139,7 +117,7 @@ Table(mutations.rows(broken), mutations.COLUMNS, "All mutations", folded=True)
 # construction's weights put in.
 
 # %%
-record.all(exact.construction_records())
+record.all(construction.records())
 record.verdict("nagy2026/linear-attention")
 
 # %% [markdown]
@@ -148,35 +126,24 @@ record.verdict("nagy2026/linear-attention")
 # What does one step do to a prompt with several eigenvalues, and what do many? The probe is a regression with 20 examples in five dimensions.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels: loss of scalar descent for four curvatures, squared error of five eigenchannels, compounded rates of 1 to 10 layers."}}
-eigenvalues = exact.spectrum()
-style.show(draw.figure_1(eigenvalues))
-record.all(exact.figure_1(eigenvalues))
-record.verdicts("fig1", "q-fig1b")
+eigenvalues = figure_1.spectrum()
+style.show(figure_1.figure(eigenvalues))
+record.all(figure_1.records(eigenvalues))
+record.verdict("nagy2026/fig1")
 
 # %% [markdown]
 # *(a) Loss of scalar descent for four curvatures. (b) Squared error of the five eigenchannels at $\eta^{\ast}$. (c) The rate that equal layers compound to; crosses: printed.
 # Markers are runs, dotted lines the closed forms.* Runs and closed forms agree to rounding. Panel (b) does not show what its caption says. At $\eta^* = 2/(\lambda_1 +
 # \lambda_5)$ the largest eigenvalue's error shrinks by the *same* factor as the smallest's: that is Theorem D2 of the same paper, and both are the slowest of the five (rank
 # {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the spectrum. The caption would be right for $\eta =
-# 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`).
+# 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
 #
 # Move the first sliders: the width of the spectrum, and the step in units of $\eta^*$. Beyond $\eta^*$ large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they diverge.
 # The last slider stacks equal layers: a well-conditioned prompt is solved in two or three, an ill-conditioned one barely moves.
 
 # %% tags=["hide-input"]
-draw.show_spectrum(few=not paper)
-draw.show_layers(few=not paper)
-
-# %% [markdown]
-# The paper gives the two ends of the probe's spectrum, "specifically engineered" with seed 42, but not how. Can it be found? Of {glue:text}`q-spectrum/tried` ways to draw it
-# (NumPy's two generators, with or without a draw before it, columns scaled along a line or a geometric sequence between round numbers) {glue:text}`q-spectrum/found` gives both ends
-# to the printed digits: {glue:text}`q-spectrum/recipe`, with eigenvalues from {glue:text}`q-spectrum/smallest` to {glue:text}`q-spectrum/largest`. But a search of this size finds
-# a match by luck at {glue:text}`q-spectrum/chance` of other seeds, and of {glue:text}`q-spectrum/lists_tried` lists of five one-digit factors {glue:text}`q-spectrum/lists_found`
-# have these ends too. So only the ends are known; the three eigenvalues between them are ours.
-
-# %% tags=["hide-input"]
-record.all(exact.generator_records())
-record.verdict("nagy2026/q-spectrum")
+figure_1.show_spectrum(few=not paper)
+figure_1.show_layers(few=not paper)
 
 # %% [markdown]
 # ## Softmax as a preconditioner (section 5)
@@ -191,8 +158,8 @@ record.verdict("nagy2026/q-spectrum")
 # three sharpnesses of the attention).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: distance to the optimum along layers, uniform and concentrated attention, on a line and off it. Right: answers of softmax and linear attention on plain tokens."}}
-style.show(draw.reweighting())
-record.all(exact.reweighting_records())
+style.show(section_5.figure())
+record.all(section_5.records())
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
@@ -201,7 +168,7 @@ record.verdict("nagy2026/softmax-precond")
 # $w^*$. Move the slider: the inverse temperature $\beta$ of scores $\beta x_i^2$.
 
 # %% tags=["hide-input"]
-draw.show_temperature(few=not paper)
+section_5.show_temperature(few=not paper)
 
 # %% [markdown]
 # ## Heads restricted to bands (section 9.1)
@@ -210,7 +177,7 @@ draw.show_temperature(few=not paper)
 # cannot (Theorem M3). The slider shows that promise, with exact best gains.
 
 # %% tags=["hide-input"]
-draw.show_gains(few=not paper)
+section_9_1.show_gains(few=not paper)
 
 # %% [markdown]
 # Does it help a trained model to be masked like that? The paper trains four versions once each: no mask, each head's keys see one band ("spectral"), two covariates drawn at
@@ -219,11 +186,11 @@ draw.show_gains(few=not paper)
 # kept: width 32, four heads of width 8, 3,000 steps, batch 64. Ours: context of 16, weights $w \sim N(0, I)$, no noise, PyTorch's initial weights.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of four masks for every seed and setting, and their change against no mask; dashed lines show the printed values."}}
-by_mask = masks.mask_runs(study["masks"], runs["masks"])
-style.show(draw.masks(by_mask))
-record.all(masks.mask_records(by_mask))
+by_mask = section_9_1.mask_runs(study["masks"], runs["masks"])
+style.show(section_9_1.figure(by_mask))
+record.all(section_9_1.records(by_mask))
 record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
-Table(masks.mask_rows(by_mask), masks.COLUMNS, "Section 9.1 by setting: mean ± deviation", folded=True)
+Table(section_9_1.rows(by_mask), section_9_1.COLUMNS, "Section 9.1 by setting: mean ± deviation", folded=True)
 
 # %% [markdown]
 # *Error of the four masks (top) and its change against no mask (bottom) under each setting. Each mark is a seed, each bar a mean; dashed: printed.* What a mask does depends on
@@ -239,11 +206,11 @@ Table(masks.mask_rows(by_mask), masks.COLUMNS, "Section 9.1 by setting: mean ± 
 # and the "spectral alignment", the correlation of "learned dimension importance", which it does not define either, with the inverse spectrum.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for six settings; crosses show the printed values."}}
-course = dynamics.dynamics(study["alignment"], runs["alignment"])
-style.show(draw.dynamics(course))
-record.all(dynamics.dynamics_records(course))
-record.verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory", "q-9.2-numbers")
-Table(dynamics.dynamics_rows(course), dynamics.COLUMNS, "Section 9.2 by setting: means", folded=True)
+course = section_9_2.dynamics(study["alignment"], runs["alignment"])
+style.show(section_9_2.figure(course))
+record.all(section_9_2.records(course))
+record.verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory")
+Table(section_9_2.rows(course), section_9_2.COLUMNS, "Section 9.2 by setting: means", folded=True)
 
 # %% [markdown]
 # *Error, $\rho_2$ and spectral alignment against the training step. Lines are means of {glue:text}`9.2/seeds` seeds, bands their range; crosses: printed. Of the SGD rates, the
@@ -253,12 +220,11 @@ Table(dynamics.dynamics_rows(course), dynamics.COLUMNS, "Section 9.2 by setting:
 #
 # We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope, because then the printed errors give the printed $\rho_2$; so that it
 # fits is no evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed:
-# 0.912; taken from no example to 16 it would be {glue:text}`9.2/ends/rho2_18k`), and the error {glue:text}`9.2/mse_18k` (printed: 5.8). Whether any setting gives all printed
-# numbers is a question of ours: a paper's one run should lie where one seed more would, 19 times in 20 (a *prediction interval*).
+# 0.912; taken from no example to 16 it would be {glue:text}`9.2/ends/rho2_18k`), and the error {glue:text}`9.2/mse_18k` (printed: 5.8).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
-gains = {name: course.gain[name] for name in dynamics.shown(course)}
-style.show(draw.alignment_gains(SPECTRUM, gains, closed.best_gain(SPECTRUM, 16)))
+gains = {name: course.gain[name] for name in section_9_2.shown(course)}
+style.show(section_9_2.gains_figure(SPECTRUM, gains, common.best_gain(SPECTRUM, 16)))
 
 # %% [markdown]
 # *Trained gain of each covariate, every seed, beside the best gain of one layer (bars across) and the inverse spectrum (crosses, or arrows where it lies beyond the axis).* Where
@@ -267,12 +233,9 @@ style.show(draw.alignment_gains(SPECTRUM, gains, closed.best_gain(SPECTRUM, 16))
 #
 # The column "Theory" of the paper's table is out of reach for one layer of *linear* attention. Even the best has error {glue:text}`9.2/best_error` with 16 examples (printed:
 # 0.01), and its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment` (printed: 1), because with finitely many examples the best gain of a weak covariate
-# levels off (on the very prompts that trained models are measured on, its error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`). Nor does the column's rate of 0.450 follow from the spectrum: of {glue:text}`theory0450/rates` rates tried, {glue:text}`theory0450/matching_rates` round to
-# it; of {glue:text}`theory0450/others` quantities that are no rates: {glue:text}`theory0450/matching_others`.
-
-# %% tags=["hide-input"]
-record.all(arithmetic.records())
-record.verdict("nagy2026/q-theory-0450")
+# levels off (on the very prompts that trained models are measured on, its error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`). Nor does the column's rate of 0.450 follow from
+# the spectrum: Theorem D2's rate, the least mean rate and the least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is
+# {glue:text}`theory0450/largest_share`, but that is no rate.
 
 # %% [markdown]
 # ## Which models are these? (section 9.5)
@@ -289,20 +252,20 @@ record.verdict("nagy2026/q-theory-0450")
 # prediction intervals for one seed, which must tell the two models apart. The headline errors 0.184 and 0.061 have no stated length; they are read as at 12 examples.
 
 # %% tags=["hide-input"]
-record.all(guided.parameter_records(study["guided"]))
+record.all(section_9_5.parameter_records(study["guided"]))
 record.verdict("nagy2026/q-parameters")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of both models at 5, 8 and 12 examples under each reading, every seed; crosses show the printed values."}}
-readings = guided.guided_readings(study, runs)
-style.show(draw.guided(readings))
+readings = section_9_5.guided_readings(study, runs)
+style.show(section_9_5.figure(readings))
 for reading, measured in readings.items():
-    record.all(guided.guided_records(reading, measured))
+    record.all(section_9_5.records(reading, measured))
 
 # %% [markdown]
 # *Error of both models at 5, 8 and 12 examples, one panel for each reading. Each mark is a seed, each bar a mean; crosses: printed.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
-style.show(draw.guided_layers(readings))
+style.show(section_9_5.layers_figure(readings))
 record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
@@ -314,26 +277,24 @@ record.verdicts("9.5", "9.5-numbers")
 # seeds, but not how long it trained, with what, or on which context length. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps; since depth learns later, the whole course.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
-by_dimension = {d: runs[f"ablation_d{d}"] for d in ablation.DIMENSIONS}
-variants = ablation.ablation_runs(by_dimension)
-style.show(draw.ablation(variants.at(1.0)))
-for reading, share in ablation.LENGTHS.items():
-    record.all(ablation.ablation_records(reading, variants.at(share)))
+by_dimension = {d: runs[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}
+variants = section_9_5_1.ablation_runs(by_dimension)
+style.show(section_9_5_1.figure(variants.at(1.0)))
+for reading, share in section_9_5_1.LENGTHS.items():
+    record.all(section_9_5_1.records(reading, variants.at(share)))
 
 # %% [markdown]
 # *Error of the six variants after the whole training. Each mark is a seed, each bar a mean; crosses: the printed means with their deviations.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
-style.show(draw.depth_course(variants))
+style.show(section_9_5_1.course_figure(variants))
 
 # %% [markdown]
 # *Error of the baseline, of depth and of the full model along training at $d$ = 4, 8, 16, mean and range over seeds. Dashed: the printed errors of baseline and depth.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
-style.show(draw.ablation_changes(variants.at(1.0)))
-record.verdicts(
-    "9.5.1-depth", "9.5.1-scale", "9.5.1-sink", "9.5.1-ortho", "9.5.1-full", "9.5.1-means", "q-depth-helps"
-)
+style.show(section_9_5_1.changes_figure(variants.at(1.0)))
+record.verdicts("9.5.1-depth", "9.5.1-scale", "9.5.1-sink", "9.5.1-ortho", "9.5.1-full", "9.5.1-means")
 
 # %% [markdown]
 # *Change of the error by each component against plain depth after the whole training, with two standard errors. Crosses: the printed changes.* "Does nothing" has to be shown: the
@@ -347,9 +308,9 @@ record.verdicts(
 # those count as hurt, and lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
-grid = ablation.depth_grid({d: study[f"ablation_d{d}"] for d in ablation.DIMENSIONS}, by_dimension)
-style.show(draw.depth_grid(grid))
-record.all(ablation.depth_records(grid))
+grid = section_9_5_1.depth_grid({d: study[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}, by_dimension)
+style.show(section_9_5_1.grid_figure(grid))
+record.all(section_9_5_1.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
@@ -368,15 +329,15 @@ record.verdict("nagy2026/q-depth")
 # where it is the model and regulariser of *small_medium*; table and verdicts have both.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Improvement by the regulariser for each configuration and seed, and errors of round 3; crosses show the printed values."}}
-diverse = diversity.diversity_runs(
+diverse = section_9_6.diversity_runs(
     study["diversity"], runs["diversity"], study["diversity_wide"], runs["diversity_wide"]
 )
-balanced = diversity.balanced_runs(study["balanced"], runs["balanced"])
-style.show(draw.diversity(diverse, balanced))
-record.all(diversity.diversity_records(diverse))
-record.all(diversity.balanced_records(balanced))
-record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle", "q-unstated")
-Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 1", folded=True)
+balanced = section_9_6.balanced_runs(study["balanced"], runs["balanced"])
+style.show(section_9_6.figure(diverse, balanced))
+record.all(section_9_6.records(diverse))
+record.all(section_9_6.balanced_records(balanced))
+record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
+Table(section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", folded=True)
 
 # %% [markdown]
 # *Left: improvement by the regulariser for each configuration, every seed at two rates. Right: errors of round 3, over all covariates (top) and in the low band. Crosses:
@@ -392,7 +353,7 @@ Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 
 # %% [markdown]
 # ## Language models, and a ladder of our own (sections 8, 9.3 and 9.4)
 #
-# Half of the paper reads published models, whose weights are not part of this book. In a local folder they decide its rows, one call a checkpoint (`hf` fetches; Pythia's seven
+# Half of the paper reads published models, whose weights are not part of this book. In a local folder they are measured, one call a checkpoint (`hf` fetches; Pythia's seven
 # sizes up to 1.4B at twelve checkpoints are some 75 GB):
 #
 #     hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000
@@ -405,68 +366,59 @@ Table(diversity.diversity_rows(diverse), diversity.COLUMNS, "Section 9.6, round 
 # ({glue:text}`ladder/induction/one_jump_r2`; in the last layer only: {glue:text}`ladder/induction/last_jump_r2`). A 95th percentile finds {glue:text}`ladder/heads/of_144` of
 # 144 heads whatever they do. Were the true correlation the printed 0.59, {glue:text}`forecast/power_7` of panels of seven models would show it: Fisher's interval is
 # {glue:text}`forecast/width_7` wide, the median skill out of sample {glue:text}`forecast/skill_7`, so "robust null" is no finding. And that $\rho$ agrees "within 2-11 %" holds of
-# every small $\alpha = 1 - \rho$: $\alpha$ itself is off by {glue:text}`rho/error_of_alpha` %, $\rho = 1$ would be off by {glue:text}`rho/error_of_no_contraction` %, and of five ways
-# to give the rates to wrong models {glue:text}`rho/better_assignments` fit no worse.
+# every small $\alpha = 1 - \rho$: $\alpha$ itself is off by {glue:text}`rho/error_of_alpha` %, and $\rho = 1$ would be off by {glue:text}`rho/error_of_no_contraction` %. The
+# observed rates can be given to the predictions of other models in five ways, and {glue:text}`rho/better_assignments` of these fits no worse than the printed one.
 
 # %% tags=["hide-input"]
-record.all(ladder.power_values())
-record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-agreement", "q-rho-own")
+record.all(ladder.power_values() | arithmetic.records())
+record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own")
 
 # %% [markdown]
 # ### A ladder of our own
 #
 # For the rest there is a ladder: eleven small models of the Pythia shape, named by layers and width, trained on a corpus of text, repeated blocks, lists and lines of in-context
-# regression. Nine of them have a twin: same size, same start, no regression in its corpus. What a twin shows cannot be in-context regression.
+# regression. Nine of them have a copy: same size, same start, no regression in its corpus. What the copy shows cannot be in-context regression.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, twins dashed; updates against residuals."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, copies without regression dashed; updates against residuals."}}
 get = ladder.trained(profile, device)
-style.show(of_ladder.layers(get))
-record.all(ladder.ladder_records(get))
-record.verdicts("q-ladder-gates", "q-ladder-alignment", "q-ladder-twin", "q-ladder-law", "q-ladder-induction")
+style.show(ladder_figures.layers(get))
+record.all(ladder.records(get))
+record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")
 
 # %% [markdown]
-# *Left: mean error of the estimate read at each depth. Middle: surprisal of the right token in a repeated block. Right: updates against residuals, every prompt and layer.*
+# *Mean error of the estimate read at each depth; surprisal of the right token in a repeated block; updates against residuals, every prompt and layer.*
 # What the paper reads as descent appears: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along
 # the residual. Models that never saw a regression do little of this. But is it descent on the examples? Shuffle the answers in the context, and small models come nearly as near:
 # where slopes are few, means and spreads give most of a law away. Deeper ones make more of which answer belongs to which number.
 
 # %% tags=["hide-input"]
-of_ladder.show_read_out(get, few=not paper)
+ladder_figures.show_read_out(get, few=not paper)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
-style.show(of_ladder.signs(get))
-record.verdicts("q-ladder-nulls", "q-ladder-above-noise", "q-ladder-rates")
-Table(ladder_tables.alignment_rows(get), ladder_tables.ALIGNMENT, "Steps along the residual", folded=True)
+style.show(ladder_figures.signs(get))
+record.verdict("nagy2026/q-ladder-rates")
+Table(ladder_figures.alignment_rows(get), ladder_figures.ALIGNMENT, "Steps along the residual", folded=True)
 
 # %% [markdown]
 # *Share of updates with the residual's sign: models (discs), and forty draws of noise with the mean and the deviation of their own read-outs (bars).* Update and residual share the
-# estimate with opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates, not in one half. Trained models are above it. The local slope and the decay by layer, which "agree" in print where both are near one, part where models learn more.
+# estimate with opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates, not in one half. Trained models are above it. The local
+# slope and the decay by layer, which "agree" in print where both are near one, part where models learn more.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction, late over early sinks, induction accuracy and recall over training, every model of the ladder; twins dashed."}}
-style.show(of_ladder.development(get))
-record.verdicts("q-ladder-emergence", "q-ladder-valley", "q-ladder-sinks", "q-ladder-life")
-display(Table(ladder_tables.life_rows(get), ladder_tables.LIFE, "Peak and decay", folded=True))
-record.verdicts("q-ladder-truncation", "q-ladder-heads")
-Table(ladder_tables.sink_rows(get), ladder_tables.SINKS, "Sinks and copying", folded=True)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction and induction accuracy over training, every model of the ladder; copies without regression dashed."}}
+style.show(ladder_figures.development(get))
+record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 
 # %% [markdown]
-# *Along training. Shaded: the printed range of valleys and of peaks; dashed across: the printed last ratio of sinks.* There is no valley: nothing moves away from the answer before
-# it comes nearer, with regression in the corpus or without. Copying and recall come first. Most models end where the reduction still rises, so they say little of a decay after its
-# peak. Cutting the embedding does cost answers, but its last directions cost less than random ones.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Early error reduction against final error reduction, recall and induction, every model of the ladder."}}
-style.show(of_ladder.forecast(get))
-record.verdicts("q-ladder-forecast")
-
-# %% [markdown]
-# *Each model of the ladder at 3 % of its training and at the end; skill out of sample in the titles.* So early, reduction has not begun: it forecasts nothing, itself included.
+# *Error reduction and copying of a repeated block along training. Shaded: the printed ranges of valleys and of peaks.* On average there is no valley before the reduction
+# rises; of models without regression the least value over training is {glue:text}`ladder/emergence/twin_valley`. Copying comes first. Cutting the embedding does cost answers, but
+# its last directions cost less than random ones.
 #
 # ## What to take away
 #
 # A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
 # identity are small and hold, and some of the sentences around them say more than was proved. That asking heads to differ brings nothing over many seeds is the paper's own
 # result, and it stands where it was tested best. Whether depth hurts depends on how long one trains, and with what: one seed of one setting cannot tell apart effects of that size.
-# Language models that have seen regression do answer by layers what the paper reads as descent, and twins that have not do not. But noise agrees in sign more often than not, too, and whether they
+# Language models that have seen regression do answer by layers what the paper reads as descent, and copies that have not do little of it. But noise agrees in sign more often than not, too, and whether they
 # descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every choice left unsaid and not varied.
 #
 # ## Exercises
@@ -482,8 +434,8 @@ x, y, start = np.array([[1.5]]), np.array([[-2.0]]), np.zeros((1, 1))
 eta = 1 / x[0, 0] ** 2  # the curvature is a = x_1^2, and a step multiplies the error by 1 - eta a: zero here
 answers, error = {}, {}
 for factor in (0.0, 1.0, 1.99, 2.01):
-    layer = von_oswald.construct(1, 1, factor * eta)
-    answers[factor] = von_oswald.layer_answers(layer, start, x, y, np.array([[1.5], [3.0]]))[:, 0]
+    layer = construction.construct(1, 1, factor * eta)
+    answers[factor] = construction.layer_answers(layer, start, x, y, np.array([[1.5], [3.0]]))[:, 0]
     error[factor] = (answers[factor][0] + 2) ** 2
     print(
         f"step {factor:4} / x_1^2: answers",
@@ -499,7 +451,7 @@ assert error[1.99] < error[0.0] < error[2.01]  # from 2 / x_1^2 on a step is wor
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 # A block: a name, a sentence, and hypotheses => conclusion. A channel is done when the product of its factors is 0.
-own, shared = read("""
+own, shared = solver.read("""
 Own gains ours
     two layers with the gains 1/λ₁ and 1/λ₂ finish both channels
     p*l = 1; q*m = 1 => (1 - p*l)*(1 - q*l) = 0 and (1 - p*m)*(1 - q*m) = 0
@@ -508,7 +460,7 @@ One gain ours
     two layers with one gain never do, if the eigenvalues differ
     l != m => not ((1 - p*l)^2 = 0 and (1 - p*m)^2 = 0)
 """)
-words = [checking.ask(statement).word for statement in (own, shared, shared.without(0))]
+words = [solver.ask(statement)[0] for statement in (own, shared, shared.without("l != m"))]
 print("own gains: {}; one gain: {}; one gain, equal eigenvalues allowed: {}".format(*words))
 assert words == ["proved", "proved", "refuted"]
 
@@ -519,16 +471,16 @@ assert words == ["proved", "proved", "refuted"]
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 kappa, layers = 120.0, 10
 spectrum = np.linspace(1, kappa, 20_001)
-equal = (probe.factors(spectrum, probe.balanced_step(spectrum)) ** layers).max()
+equal = (figure_1.contraction_factors(spectrum, figure_1.balanced_step(spectrum)) ** layers).max()
 # Chebyshev's polynomial is the smallest; the steps are the inverses of its zeros, moved to [1, kappa].
 zeros = (kappa + 1) / 2 + (kappa - 1) / 2 * np.cos(np.pi * (np.arange(layers) + 0.5) / layers)
-own = np.prod([probe.factors(spectrum, 1 / zero) for zero in zeros], axis=0).max()
+own = np.prod([figure_1.contraction_factors(spectrum, 1 / zero) for zero in zeros], axis=0).max()
 print(f"worst squared error left by ten equal layers: {equal:.2f}, by ten with steps of their own: {own:.3f}")
 # The same steps as attention layers, on a prompt with five eigenvalues from 1 to kappa, asked at the unit vectors.
-x, w = probe.design(np.geomspace(1, kappa, 5), 20), np.array([1.0, -1.0, 2.0, 0.5, -2.0])
+x, w = figure_1.design(np.geomspace(1, kappa, 5), 20), np.array([1.0, -1.0, 2.0, 0.5, -2.0])
 tokens = np.vstack([np.column_stack([x, x @ w]), np.eye(5, 6)])
 for zero in zeros:
-    tokens = von_oswald.construct(5, 1, 1 / zero)(tokens, len(x))
+    tokens = construction.construct(5, 1, 1 / zero)(tokens, len(x))
 assert np.isclose(own, np.cosh(layers * np.arccosh((kappa + 1) / (kappa - 1))) ** -2)  # the closed form
 assert ((-tokens[len(x) :, 5] - w) ** 2).sum() / (w**2).sum() < 1.001 * own < equal / 7
 
@@ -538,11 +490,11 @@ assert ((-tokens[len(x) :, 5] - w) ** 2).sum() / (w**2).sum() < 1.001 * own < eq
 # [trained models find](linear_regression.py).)
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-data, queries = reweighting.examples(20, noise=0.5, w_true=0.7), np.linspace(-2, 2, 41)
+data, queries = section_5.examples(20, noise=0.5, w_true=0.7), np.linspace(-2, 2, 41)
 # To first order in beta a head's weights are (1 + beta (x_i - mean) x_q) / n: of the difference a centred step is left.
 step, centred = (queries * np.mean(x * data.y) for x in (data.x, data.x - data.x.mean()))
 for beta in (1.0, 0.3, 0.1, 0.03):
-    heads = [reweighting.plain_answers(data, queries, sign * beta) for sign in (1, -1)]
+    heads = [section_5.plain_answers(data, queries, sign * beta) for sign in (1, -1)]
     pair = (heads[0] - heads[1]) / (2 * beta)
     far, near = (np.abs(pair - target).max() / np.abs(target).max() for target in (step, centred))
     print(f"beta {beta:4}: {far:.1%} away from the gradient step, {near:.1%} from that on centred covariates")
@@ -562,8 +514,8 @@ assert np.abs(heads[0] - data.y.mean()).max() < 0.1  # one head alone tends to t
 
 # %% tags=["hide-input"]
 record.verdicts("A7", "B3", "B4", "D3", "V2", "MN1")
-failing = checking.rows(checking.failing(statements))
-Table(failing, checking.FAILING_COLUMNS, "Sentences that fail as printed, or in a stricter reading")
+failing = theorem_tables.rows(theorem_tables.failing(statements))
+Table(failing, theorem_tables.FAILING_COLUMNS, "Sentences that fail as printed, or in a stricter reading")
 
 # %% [markdown]
 # A paper that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items` such numbers and sentences, those on
@@ -572,7 +524,7 @@ Table(failing, checking.FAILING_COLUMNS, "Sentences that fail as printed, or in 
 # *whole error* of the deep model. And with seven models, Spearman's 0.89 has the exact $p$ of {glue:text}`spearman/exact_p` (0.007 printed, the large-sample formula).
 
 # %% tags=["hide-input"]
-record.verdicts("arithmetic", "q-percentages", "q-spearman")
+record.verdict("nagy2026/arithmetic")
 recomputed = arithmetic.rows(arithmetic.counted())
 wrong = [row for row in recomputed if row["result"] != "follows"]
 display(Table(wrong, arithmetic.COLUMNS, "Printed numbers that do not follow"))

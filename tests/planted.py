@@ -18,17 +18,15 @@ def _he() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("he2025", *words)
 
-    multitask, approximation = "measures/multitask_heads.py", "theory/approximation.py"
+    multitask = "figure_3.py"
     bound = "np.asarray(gamma, dtype=np.float64) * d"
     return (
         at(multitask, "a head serves when it hardly does", "SERVES = 0.1", "SERVES = 0.01"),
         at(multitask, "a head serves only in full", "SERVES = 0.1", "SERVES = 0.6"),
         at(multitask, "sums of features that are used", "sums[:, n, UNUSED[n]]", "sums[:, n, USED[n][0]]"),
         at(multitask, "a sum for a mean", "((omega[..., 1] + own) / 2)", "(omega[..., 1] + own)"),
-        at(
-            "measures/evaluation.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"
-        ),
-        at(approximation, "a bound in the square of d", bound, f"{bound} * d"),
+        at("runs.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"),
+        at("predictors.py", "a bound in the square of d", bound, f"{bound} * d"),
     )
 
 
@@ -67,7 +65,7 @@ def _recall() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("recall2025", *words)
 
-    census, relaxed = "measures/census.py", "measures/relaxed.py"
+    census, lifted = "measures/order_of_learning.py", "measures/simplifications.py"
     return (
         at(census, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
         at(
@@ -76,8 +74,8 @@ def _recall() -> tuple[Fault, ...]:
             "(times[..., i] < times[..., j])",
             "(times[..., i] <= times[..., j])",
         ),
-        at("measures/time_scales.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
-        at(relaxed, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
+        at("measures/theorem_3_1.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
+        at(lifted, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
         at(
             "tasks/associative_recall.py",
             "labels of another query",
@@ -88,17 +86,17 @@ def _recall() -> tuple[Fault, ...]:
 
 
 def _nagy() -> tuple[Fault, ...]:
-    return (_planted("nagy2026", "measures/dynamics.py", "a gradual rise", "rise / 2", "rise / 4"),)
+    return (_planted("nagy2026", "section_9_2.py", "a gradual rise", "rise / 2", "rise / 4"),)
 
 
 def _wang() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("wang2025", *words)
 
-    erasure, mix = "theory/erasure.py", "step @ self.mix[m]"
+    erasure, mix = "erasure.py", "step @ self.mix[m]"
     return (
         at(
-            "runs/contexts.py",
+            "contexts.py",
             "tested on the training draw",
             "VALIDATION, TEST = 1, 2",
             "VALIDATION, TEST = 1, 0",
@@ -106,18 +104,18 @@ def _wang() -> tuple[Fault, ...]:
         at(erasure, "a wider kernel", "** 2 / 2\n", "** 2 / 4\n"),
         at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
         at("models/multi_kernel.py", "mixing matrix transposed", f"{mix}.T", mix),
-        at("measures/matrices.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
+        at("figures_10_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
         at(
-            "measures/learned.py",
+            "figures_3_5.py",
             "gap of the wrong sign",
-            '(nll["TF softmax"] - nll["GD softmax"])[-1]',
-            '(nll["GD softmax"] - nll["TF softmax"])[-1]',
+            '"nll": nll[tf] - nll[gd]',
+            '"nll": nll[gd] - nll[tf]',
         ),
         at(
-            "theory/counts.py",
+            "figure_7.py",
             "fewer positions",
-            "(VOCABULARY, CONTEXT, WIDTH)",
-            "(VOCABULARY, CONTEXT - 1, WIDTH)",
+            "(50_257, 256, 512)",
+            "(50_257, 255, 512)",
         ),
         at(
             "models/trained_tf.py",

@@ -13,7 +13,7 @@ from iclbook import rounding, store
 from iclbook.errors import UserError
 from iclbook.training import computed
 from iclbook.training.catalogue import Catalogue
-from iclbook.training.computed import Computation
+from iclbook.training.computation import Computation
 
 TILT = [1.0]
 

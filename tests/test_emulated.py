@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 FULL = os.environ.get("ICLBOOK_FULL") == "1"
 MACHINES = emulated()
 #: Tiny weights under Adam, where first steps magnify rounding most; then one study of each other paper.
-REPLAYS = ("wang2025-quad_tf", "he2025-isotropic", "agarwal2025-shown", "nagy2026-masks")
+REPLAYS = ("wang2025-square_softmax", "he2025-isotropic", "agarwal2025-shown", "nagy2026-masks")
 #: The chapter that trains most in single precision, as on an old processor, and another one without any pin.
 PAIRS = [("linear_regression", "sse-1"), ("gradient_descent", "native-1")]
 EVERY = [(name, machine) for name in chapters(REPOSITORY) for machine in MACHINES]

@@ -9,6 +9,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 import torch
+from iclbook.training.replay import verify_study
 
 from iclbook import store
 from iclbook.errors import UserError
@@ -18,7 +19,6 @@ from iclbook.tasks import LinearRegression
 from iclbook.training import Adam, Run, Sgd, Trainer, stretches
 from iclbook.training import study as study_module
 from iclbook.training.study import Group, Study, train_study
-from iclbook.training.verify import verify_study
 
 
 @pytest.mark.slow

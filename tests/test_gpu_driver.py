@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
-from benchmarks import gpu, large_languages, more_seeds  # noqa: E402
+from benchmarks import gpu, more_seeds  # noqa: E402
 from benchmarks.gpu import DONE, FAILED, STOPPED, TOO_LONG, State, Unit, ask, go_on, summary  # noqa: E402
 
 #: Counts its calls in a file; stops with a checkpoint as a training does.
@@ -125,29 +125,14 @@ def test_every_stage_has_its_units_and_trains_beside_the_stored_results(monkeypa
     stored = {f"{p.parts[-3]}/{p.stem}" for p in (ROOT / "results").glob("*/paper/*.json")}
     assert {u.name for u in units if u.stage == "replays"} == stored
     assert stored - {u.name for u in trains} == {
-        *("agarwal2025/toy", "crossing/leads", "crossing/waits", "he2025/descent"),
+        *("agarwal2025/toy", "crossing/leads", "crossing/sgd_waits", "crossing/waits", "he2025/descent"),
         *("recall2025/census", "recall2025/lifted", "recall2025/plateaus"),
     }, "no trainings"
-    assert {u.name for u in trains} > {*large_languages.large_studies(), *more_seeds.more_seeds()}
+    assert {u.name for u in trains} > {*more_seeds.more_seeds()}
     gpu.make_book(tmp_path / "book")
     gpu.make_book(tmp_path / "book")
     assert (tmp_path / "book" / "src" / "iclbook").is_dir()
     assert not (tmp_path / "book" / "results").exists()
-
-
-def test_a_large_language_model_is_trained_into_the_named_book(monkeypatch, tmp_path, capsys):
-    from iclbook.papers.wang2025.runs.language import language_studies
-
-    small = dataclasses.replace(language_studies("smoke")["language_gd"], name="large_gd", steps=2, record=())
-    monkeypatch.setattr(large_languages, "large_studies", lambda: {"large_gd": small})
-    gpu.make_book(tmp_path)
-    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
-    assert large_languages.main(["large_gd", "--device", "cpu"]) == 0
-    assert "large_gd: done in " in capsys.readouterr().out
-    assert (tmp_path / "results" / "wang2025" / "paper" / "large_gd.json").is_file()
-    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path / "nowhere"))
-    assert large_languages.main(["large_gd", "--device", "cpu"]) == 2
-    assert capsys.readouterr().err.startswith("error: ICLBOOK_ROOT=")
 
 
 def test_more_seeds_begin_with_those_of_the_chapter():

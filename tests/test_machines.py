@@ -100,7 +100,7 @@ def test_compiling_believes_the_processor_and_probes_nothing(tmp_path):
     compiler.write_text('#!/bin/sh\ncase "$1" in --version|-v) echo "g++ 12.2.0";; *) exit 1;; esac\n')
     compiler.chmod(0o755)
     program = (
-        "import types; from iclbook.training.devices import compile_method\n"
+        "import types; from iclbook.training.backends import compile_method\n"
         "compile_method(types.MethodType(lambda self: self, 1))\n"
         "from torch._inductor.cpu_vec_isa import pick_vec_isa; print(pick_vec_isa())"
     )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from iclbook.errors import UserError
 from iclbook.models import ACTIVATIONS, Attention, ReducedAttention, attend
-from iclbook.papers.he2025 import theory
+from iclbook.papers.he2025 import predictors, true_loss
 from iclbook.tasks import LinearRegression
 
 B = 16  # prompts
@@ -195,7 +195,7 @@ def test_the_reduced_model_is_attention_with_the_documents_circuits(score_scale)
     context, query = prompts(full)
     small = reduced(omega, mu)
     torch.testing.assert_close(small(context, query), full(context, query), rtol=0, atol=1e-12)
-    by_hand = theory.softmax_predictor(
+    by_hand = predictors.softmax_predictor(
         omega, mu, context[:, :d].permute(2, 0, 1).numpy(), context[:, d].T.numpy(), query.T.numpy()
     )
     np.testing.assert_allclose(small(context, query)[0], by_hand, rtol=0, atol=1e-12)
@@ -221,7 +221,7 @@ CASES = [
 @pytest.mark.parametrize(("d", "L", "s2"), [(5, 40, 0.1), (2, 6, 0.5)])
 def test_monte_carlo_loss_of_the_reduced_model_is_the_exact_one(omega, mu, d, L, s2):
     mean, error = losses(reduced(omega, mu), LinearRegression(d=d, L=L, noise_var=s2))
-    exact = float(theory.exact_loss(omega, mu, d, L, s2))
+    exact = float(true_loss.exact_loss(omega, mu, d, L, s2))
     assert abs(mean - exact) < 5 * error
     assert error < 0.02 * exact, "the check must be sharp"
 
@@ -235,7 +235,7 @@ def test_monte_carlo_loss_with_the_query_among_the_keys_is_the_exact_one():
         model.query[0, :d, :d] = omega * torch.eye(d, dtype=torch.float64)
         model.output[0, d, d] = mu
         mean, error = losses(model, LinearRegression(d=d, L=L, noise_var=s2))
-        exact = float(theory.exact_loss([omega], [mu], d, L, s2, query_key=inside))
+        exact = float(true_loss.exact_loss([omega], [mu], d, L, s2, query_key=inside))
         assert abs(mean - exact) < 5 * error
         losses_of[inside] = exact
     assert abs(losses_of[True] - losses_of[False]) > 10 * error, (

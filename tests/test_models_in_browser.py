@@ -12,7 +12,7 @@ from browser.models_page import POPULATION, Running
 from selenium.webdriver import ActionChains
 
 from iclbook.papers.crossing.theory import product
-from iclbook.papers.he2025 import theory
+from iclbook.papers.he2025 import dynamics
 from iclbook.papers.recall2025.measures.stages import small
 from iclbook.sliders.page_model import inline, markup
 from iclbook.training import gradient_flow
@@ -72,9 +72,9 @@ def test_a_broken_script_is_noticed(browser, tmp_path, script, old, new):
 @pytest.mark.parametrize(("heads", "scale"), [(2, 0.03), (3, 0.3), (4, 0.001)])
 def test_the_reduced_flow_is_the_librarys(opened, heads, scale):
     model = Running(opened, "reduced_flow")
-    omega, mu = (v[0] for v in theory.draw_initial(1, heads, scale, seed=3))
+    omega, mu = (v[0] for v in dynamics.sample_initial(1, heads, scale, seed=3))
     times = np.geomspace(0.01, 1e3, 12)
-    wanted = theory.flow(omega, mu, np.concatenate([[0.0], times]), D, L, S2)
+    wanted = dynamics.flow(omega, mu, np.concatenate([[0.0], times]), D, L, S2)
     states = np.concatenate([wanted.omega[1:, 0], wanted.mu[1:, 0]], axis=-1)
     start = np.concatenate([omega, mu])
     assert difference(model.js("m.integrate(a[0], a[1], a[2])", start, times, TIGHT), states) < INTEGRATED

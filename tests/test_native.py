@@ -13,24 +13,23 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from iclbook.training.replay import thinned
 
 from iclbook import random, rounding, store
 from iclbook.machines import this_machine
 from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
 from iclbook.native import attention, build, counter
-from iclbook.native.adam import AdamStep
+from iclbook.native.attention import AdamStep
 from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
+from iclbook.training.backends import Fused, in_c
 from iclbook.training.data import Stream
 from iclbook.training.ensemble import Ensemble
-from iclbook.training.fused import Fused, in_c
-from iclbook.training.optimisers import AdamW
+from iclbook.training.optimisers import AdamW, Cosine
 from iclbook.training.replay import replay, replay_stretches
-from iclbook.training.schedules import Cosine
 from iclbook.training.study import Study
-from iclbook.training.verify import thinned
 
 pytestmark = pytest.mark.skipif(counter.functions() is None, reason="no C compiler, or no fused multiply-add")
 STEPS = torch.tensor([0, 9, 2**33])

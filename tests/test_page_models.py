@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from iclbook.book import page_models
 from iclbook.errors import UserError
 from iclbook.mime_types import MODEL
-from iclbook.papers.he2025 import theory
-from iclbook.papers.he2025.figures.in_page import answers, on_line, trained_heads
-from iclbook.papers.wang2025.figures.in_page import four_categories
+from iclbook.papers.he2025 import loss, predictors
+from iclbook.papers.he2025.page_models import answers, on_line, trained_heads
+from iclbook.papers.wang2025.sliders import four_categories
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import MAX_CHARACTERS, SHARED, markup
 from iclbook.store import Results
@@ -102,7 +102,7 @@ def test_a_matched_pair_on_a_line_answers_with_the_gradient_step():
     """A pair of heads at a small gamma on the solution manifold; the claim that the picture makes, without training."""
     d, length, noise = 5, 40, 0.1
     gamma = 0.02
-    mu = float(theory.manifold_mu(gamma, d, length, noise))
+    mu = float(loss.manifold_mu(gamma, d, length, noise))
     heads = [
         {"kq": sign * gamma * np.eye(d + 1, d), "ov": np.append(np.zeros(d), sign * mu)} for sign in (1, -1)
     ]
@@ -110,8 +110,8 @@ def test_a_matched_pair_on_a_line_answers_with_the_gradient_step():
     x, y = dice.normal(size=(2, length))
     queries = on_line(np.linspace(-4, 4, 9), d)
     tokens = np.concatenate([on_line(x, d), y[:, None]], axis=-1)
-    eta = theory.eta_star(d, length, noise)
-    steps = np.array([theory.debiased_gd(eta, tokens[:, :d], y, query) for query in queries])
+    eta = loss.eta_star(d, length, noise)
+    steps = np.array([predictors.debiased_gd(eta, tokens[:, :d], y, query) for query in queries])
     found = answers(heads, tokens, queries.T)
     assert np.abs(found - steps).max() < 0.02 * np.abs(steps).max()
     assert np.abs(answers(heads[:1], tokens, queries.T) - steps).max() > np.abs(steps).max()

@@ -15,7 +15,7 @@ from scipy import stats
 
 from iclbook import random
 from iclbook.machines import SWITCHES
-from iclbook.training.devices import compile_method
+from iclbook.training.backends import compile_method
 
 STEP = torch.tensor([7])
 
@@ -118,7 +118,7 @@ def test_no_word_gives_a_number_that_is_not_finite():
 COMPILED = """
 import torch
 from iclbook import random
-from iclbook.training.devices import compile_method
+from iclbook.training.backends import compile_method
 class Numbers:
     def normals(self, step):
         return random.normals(random.keys(range(4)), step, 1, (251, 64))

@@ -13,19 +13,18 @@ import pkgutil
 import numpy as np
 import pytest
 import torch
+from iclbook.training.replay import thinned
 
 from iclbook import papers, rounding, store
 from iclbook.papers.agarwal2025.runs import toy as agarwal_toy
-from iclbook.papers.crossing.runs import leads as crossing_leads
-from iclbook.papers.crossing.runs import waits as crossing_waits
+from iclbook.papers.crossing.measures import time_scales as crossing_leads
+from iclbook.papers.crossing.measures import waits as crossing_waits
 from iclbook.training import Adam
 from iclbook.training import replay as replays
 from iclbook.training.catalogue import Catalogue, threads_of
-from iclbook.training.computed import Computation, deviation
-from iclbook.training.groups import squared_error
-from iclbook.training.losses import cross_entropy
+from iclbook.training.computation import Computation, deviation
+from iclbook.training.groups import cross_entropy, squared_error
 from iclbook.training.study import Study, replay
-from iclbook.training.verify import thinned
 
 DOCUMENTS = {
     name: document
@@ -78,8 +77,8 @@ def test_committed_computations_carry_todays_source_and_come_out_again(paper, na
             "crossing",
             "waits",
             crossing_waits,
-            "CELLS",
-            lambda cells: {k: dataclasses.replace(c, scale=1.001 * c.scale) for k, c in cells.items()},
+            "SIZES",
+            lambda sizes: {k: dataclasses.replace(s, scale=1.001 * s.scale) for k, s in sizes.items()},
         ),
         ("crossing", "leads", crossing_leads, "EXCHANGED", lambda factor: 1.001 * factor),
     ],
@@ -141,7 +140,7 @@ MUTATIONS = {
 
 
 #: Where rounding chooses among stored prompts and Adam magnifies it, one per cent of a rate is within what rounding does.
-MAGNIFIED = [("wang2025", "quad_tf", m) for m in MUTATIONS if m not in ("rate", "optimiser")]
+MAGNIFIED = [("wang2025", "square_softmax", m) for m in MUTATIONS if m not in ("rate", "optimiser")]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import iclbook
 from iclbook import store
 from iclbook.errors import UserError
 from iclbook.papers import agarwal2025, he2025, nagy2026, wang2025
-from iclbook.papers.wang2025.runs import networks
+from iclbook.papers.wang2025 import networks
 from iclbook.sources import reached, source_digest
 from iclbook.tasks import glyphs
 from iclbook.training import study as study_module
@@ -20,7 +20,7 @@ ROOTS = (
     "iclbook.training.study",
     "iclbook.tasks.linear_regression",
     "iclbook.models.attention",
-    "iclbook.papers.he2025.measures.evaluation",
+    "iclbook.papers.he2025.runs",
 )
 
 
@@ -41,14 +41,17 @@ def test_the_digest_of_a_copy_is_the_same(package):
     assert source_digest(ROOTS, package) == source_digest(ROOTS)
 
 
-def test_comments_docstrings_and_formatting_do_not_count(package):
+def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(package):
     before = source_digest(ROOTS, package)
     file = package / "models" / "attention.py"
     edit(file, '"""One-layer multi-head attention', '"""Quite another description')  # of the module
     edit(file, '"""Prediction from circuits', '"""Something else')  # of a function
     edit(file, '"""Multi-head attention with', '"""A class')  # of a class
     edit(file, "    d = query.shape[0]\n", "\n    # a remark\n    d = (  query.shape[ 0 ]  )  # another\n\n")
-    edit(package / "native" / "attention.c", "/* Prompts b", "/* A remark.\n   Prompts b")
+    edit(file, "context: Tensor", "context: object")
+    edit(package / "native" / "attention.c", "/* Prompts b", "// a remark\n/* A remark.\n   Prompts b")
+    edit(package / "training" / "groups.py", "has no parameter", "does not know")
+    edit(package / "training" / "groups.py", 'f"group {self.name!r} has no runs"', '"no runs"')
     assert source_digest(ROOTS, package) == before
 
 
@@ -63,10 +66,13 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
         ("training/data.py", "before = steps - 1", "before = steps - 2"),
         ("training/ensemble.py", "rates = {k: r * factor", "rates = {k: r / factor"),
         ("training/trainer.py", "self._t += 1", "self._t += 2"),
+        ("training/groups.py", "if unknown := asked - set(names)", "if unknown := set()"),
+        ("training/backends.py", "ensemble.steps)))", "2 * ensemble.steps)))"),
         ("native/attention.c", "g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)"),
         ("native/vectors.h", "define SHIFT 12582912.0f", "define SHIFT 12582911.0f"),
         ("native/counter.c", "ROUNDS 10", "ROUNDS 9"),
-        ("native/build.py", "-ffp-contract=off", "-ffp-contract=fast"),
+        ("native/adam.c", "sqrtf", "sqrt"),
+        ("native/__init__.py", "-ffp-contract=off", "-ffp-contract=fast"),
         ("training/study.py", "batch_size: int = 256", "batch_size: int = 128"),
     ],
 )
@@ -114,7 +120,7 @@ def digest_of(study, package: Path) -> str:
 @pytest.mark.parametrize(
     ("document", "name", "file", "old", "new"),
     [
-        (nagy2026, "masks", "papers/nagy2026/runs/specs.py", "if self.low:", "if not self.low:"),
+        (nagy2026, "masks", "papers/nagy2026/studies.py", "if self.low:", "if not self.low:"),
         (
             agarwal2025,
             "fair",
@@ -124,8 +130,8 @@ def digest_of(study, package: Path) -> str:
         ),
         (
             wang2025,
-            "quad_tf",
-            "papers/wang2025/runs/specs.py",
+            "square_softmax",
+            "papers/wang2025/contexts.py",
             "probes(self.n)",
             "probes(2 * self.n)",
         ),

@@ -1,4 +1,4 @@
-"""The results store: what it writes it reads back, and everything else is refused in one line with nothing lost or half-written."""
+"""Files and the results store: what is written is read back, and everything else is refused in one line with nothing lost or half-written."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import hashlib
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from iclbook import files, store
+from iclbook import files, project, store
 from iclbook.errors import UserError
 
 ARRAYS = {
@@ -140,7 +142,7 @@ def test_a_missing_group_file_is_named(tmp_path):
 def test_a_damaged_group_file_is_refused(tmp_path, damage):
     save(tmp_path)
     group_file(tmp_path).write_bytes(damage(group_file(tmp_path).read_bytes()))
-    assert str(group_file(tmp_path)) in refused(lambda: load(tmp_path), "truncated or damaged")
+    assert str(group_file(tmp_path)) in refused(lambda: load(tmp_path), "damaged or unreadable")
 
 
 class Bomb:
@@ -158,7 +160,7 @@ def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(t
     buffer, trace = io.BytesIO(), tmp_path / "exploded"
     np.savez(buffer, kq=np.array([Bomb(trace)], dtype=object))
     replace_group(tmp_path, buffer.getvalue())
-    refused(lambda: load(tmp_path), "pickled or unreadable")
+    refused(lambda: load(tmp_path), "damaged or unreadable")
     assert not trace.exists()
 
 
@@ -173,7 +175,10 @@ def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(t
 def test_unreadable_content_with_a_fitting_checksum_is_refused(tmp_path, content):
     save(tmp_path)
     replace_group(tmp_path, content)
-    refused(lambda: load(tmp_path), "unreadable")
+    refused(lambda: load(tmp_path), "damaged or unreadable")
+
+
+ABOUT = {"config": CONFIG, "source": "x", "files": {}}
 
 
 @pytest.mark.parametrize(
@@ -181,18 +186,39 @@ def test_unreadable_content_with_a_fitting_checksum_is_refused(tmp_path, content
     [
         b'{"config": "as conf',
         b"",
-        b"[]",
         b"null",
-        b'{"config": "as configured", "source": "x"}',
         b"\xff\xfe\x00",
-        pytest.param(b'{"config": "as configured", "source": "x", "files": ["h2"]}'),
+        b"[" * 100_000,
+        *(
+            json.dumps(ABOUT | damage).encode()
+            for damage in (
+                {"files": None},
+                {"files": ["h2"]},
+                {"files": {"h2": 3}},
+                {"files": {"h2": "/" * 5000}},
+                {"states": 3},
+                {"may_diverge": 3},
+                {"may_diverge": [[1]]},
+                {"threads": 0},
+                {"threads": None},
+                {"device": {}},
+            )
+        ),
     ],
-    ids=["truncated", "empty", "list", "null", "no files", "binary", "files is a list"],
+    ids=lambda text: text[-40:].decode(errors="replace"),
 )
 def test_a_damaged_json_is_refused(tmp_path, text):
     save(tmp_path)
     about_file(tmp_path).write_bytes(text)
-    assert "tiny.json" in refused(lambda: load(tmp_path), "damaged")
+    assert "tiny" in refused(lambda: load(tmp_path), "damaged|missing")
+
+
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path):
+    save(tmp_path)
+    file = group_file(tmp_path)
+    file.unlink()
+    file.mkdir()
+    assert file.name in refused(lambda: load(tmp_path), "damaged or unreadable")
 
 
 def test_another_configuration_is_refused(tmp_path):
@@ -269,18 +295,50 @@ def test_a_file_that_cannot_be_put_in_place_leaves_no_part(tmp_path, monkeypatch
     assert snapshot(tmp_path) == before
 
 
-def test_restamping_changes_the_source_and_nothing_else(tmp_path, monkeypatch):
+def test_a_new_digest_changes_the_source_and_nothing_else(tmp_path, monkeypatch):
     save(tmp_path, source="0" * 16, seconds=3.0)
     old = json.loads(about_file(tmp_path).read_text())
-    store.restamp("demo", "smoke", "tiny", SOURCE, tmp_path)
+    store.update_digest("demo", "smoke", "tiny", SOURCE, root=tmp_path)
     new = json.loads(about_file(tmp_path).read_text())
     assert new == old | {"source": SOURCE}
     assert same(load(tmp_path, config=CONFIG))
     before = snapshot(tmp_path)
     fill_disk(monkeypatch, 0)
-    refused(lambda: store.restamp("demo", "smoke", "tiny", SOURCE, tmp_path), "No space left")
+    refused(lambda: store.update_digest("demo", "smoke", "tiny", SOURCE, root=tmp_path), "No space left")
     monkeypatch.undo()
     assert snapshot(tmp_path) == before
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def described(*names: str, **more) -> dict:
+    return {"groups": [{"name": name, "rate": 1} for name in names], "steps": 5, **more}
+
+
+def test_results_of_more_groups_than_are_asked_for_serve_and_those_that_lack_one_name_it(tmp_path):
+    save(tmp_path, config=described("h2", "rate_0.001"))
+    some = load(tmp_path, config=described("h2"))
+    assert set(some.arrays) == {"h2/kq", "h2/steps"}
+    text = refused(lambda: load(tmp_path, config=described("h2", "h6")), "lack the groups h6")
+    assert "iclbook train demo --only tiny" in text
+    assert "--fresh" not in text
+    other = [
+        described("h2", steps=6),
+        described("h6"),
+        {**described("h2"), "groups": [{"name": "h2", "rate": 2}]},
+    ]
+    for config in other:
+        assert "--fresh" in refused(
+            lambda config=config: load(tmp_path, config=config), "another configuration"
+        )
+
+
+def test_groups_that_nobody_describes_any_more_go_with_the_next_stamp(tmp_path):
+    save(tmp_path, config=described("h2", "rate_0.001"))
+    store.update_digest("demo", "smoke", "tiny", SOURCE, described("h2"), tmp_path)
+    assert set(load(tmp_path).arrays) == {"h2/kq", "h2/steps"}
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
 
 
 # -- all or nothing ---------------------------------------------------------------------------------------------------
@@ -362,17 +420,79 @@ def test_the_second_of_two_is_told_who_holds_the_lock_and_the_system_releases_it
     ready, done = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
-        with files.held(lock, "the training of demo/tiny"):
+        with files.file_lock(lock, "the training of demo/tiny"):
             os.write(ready[1], b"1")
             os.read(done[0], 1)
             os._exit(9)  # no clean-up
     os.read(ready[0], 1)
 
     def second() -> None:
-        with files.held(lock, "the training of demo/tiny"):
+        with files.file_lock(lock, "the training of demo/tiny"):
             pass
 
     assert f"process {child}" in refused(second, "the training of demo/tiny is under way")
     os.write(done[1], b"1")
     os.waitpid(child, 0)
     second()
+
+
+# -- files that a reader names ----------------------------------------------------------------------------------------
+
+
+def test_what_is_no_ordinary_file_is_written_to_and_stays_what_it_is(tmp_path):
+    pipe, target, link = (tmp_path / name for name in ("pipe", "target", "link"))
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.write_whole(pipe, "through")
+    assert os.read(reader, 99) == b"through"
+    assert pipe.is_fifo()
+    target.write_text("old")
+    link.symlink_to(target)
+    files.write_whole(link, b"new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    refused(lambda: files.write_whole(Path(""), "x"), "Is a directory")
+
+
+def test_standard_output_keeps_what_was_printed_before(tmp_path):
+    code = "print('first', flush=True); from pathlib import Path; from iclbook.files import write_whole; write_whole(Path('/dev/stdout'), 'second')"
+    with open(tmp_path / "out", "w") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+    assert (tmp_path / "out").read_text() == "first\nsecond"
+
+
+def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
+    path = tmp_path / "a.pt"
+    dead, ours, other = (
+        tmp_path / f".{n}.1.part" for n in ("a.pt.4194305", f"a.pt.{os.getpid()}", "b.pt.4194305")
+    )
+    for part in (dead, ours, other):
+        part.touch()
+    files.write_whole(path, b"1")
+    assert sorted(tmp_path.iterdir()) == sorted([path, ours, other])
+
+
+def test_a_full_disk_is_named_for_locks_too(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "getpid", full)
+
+    def lock():
+        with files.file_lock(tmp_path / "x.lock", "this"):
+            pass
+
+    assert "x.lock" in refused(lock, "No space left on device")
+
+
+def test_another_projects_commit_is_not_ours(tmp_path, monkeypatch):
+    inside = tmp_path / "iclbook-main" / "src" / "iclbook"
+    inside.mkdir(parents=True)
+    monkeypatch.setattr(project, "__file__", str(inside / "project.py"))
+    assert project.commit() == "unknown"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=b"]
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
+        subprocess.run(git + arguments, check=True)
+    assert project.commit() == "unknown"
+    monkeypatch.setattr(project, "__file__", str(tmp_path / "src" / "iclbook" / "project.py"))
+    assert len(project.commit()) >= 7

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from iclbook.training.checkpoint import shapes
 from naive import code_scale, full_forward, train
 
 from iclbook import random
@@ -25,10 +26,9 @@ from iclbook.random import generator
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer, checkpoint, parts
 from iclbook.training import trainer as trainer_module
-from iclbook.training.checkpoint import shapes
 from iclbook.training.ensemble import Ensemble
 from iclbook.training.history import pack_kept
-from iclbook.training.schedules import OneCycle
+from iclbook.training.optimisers import OneCycle
 
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
 

@@ -1,4 +1,4 @@
-"""Parts of a study in processes of their own: the same numbers, again when killed, one line when they cannot."""
+"""Parts of a study in processes of their own, here and on a cluster: the same numbers, again when killed, one line when they cannot."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import dataclasses
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from iclbook import workers
+from iclbook import cli, workers
 from iclbook.errors import UserError
 from iclbook.models import Attention
 from iclbook.profiles import check_profile
 from iclbook.tasks import LinearRegression
-from iclbook.training import Run, progress
+from iclbook.training import Run
 from iclbook.training.history import History, joined
 from iclbook.training.study import Group, Study, shared_out, train_study
 
@@ -91,56 +92,54 @@ def test_pieces_of_a_group_are_joined_along_their_runs():
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 
-class KillOnce(workers.Bar):
-    """Kills a training process of this one once it has begun."""
-
-    def __init__(self) -> None:
-        super().__init__(show=False)
-        self.killed: list[int] = []
-
-    def tell(self, part, done, total):
-        if done and not self.killed:
-            children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-            numbers = [child for c in children for child in c.read_text().split()]
-            # multiprocessing's tracker of resources is a child as well, and trains nothing
-            trains = [
-                n for n in numbers if b"resource_tracker" not in Path(f"/proc/{n}/cmdline").read_bytes()
-            ]
-            self.killed = [int(n) for n in trains][:1]
-            os.kill(self.killed[0], signal.SIGKILL)
+def children() -> list[int]:
+    """Processes that this one started, but for multiprocessing's tracker of resources."""
+    numbers = [n for c in Path(f"/proc/{os.getpid()}/task").glob("*/children") for n in c.read_text().split()]
+    return [int(n) for n in numbers if b"resource_tracker" not in Path(f"/proc/{n}/cmdline").read_bytes()]
 
 
-@pytest.mark.slow
-def test_processes_give_the_same_numbers_and_one_that_is_killed_changes_nothing(empty_root):
+@pytest.mark.full
+def test_processes_give_the_same_numbers_and_one_that_is_killed_changes_nothing(empty_root, monkeypatch):
     study = dataclasses.replace(STUDY, steps=1000, record=(0, 200))
-    with workers.Local(2, progress=False) as local:
-        undisturbed = trained(local, study, parts=2)
-    bar = KillOnce()
-    with workers.Local(2, progress=False) as local:
-        local._bar = bar
-        disturbed = trained(local, study, parts=2)
-    assert bar.killed
-    same(undisturbed, disturbed)
+    with workers.Processes(2, progress=False) as processes:
+        undisturbed = trained(processes, study, parts=2)
+    killed = []
+
+    def tell(part, start, done, total):
+        if done and not killed:
+            killed.append(children()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    with workers.Processes(2, progress=False) as processes:
+        monkeypatch.setattr(processes.bar, "tell", tell)
+        same(undisturbed, trained(processes, study, parts=2))
+    assert killed
     about = undisturbed.provenance
     assert (about["pinned"], about["threads"], about["parts"]) == (True, 1, 2)
     assert not list((empty_root / ".cache").rglob("*.pt")), "finished parts leave no checkpoint"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_interrupt_reaches_the_processes_which_keep_where_they_are(empty_root):
     endless = dataclasses.replace(STUDY, steps=10**7, record=(0,), compile_from=None)
     timer = threading.Timer(10, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), workers.Local(2, progress=False) as local:
-        trained(local, endless, parts=2)
-    assert time.monotonic() - start < 60
+    with pytest.raises(KeyboardInterrupt), workers.Processes(2, progress=False) as processes:
+        trained(processes, endless, parts=2)
     assert len(list((empty_root / ".cache").rglob("*.pt"))) == 2
 
 
+def test_any_executor_trains_the_same_study(empty_root):
+    alone = train_study(STUDY, "smoke", "cpu", progress=False)
+    with ThreadPoolExecutor(1) as executor:
+        shared = trained(executor)
+    for key, value in alone.arrays.items():
+        np.testing.assert_allclose(shared[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
+
+
 def test_a_mistake_in_a_process_is_the_mistake_here():
-    with workers.Local(1, progress=False) as local:
-        future = local.submit(check_profile, "huge")
+    with workers.Processes(1, progress=False) as processes:
+        future = processes.submit(check_profile, "huge")
         with pytest.raises(UserError, match=r"^unknown profile 'huge'"):
             future.result()
 
@@ -148,70 +147,20 @@ def test_a_mistake_in_a_process_is_the_mistake_here():
 def test_a_process_that_is_killed_again_and_again_is_one_line(monkeypatch):
     calls = []
     monkeypatch.setattr(workers, "_once", lambda *_: calls.append(0) or ("killed", -9))
-    kind, problem = workers.call(b"", lambda *_: None, lambda: True)
-    assert kind == "failed"
-    assert "killed 3 times (last exit code -9)" in str(problem)
+    with pytest.raises(UserError, match=r"killed 3 times \(last exit code -9\)"):
+        workers.in_process(b"", lambda *_: None, lambda: True)
     assert len(calls) == workers.TRIES
+    with pytest.raises(workers.Stopped):
+        workers.in_process(b"", lambda *_: None, lambda: False)
 
 
-def test_other_versions_are_refused():
-    here = {"torch": "2", "the digest of the training code": "a"}
-    workers._require_same(here, dict(here))
-    with pytest.raises(UserError, match=r"training code is a here and b in a worker"):
-        workers._require_same(here, here | {"the digest of the training code": "b"})
-
-
-def test_a_checkpoint_out_of_reach_lies_in_a_folder_of_the_worker(tmp_path):
-    assert not workers._is_out_of_reach(tmp_path / "a.pt")
-    far = tmp_path / "not there" / "a.pt"
-    assert workers._is_out_of_reach(far)
-    assert workers._own(far).name == "a.pt"
-    assert workers._own(far).parent != far.parent
-
-
-# -- how far it is -----------------------------------------------------------------------------------------------------
-
-
-def test_trainings_tell_how_far_they_are(empty_root):
-    heard = []
-    with progress.told_to(lambda *at: heard.append(at)):
-        STUDY.trainer("cpu").train(progress=True, until=7)
-    assert heard[0] == (0, 200)
-    assert heard[-1] == (7, 200)
-
-
-def test_the_bar_counts_all_parts_and_what_was_resumed_is_no_speed_of_today(capsys):
-    bar = workers.Bar(show=True)
-    for part in (0, 1):
-        bar.expect(part, fresh=part == 0)
-    bar.tell(0, 50, 100)
-    bar.tell(1, 0, 100)
-    bar.tell(0, 80, 100)
-    assert (bar._bar.n, bar._bar.total, bar._bar.initial) == (80, 200, 50)
-    bar.expect(2, fresh=True)
-    bar.tell(1, 90, 100)  # of the study before
-    assert bar._bar is None
-    bar.close()
-
-
-@pytest.mark.parametrize(("asked", "expected"), [(3, 3), (None, 5)])
-def test_all_cores_by_default(monkeypatch, asked, expected):
-    monkeypatch.setattr(workers, "usable_cores", lambda: 5)
-    assert workers.usable_workers(asked, "cpu") == expected
-
-
-def test_a_machine_without_the_notebooks_tools_trains_too():
-    code = "import sys; sys.modules.update(jupytext=None, papermill=None)\nfrom iclbook.workers import usable_workers\nprint(usable_workers(None, 'cpu'))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 1
-
-
-def test_one_process_on_a_gpu(monkeypatch):
-    import torch
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert workers.usable_workers(None, "auto") == 1
+def test_other_versions_are_refused(monkeypatch):
+    request = workers.packed(check_profile, ("paper",))
+    assert workers._call(request) == "paper"
+    there = workers.versions(()) | {"the digest of the training code": "b"}
+    monkeypatch.setattr(workers, "versions", lambda arguments: there)
+    with pytest.raises(UserError, match=r"training code is  here and b in a worker"):
+        workers._call(request)
 
 
 def test_only_what_can_travel_is_sent_back():
@@ -221,3 +170,169 @@ def test_only_what_can_travel_is_sent_back():
 
     assert "Odd: x" in str(workers._portable(Odd("x")))
     assert isinstance(pickle.loads(pickle.dumps(workers._portable(UserError("a", "b.")))), UserError)
+
+
+def test_sigterm_saves_first(tmp_path):
+    """What cluster managers send ends a training between two steps, with its checkpoint."""
+    path = tmp_path / "a.pt"
+    trainer = dataclasses.replace(STUDY, steps=10**7, record=(0,), compile_from=None).trainer("cpu")
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(path, progress=False)
+    assert path.exists()
+
+
+# -- how far it is -----------------------------------------------------------------------------------------------------
+
+
+def test_trainings_tell_how_far_they_are():
+    heard = []
+    with workers.progress_callback(lambda *at: heard.append(at)):
+        STUDY.trainer("cpu").train(progress=True, until=7)
+    assert (heard[0], heard[-1]) == ((0, 0, 200), (0, 7, 200))
+
+
+def test_the_bar_counts_all_parts_and_what_was_resumed_is_no_speed_of_today():
+    bar = workers.Bar(show=True)
+    for part in (0, 1):
+        bar.expect(part)
+    bar.tell(0, 50, 50, 100)
+    bar.tell(1, 0, 100, 100)  # a short part is first heard of at its end
+    bar.tell(0, 50, 80, 100)
+    shown = bar._bar.format_dict
+    assert (shown["n"], shown["total"], shown["initial"]) == (180, 200, 50)
+    assert "-" not in str(bar._bar).split("[")[1].partition("<")[0]
+    bar.close()
+    bar.tell(1, 0, 90, 100)  # of the study before
+    assert bar._bar is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores", "gpu", "expected"), [(3, 5, False, 3), (None, 5, False, 5), (None, 5, True, 1)]
+)
+def test_all_cores_by_default_and_one_process_on_a_gpu(monkeypatch, asked, cores, gpu, expected):
+    import torch
+
+    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    with workers.open_executor(None, asked, "auto") as executor:
+        assert getattr(executor, "parts", 1) == expected
+
+
+def test_a_machine_without_the_notebooks_tools_trains_too():
+    lacking = ["jupytext", "papermill", "nbformat", "nbclient", "distributed", "sphinx", "ipykernel", "bs4"]
+    code = f"import sys; sys.modules.update(dict.fromkeys({lacking}))\nfrom iclbook import workers\nfrom iclbook.training.study import Study"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# -- a cluster ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dask():
+    """Dask writes thread counts into this process's environment for the workers that it starts, and leaves them there."""
+    before = dict(os.environ)
+    yield pytest.importorskip("distributed", reason="pinned in requirements.txt, but not installed here")
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("default")  # Dask's own
+def test_a_cluster_gives_the_local_numbers_to_the_bit_and_loses_nothing_with_a_worker(
+    empty_root, dask, monkeypatch
+):
+    study = dataclasses.replace(STUDY, steps=1000, record=(0, 200))
+    with workers.Processes(2, progress=False) as processes:
+        expected = trained(processes, study, parts=2)
+    heard, killed = [], []
+    with (
+        dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as two,
+        workers.Cluster(two.scheduler_address, 2, progress=False) as cluster,
+    ):
+        victim = next(iter(cluster.client.run(os.getpid).values()))
+
+        def hear(part, start, done, total):
+            heard.append(part)
+            if done and not killed:
+                os.kill(victim, signal.SIGKILL)
+                killed.append(victim)
+
+        monkeypatch.setattr(cluster.bar, "tell", hear)
+        same(trained(cluster, study, parts=2), expected)
+    assert killed
+    assert set(heard) == {0, 1}, "both parts were heard of"
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("default")
+def test_who_waits_for_a_worker_says_so(dask, capsys):
+    with dask.LocalCluster(n_workers=0, dashboard_address=None) as empty:
+        timer = threading.Timer(1, empty.scale, (1,))
+        timer.start()
+        with workers.Cluster(empty.scheduler_address, 4, progress=False) as cluster:
+            assert cluster.parts == 4
+            with pytest.raises(UserError, match=r"^unknown profile 'huge'"):
+                cluster.submit(check_profile, "huge").result()
+    assert "waiting for a worker" in capsys.readouterr().err
+
+
+def test_a_scheduler_of_this_machine_would_be_open_to_everybody():
+    with pytest.raises(UserError, match="take --workers N"):
+        workers.Cluster("local", 1)
+
+
+def test_without_distributed_there_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"needs Dask's distributed.*pip install -e \.\[cluster\]"):
+        workers.Cluster("tcp://127.0.0.1:1", 1)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{port}", "nonsense://x"])
+def test_an_address_that_does_not_answer_is_one_line(dask, monkeypatch, address):
+    monkeypatch.setattr(workers, "PATIENCE", 1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = address.format(port=free.getsockname()[1])
+    with pytest.raises(UserError, match=r"no Dask scheduler answers at") as caught:
+        workers.Cluster(address, 1)
+    assert address in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (ModuleNotFoundError("No module named 'iclbook'"), "lacks this code"),
+        (type("KilledWorker", (Exception,), {})("t"), "lost with each of the workers"),
+        (OSError("gone"), "the cluster was lost (OSError: gone)"),
+        (ZeroDivisionError("a fault of ours"), "None"),
+    ],
+)
+def test_what_goes_wrong_with_a_worker_is_one_line(problem, words):
+    assert words in str(workers._lost(problem))
+
+
+def test_the_command_hands_the_cluster_to_the_paper(monkeypatch):
+    seen = {}
+
+    class Seven:
+        parts = 7
+
+        def __init__(self, *arguments):
+            seen["cluster"] = arguments
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(workers, "Cluster", Seven)
+    monkeypatch.setattr(cli, "_trainer_of", lambda key: lambda **chosen: seen.update(chosen))
+    assert cli.main(["train", "demo", "--scheduler", "tcp://10.0.0.5:8786", "--workers", "7"]) == 0
+    assert seen["cluster"] == ("tcp://10.0.0.5:8786", 7)
+    assert seen["parts"] == 7
+    assert isinstance(seen["executor"], Seven)

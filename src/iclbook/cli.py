@@ -190,7 +190,7 @@ def build(options: Options) -> int:
     _option(
         "--scheduler",
         metavar="ADDRESS",
-        help="train on the Dask cluster with this scheduler (tcp://HOST:PORT), or start one here: local",
+        help="train on the Dask cluster with this scheduler (tcp://HOST:PORT)",
     ),
     _profile("paper"),
     _DEVICE,
@@ -204,20 +204,10 @@ def train(options: Options) -> int:
     if options.verify:
         train(**chosen)
         return 0
-    if options.scheduler is not None:
-        from .cluster import Cluster
+    from .workers import open_executor
 
-        with Cluster(options.scheduler, options.workers) as cluster:
-            train(**chosen, executor=cluster, parts=cluster.parts)
-        return 0
-    from .workers import Local, usable_workers
-
-    workers = usable_workers(options.workers, options.device)
-    if workers == 1:
-        train(**chosen)
-        return 0
-    with Local(workers) as processes:
-        train(**chosen, executor=processes, parts=workers)
+    with open_executor(options.scheduler, options.workers, options.device) as executor:
+        train(**chosen, executor=executor, parts=executor.parts if executor else 1)
     return 0
 
 
@@ -334,7 +324,7 @@ def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
     _option("--out", metavar="FILE", type=Path, required=True, help="where the result goes (.npz)"),
 )
 def probe(options: Options) -> int:
-    from .papers.nagy2026.probes.command import probe_folder
+    from .papers.nagy2026.probe_command import probe_folder
 
     values = probe_folder(
         options.model,
@@ -410,7 +400,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
         check_profile(getattr(options, "profile", "paper"))
         if getattr(options, "device", "auto") == "cuda":
-            from .training.devices import pick_device
+            from .training.backends import pick_device
 
             pick_device("cuda")  # refused before anything is started where there is none
         code = _COMMANDS[options.command][-1](options)

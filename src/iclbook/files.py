@@ -4,55 +4,116 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 
-from .errors import UserError
+from .errors import UserError, one_line
 
 #: How names of unfinished files end. They begin with a dot, so that no listing of a folder's contents takes them for one.
 PART = ".part"
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | str) -> None:
     """Write ``content`` to ``path``: a reader, and a reader after a kill or a power cut, sees the old file or the new one.
+
+    What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is replaced.
 
     Raises:
         UserError: the folder cannot be written or the disk is full; the old file is untouched.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}{PART}")
+    data = content.encode() if isinstance(content, str) else content
+    with writing(path):
+        if path.exists() and (_is_stdout(path) or not stat.S_ISREG(path.stat().st_mode)):
+            with open(1 if _is_stdout(path) else path, "wb", closefd=not _is_stdout(path)) as file:
+                file.write(data)
+            return
+        target = Path(os.path.realpath(path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(target.parent, target.name)
+        part = target.with_name(f".{target.name}.{os.getpid()}.{get_ident()}{PART}")
+        try:
+            with open(part, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _is_stdout(path: Path) -> bool:
+    """Whether ``path`` (such as ``/dev/stdout``) is what standard output goes to, which must keep what was printed before."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException as error:
-        with suppress(OSError):
-            part.unlink()
-        if not isinstance(error, OSError):
-            raise
+        return os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:  # closed
+        return False
+
+
+def remove_unfinished(folder: Path, name: str = "*") -> None:
+    """Remove what killed processes left of their files of this name in ``folder``."""
+    for part in folder.glob(f".{name}.*{PART}"):
+        process = part.name.removesuffix(PART).split(".")[-2]
+        if process.isdecimal() and not is_alive(int(process)):
+            with suppress(OSError):
+                part.unlink()
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process of this number is running."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing ``path`` into one line that names it.
+
+    Raises:
+        UserError: for any OSError in here.
+    """
+    try:
+        yield
+    except OSError as error:
         raise UserError(
-            f"cannot write {path} ({error.strerror})", "Free space there or make the folder writable."
+            f"cannot write {path} ({error.strerror or one_line(error)})",
+            "Free space there or make the folder writable.",
         ) from error
 
 
 @contextmanager
-def held(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
+def reading(path: Path, hint: str) -> Iterator[None]:
+    """Turn whatever goes wrong with the content of ``path`` into one line that names the file.
+
+    Raises:
+        UserError: for any exception in here that is none.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        why = f"{type(error).__name__}: {one_line(error)}"[:200]
+        raise UserError(f"{path} is damaged or unreadable ({why})", hint) from error
+
+
+@contextmanager
+def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file ``lock`` while ``what`` ("the training of he2025/seeds") is under way. The system releases it when the process ends, however it ends.
 
     Raises:
         UserError: another process holds it (and ``wait`` is off), or the lock file cannot be written.
     """
-    try:
+    with writing(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = open(lock, "a+", encoding="utf-8")  # noqa: SIM115 (closed below)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {lock} ({error.strerror})", "Free space there or make the folder writable."
-        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -62,9 +123,10 @@ def held(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
             raise UserError(
                 f"{what} is under way already, in {holder}", "Wait for its end, or end it."
             ) from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()}\n")
-        file.flush()
+        with writing(lock):
+            file.truncate(0)
+            file.write(f"process {os.getpid()}\n")
+            file.flush()
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 from .errors import UserError
@@ -25,21 +26,29 @@ def find_root() -> Path:
                 f"ICLBOOK_ROOT={named} holds no _toc.yml", "Point it at a checkout of the book, or unset it."
             )
         return root.resolve()
+    hint = "Change into the checkout, or set ICLBOOK_ROOT to it."
     try:
         here = Path.cwd()
     except FileNotFoundError:
-        raise UserError(
-            "the working directory was deleted", "Change into the checkout, or set ICLBOOK_ROOT to it."
-        ) from None
+        raise UserError("the working directory was deleted", hint) from None
     for folder in (here, *here.parents, *Path(__file__).resolve().parents):
         if (folder / "_toc.yml").is_file() and (folder / "notebooks").is_dir():
             return folder
-    raise UserError(
-        f"{here} is not inside a checkout of the book", "Change into the checkout, or set ICLBOOK_ROOT to it."
-    )
+    raise UserError(f"{here} is not inside a checkout of the book", hint)
 
 
-#: Below the book's root: one room a paper.
+def commit() -> str:
+    """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
+    checkout = Path(__file__).resolve().parents[2]
+    call = ["git", "-C", str(checkout), "rev-parse", "--show-toplevel", "--short", "HEAD"]
+    try:
+        top, name = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split("\n")[:2]
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return "unknown"
+    return name if Path(top).resolve() == checkout else "unknown"
+
+
+#: Below the book's root: one folder a paper.
 PAPERS = Path("src") / "iclbook" / "papers"
 
 

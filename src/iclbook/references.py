@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import UserError
+from .files import write_whole
 
 Value = bool | int | float | str | list
 
@@ -194,20 +193,5 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing.
-
-    Raises:
-        UserError: the folder or disk does not take it.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except OSError as problem:
-        raise UserError(
-            f"cannot write {path} ({problem.strerror})", "Free space or change its rights."
-        ) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    """Write a whole file or nothing (:func:`iclbook.files.write_whole`)."""
+    write_whole(path, text)

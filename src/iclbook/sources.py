@@ -11,18 +11,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-#: Modules (paths in the package) that a study imports and that cannot change a number: what they say, where files lie, how results are compared.
+#: Modules (paths in the package) that a study imports and that cannot change a number: messages, files, processes, comparisons.
 NEUTRAL = frozenset(
-    {
-        "errors.py",
-        "files.py",
-        "machines.py",
-        "profiles.py",
-        "project.py",
-        "sources.py",
-        "training/progress.py",
-        "training/replay.py",
-    }
+    f"{name}.py"
+    for name in (
+        "errors",
+        "files",
+        "machines",
+        "profiles",
+        "project",
+        "sources",
+        "workers",
+        "training/replay",
+    )
 )
 
 
@@ -32,6 +33,22 @@ def modules_of(part: object) -> list[str]:
         return []
     made_of = part.__mro__ if isinstance(part, type) else (part,)
     return [p.__module__ for p in made_of]
+
+
+def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
+    """Digest of the code that the modules ``roots`` reach, and of the C sources that these name.
+
+    Comments, docstrings, formatting, annotations of functions and words of error messages do not count.
+    """
+    package = Path(__file__).parent if package is None else package
+    digest = hashlib.sha256()
+    for file in reached(roots, package):
+        module = _module(file.read_text(encoding="utf-8"))
+        digest.update(f"{file.relative_to(package).as_posix()}\n{module.code}\n".encode())
+        for text in (text for name in module.c_names for text in c_sources(file.with_name(name))):
+            code = _c_code(text.read_text(encoding="utf-8"))
+            digest.update(f"{text.relative_to(package).as_posix()}\n{code}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def reached(roots: Iterable[str], package: Path | None = None) -> list[Path]:
@@ -54,29 +71,20 @@ def reached(roots: Iterable[str], package: Path | None = None) -> list[Path]:
     return sorted(found.union(*(_packages(file, package) for file in found)))
 
 
-def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
-    """Digest of the code that ``roots`` reach, with the C source beside a module of its name and what that includes; comments, docstrings and formatting do
-    not count."""
-    package = Path(__file__).parent if package is None else package
-    digest = hashlib.sha256()
-    for file in reached(roots, package):
-        digest.update(f"{file.relative_to(package).as_posix()}\n{_module(_read(file)).meaning}\n".encode())
-        for text in c_sources(file.with_suffix(".c")):
-            digest.update(f"{text.relative_to(package).as_posix()}\n{_c_meaning(_read(text))}\n".encode())
-    return digest.hexdigest()[:16]
-
-
 def c_sources(file: Path) -> list[Path]:
     """A C source and the headers beside it that it includes; none where there is no such file."""
     if not file.is_file():
         return []
-    names = re.findall(r'^#include "(.*)"', _read(file), re.MULTILINE)
+    names = re.findall(r'^#include "(.*)"', file.read_text(encoding="utf-8"), re.MULTILINE)
     return [file, *(file.with_name(name) for name in names)]
 
 
-def _c_meaning(text: str) -> str:
-    """C code without comments and indentation."""
-    lines = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL).splitlines()
+def _c_code(text: str) -> str:
+    """C code without comments, indentation and what only a page compiles, which cannot change a stored number."""
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    lines = re.sub(
+        r"^#if defined __wasm__.*?^#endif\n", "", code, flags=re.DOTALL | re.MULTILINE
+    ).splitlines()
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 
 
@@ -84,23 +92,21 @@ def _packages(file: Path, package: Path) -> Iterator[Path]:
     """The ``__init__`` files that run before ``file`` is imported and that do more than pass names on."""
     for folder in file.relative_to(package).parents:
         init = package / folder / "__init__.py"
-        if init.is_file() and not _module(_read(init)).passes_on:
+        if init.is_file() and not _module(init.read_text(encoding="utf-8")).passes_on:
             yield init
 
 
 def _imports(file: Path, package: Path) -> Iterator[Path | None]:
     """The files that define what ``file`` imports from this package."""
     here = list(file.relative_to(package).parent.parts)
-    for node in _module(_read(file)).imports:
+    for node in _module(file.read_text(encoding="utf-8")).imports:
         if isinstance(node, ast.ImportFrom):
             base = _base(node, here, package.name)
             if base is not None:
                 yield from (_definition(package, base, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                parts = alias.name.split(".")
-                if parts[0] == package.name:
-                    yield _file(package, parts[1:])
+        else:
+            parts = (alias.name.split(".") for alias in node.names)
+            yield from (_file(package, below) for own, *below in parts if own == package.name)
 
 
 def _base(node: ast.ImportFrom, here: list[str], own: str) -> list[str] | None:
@@ -119,7 +125,7 @@ def _definition(package: Path, module: list[str], name: str) -> Path | None:
     file = _file(package, module)
     if file is None or file.name != "__init__.py":
         return file
-    for node in _module(_read(file)).imports:
+    for node in _module(file.read_text(encoding="utf-8")).imports:
         if isinstance(node, ast.ImportFrom) and node.level:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
@@ -132,23 +138,16 @@ def _file(package: Path, parts: list[str]) -> Path | None:
     return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
 
 
-def _read(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
-
-
-# A process asks for the same files once for every study: what follows from a text is kept with the text.
-
-
 class _Module(NamedTuple):
-    """What is asked of a module: its import statements, whether it only says what it is, imports, and lists its names, and its code without comments,
-    docstrings and formatting."""
+    """A module's import statements, the C sources it names, whether it only says what it is, imports and lists its names, and its code as it counts."""
 
     imports: list[ast.Import | ast.ImportFrom]
+    c_names: list[str]
     passes_on: bool
-    meaning: str
+    code: str
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # a process asks for the same files once for every study
 def _module(text: str) -> _Module:
     tree = ast.parse(text)
     passes_on = all(
@@ -157,14 +156,33 @@ def _module(text: str) -> _Module:
         or (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"])
         for node in tree.body
     )
-    imports = []
-    for node in _statements(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            imports.append(node)
-        body = getattr(node, "body", None)
-        if body and _is_docstring(body[0]):
-            body[0] = ast.Pass()
-    return _Module(imports, passes_on, ast.unparse(tree))
+    statements = list(_statements(tree))
+    imports = [node for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in statements:
+        _reduce(node)
+    return _Module(imports, re.findall(r'library\("(\w+\.c)"', text), passes_on, ast.unparse(tree))
+
+
+def _reduce(node: ast.AST) -> None:
+    """Take from a statement what changes no number."""
+    body = getattr(node, "body", None)
+    if body and _is_docstring(body[0]):
+        body[0] = ast.Pass()
+    if isinstance(node, ast.FunctionDef):
+        every = [
+            *node.args.posonlyargs,
+            *node.args.args,
+            *node.args.kwonlyargs,
+            node.args.vararg,
+            node.args.kwarg,
+        ]
+        for argument in filter(None, every):
+            argument.annotation = None
+        node.returns = None
+    elif isinstance(node, ast.Assert):
+        node.msg = None
+    elif isinstance(node, ast.Raise) and getattr(getattr(node.exc, "func", None), "id", "") == "UserError":
+        node.exc.args = []
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:

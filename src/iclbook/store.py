@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import platform
-import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,9 +21,9 @@ import numpy as np
 import torch
 
 from .errors import UserError
-from .files import PART, write_whole
+from .files import reading, remove_unfinished, write_whole
 from .profiles import check_profile
-from .project import find_root
+from .project import commit, find_root
 
 #: In place of a group's name, of the file with states kept for verification.
 STATES = "states-for-verification"
@@ -57,16 +56,6 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
 
 def provenance(config: Any, source: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
     """What a result file must say of itself; ``source`` is the digest of the code that made it."""
-    try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parent,
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = "unknown"
     return {
         "config": config,
         "seconds": round(seconds, 1),
@@ -74,7 +63,7 @@ def provenance(config: Any, source: str, seconds: float, device: str, **extra: A
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
-        "commit": commit,
+        "commit": commit(),
         "source": source,
         **extra,
     }
@@ -89,9 +78,13 @@ def save(
     root: Path | None = None,
     may_diverge: Iterable[str] = (),
     states: Mapping[str, np.ndarray] | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a study's arrays (keys ``"group/name"``) and provenance; a kill at any point leaves the old results or the new ones, whole. ``states``,
-    from which stretches can be trained again (:mod:`iclbook.training.stretches`), lie in a file of their own.
+    """Write a study's arrays (keys ``"group/name"``) and provenance; a kill at any point leaves the old results or the new ones, whole.
+
+    Args:
+        states: from which segments can be trained again (:mod:`iclbook.training.history`); they lie in a file of their own.
+        beside: stored groups that stay as they are, with the checksums of their files.
 
     Raises:
         UserError: the folder cannot be written, or a number is not finite in a group that is not in ``may_diverge``.
@@ -105,7 +98,7 @@ def save(
         groups.setdefault(group, {})[name] = np.asarray(array)
     if states:
         groups[STATES] = dict(states)
-    path, sums, new = base / f"{study}.json", {}, []
+    sums, new = dict(beside or {}), []
     try:
         for group, members in groups.items():
             buffer = io.BytesIO()
@@ -115,49 +108,54 @@ def save(
             if not file.exists():
                 new.append(file)
             write_whole(file, buffer.getvalue())
-        kept = {"states": sums[STATES]} if states else {}
-        named = {group: checksum for group, checksum in sums.items() if group != STATES}
-        write_whole(path, _text({**about, **kept, "files": named}))
+        return _name_files(base, study, about, sums)
     except UserError:
         for file in new:
             with suppress(OSError):
                 file.unlink()
         raise
-    _tidy(base, study, {_name(group, checksum) for group, checksum in sums.items()})
-    return path
 
 
-def load_states(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, np.ndarray]:
-    """The states that were kept with a study's results; none of results that were made before states were kept.
+def update_digest(
+    paper: str,
+    profile: str,
+    study: str,
+    source: str,
+    config: Any = None,
+    root: Path | None = None,
+    **verified: Any,
+) -> None:
+    """Mark a study's results as those of the code with this digest, after its replay has passed; ``verified`` says what was derived again.
 
-    Raises:
-        UserError: as :func:`load`.
+    Groups that ``config`` (of the study as it is now) does not name are removed.
     """
     about = read_provenance(paper, profile, study, root)
-    if "states" not in about:
-        return {}
-    command = f"iclbook train {paper} --only {study} --profile {profile} --fresh"
-    found = _arrays(folder(paper, profile, root) / study, {STATES: about["states"]}, command)
-    return {key.removeprefix(f"{STATES}/"): array for key, array in found.items()}
+    sums = _described(about, config) | ({STATES: about["states"]} if "states" in about else {})
+    about |= {"source": source} | ({} if config is None else {"config": config})
+    if verified:
+        about["verified"] = verified
+    _name_files(folder(paper, profile, root), study, about, sums)
+
+
+def _name_files(base: Path, study: str, about: Mapping[str, Any], sums: Mapping[str, str]) -> Path:
+    """Write a study's json, which names its files, and remove all others."""
+    files = {group: checksum for group, checksum in sums.items() if group != STATES}
+    states = {"states": sums[STATES]} if STATES in sums else {}
+    text = json.dumps({**about, **states, "files": files, "config": None}, indent=1)
+    line = f'"config": {json.dumps(about.get("config"))}'  # one line, however long
+    path = base / f"{study}.json"
+    write_whole(path, text.replace('"config": null', line, 1) + "\n")
+    kept = {_name(group, checksum) for group, checksum in sums.items()}
+    remove_unfinished(base / study)
+    for file in (base / study).glob("*.npz"):
+        if file.name not in kept:
+            with suppress(OSError):
+                file.unlink()
+    return path
 
 
 def _name(group: str, checksum: str) -> str:
     return f"{group}.{checksum[:8]}.npz"
-
-
-def _text(about: Mapping[str, Any]) -> bytes:
-    """Provenance as JSON: a line for each entry, the configuration on one."""
-    text = json.dumps({**about, "config": None}, indent=1)
-    return (text.replace('"config": null', f'"config": {json.dumps(about.get("config"))}', 1) + "\n").encode()
-
-
-def _tidy(base: Path, study: str, kept: set[str]) -> None:
-    """Remove the arrays of earlier results, and what a killed process left unfinished."""
-    unfinished = [*base.glob(f".{study}.json.*{PART}"), *(base / study).glob(f".*{PART}")]
-    for file in [*unfinished, *(base / study).glob("*.npz")]:
-        if file.name not in kept:
-            with suppress(OSError):
-                file.unlink()
 
 
 def check_finite(study: str, arrays: Mapping[str, np.ndarray], may_diverge: Iterable[str] = ()) -> None:
@@ -192,15 +190,17 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         UserError: missing or unreadable.
     """
     path = folder(paper, profile, root) / f"{study}.json"
-    command = f"iclbook train {paper} --only {study} --profile {profile}"
+    command = _command(paper, profile, study)
     if not path.exists():
         raise UserError(f"no results at {path}", f"Make them with: {command}")
-    try:
+    with reading(path, f"Restore it from git, or: {command} --fresh"):
         about = json.loads(path.read_text(encoding="utf-8"))
-        about["files"].items(), about["config"], about["source"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is damaged", f"Restore it from git, or: {command} --fresh") from error
-    return about
+        sums = [*about["files"].values(), about.get("states", "")]
+        texts = [*sums, *about.get("may_diverge", ()), about["source"], about.get("device", "")]
+        threads = about.get("threads", 1)
+        if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
+            raise ValueError("an entry of another kind")
+        return about | {"config": about["config"]}
 
 
 def load(
@@ -216,7 +216,7 @@ def load(
 
     Args:
         paper, profile, study: which results.
-        config: the configuration that the caller stands for; results of another one are refused.
+        config: the configuration that the caller stands for; results of another one are refused, but they may hold more groups.
         source: digest of the code as it is now; results of other code are refused.
         root: the book's root folder, found when ``None``.
         may_diverge: groups whose numbers need not be finite; ``None`` for what the results say of themselves.
@@ -224,51 +224,93 @@ def load(
     Raises:
         UserError: a number that is not finite, a missing, truncated or damaged file, pickled content, another configuration, other source.
     """
-    about = read_provenance(paper, profile, study, root)
-    base = folder(paper, profile, root)
-    command = f"iclbook train {paper} --only {study} --profile {profile}"
-    if config is not None and about["config"] != config:
+    command = _command(paper, profile, study)
+    if config is not None and (missing := missing_groups(paper, profile, study, config, root)):
         raise UserError(
-            f"the results of {study} were made from another configuration", f"Train again: {command} --fresh"
+            f"the results of {study} lack the groups {', '.join(missing)}",
+            f"Train these alone: {command}",
         )
+    about = read_provenance(paper, profile, study, root)
     if source is not None and about["source"] != source:
         raise UserError(
             f"the results of {study} were made from other training code",
             f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh.",
         )
-    arrays = _arrays(base / study, about["files"], f"{command} --fresh")
+    base = folder(paper, profile, root) / study
+    arrays = _arrays(base, _described(about, config), f"{command} --fresh")
     if may_diverge is not None or "may_diverge" in about:
         check_finite(f"{paper}/{study}", arrays, {*(may_diverge or ()), *about.get("may_diverge", ())})
-    return Results(arrays, about)
+    return Results(arrays, about if config is None else about | {"config": config})
+
+
+def load_states(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, np.ndarray]:
+    """The states that were kept with a study's results; none of results that were made before states were kept.
+
+    Raises:
+        UserError: as :func:`load`.
+    """
+    about = read_provenance(paper, profile, study, root)
+    if "states" not in about:
+        return {}
+    base, command = folder(paper, profile, root) / study, f"{_command(paper, profile, study)} --fresh"
+    found = _arrays(base, {STATES: about["states"]}, command)
+    return {key.removeprefix(f"{STATES}/"): array for key, array in found.items()}
+
+
+def missing_groups(
+    paper: str, profile: str, study: str, config: Any, root: Path | None = None
+) -> tuple[str, ...]:
+    """Groups that ``config`` describes and that a study's results lack, all else equal.
+
+    Raises:
+        UserError: results that are missing or damaged, or were made from another configuration.
+    """
+    stored = read_provenance(paper, profile, study, root)["config"]
+    ours, theirs = _groups(config), _groups(stored)
+    same = [name for name in ours if name in theirs]
+    differs = any(ours[name] != theirs[name] for name in same) or not (same or stored == config)
+    if differs or _rest(stored) != _rest(config):
+        raise UserError(
+            f"the results of {study} were made from another configuration",
+            f"Train again: {_command(paper, profile, study)} --fresh",
+        )
+    return tuple(name for name in ours if name not in theirs)
+
+
+def _groups(config: Any) -> dict[str, Any]:
+    """A configuration's groups by name; those of a computation are names."""
+    listed = config.get("groups") if isinstance(config, dict) else None
+    return {g["name"] if isinstance(g, dict) else str(g): g for g in listed or ()}
+
+
+def _rest(config: Any) -> Any:
+    return {k: v for k, v in config.items() if k != "groups"} if isinstance(config, dict) else config
+
+
+def _described(about: Mapping[str, Any], config: Any) -> dict[str, str]:
+    """Checksums of the stored files, without those of groups that ``config`` no longer has."""
+    gone = set() if config is None else _groups(about["config"]).keys() - _groups(config).keys()
+    return {group: checksum for group, checksum in about["files"].items() if group not in gone}
 
 
 def _arrays(base: Path, sums: Mapping[str, str], command: str) -> dict[str, np.ndarray]:
     """The arrays of every group, ``"group/name" -> array``, after comparing the files with their checksums."""
-    arrays = {}
+    arrays, hint = {}, f"Restore it from git, or: {command}"
     for group, checksum in sums.items():
         path = base / _name(group, checksum)
         if not path.exists():
-            raise UserError(f"the result file {path} is missing", f"Restore it from git, or: {command}")
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != checksum:
-            raise UserError(
-                f"the result file {path} is truncated or damaged", f"Restore it from git, or: {command}"
-            )
-        try:
+            raise UserError(f"the result file {path} is missing", hint)
+        with reading(path, hint):
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest() != checksum:
+                raise ValueError("its checksum differs")
             with np.load(io.BytesIO(content), allow_pickle=False) as data:
-                arrays.update({f"{group}/{name}": data[name] for name in data.files})
-        except Exception as error:
-            raise UserError(
-                f"the result file {path} holds pickled or unreadable arrays", f"Make it anew: {command}"
-            ) from error
+                found = {f"{group}/{name}": data[name] for name in data.files}
+            if not all(isinstance(array, np.ndarray) for array in found.values()):
+                raise ValueError("it holds what is no array")
+            arrays |= found
     return arrays
 
 
-def restamp(
-    paper: str, profile: str, study: str, source: str, root: Path | None = None, **verified: Any
-) -> None:
-    """Mark a study's results as those of the code with this digest, after its replay has passed; ``verified`` says what was derived again."""
-    about = read_provenance(paper, profile, study, root) | {"source": source}
-    if verified:
-        about["verified"] = verified
-    write_whole(folder(paper, profile, root) / f"{study}.json", _text(about))
+def _command(paper: str, profile: str, study: str) -> str:
+    return f"iclbook train {paper} --only {study} --profile {profile}"

@@ -1,23 +1,27 @@
-"""Parts of a study in processes of their own: one thread each, pinned code paths, how far they are, and again when one is killed."""
+"""Parts of a study as tasks of a :class:`concurrent.futures.Executor`: on this machine or on a Dask cluster.
+
+Either way a part is computed by a process of its own, with one thread and pinned code paths; one that is killed is begun again and goes on from its
+checkpoint. How far the processes are, they send back; Ctrl-C and SIGTERM reach them as a flag that is read between steps.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import os
 import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tqdm.auto import tqdm
 
-from .book import orphans
 from .errors import UserError, one_line
 from .machines import environment, usable_cores
 
@@ -25,19 +29,88 @@ from .machines import environment, usable_cores
 TRIES = 3
 #: Seconds between two messages of a process.
 PULSE = 0.5
+#: Seconds in which a scheduler must answer.
+PATIENCE = 10
+#: Name under which workers of a cluster say how far they are.
+TOPIC = "iclbook"
 
-Tell = Callable[[int, int], None]
+#: Hears the step at which a training began, the steps done and the steps in all.
+Callback = Callable[[int, int, int], None]
+_callbacks: list[Callback] = []
+
+
+# -- how far a training is, and when it is to stop ---------------------------------------------------------------------
+
+
+@contextmanager
+def progress_callback(callback: Callback) -> Iterator[None]:
+    """Trainings in here call ``callback`` and show no bar."""
+    _callbacks.append(callback)
+    try:
+        yield
+    finally:
+        _callbacks.pop()
+
+
+@contextmanager
+def progress_bar(
+    show: bool, total: int, start: int = 0, unit: str = "step"
+) -> Iterator[Callable[[int], Any]]:
+    """A function that hears the number of further steps: for the callback where there is one, otherwise for a bar, or for nobody."""
+    if not _callbacks:
+        with tqdm(total=total, initial=start, disable=not show, unit=unit, mininterval=1.0) as bar:
+            yield bar.update
+        return
+    done = start
+
+    def update(n: int) -> None:
+        nonlocal done
+        done += n
+        _callbacks[-1](start, done, total)
+
+    update(0)
+    yield update
+
+
+@contextmanager
+def on_interrupt(handler: Callable[..., Any]) -> Iterator[None]:
+    """Call ``handler(signal, frame)`` on Ctrl-C and on SIGTERM, which cluster managers send. Outside the main thread: no change."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[threading.Event]:
+    """An interrupt as a flag that is read between steps, so that no step is cut in half."""
+    flag = threading.Event()
+    with on_interrupt(lambda *_: flag.set()):
+        yield flag
 
 
 # -- in the process that computes --------------------------------------------------------------------------------------
 
 
-def answer() -> None:
-    """Do the call that comes on standard input; send how far it is, and what came out, on standard output."""
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when ``parent`` dies, also by SIGKILL (prctl PR_SET_PDEATHSIG); other systems than Linux do nothing."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we asked
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def answer(parent: int) -> None:
+    """Do the packed call that comes on standard input; send how far it is, and what came out, on standard output."""
+    die_with(parent)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the call prints must not mix with messages
-    lock = threading.Lock()
-    latest: list[tuple[int, int]] = [(0, 0)]
+    lock, over, at = threading.Lock(), threading.Event(), [(0, 0, 0)]
 
     def send(kind: str, content: Any) -> None:
         with lock:
@@ -46,69 +119,49 @@ def answer() -> None:
 
     def pulse() -> None:
         while not over.wait(PULSE):
-            send("at", latest[0])
+            send("at", at[-1])
 
-    over = threading.Event()
     beating = threading.Thread(target=pulse, daemon=True)
     beating.start()
     try:
-        kind, content = "done", _computed(sys.stdin.buffer, latest)
+        with progress_callback(lambda *now: at.append(now) or at.pop(0)):
+            kind, content = "done", _call(sys.stdin.buffer.read())
     except KeyboardInterrupt:
         kind, content = "stopped", None
     except Exception as problem:
         kind, content = "failed", _portable(problem)
     over.set()
     beating.join()
-    send("at", latest[0])
+    send("at", at[-1])
     send(kind, content)
 
 
-def _computed(source: BinaryIO, latest: list[tuple[int, int]]) -> Any:
-    about, far, call = pickle.load(source)
+def packed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """A call as bytes."""
+    return pickle.dumps((versions(arguments), pickle.dumps((function, arguments))))
+
+
+def _call(request: bytes) -> Any:
+    theirs, call = pickle.loads(request)
+    same = "Give every worker the same checkout and the same packages."
     try:
         function, arguments = pickle.loads(call)
     except (ImportError, AttributeError) as problem:
-        raise UserError(
-            f"the code of the worker lacks what this one asks for ({one_line(problem)})", _SAME
-        ) from problem
-    _require_same(about, versions(arguments))
-    own = [_own(a) if far and _is_out_of_reach(a) else a for a in arguments]
-    from .training.progress import told_to
-
-    with told_to(lambda *at: latest.__setitem__(0, at)):
-        result = function(*own)
-    for path in own:
-        if isinstance(path, Path) and path not in arguments:  # nobody else would remove it
-            path.unlink(missing_ok=True)
-    return result
+        lacking = f"the code of the worker lacks what this one asks for ({one_line(problem)})"
+        raise UserError(lacking, same) from problem
+    for what, ours in versions(arguments).items():
+        if theirs[what] != ours:
+            raise UserError(f"{what} is {theirs[what]} here and {ours} in a worker", same)
+    return function(*arguments)
 
 
-_SAME = "Give every worker the same checkout and the same packages."
-
-
-def versions(arguments: Any) -> dict[str, str]:
+def versions(arguments: Any) -> Mapping[str, str]:
     """What must not differ between the process that asks and the one that computes."""
     import numpy as np
     import torch
 
     code = next((a.source() for a in arguments if hasattr(a, "source")), "")
     return {"torch": torch.__version__, "numpy": np.__version__, "the digest of the training code": code}
-
-
-def _require_same(here: Mapping[str, str], there: Mapping[str, str]) -> None:
-    for what, version in here.items():
-        if there[what] != version:
-            raise UserError(f"{what} is {version} here and {there[what]} in a worker", _SAME)
-
-
-def _is_out_of_reach(value: Any) -> bool:
-    """Whether this is a checkpoint in a folder that is not there, as on a machine that shares no files with ours."""
-    return isinstance(value, Path) and not value.parent.is_dir()
-
-
-def _own(path: Path) -> Path:
-    """The file of the same name in a folder of this machine."""
-    return Path(tempfile.gettempdir()) / f"iclbook-{os.getuid()}" / path.name
 
 
 def _portable(problem: Exception) -> Exception:
@@ -123,140 +176,233 @@ def _portable(problem: Exception) -> Exception:
 
 
 class Stopped(Exception):
-    """The call was not wanted any more; its checkpoint is written."""
+    """A call was not wanted any more; its checkpoint is written."""
 
 
-def packed(function: Callable[..., Any], arguments: tuple[Any, ...], far: bool = False) -> bytes:
-    """A call as bytes; with ``far``, checkpoints lie in a folder of the worker's machine where our own cannot be reached from there."""
-    return pickle.dumps((versions(arguments), far, pickle.dumps((function, arguments))))
-
-
-def call(request: bytes, tell: Tell, wanted: Callable[[], bool]) -> tuple[str, Any]:
-    """Have a process of its own do a packed call, again if it is killed: a training goes on from its checkpoint.
+def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> Any:
+    """What a packed call returns in a process of its own, which is begun again when it is killed.
 
     Args:
-        tell: hears steps done and steps in all.
-        wanted: asked at every message; once it says no, the process is told to stop, as by Ctrl-C.
-
-    Returns:
-        ``("done", result)`` or ``("failed", exception)``.
+        request: of :func:`packed`.
+        callback: hears how far the call is.
+        is_wanted: asked at every message; once it says no, the process is told to stop.
 
     Raises:
         Stopped: it was not wanted any more.
+        UserError: the process was killed again and again.
+        Exception: what the call raised.
     """
-    code = 0
     for _ in range(TRIES):
-        kind, content = _once(request, tell, wanted)
-        if kind == "stopped":
+        kind, content = _once(request, callback, is_wanted)
+        if kind == "done":
+            return content
+        if kind == "failed":
+            raise content
+        if not is_wanted():
             raise Stopped
-        if kind != "killed":
-            return kind, content
-        code = content
-    problem = f"a training process was killed {TRIES} times (last exit code {code})"
-    return "failed", UserError(
-        problem, "Free memory or take fewer --workers; the same command goes on from its checkpoint."
+    raise UserError(
+        f"a training process was killed {TRIES} times (last exit code {content})",
+        "Free memory or take fewer --workers; the same command goes on from its checkpoint.",
     )
 
 
-def _once(request: bytes, tell: Tell, wanted: Callable[[], bool]) -> tuple[str, Any]:
+def _once(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> tuple[str, Any]:
+    """``("done", result)``, ``("failed", exception)``, or ``"stopped"`` and ``"killed"`` with the exit code."""
+    start = f"from iclbook.workers import answer; answer({os.getpid()})"
     with subprocess.Popen(
-        orphans.call("from iclbook.workers import answer; answer()"),
+        [sys.executable, "-P", "-c", start],  # -P: the working directory must not shadow a package
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment("training"),
         start_new_session=True,  # Ctrl-C reaches it through us alone
     ) as process:
+        told = False
         try:
             process.stdin.write(request)
             process.stdin.close()
-            told = False
             while True:
                 kind, content = pickle.load(process.stdout)
-                if kind != "at":
+                if kind in ("done", "failed"):
                     return kind, content
-                tell(*content)
-                if not told and not wanted():
+                if kind == "stopped":
+                    return kind, process.wait()
+                callback(*content)
+                if not told and not is_wanted():
                     process.send_signal(signal.SIGINT)
                     told = True
         except (EOFError, pickle.UnpicklingError, BrokenPipeError):
-            if not wanted():
-                return "stopped", None
             return "killed", process.wait()
 
 
 class Bar:
-    """One bar for all parts of a study, in steps of a part; knows how long the rest takes from all of them."""
+    """One bar for all parts of a study, in steps; the time that is left follows from the steps of today."""
 
     def __init__(self, show: bool) -> None:
         self._show, self._lock = show, threading.Lock()
-        self._at: dict[int, int] = {}
-        self._parts: set[int] = set()
         self._bar: tqdm | None = None
+        self.parts: dict[int, tuple[int, int]] = {}
 
-    def expect(self, part: int, fresh: bool) -> None:
-        """One more part; with ``fresh`` it is the first of another study."""
+    def expect(self, part: int) -> None:
+        """One more part."""
         with self._lock:
-            if fresh:
-                self.close()
-            self._parts.add(part)
+            self.parts[part] = (0, 0)
 
-    def tell(self, part: int, done: int, total: int) -> None:
-        """A part is at step ``done`` of ``total``."""
+    def tell(self, part: int, start: int, done: int, total: int) -> None:
+        """A part that began at step ``start`` is at step ``done`` of ``total``."""
         with self._lock:
-            if part not in self._parts or not total or not self._show:
+            if part not in self.parts or not total or not self._show:
                 return
-            if self._bar is None:
-                self._bar = tqdm(unit="step", mininterval=1.0)
-            if part not in self._at:  # where a resumed part begins is no progress of today
-                self._bar.initial += done
-            self._bar.total = total * len(self._parts)
-            self._at[part] = done
-            self._bar.set_description(
-                f"{sum(at > 0 for at in self._at.values())} of {len(self._parts)} parts"
-            )
-            self._bar.update(max(0, sum(self._at.values()) - self._bar.n))
+            if self._bar is None:  # no smoothing: the rate is that of all the time
+                self._bar = tqdm(unit="step", mininterval=1.0, smoothing=0)
+            self.parts[part] = (start, done)
+            begun = [pair for pair in self.parts.values() if any(pair)]
+            self._bar.total = total * len(self.parts)
+            self._bar.initial, now = (sum(column) for column in zip(*begun or [(0, 0)], strict=True))
+            self._bar.set_description(f"{len(begun)} of {len(self.parts)} parts", refresh=False)
+            self._bar.update(now - self._bar.n)
 
     def close(self) -> None:
         """Leave the terminal alone."""
-        if self._bar is not None:
-            self._bar.close()
-        self._bar, self._at, self._parts = None, {}, set()
+        with self._lock:
+            if self._bar is not None:
+                self._bar.close()
+            self._bar, self.parts = None, {}
 
 
-class Local(Executor):
+class Processes(Executor):
     """So many processes of this machine, each computing on one thread."""
 
     def __init__(self, processes: int, progress: bool = True) -> None:
+        self.parts, self.bar = processes, Bar(progress)
         self._threads = ThreadPoolExecutor(processes)
-        self._stopping = threading.Event()
+        self._stop = threading.Event()
         self._futures: list[Future] = []
-        self._bar = Bar(progress)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future:
         """Have ``function(*arguments)`` computed in a process of its own."""
+        if all(future.done() for future in self._futures):  # another study
+            self.bar.close()
         number = len(self._futures)
-        self._bar.expect(number, fresh=all(future.done() for future in self._futures))
-        request = packed(function, arguments)
-        self._futures.append(self._threads.submit(self._result, request, partial(self._bar.tell, number)))
+        self.bar.expect(number)
+        self._futures.append(self._begin(packed(function, arguments), number))
         return self._futures[-1]
 
-    def _result(self, request: bytes, tell: Tell) -> Any:
-        kind, content = call(request, tell, lambda: not self._stopping.is_set())
-        if kind == "failed":
-            raise content
-        return content
+    def _begin(self, request: bytes, number: int) -> Future:
+        is_wanted = lambda: not self._stop.is_set()  # noqa: E731
+        return self._threads.submit(in_process, request, partial(self.bar.tell, number), is_wanted)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            self._stopping.set()
+            self._stop.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._bar.close()
+        self.bar.close()
 
 
-def usable_workers(asked: int | None, device: str) -> int:
-    """How many processes share a study: as asked for, otherwise one a core, and one on a GPU, which runs share by themselves."""
-    if asked is not None:
-        return asked
-    from .training.devices import pick_device
+class Cluster(Processes):
+    """The workers of a Dask cluster, each of which starts processes as this machine would.
 
-    return usable_cores() if pick_device(device).type == "cpu" else 1
+    A part whose worker dies is given to another one: it goes on from its checkpoint where the workers share the folder .cache, and begins again otherwise.
+
+    Args:
+        address: of the scheduler, such as ``tcp://10.0.0.5:8786``.
+        parts: in how many parts a study is cut; ``None`` for as many as the cluster has cores.
+        progress: show a bar.
+
+    Raises:
+        UserError: distributed is not installed, or no scheduler answers (``local`` is none: Dask's port would be open to all users of this machine).
+    """
+
+    def __init__(self, address: str, parts: int | None, progress: bool = True) -> None:
+        super().__init__(1, progress)
+        if address == "local":
+            raise UserError("there is no scheduler called local", "Leave it out, and take --workers N here.")
+        try:
+            from distributed import Client
+        except ImportError as problem:
+            raise UserError(
+                f"--scheduler needs Dask's distributed, which is not here ({one_line(problem)})",
+                "Install it: pip install -e .[cluster]",
+            ) from problem
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
+        try:
+            self.client = Client(address, timeout=PATIENCE)
+        except (OSError, ValueError, TypeError, ImportError) as problem:  # TimeoutError is an OSError
+            raise UserError(
+                f"no Dask scheduler answers at {address} ({type(problem).__name__})",
+                "Start one (`dask scheduler`) and give its address, such as tcp://10.0.0.5:8786; or take --workers N here.",
+            ) from problem
+        self.client.subscribe_topic(TOPIC, lambda event: self.bar.tell(*event[1]))
+        if not self.client.ncores():
+            print("waiting for a worker of the cluster", file=sys.stderr, flush=True)
+            self.client.wait_for_workers(1)
+        self.parts = parts or sum(self.client.ncores().values())
+        self._pool = self.client.get_executor(pure=False)
+
+    def _begin(self, request: bytes, number: int) -> Future:
+        return self._pool.submit(_on_worker, request, number)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: object
+    ) -> None:
+        self.client.close()  # tasks that nobody wants any more are told to stop
+        super().__exit__(kind, problem, trace)
+        if problem is not None and (said := _lost(problem)):
+            raise said from problem
+
+
+def _on_worker(request: bytes, number: int) -> Any:
+    """Do a packed call on a worker of the cluster."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def callback(*at: int) -> None:
+        worker.log_event(TOPIC, (number, *at))
+
+    def is_wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state == "executing"
+
+    return in_process(request, callback, is_wanted)
+
+
+def _lost(problem: BaseException) -> UserError | None:
+    """One line for what went wrong with the cluster rather than in the training; ``None`` for anything else."""
+    name, room = type(problem).__name__, type(problem).__module__.split(".")[0]
+    if isinstance(problem, ImportError):
+        lacking = f"a worker of the cluster lacks this code ({one_line(problem)})"
+        return UserError(lacking, "Install iclbook there, too.")
+    if name == "KilledWorker":
+        return UserError(
+            "a part of the study was lost with each of the workers that took it",
+            "Give workers more memory or time; the same command goes on from the checkpoints.",
+        )
+    if (
+        room == "distributed"
+        or isinstance(problem, OSError)
+        or name in ("CancelledError", "FutureCancelledError")
+    ):
+        return UserError(
+            f"the cluster was lost ({name}: {one_line(problem)[:200]})",
+            "The same command goes on from the checkpoints.",
+        )
+    return None
+
+
+@contextmanager
+def open_executor(scheduler: str | None, workers: int | None, device: str) -> Iterator[Processes | None]:
+    """Where the parts of studies are trained: on the cluster of ``scheduler``, or in so many processes here (one a core by default, one on a GPU,
+    which runs share by themselves); ``None`` for this process alone. Its attribute ``parts`` says in how many parts."""
+    from .training.backends import pick_device
+
+    if scheduler is not None:
+        with Cluster(scheduler, workers) as cluster:
+            yield cluster
+        return
+    workers = workers or (usable_cores() if pick_device(device).type == "cpu" else 1)
+    if workers == 1:
+        yield None
+        return
+    with Processes(workers) as processes:
+        yield processes

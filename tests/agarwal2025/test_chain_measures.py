@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from agarwal2025.kit import LEDGER, holds
+from iclbook.papers.agarwal2025.measures.cases import relative
+from iclbook.papers.agarwal2025.measures.chain import Curves
 
 from iclbook import random
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025 import studies
 from iclbook.papers.agarwal2025.measures import chain, follow, regularisation, table1, timescales
-from iclbook.papers.agarwal2025.measures.cases import relative
-from iclbook.papers.agarwal2025.measures.chain import Curves
 from iclbook.papers.agarwal2025.runs import full_batch, short, shown
 from iclbook.papers.agarwal2025.theory import causal_mask
 from iclbook.papers.agarwal2025.theory import gradients as closed

@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, arm_runs
+from iclbook.papers.agarwal2025.runs.studies import ARMS, SIZES, studies
 
 from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025.measures import chain
 from iclbook.papers.agarwal2025.runs import full_batch
-from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, arm_runs
-from iclbook.papers.agarwal2025.runs.studies import ARMS, SIZES, studies
 from iclbook.store import Results
 from iclbook.tasks.sticky_chain import StickyChain
 from iclbook.training import FullBatch, Group, Sgd, Trainer

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 from agarwal2025.kit import LEDGER
+from iclbook.papers.agarwal2025.measures.cases import random_case
+from iclbook.papers.agarwal2025.measures.chain import Curves
+from iclbook.papers.agarwal2025.runs.full_batch import data
 
 from iclbook.papers.agarwal2025.figures import sentences
 from iclbook.papers.agarwal2025.measures import chain, one_step, routing, solutions, statements, table1, toy
-from iclbook.papers.agarwal2025.measures.cases import random_case
-from iclbook.papers.agarwal2025.measures.chain import Curves
 from iclbook.papers.agarwal2025.runs import toy as toy_runs
 from iclbook.papers.agarwal2025.runs import wind_tunnel
-from iclbook.papers.agarwal2025.runs.full_batch import data
 from iclbook.tasks.sticky_chain import StickyChain
 
 # -- the toy ------------------------------------------------------------------------------------------------------------------

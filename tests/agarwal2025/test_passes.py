@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from iclbook.papers.agarwal2025.measures.cases import random_weights, relative
 
 from iclbook.papers.agarwal2025.measures import (
     one_step,
@@ -15,7 +16,6 @@ from iclbook.papers.agarwal2025.measures import (
     timescales,
     toy,
 )
-from iclbook.papers.agarwal2025.measures.cases import random_weights, relative
 from iclbook.papers.agarwal2025.runs import full_batch, short
 from iclbook.papers.agarwal2025.runs import toy as toy_runs
 from iclbook.papers.agarwal2025.theory import causal, causal_mask, updates

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 from agarwal2025.kit import LEDGER
+from iclbook.papers.agarwal2025.measures.cases import random_case
+from iclbook.papers.agarwal2025.measures.chain import Curves
+from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, arm_runs
 
 from iclbook.claims import printed
 from iclbook.papers.agarwal2025.figures import chain as draw_chain
 from iclbook.papers.agarwal2025.measures import chain, follow, solutions, table1, timescales
-from iclbook.papers.agarwal2025.measures.cases import random_case
-from iclbook.papers.agarwal2025.measures.chain import Curves
 from iclbook.papers.agarwal2025.runs import full_batch
 from iclbook.papers.agarwal2025.runs import toy as toy_runs
-from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.theory import causal, updates
 from iclbook.papers.agarwal2025.theory import gradients as closed
 from iclbook.store import Results

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 from agarwal2025.kit import LEDGER, holds
+from iclbook.papers.agarwal2025.measures.cases import Case, random_case, relative
 
 from iclbook import random
 from iclbook.claims import Record, verdict
 from iclbook.errors import UserError
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025.measures import exact, one_step, statements, toy
-from iclbook.papers.agarwal2025.measures.cases import Case, random_case, relative
 from iclbook.papers.agarwal2025.runs import toy as toy_runs
 from iclbook.papers.agarwal2025.theory import causal, updates
 from iclbook.papers.agarwal2025.theory import gradients as closed

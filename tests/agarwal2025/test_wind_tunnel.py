@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from iclbook.papers.agarwal2025.runs.tunnel_specs import OnProbes, probe, soft_cross_entropy
 from ledgers import ledger
 
 from iclbook import random
@@ -17,7 +18,6 @@ from iclbook.models.lstm import Lstm, lstm_scan
 from iclbook.models.prefix_mlp import PrefixMlp
 from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
 from iclbook.papers.agarwal2025.runs import wind_tunnel as tunnel
-from iclbook.papers.agarwal2025.runs.tunnel_specs import OnProbes, probe, soft_cross_entropy
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from iclbook.training import Group, Run, Trainer

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from iclbook.papers.agarwal2025.runs.tunnel_specs import probe_numbers
 from ledgers import ledger
 
 from iclbook import random, store
@@ -17,7 +18,6 @@ from iclbook.models.lstm import Lstm
 from iclbook.papers.agarwal2025.figures import wind_tunnel as draw
 from iclbook.papers.agarwal2025.measures import tunnel_records as records
 from iclbook.papers.agarwal2025.runs import wind_tunnel as tunnel
-from iclbook.papers.agarwal2025.runs.tunnel_specs import probe_numbers
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, posteriors
 from iclbook.training.study import pack

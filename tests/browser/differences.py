@@ -7,8 +7,8 @@ import torch
 
 from iclbook.models.attention import attend
 from iclbook.papers.crossing.theory import product
-from iclbook.papers.he2025 import theory
-from iclbook.papers.wang2025.figures.in_page import probabilities, repeated
+from iclbook.papers.he2025 import loss, predictors
+from iclbook.papers.wang2025.sliders import probabilities, repeated
 
 from . import harness, models_page
 from .models_page import POPULATION, TASK, Running
@@ -41,7 +41,7 @@ def prompt_difference(browser: harness.Browser) -> float:
             seen = model.js("m.attention(a[0], a[1], a[2])", heads[-1], tokens, query)
             worst = max(worst, difference(seen, torch.softmax(scores, 0)))
         if length > 1:
-            step = theory.debiased_gd(data["eta"], tokens[:, :D], tokens[:, D], query)
+            step = predictors.debiased_gd(data["eta"], tokens[:, :D], tokens[:, D], query)
             worst = max(worst, difference(model.js("m.descend(a[0], a[1])", tokens, query), step))
     return worst
 
@@ -53,15 +53,13 @@ def reduced_difference(browser: harness.Browser) -> float:
         omega, mu = 0.5 * dice.normal(size=h), dice.normal(size=h)
         state, down = (
             np.concatenate([omega, mu]),
-            np.concatenate(theory.approx_gradients(omega, mu, D, L, S2)),
+            np.concatenate(loss.approx_gradients(omega, mu, D, L, S2)),
         )
-        worst = max(
-            worst, difference(model.js("m.loss(a[0])", state), theory.approx_loss(omega, mu, D, L, S2))
-        )
+        worst = max(worst, difference(model.js("m.loss(a[0])", state), loss.approx_loss(omega, mu, D, L, S2)))
         worst = max(worst, difference(model.js("m.velocity(a[0])", state), -down))
     gammas = [0.02, 0.13, 0.6]
     found = model.js("a[0].map(m.manifold)", gammas)
-    return max(worst, difference(found, theory.manifold_mu(gammas, D, L, S2)))
+    return max(worst, difference(found, loss.manifold_mu(gammas, D, L, S2)))
 
 
 def recall_difference(browser: harness.Browser) -> float:

@@ -14,11 +14,13 @@ import torch
 
 from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
-from iclbook.papers.crossing import figures as crossing
-from iclbook.papers.he2025 import figures as he2025
-from iclbook.papers.recall2025 import figures as recall2025
+from iclbook.papers.crossing.figures import waits as crossing
+from iclbook.papers.crossing.waits_in_page import train_waits
+from iclbook.papers.he2025 import page_models as he2025
+from iclbook.papers.he2025.train_in_page import course, train_in_page
+from iclbook.papers.recall2025.figures import stages as recall2025
 from iclbook.papers.recall2025.measures import stages
-from iclbook.papers.wang2025 import figures as wang2025
+from iclbook.papers.wang2025 import sliders as wang2025
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import markup
 from iclbook.store import Results
@@ -36,6 +38,8 @@ TITLES = {
     "recall_race": "Race",
     "label_square": "Square",
     "waiting_time": "Wait",
+    "train": "Train",
+    "train_waits": "Waits of training",
 }
 
 
@@ -69,11 +73,9 @@ def regression_results() -> Results:
 
 def categorical_results() -> Results:
     """Parameters and scores of one run."""
-    found = {f"softmax/{name}": value.numpy()[None, None] for name, value in descent().state_dict().items()}
+    found = {f"gd/{name}": value.numpy()[None, None] for name, value in descent().state_dict().items()}
     scores = ("nll_validation", "nll_test", "accuracy_test")
-    return Results(
-        found | {f"softmax/{name}": np.ones((1, 1)) for name in scores} | {"softmax/steps": np.ones(1)}, {}
-    )
+    return Results(found | {f"gd/{name}": np.ones((1, 1)) for name in scores} | {"gd/steps": np.ones(1)}, {})
 
 
 @cache
@@ -85,6 +87,8 @@ def models() -> dict[str, PageModel]:
         recall2025.race(POPULATION),
         wang2025.label_square(categorical_results()),
         crossing.waiting_time(),
+        train_in_page(TASK, course(TASK, {}, 100)),
+        train_waits(TASK),
     )
     return {model.name: model for model in made}
 

@@ -10,22 +10,22 @@ from iclbook.models.attention import Attention, attend
 from iclbook.models.kernels import kernel_values, key_factor, relate
 from iclbook.models.recall_transformer import RecallTransformer
 from iclbook.papers.agarwal2025.theory import gradients
-from iclbook.papers.he2025.theory.estimators import (
+from iclbook.papers.he2025.predictors import (
     debiased_gd,
-    draw_prompts,
+    sample_prompts,
     scores,
     softmax,
     softmax_predictor,
     vanilla_gd,
 )
-from iclbook.papers.nagy2026.theory.von_oswald import construct, layer_answers
-from iclbook.papers.wang2025.theory.descent import functional_descent
+from iclbook.papers.nagy2026.construction import construct, layer_answers
+from iclbook.papers.wang2025.descent import functional_descent
 from iclbook.tasks.associative_recall import AssociativeRecall
 
 D, L, RATE, OMEGA, MU = 5, 12, 0.8, 0.4, 1.7
 #: Rounding, and what is clearly another answer.
 SAME, OTHER = 1e-13, 0.02
-PROMPTS = draw_prompts(6, D, L, 0.1, seed=3)
+PROMPTS = sample_prompts(6, D, L, 0.1, seed=3)
 TENSORS = [torch.from_numpy(part) for part in (PROMPTS.x, PROMPTS.y, PROMPTS.x_q)]
 
 

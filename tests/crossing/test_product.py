@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclbook.papers.crossing.figures.in_page import DEGREES, LEFT, directions
-from iclbook.papers.crossing.measures.stages import degrees
+from iclbook.papers.crossing.figures.waits import DEGREES, LEFT, directions
+from iclbook.papers.crossing.measures.waits import degrees
 from iclbook.papers.crossing.theory import product
 from iclbook.training import gradient_flow
 

@@ -9,8 +9,7 @@ import pytest
 
 from iclbook.papers import crossing
 from iclbook.papers.crossing.measures import rates
-from iclbook.papers.crossing.runs.models import CHAIN
-from iclbook.papers.crossing.runs.rates import FACTOR, FIRST, MULTIPLES, TRIALS, OwnSequence
+from iclbook.papers.crossing.measures.rates import FACTOR, FIRST, MULTIPLES, TRIALS
 from iclbook.store import Results
 
 TIMES = np.arange(101.0)
@@ -111,11 +110,3 @@ def test_best_rates_lie_inside_the_grid(name):
     for arm in rates.ARMS:
         total = np.log(np.minimum(getattr(of, arm), of.plain)).sum(1)
         assert 0 < total.argmin() < len(MULTIPLES) - 1, arm
-
-
-def test_a_runs_own_sequence_has_a_target_for_every_input_and_no_query():
-    batch = OwnSequence().dataset(3)
-    assert len(batch.context) == len(batch.target) == CHAIN.T - 1
-    assert len(batch.query) == 0
-    assert batch.target.sum(1).tolist() == [1.0] * len(batch.target)
-    assert batch.target.shape[1] == CHAIN.n

@@ -1,11 +1,11 @@
-"""Circuits whose heads are known exactly."""
+"""Circuits whose heads are known exactly, and an independent estimate of the true loss."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from iclbook.papers.he2025 import theory
-from iclbook.papers.he2025.measures.circuits import Heads, read_heads
+from iclbook.papers.he2025 import loss, predictors
+from iclbook.papers.he2025.circuits import Heads, read_heads
 
 
 def synthetic(
@@ -33,13 +33,13 @@ def on_manifold(
 ) -> tuple[np.ndarray, np.ndarray]:
     """omega and mu (H,) on the solution manifold, heads of one sign sharing its mu unequally; one head at its own optimum."""
     if n_heads == 1:
-        best = theory.single_head_approx(d, L, s2)
+        best = loss.single_head_approx(d, L, s2)
         return np.array([best.omega]), np.array([best.mu])
     signs = np.where(np.arange(n_heads) % 2 == 0, 1.0, -1.0)
     shares = np.arange(1.0, n_heads + 1)
     for s in (1.0, -1.0):
         shares[signs == s] /= shares[signs == s].sum()
-    return gamma * signs, float(theory.manifold_mu(gamma, d, L, s2)) * signs * shares
+    return gamma * signs, float(loss.manifold_mu(gamma, d, L, s2)) * signs * shares
 
 
 def settled_group(omega: np.ndarray, mu: np.ndarray, scale: float = 1.0) -> dict[str, np.ndarray]:
@@ -62,3 +62,37 @@ def pairs(gammas, mus=None) -> Heads:
     """Two heads at plus and minus each gamma, a run each."""
     gammas, mus = (np.asarray(v, dtype=float) for v in (gammas, gammas if mus is None else mus))
     return still(np.stack([gammas, -gammas], -1), np.stack([mus, -mus], -1))
+
+
+def squared_error(prediction, prompts) -> tuple[float, float]:
+    """Mean of (prediction - y_q)^2 and its standard error."""
+    error = (prediction - prompts.y_q) ** 2
+    return float(error.mean()), float(error.std(ddof=1) / np.sqrt(error.size))
+
+
+class SampledLoss:
+    """True loss of (omega, mu) over fixed draws of r ~ chi_d and g_1..g_L ~ N(0, 1); all else is averaged out in closed form."""
+
+    def __init__(self, d: int, L: int, noise_var: float, draws: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.d, self.noise_var = d, noise_var
+        self.radius = np.sqrt(rng.chisquare(d, size=draws))  # (n,)
+        self.g = rng.standard_normal((draws, L))  # (n, L)
+
+    def losses(self, omega, mu) -> np.ndarray:
+        """Loss of every draw (n,)."""
+        attention = predictors.softmax(np.asarray(omega)[:, None, None] * self.radius[:, None] * self.g)
+        weights = np.tensordot(mu, attention, axes=(0, 0))  # (n, L)
+        residual = self.radius - np.sum(weights * self.g, axis=-1)
+        kappa = (self.d - 1) / self.d + self.noise_var
+        return self.noise_var + residual**2 / self.d + kappa * np.sum(weights**2, axis=-1)
+
+    def value(self, omega, mu) -> tuple[float, float]:
+        """Loss at omega, mu (H,) and its standard error."""
+        losses = self.losses(omega, mu)
+        return float(losses.mean()), float(losses.std(ddof=1) / np.sqrt(losses.size))
+
+    def difference(self, first, second) -> tuple[float, float]:
+        """Loss of ``first`` = (omega, mu) less that of ``second``, and the standard error of the paired difference."""
+        gap = self.losses(*first) - self.losses(*second)
+        return float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(gap.size))

@@ -7,17 +7,17 @@ import pytest
 from he2025.circuits_kit import synthetic
 
 from iclbook.models import Attention, ReducedAttention
-from iclbook.papers.he2025 import theory
-from iclbook.papers.he2025.measures.circuits import (
+from iclbook.papers.he2025 import loss, predictors, true_loss
+from iclbook.papers.he2025.circuits import (
     SETTLED,
     Heads,
     code_scale,
     read_heads,
-    read_multi_heads,
     settled,
     spread,
 )
-from iclbook.papers.he2025.measures.evaluation import squared_errors
+from iclbook.papers.he2025.figure_3 import read_multi_heads
+from iclbook.papers.he2025.runs import squared_errors
 from iclbook.tasks import LinearRegression
 from iclbook.training import History, Run, log_and_linear_steps
 from iclbook.training.study import Group, Study
@@ -151,7 +151,7 @@ def test_three_heads_in_superposition_have_unit_transfer_on_the_tasks_features()
 def test_squared_errors_are_those_of_the_closed_forms():
     """Softmax pairs as printed, as coded and reduced on the solution manifold, linear attention as one GD step."""
     d, L, s2, gamma, eta = 5, 40, 0.1, 0.2, 0.8
-    mu = float(theory.manifold_mu(gamma, d, L, s2))
+    mu = float(loss.manifold_mu(gamma, d, L, s2))
     pair = {"omega": [[[gamma, -gamma]]], "mu": [[[mu, -mu]]]}
     kwargs = (("d", d), ("n_heads", 2))
     run = (Run(0),)
@@ -178,10 +178,10 @@ def test_squared_errors_are_those_of_the_closed_forms():
     }
     for length in (10, 40):
         errors = squared_errors(study, histories, length, 6)
-        exact = theory.pair_loss_exact(gamma, mu, d, length, s2)
+        exact = true_loss.pair_loss_exact(gamma, mu, d, length, s2)
         for name in ("printed", "coded", "reduced"):
             assert abs(errors[name][0][0] - exact) < 5 * errors[name][1][0]
             np.testing.assert_allclose(errors[name][0], errors["printed"][0], rtol=1e-4)  # common prompts
-        linear = float(theory.linear_attention_error(eta, d, length, s2))
+        linear = float(predictors.linear_attention_error(eta, d, length, s2))
         assert abs(errors["linear"][0][0] - linear) < 5 * errors["linear"][1][0]
         assert errors["linear"][1][0] < 0.05 * linear

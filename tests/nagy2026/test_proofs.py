@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.papers.nagy2026.theory.checking import THIRTY
+from iclbook.papers.nagy2026.theorems import THIRTY
 from iclbook.project import find_root
 
 FOLDER = find_root() / "proofs"

@@ -14,9 +14,17 @@ from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models.deep_attention import DeepAttention
 from iclbook.models.spectral_attention import SpectralAttention
-from iclbook.papers.nagy2026.runs.specs import OnProbes, Probes, penalised_error
-from iclbook.papers.nagy2026.runs.studies import SPECTRUM, VARIANTS, balanced, guided, masks
-from iclbook.papers.nagy2026.runs.studies import studies as catalogue_studies
+from iclbook.papers.nagy2026.studies import (
+    SPECTRUM,
+    VARIANTS,
+    OnProbes,
+    Probes,
+    balanced,
+    guided,
+    masks,
+    penalised_error,
+)
+from iclbook.papers.nagy2026.studies import studies as catalogue_studies
 from iclbook.random import generator
 from iclbook.tasks.spectral_regression import SpectralRegression
 from iclbook.tasks.stored_prompts import StoredPrompts

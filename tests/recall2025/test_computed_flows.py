@@ -5,30 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.measures import census, relaxed, stages
-from iclbook.papers.recall2025.runs import census as censuses
-from iclbook.papers.recall2025.runs import lifted, plateaus
+from iclbook.papers.recall2025.measures import order_of_learning as order
+from iclbook.papers.recall2025.measures import simplifications as lifted
+from iclbook.papers.recall2025.measures import stages
 
 
 def test_a_cell_alone_is_that_cell_among_all():
-    grid = census.Grid((0.3, 1.0), (0.0, 1.0), 3)
-    every, alone = census.cell_times(grid, range(4)), census.cell_times(grid, [2])
+    grid = order.Grid((0.3, 1.0), (0.0, 1.0), 3)
+    every, alone = order.cell_times(grid, range(4)), order.cell_times(grid, [2])
     np.testing.assert_allclose(alone[0], every[2], rtol=1e-9)
     assert not np.allclose(every[2], every[3], rtol=0.01)
 
 
 def test_what_never_happens_is_kept_as_no_number_and_read_as_infinite(monkeypatch):
     times = np.array([[[1.0, np.inf, 2.0]]])
-    monkeypatch.setattr(censuses, "cell_times", lambda grid, cells: times)
-    kept = censuses.activated("smoke", [0])["times"]
+    monkeypatch.setattr(order, "cell_times", lambda grid, cells: times)
+    kept = order.activated("smoke", [0])["times"]
     assert np.isnan(kept[0, 0]).tolist() == [False, True, False]
-    np.testing.assert_array_equal(censuses.read({"smoke/times": kept}, "smoke"), times)
+    np.testing.assert_array_equal(order.kept_times({"smoke/times": kept}, "smoke"), times)
     jumps = {"jumps": np.array([3.0, np.inf]), "active": np.array([1.0, 2.0, np.inf])}
     monkeypatch.setattr(lifted, "variant", lambda *_: jumps)
     kept = {f"large/{kind}": array for kind, array in lifted.jumping("large", range(8)).items()}
     assert np.isnan(kept["large/jumps"]).sum() == 8
-    found = lifted.read(kept, "large")
-    assert list(found) == list(relaxed.VARIANTS)
+    found = lifted.kept_lifted(kept, "large")
+    assert list(found) == list(lifted.VARIANTS)
     np.testing.assert_array_equal(found["A0 A3"]["jumps"], jumps["jumps"])
     np.testing.assert_array_equal(found["A0 A3"]["active"], jumps["active"])
 
@@ -41,30 +41,25 @@ def test_variants_are_named_by_what_they_lift(monkeypatch):
         asked.append((model.a0, model.a2, model.a3, model.block[0, 1].item(), betas))
         raise StopIteration
 
-    monkeypatch.setattr(relaxed, "flow_of", flow_of)
+    monkeypatch.setattr(lifted, "flow_of", flow_of)
     for reading, number in (("gamma_half", 0), ("gamma_one", 5), ("large", 7)):
         with pytest.raises(StopIteration):
             lifted.jumping(reading, [number])
     assert asked == [
-        (True, True, True, -0.5, relaxed.SMALL),
-        (False, True, False, -1.0, relaxed.SMALL),
-        (False, False, False, 0.0, relaxed.LARGE),
+        (True, True, True, -0.5, lifted.SMALL),
+        (False, True, False, -1.0, lifted.SMALL),
+        (False, False, False, 0.0, lifted.LARGE),
     ]
-    assert list(relaxed.VARIANTS)[5] == "A0 A3"
+    assert list(lifted.VARIANTS)[5] == "A0 A3"
 
 
 def test_plateaus_are_kept_by_the_reading_of_the_window():
-    kept = {f"k/{name}": values for name, values in plateaus.scanned("k", [1, 0]).items()}
-    found = plateaus.read(kept, "k")
-    alone = stages.plateau_scan(stages.experiment(window=3), (plateaus.RATIOS[0],))
+    scan = stages.scanned("k", [1, 0])
+    kept = {f"{window}/{name}": values for window in stages.WINDOWS for name, values in scan.items()}
+    found = stages.kept_scans(kept)["k"]
+    alone = stages.plateau_scan(stages.experiment(window=3), (stages.RATIOS[0],))
     assert found.keys() == alone.keys()
     for name, values in found.items():
         assert values[1] == pytest.approx(alone[name][0], rel=1e-6)
         assert values[0] != pytest.approx(values[1], rel=0.1)
-    assert plateaus.scanned("order", [1])["loss"] < 1e-5 < found["loss"][0]
-
-
-def test_a_kept_variant_is_that_of_the_model_itself():
-    (kept,) = lifted.jumping("large", [7])["jumps"]
-    run = relaxed.variant("A0 A2 A3", *relaxed.READINGS["large"])
-    np.testing.assert_array_equal(kept, np.where(np.isfinite(run["jumps"]), run["jumps"], np.nan))
+    assert stages.scanned("order", [1])["loss"] < 1e-5 < found["loss"][0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbook.papers.wang2025.runs import networks
+from iclbook.papers.wang2025 import networks
 from iclbook.tasks import glyphs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iclbook.papers.wang2025.runs.networks import Network
+from iclbook.papers.wang2025.networks import Network
 from iclbook.tasks.few_shot import FewShot
 from iclbook.tasks.glyphs import GlyphSet
 

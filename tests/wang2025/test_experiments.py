@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 import torch
 from ledgers import GREEN, RED
-from wang2025.kit import LEDGER, failing, judge
+from wang2025.kit import failing, judge
 
 from iclbook.models.trained_tf import TrainedStep
-from iclbook.papers.wang2025.measures import bounds, erasure, learned, matrices, square
-from iclbook.papers.wang2025.runs.specs import Scores, scores, stopped_parameters
-from iclbook.papers.wang2025.runs.studies import SIZES, studies
+from iclbook.papers.wang2025 import bounds, erasure, figures_3_5, figures_8_9, figures_10_11, sliders
+from iclbook.papers.wang2025.contexts import scores, stopped_parameters
+from iclbook.papers.wang2025.studies import SIZES, synthetic_studies
 from iclbook.statistics import share_error
 from iclbook.store import Results
 from iclbook.tasks.categorical import Quadrants
 from iclbook.training.study import pack
 
-SMOKE = studies("smoke")
+SMOKE = synthetic_studies("smoke")
 
 
 def made_up(accuracy: float, nll: float, runs: int = 5, train: float = 1.0) -> dict[str, np.ndarray]:
@@ -73,21 +73,21 @@ def test_scores_are_those_of_the_best_validation_record():
 def test_figure_3_is_green_when_it_should_be_and_red_otherwise():
     L = SIZES["paper"].L
     reaches = dict(zip(L, (2.0, 1.7, 1.51), strict=True))
-    assert judge("fig3", learned.figure3(learned.one_block(fake(reaches), "paper"))).word in GREEN
+    assert judge("fig3", figures_3_5.figure_3(figures_3_5.one_block(fake(reaches), "paper"))).word in GREEN
     never = dict(zip(L, (2.0, 1.9, 1.8), strict=True))
-    result = judge("fig3", learned.figure3(learned.one_block(fake(never, 0.4), "paper")))
+    result = judge("fig3", figures_3_5.figure_3(figures_3_5.one_block(fake(never, 0.4), "paper")))
     assert result.word in RED
     assert {"fig3/softmax_nll_gap", "fig3/rbf_accuracy_gap"} <= failing(result)
     at_once = dict.fromkeys(L, 1.5)
-    result = judge("fig3", learned.figure3(learned.one_block(fake(at_once), "paper")))
+    result = judge("fig3", figures_3_5.figure_3(figures_3_5.one_block(fake(at_once), "paper")))
     assert "fig3/softmax_reach" in failing(result)
 
 
 def test_reached_asks_for_all_larger_sets():
     nll = np.array([[1.0], [1.3], [1.0]])
-    assert learned.reached((10, 20, 30), nll, 1.0) == 30
-    assert learned.reached((10, 20, 30), nll + 1, 1.0) == learned.NEVER
-    assert learned.reached((10, 20, 30), nll * 0 + 1.04, 1.0) == 10
+    assert figures_3_5.reached((10, 20, 30), nll, 1.0) == 30
+    assert figures_3_5.reached((10, 20, 30), nll + 1, 1.0) == figures_3_5.NEVER
+    assert figures_3_5.reached((10, 20, 30), nll * 0 + 1.04, 1.0) == 10
 
 
 def learned_matrices(noise: float, transpose: bool = True, draw: int = 0) -> dict[str, np.ndarray]:
@@ -117,16 +117,33 @@ def learned_matrices(noise: float, transpose: bool = True, draw: int = 0) -> dic
 
 
 def of_draws(**groups: dict[int, dict[str, np.ndarray]]):
-    """Stored results of studies ``long0``, ``long1``, ..., from the arrays of each group for each draw."""
-    return lambda study: results(**{name: arrays[int(study[4:])] for name, arrays in groups.items()})
+    """Stored results of studies ``long0``, ``long1``, ..., from the arrays of each group for each draw, and of every kernel."""
+    return lambda study: (
+        results(**{name: arrays[int(study[4:])] for name, arrays in groups.items()})
+        if study.startswith("long")
+        else results(tf=learned_matrices(0.01))
+    )
 
 
 @pytest.mark.parametrize(
     ("noise", "transpose", "failed"),
     [
         (0.01, True, set()),
-        (1.5, True, {"code_Q", "code_AB", "code_keys", "code_values", "code_ED", "code_transpose"}),
-        (0.01, False, {"code_ED", "code_transpose"}),
+        (
+            1.5,
+            True,
+            {
+                "code_Q",
+                "code_AB",
+                "A_columns",
+                "keys_logits",
+                "values_logits",
+                "gauge_ED",
+                "gauge_transpose",
+                "D_columns",
+            },
+        ),
+        (0.01, False, {"gauge_ED", "gauge_transpose"}),
     ],
 )
 def test_figure_10_on_constructed_matrices(noise, transpose, failed):
@@ -134,47 +151,18 @@ def test_figure_10_on_constructed_matrices(noise, transpose, failed):
     good = {draw: learned_matrices(0.01, draw=draw) for draw in range(5)}
     code = {draw: learned_matrices(noise, transpose, draw) for draw in range(5)}
     groups = {"code": code, "glorot": good, "true": good, "true_glorot": good}
-    values, _ = matrices.figures10_11(of_draws(**groups), "paper")
+    values, _ = figures_10_11.records(of_draws(**groups), "paper")
     judged = judge("fig10-11", values)
     assert failing(judged) == {f"fig10/{name}" for name in failed}
     assert (judged.word in GREEN) == (not failed)
-    for name in ("Q", "AB", "ED", "transpose"):
-        assert max(values[f"fig10/glorot_{name}_crossed"]) > 0.5
+    if not failed:
+        for name in ("code_Q", "code_AB", "gauge_ED", "gauge_transpose"):
+            assert max(values[f"fig10/{name}_crossed"]) > 0.5
     assert values["q-ed-gauge/logits"] <= 1e-10
     assert values["q-ed-gauge/turned"] > 0.3
     assert values["fig10/inert_moved"] == 0
     code[3]["W_Q"][-1, 0, 3, 7] += 1e-3  # an entry that no gradient reaches has moved, in one draw
-    assert matrices.figures10_11(of_draws(**groups), "paper")[0]["fig10/inert_moved"] > 0
-
-
-def test_the_gap_between_starts_is_glorots_minus_the_published_ones():
-    good = {draw: learned_matrices(0.01, draw=draw) for draw in range(5)}
-    turned = {draw: learned_matrices(0.01, False, draw) for draw in range(5)}
-    values, _ = matrices.figures10_11(
-        of_draws(code=good, glorot=turned, true=good, true_glorot=good), "paper"
-    )
-    assert values["q-ed-init/gap"] > 1
-    assert judge("q-ed-init", values).word == "yes"
-    assert values["q-ed-gauge/true_spread"] == 0, "both starts with the true W_e end alike"
-    assert values["q-ed-gauge/learned_spread"] > 0.5
-    assert failing(judge("q-ed-gauge", values)) == set()
-    values, _ = matrices.figures10_11(
-        of_draws(code=turned, glorot=good, true=turned, true_glorot=good), "paper"
-    )
-    assert judge("q-ed-init", values).word == "no"
-    assert values["q-ed-gauge/learned_spread"] == values["q-ed-gauge/true_spread"]
-    assert failing(judge("q-ed-gauge", values)) == {"q-ed-gauge/learned_spread", "fig10/true_ED"}
-
-
-def test_errors_are_those_of_paired_runs():
-    """Runs of known values: two models that differ by 0.1, 0.2 and 0.3, whatever the runs have in common."""
-    common, gap = np.array([0.0, 5.0, 9.0]), np.array([0.1, 0.2, 0.3])
-    assert learned.error_of_runs(common + gap - common) == pytest.approx(0.1 / np.sqrt(3))
-    assert learned.error_of_runs(np.array([0.4])) == 0, "the smoke profile has a single run of costly models"
-    found = learned.paired(gap, mean="x", se="x_se", t="x_t")
-    assert found["x"] == pytest.approx(0.2)
-    assert found["x_t"] == pytest.approx(0.2 / found["x_se"])
-    assert learned.t_of_runs(np.array([0.1, 0.1])) == learned.t_of_runs(np.array([0.1])) == 0
+    assert figures_10_11.records(of_draws(**groups), "paper")[0]["fig10/inert_moved"] > 0
 
 
 def test_a_newton_step_points_along_the_inverse_second_moment():
@@ -184,101 +172,60 @@ def test_a_newton_step_points_along_the_inverse_second_moment():
     hessian = np.stack([np.cov(one, bias=True) for one in embed])
     newton = np.linalg.inv(hessian) + 3 * np.eye(5)
     held = SimpleNamespace(matrices={"embed": embed}, ED=newton)
-    values = matrices.inverse_values(held)
+    values = figures_10_11.inverse_values(held)
     np.testing.assert_allclose(values["q-ed-inverse/cosine"], 1)
     assert max(values["q-ed-inverse/other"]) < 0.9
     assert judge("q-ed-inverse", values).word == "yes"
     held.ED = np.linalg.inv(np.roll(hessian, -1, axis=0))  # the next draw's
-    assert judge("q-ed-inverse", matrices.inverse_values(held)).word == "no"
-
-
-def test_every_draws_numbers_have_the_spread_of_draws_as_error():
-    good = {draw: learned_matrices(0.01 * (1 + draw), draw=draw) for draw in range(5)}
-    values, found = matrices.figures10_11(
-        of_draws(code=good, glorot=good, true=good, true_glorot=good), "paper"
-    )
-    assert values["fig10/draws"] == 5
-    assert values["fig10/code_Q"] == matrices.anisotropy(found["code"].Q).tolist()
-    assert values["fig10/code_Q_se"] == pytest.approx(np.std(values["fig10/code_Q"], ddof=1))
-    assert values["q-ed-gauge/learned_spread_se"] == 0, "paired by draw"
-    named = {
-        p.error for c in ("fig10-11", "q-ed-gauge", "q-ed-init") for p in LEDGER.claim(f"wang2025/{c}").parts
-    }
-    assert named <= set(values)
-
-
-def test_errors_of_maps_and_kernels_are_those_of_the_runs():
-    def by(accuracy: dict[str, list[float]]) -> dict[str, Scores]:
-        arrays = {m: np.array([a, a]) for m, a in accuracy.items()}
-        best = np.zeros(2, int)
-        return {m: Scores(np.arange(2), a, a, best) for m, a in arrays.items()}
-
-    same = {"GD": [0.5, 0.7], "TF": [0.5, 0.6]}
-    found = {k: by(same) for k in ("rbf", "softmax", "laplacian")}
-    found |= {
-        "exponential": by({"GD": [0.4, 0.6], "TF": [0.4, 0.4]}),
-        "linear": by({"GD": [0.1, 0.1], "TF": [0.1, 0.1]}),
-    }
-    values = square.figure8(found, 0.55)
-    # RBF, softmax and Laplacian are one: the smallest distance between two kernels is 0, and the error that of the gap alone
-    assert values["fig8/half_distance"] == values["fig8/nll_half_distance"] == 0
-    assert values["fig8/gaps_se"] == pytest.approx(
-        [0.05, 0.05, 0.1, 0.05], abs=1e-12
-    )  # in the order of the kernels
-    assert values["fig8/exponential_behind_se"] == pytest.approx(0, abs=1e-12), "0.1 in both runs"
-    assert values["fig8/linear_behind_se"] == pytest.approx(0.1)
+    assert judge("q-ed-inverse", figures_10_11.inverse_values(held)).word == "no"
 
 
 def test_errors_over_draws_and_contexts():
-    values, samples = bounds.records(8, 64)
-    q = samples["quadrants"][:, 0]
-    assert values["we-draw/share_below_se"] == share_error(int((q < 0.6).sum()), 8)
-    assert values["q-kernel/normal_squared_possible_se"] > 0, "a share is never certain"
-    assert 0 < values["we-draw/quadrants_sd_se"] < values["we-draw/quadrants_sd"]
+    values, samples = bounds.records(8, 8, 64)
+    assert samples["quadrants"].shape == (8, 2)
+    q = bounds.quadrant_bounds(8)
+    assert values["we-draw/share_below"].error == share_error(int((q < 0.6).sum()), 8)
+    assert 0 < values["we-draw/quadrants_sd"].error < values["we-draw/quadrants_sd"].value
     few, many = (bounds.bound_error(Quadrants(N=1), n) for n in (2000, 8000))
     assert few / many == pytest.approx(2, rel=0.05)
-    drifts = [erasure.drift_records(3, n)["deep-erasure/quadrants_se"][0] for n in (64, 256)]
+    drifts = [erasure.drift_records(n)["deep-erasure/quadrants_se"][0] for n in (64, 256)]
     assert drifts[0] / drifts[1] == pytest.approx(2, rel=0.2)
 
 
-def test_one_more_draw_is_rejected_as_often_as_it_says():
-    rng = np.random.default_rng(0)
-    p = np.array([learned.another_draw(d[0], d[1:]) for d in rng.standard_normal((4000, 7))])
-    assert 0.04 < (p < 0.05).mean() < 0.06
+def test_coordinates_undo_any_choice_of_basis():
+    """E D turned by a random G (``G E``, ``D G^T``) has the same distance in the coordinates that are chosen; an antisymmetric part stays, an indefinite one has none."""
+    source = np.random.default_rng(0)
+    e, d, g = source.normal(size=(1, 3, 7)), None, source.normal(size=(1, 3, 3))
+    step = 2 * np.eye(3) + np.array([[0, 0.5, 0], [-0.5, 0, 0], [0, 0, 0]])
+    d = np.linalg.pinv(e) @ step
+    for e_, d_ in ((e, d), (g @ e, d @ g.swapaxes(1, 2))):
+        one = SimpleNamespace(ED=e_ @ d_, E=e_, D=d_)
+        gauge, definite = figures_10_11.good_gauge(one)
+        turned = gauge @ one.ED @ gauge
+        assert definite.all()
+        np.testing.assert_allclose((turned + turned.swapaxes(1, 2)) / 2, np.eye(3)[None], atol=1e-9)
+        assert figures_10_11.anisotropy(turned)[0] == pytest.approx(np.sqrt(0.125 / 3.125))
+    assert not figures_10_11.good_gauge(SimpleNamespace(ED=np.diag([1.0, 1.0, -1.0])[None]))[1].any()
 
 
-def test_the_gap_is_taken_at_the_best_validation_record():
-    tf = made_up(0.5, 1.5, train=1.0)
-    tf["loss"] = np.array([9.0, 1.2, 0.1])[:, None] * np.ones(5)
-
-    def get(study: str) -> Results:
-        return results(gd=made_up(0.5, 1.5, train=1.4)) if "gd" in study else results(tf=tf)
-
-    deep = learned.two_blocks(get, "paper")
-    np.testing.assert_allclose(deep.train["TF"], 1.2)
-    values = learned.gap(
-        dataclasses.replace(
-            deep,
-            **{
-                k: {"GD softmax": v["GD"], "TF softmax": v["TF"]}
-                for k, v in (("accuracy", deep.accuracy), ("nll", deep.nll), ("train", deep.train))
-            },
-        ),
-        deep,
-    )
-    assert values["q-gap/two_overfit_large"] == pytest.approx(0.3, abs=0.01)
-    assert judge("q-gap", values).word in RED  # 0.3 nats of overfitting at the largest L
-
-
-def test_columns_that_are_ignored():
-    read, ignored = np.ones((2, 3, 2)), np.full((2, 3, 5), 0.1)
-    np.testing.assert_allclose(matrices.neglect(read, ignored), 0.1)
+def test_figure_8_takes_starts_and_contexts_into_its_errors():
+    """GD right where Trained TF is wrong in one of four contexts, in one of two starts."""
+    p = np.zeros((2, 2, 4)) + np.array([0.9, 0.1])[:, None]
+    wrong = p.copy()
+    wrong[0, :, 3] = [0.1, 0.9]
+    found = {(kind, k): p for kind in ("GD", "TF") for k in figures_8_9.KERNELS} | {("TF", "rbf"): wrong}
+    values = figures_8_9.figure_8(found, np.zeros(4, int), 0.55)
+    where = figures_8_9.CURVED.index("rbf")
+    assert values["fig8/gaps"].value[where] == pytest.approx(1 / 8)
+    starts, contexts = 0.125, 0.125  # errors of the means (0.25, 0) and (0, 0, 0, 0.5)
+    assert values["fig8/gaps"].error[where] == pytest.approx(np.hypot(starts, contexts))
+    assert values["fig8/overlap"] == 7
 
 
 def test_anisotropy_of_known_matrices():
     eye = np.eye(4)[None]
-    assert matrices.anisotropy(3 * eye)[0] == pytest.approx(0)
-    assert matrices.anisotropy(eye[:, ::-1])[0] == pytest.approx(1)
+    assert figures_10_11.anisotropy(3 * eye)[0] == pytest.approx(0)
+    assert figures_10_11.anisotropy(eye[:, ::-1])[0] == pytest.approx(1)
 
 
 def test_free_map_is_the_models_descent():
@@ -286,18 +233,18 @@ def test_free_map_is_the_models_descent():
     from iclbook.models.functional_gd import FunctionalGD
 
     task = Quadrants()
-    p, batch = square.free_map("rbf", 8.0, 30, 3, 5.0, task)
+    p, batch = sliders.free_map("rbf", 8.0, 30, 3, 5.0)
     model = FunctionalGD(20, 5, 3, "rbf", gamma=8.0, rate=5.0).double()
     with torch.no_grad():
         model.embed.copy_(task.embedding)
-    points = square.grid()
+    points = figures_8_9.grid()
     context = batch.context.double()[..., None].expand(-1, -1, len(points))
     with torch.no_grad():
         expected = torch.softmax(model(context, points.T), dim=0)
     np.testing.assert_allclose(p.reshape(20, -1), expected.numpy(), atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["gd_inner_L256", "tf_L256", "quad_tf"])
+@pytest.mark.parametrize("name", ["gd_inner_L256", "tf_L256", "square_softmax"])
 def test_a_run_alone_equals_the_same_run_in_the_ensemble(name):
     study = dataclasses.replace(SMOKE[name], steps=6, record=(6,))
     together = pack(study.trainer("cpu", False).train(progress=False))

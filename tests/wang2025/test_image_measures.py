@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,11 +15,10 @@ from wang2025.kit import failing, judge
 
 from iclbook import random
 from iclbook.errors import UserError
-from iclbook.papers.wang2025.measures import image_records, probing
-from iclbook.papers.wang2025.runs import contexts, image_kernels, images, networks
-from iclbook.papers.wang2025.runs.images import GlyphEpisodes, ImageContexts, TableEpisodes, image_study
-from iclbook.papers.wang2025.runs.networks import network_study
-from iclbook.statistics import interval
+from iclbook.papers.wang2025 import contexts, figure_5_right, images, networks, probing
+from iclbook.papers.wang2025.images import GlyphEpisodes, ImageContexts, ImageEpisodes, image_study
+from iclbook.papers.wang2025.networks import network_study
+from iclbook.statistics import Estimate, interval
 from iclbook.tasks.few_shot import FewShot
 from iclbook.training.study import replay, train_study
 
@@ -96,7 +95,7 @@ def measured(root):
         name = f"images_{networks.group_name(network)}"
         drawn = images.glyph_contexts(network, few)
         every[name] = image_study(name, drawn, 128, 2, 40, 96, (10, 40), batch_size=32, rate=0.05)
-    linear = image_kernels.linear_study(every["images_unseen0"])
+    linear = images.linear_study(every["images_unseen0"])
     every[linear.name] = linear
     last = images.glyph_contexts(chosen[0], replace(few, query_label="last"))
     every["images_last"] = image_study(
@@ -126,7 +125,7 @@ def test_training_and_test_episodes_share_no_class(measured):
 def test_stored_hits_are_those_of_the_model_on_plain_tokens(measured):
     every, results = measured
     study, r = every["images_unseen0"], results["images_unseen0"]
-    tokens = contexts.draw(study.data.prompts.unseen, 96, contexts.TEST)
+    tokens = contexts.sample_contexts(study.data.prompts.unseen, 96, contexts.TEST)
     for spec in study.groups:
         model = spec.model(**dict(spec.kwargs)).double()
         for run, parameters in enumerate(images.best_parameters(r.group(spec.name))):
@@ -141,7 +140,7 @@ def test_a_single_block_is_written_out(measured):
     """One block by hand: ``f = alpha sum_i [w_{y_i} - mean w] softmax(gamma x_i . x_q)``."""
     every, results = measured
     study, r = every["images_unseen0"], results["images_unseen0"]
-    tokens = contexts.draw(study.data.prompts.unseen, 96, contexts.TEST)
+    tokens = contexts.sample_contexts(study.data.prompts.unseen, 96, contexts.TEST)
     p = images.best_parameters(r.group("blocks1"))[0]
     for e in range(5):
         x, y = tokens.context[:, :-1, e], tokens.context[:, -1, e].long()
@@ -163,7 +162,7 @@ def test_linear_attention_is_gradient_descent_on_a_linear_classifier(measured):
     every, results = measured
     study, r = every["images_linear_unseen0"], results["images_linear_unseen0"]
     p = images.best_parameters(r.group("linear2"))[1]
-    tokens = contexts.draw(study.data.prompts.unseen, 8, contexts.TEST)
+    tokens = contexts.sample_contexts(study.data.prompts.unseen, 8, contexts.TEST)
     for e in range(8):
         x, y = tokens.context[:, :-1, e].double(), tokens.context[:, -1, e].long()
         embed, a = p["embed"].double(), torch.zeros(images.WIDTH, x.shape[1], dtype=torch.float64)
@@ -179,9 +178,14 @@ def test_linear_attention_is_gradient_descent_on_a_linear_classifier(measured):
 def test_records_answer_every_rule_of_the_ledger(measured):
     every, results = measured
     found = records(every, results)
-    for claim in ("fig5-right", "fig6", "q-unseen", "q-query-label"):
+    recorded = {
+        key
+        for name, value in found.items()
+        for key in ((name, f"{name}_se") if isinstance(value, Estimate) else (name,))
+    }
+    for claim in ("fig5-right", "fig6", "q-unseen"):
         for part in ledger("wang2025").claim(f"wang2025/{claim}").parts:
-            assert set(part.keys) <= set(found), part.key
+            assert set(part.keys) <= recorded, part.key
     assert found["images/last/constant"] == 1
     assert found["images/setting"] is False, "this is not the paper's setting, and the check can tell"
 
@@ -192,18 +196,18 @@ def test_errors_are_those_of_the_episodes(measured):
     found = records(every, results)
     base = "images/softmax/tuned"
     hits, probed = (
-        image_records.per_episode(image_records.unseen(results), w)
+        figure_5_right.per_episode(figure_5_right.unseen(results), w)
         for w in ("blocks1/hits", "probe/tuned_hits")
     )
-    assert found[f"{base}/accuracy1"] == pytest.approx((hits - probed).mean())
-    assert found[f"{base}/accuracy1_se"] == pytest.approx((hits - probed).std(ddof=1) / len(hits) ** 0.5)
+    assert found[f"{base}/accuracy1"].value == pytest.approx((hits - probed).mean())
+    assert found[f"{base}/accuracy1"].error == pytest.approx((hits - probed).std(ddof=1) / len(hits) ** 0.5)
     nll, probe = (
-        image_records.per_episode(image_records.unseen(results), w)
+        figure_5_right.per_episode(figure_5_right.unseen(results), w)
         for w in ("blocks2/nll", "probe/tuned_nll")
     )
-    ratio = found[f"{base}/nll2_ratio"]
+    ratio = found[f"{base}/nll2_ratio"].value
     expected = np.sqrt((nll - ratio * probe).var(ddof=1) / len(nll)) / probe.mean()
-    assert found[f"{base}/nll2_ratio_se"] == pytest.approx(expected)
+    assert found[f"{base}/nll2_ratio"].error == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
@@ -211,20 +215,20 @@ def test_errors_are_those_of_the_episodes(measured):
 def test_labels_without_features_are_those_of_the_episodes(part, query_label):
     task = GlyphEpisodes(replace(SHORT, query_label=query_label), part, TINY)
     for plain, fast in zip(
-        images.blocks(task, 1100, 3), images.blocks(image_records.labels_only(task), 1100, 3), strict=True
+        images.blocks(task, 1100, 3), images.blocks(figure_5_right.labels_only(task), 1100, 3), strict=True
     ):
         assert fast.context.shape[1] == 1
         assert torch.equal(fast.context[:, -1], plain.context[:, -1])
         assert torch.equal(fast.target, plain.target)
-    assert image_records._d(TINY) == networks.features(TINY).shape[-1] == 16
+    assert figure_5_right._d(TINY) == networks.features(TINY).shape[-1] == 16
 
 
 def records(every, results) -> dict:
     return {
-        **image_records.comparison_records(results),
-        **image_records.setting_records(every, results),
-        **image_records.seen_records(results),
-        **image_records.last_records(every, results),
+        **figure_5_right.comparison_records(results),
+        **figure_5_right.setting_records(every, results),
+        **figure_5_right.seen_records(results),
+        **figure_5_right.last_records(every, results),
     }
 
 
@@ -258,6 +262,16 @@ def test_figure_5s_rules_can_fail(key, value):
     }
     assert judge("fig5-right", PERFECT).word == "reproduced (reduced)"
     assert judge("fig5-right", broken).word == "partly"
+
+
+@dataclass(frozen=True)
+class TableEpisodes(ImageEpisodes):
+    """Episodes over features ``(classes, images, d)``, each image a kind of its own."""
+
+    features: torch.Tensor | None = None
+
+    def table(self) -> torch.Tensor:
+        return self.features[:, :, None]
 
 
 def test_a_wrong_sign_of_the_step_turns_figure_6_red():

@@ -13,8 +13,8 @@ from wang2025.image_kit import SMALL, TINY
 from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models.convnet import ConvFeatures
-from iclbook.papers.wang2025.runs import networks
-from iclbook.papers.wang2025.runs.networks import Network, network_study, weights
+from iclbook.papers.wang2025 import networks
+from iclbook.papers.wang2025.networks import Network, network_study, weights
 from iclbook.store import Results
 from iclbook.tasks.glyphs import GlyphSet
 from iclbook.training.data import _rows as cached_rows

@@ -1,25 +1,19 @@
-"""Images of unseen classes (wang2025, section 6.2): glyphs, episodes, a folder of images."""
+"""Images of unseen classes (wang2025, section 6.2): glyphs, episodes."""
 
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from wang2025.image_kit import FACES, SHORT, SMALL
 
 from iclbook import random
 from iclbook.errors import UserError
-from iclbook.models import vgg
-from iclbook.papers.wang2025.runs import images
-from iclbook.papers.wang2025.runs.images import ImageContexts, TableEpisodes, image_study
 from iclbook.tasks import glyphs
 from iclbook.tasks.few_shot import FewShot
-from iclbook.tasks.image_folder import folder_features
 
 pytestmark = [
     pytest.mark.xdist_group("images"),  # glyphs and networks are made once
@@ -174,78 +168,3 @@ def test_the_other_loader_gives_the_label_away():
 def test_impossible_episodes_are_refused(call):
     with pytest.raises(UserError):
         call()
-
-
-# -- a folder of images -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Eight classes of five images, each class of a colour of its own; and a file that is no image."""
-    rng = np.random.default_rng(0)
-    for c in range(8):
-        (tmp_path / f"n{c:08d}").mkdir()
-        colour = 40 + 170 * np.array([c & 1, c >> 1 & 1, c >> 2 & 1])
-        for i in range(5):
-            pixels = np.clip(colour + rng.normal(0, 20, (9, 11, 3)), 0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(tmp_path / f"n{c:08d}" / f"{i}.{'png' if i % 2 else 'JPEG'}")
-        (tmp_path / f"n{c:08d}" / "list.txt").write_text("no image")
-    return tmp_path
-
-
-def mean_colour(seen: np.ndarray) -> np.ndarray:
-    """A stand-in for VGG: how much of each colour there is, and how much is missing (so that all features are about equally long)."""
-    present = seen.reshape(len(seen), -1, 3).mean(1) / 255
-    return np.concatenate([present, 1 - present], 1)
-
-
-def test_a_folder_of_images_becomes_features(folder):
-    found, names = folder_features(folder, mean_colour, per_class=5, side=6)
-    assert found.shape == (8, 5, 6)
-    assert names[0] == "n00000000"
-    assert np.abs(found[7, :, :3].mean(0) - 210 / 255).max() < 0.05
-    assert np.abs(found[0, :, :3].mean(0) - 40 / 255).max() < 0.05
-
-
-def test_the_classifier_runs_on_features_of_a_folder(folder):
-    found, _ = folder_features(folder, mean_colour, per_class=5, side=6)
-    table = torch.from_numpy(found)
-    chosen = ImageContexts(
-        task=TableEpisodes(SHORT, "train", table[:5]), unseen=TableEpisodes(SHORT, "test", table[5:])
-    )
-    study = image_study("folder", chosen, 64, 1, 20, 64, (20,), batch_size=32, rate=0.1)
-    histories = study.trainer("cpu").train(progress=False)
-    out = images.measure_images(study, histories)
-    assert out["blocks1/hits"].mean() > 0.9, "three colours that are far apart"
-    assert out["probe/tuned_hits"].mean() > 0.9
-    assert not any(key.startswith("shown") for key in out), "there are no glyphs to show"
-
-
-def test_what_a_folder_can_get_wrong_is_said_in_one_line(folder):
-    (folder / "n00000003" / "0.JPEG").write_bytes(b"broken")
-    for call, problem in (
-        (lambda: folder_features(folder / "nowhere", mean_colour), "no folder"),
-        (lambda: folder_features(folder / "n00000001", mean_colour), "holds no folders"),
-        (lambda: folder_features(folder, mean_colour, per_class=6), "5 images, 6 are needed"),
-        (lambda: folder_features(folder, mean_colour, per_class=5), "cannot read the image"),
-    ):
-        with pytest.raises(UserError, match=problem) as caught:
-            call()
-        assert "\n" not in str(caught.value)
-
-
-def test_vgg_without_torchvision_names_the_mend(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    monkeypatch.setitem(sys.modules, "torchvision.models", None)
-    with pytest.raises(UserError, match="torchvision") as caught:
-        vgg.vgg16_features()
-    assert "pip install torchvision" in caught.value.mend
-    assert "\n" not in str(caught.value)
-
-
-def test_vgg_features_are_maps_averaged_over_the_image():
-    network = torch.nn.Conv2d(3, 5, 1, bias=False)
-    seen = np.random.default_rng(0).integers(0, 256, (2, 4, 4, 3)).astype(np.uint8)
-    normal = (seen / 255 - np.array(vgg.MEAN)) / np.array(vgg.SD)
-    expected = normal.mean((1, 2)) @ network.weight.detach().numpy()[:, :, 0, 0].T
-    np.testing.assert_allclose(vgg.extract(network, seen), expected, rtol=1e-4, atol=1e-5)

@@ -8,7 +8,7 @@ import torch
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.models.kernels import KERNELS
 from iclbook.models.trained_tf import TrainedStep
-from iclbook.papers.wang2025.measures import bounds, erasure, square
+from iclbook.papers.wang2025 import bounds, erasure, figures_8_9
 from iclbook.tasks.categorical import Anchors, Quadrants
 
 
@@ -34,7 +34,7 @@ def test_queries_that_share_a_context_are_answered_as_if_each_had_its_own(kernel
         model.initialise(source, 100.0 if isinstance(model, TrainedStep) else 1.0)
         model = model.double()
         with torch.no_grad():
-            found = square.logits_over(model, context, queries)
+            found = figures_8_9.logits_over(model, context, queries)
             expected = model(context[..., None].expand(-1, -1, 5), queries.T)
         assert found.std() > 1e-3
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
@@ -44,7 +44,7 @@ def test_erasure_a_few_contexts_at_a_time_is_that_of_all(monkeypatch):
     x = torch.rand(5, 6, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for kind in ("softmax", "rbf"):
         monkeypatch.setattr(erasure, "CONTEXTS", 5)
-        whole = erasure._quality(x, kind, 2.0)
+        whole = erasure.head_quality(x, kind, 2.0)
         monkeypatch.setattr(erasure, "CONTEXTS", 2)
-        assert erasure._quality(x, kind, 2.0) == pytest.approx(whole, rel=1e-12)
+        assert erasure.head_quality(x, kind, 2.0) == pytest.approx(whole, rel=1e-12)
         assert 0 < whole[1] < 3

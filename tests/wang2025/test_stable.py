@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from iclbook.papers import wang2025
-from iclbook.papers.wang2025.measures import square
-from iclbook.papers.wang2025.runs import images, networks
+from iclbook.papers.wang2025 import figures_8_9, images, networks
 
 SMALL = wang2025.studies("smoke")
 
@@ -33,7 +32,7 @@ def _end(study: object, moved: float, steps: int = 12) -> np.ndarray:
 
 
 def test_double_precision_keeps_a_trained_tf_from_its_rounding():
-    study = SMALL["quad_tf"]
+    study = SMALL["square_softmax"]
     study = dataclasses.replace(study, groups=study.groups[:1])
     still, moved = _end(study, 0.0), _end(study, 1e-15)
     assert np.abs(moved - still).max() < 1e-6
@@ -51,7 +50,7 @@ def test_small_networks_keep_their_first_weights(number):
 
 
 def test_the_middle_of_the_grid_is_on_the_border_exactly():
-    points = square.grid()
-    assert points.shape == (square.GRID**2, 2)
-    assert (points == 0).sum(0).tolist() == [square.GRID] * 2
+    points = figures_8_9.grid()
+    assert points.shape == (figures_8_9.GRID**2, 2)
+    assert (points == 0).sum(0).tolist() == [figures_8_9.GRID] * 2
     assert torch.equal(points.unique(), -points.unique().flip(0))

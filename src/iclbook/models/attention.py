@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
-from ..native.attention import AttentionStep
-from ..native.layout import Layout
+from ..native.attention import AttentionStep, Layout
 
 
 def _normalise(f: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ class DeepAttention(nn.Module):
 
     Every token attends to every token; there are no positions. The prediction is a linear function of the query's last state. With layer
     norm and biases the baseline of section 9.5 (2 layers, width 32) has exactly 8,801 parameters, and 4 layers of width 24 with sink and
-    layer scale exactly 9,989 (:mod:`iclbook.papers.nagy2026.theory.architectures`).
+    layer scale exactly 9,989 (:mod:`iclbook.papers.nagy2026.section_9_5`).
 
     Args:
         d: covariate dimension.

@@ -30,7 +30,7 @@ class FunctionalGD(nn.Module):
       relation(x_1, x_i) .. relation(x_N, x_i)`` and an empty ``query (0, B)``. Which relation: ``KERNELS[kernel]``; :meth:`cache` makes them.
     * ``model.logits(to_query (B, N), labels (B, N) long, between (B, N, N) or None)`` -> ``(B, C)``: the same, batch first.
     * ``model.descend(...)`` with the same arguments -> ``f (B, n_blocks, d')``: the query's function after each block.
-    * Loss: :func:`iclbook.training.losses.cross_entropy`; ``batch.target (1, B)`` is the category's index.
+    * Loss: :func:`iclbook.training.groups.cross_entropy`; ``batch.target (1, B)`` is the category's index.
 
     Args:
         n_classes: number of categories C.

@@ -24,7 +24,6 @@ class GDLanguage(LanguageModel):
         vocabulary, context, width, n_heads, n_blocks, feed_forward, hidden: as in :class:`LanguageModel`.
         kernel: ``softmax``, ``linear`` or ``rbf``, of ``Lambda_m p``, ``Lambda_m`` diagonal.
         mixing: with matrices ``P_m``; without, each head has a number.
-        averaged: divide by t (equation 3's 1/N; the published code does so for softmax weights too).
 
     Raises:
         UserError: sizes below 1, an unknown kernel.
@@ -37,13 +36,12 @@ class GDLanguage(LanguageModel):
         width: int,
         kernel: str = "softmax",
         mixing: bool = True,
-        averaged: bool = True,
         **sizes: int | bool | None,
     ) -> None:
         super().__init__(vocabulary, context, width, **sizes)
         if kernel not in KERNELS:
             raise UserError(f"unknown kernel {kernel!r}", f"Choose among: {', '.join(KERNELS)}.")
-        self.kernel, self.mixing, self.averaged = kernel, mixing, averaged
+        self.kernel, self.mixing = kernel, mixing
         inner = START / math.sqrt(2 * self.n_blocks)
         self._add("positions", START, context + 1, width)
         self._add("gain_positions", 1.0, width)
@@ -56,7 +54,7 @@ class GDLanguage(LanguageModel):
             self._add("gain_mix", 1.0, self.n_blocks, self.n_heads)
 
     def attention(self) -> Tensor:
-        """``A_m(t, i)`` ``(M, S, S)``, row t - 1 of the query ``p_{t+1}``, divided by t: no token enters."""
+        """``A_m(t, i)`` ``(M, S, S)``, row t - 1 of the query ``p_{t+1}``, divided by t (equation 3's 1/N; the published code does so for softmax weights too): no token enters."""
         p = normed(self.positions, self.gain_positions)
         keys = self.lam[:, None] * p[:-1]  # (M, S, d')
         queries = self.lam[:, None] * p[1:]
@@ -69,8 +67,6 @@ class GDLanguage(LanguageModel):
             weights = torch.softmax(inner.masked_fill(~before, -torch.inf), -1)
         else:
             weights = inner.masked_fill(~before, 0.0)
-        if not self.averaged:
-            return weights
         return weights / torch.arange(1, self.context + 1, device=p.device).to(p)[None, :, None]
 
     def _expected(self, f: Tensor, first: bool) -> Tensor:
@@ -97,25 +93,5 @@ class GDLanguage(LanguageModel):
             own = torch.cat([torch.zeros_like(f[:1]), f[:-1]])  # f_i, asked before y_i is seen
             v = e - self._expected(own, k == 0)
             f = f + self._step((weights @ v.flatten(1)).unflatten(-1, v.shape[1:]), k)
-            f = self._fed(f, k)
-        return self._read(f)
-
-    def start(self, rows: int) -> dict[str, Tensor]:
-        """Nothing seen: values of all blocks ``(rows, K, S, d')``, and f before each block ``(rows, K, d')``."""
-        shape = (rows, self.n_blocks, self.context, self.width)
-        return {
-            "v": self.embed.new_zeros(shape),
-            "f": self.embed.new_zeros(rows, self.n_blocks, self.width),
-        }
-
-    def advance(self, state: dict[str, Tensor], token: Tensor, t: int) -> Tensor:
-        """Read token number t (0 is the first) of every row ``(rows,)``; logits ``(rows, V)`` of the next. Changes ``state``."""
-        e = normed(self.embed, self.gain_embed)[token]
-        weights = self.attention()[:, t, : t + 1]
-        f, seen = torch.zeros_like(e), state["f"].clone()
-        for k in range(self.n_blocks):
-            state["v"][:, k, t] = e - self._expected(seen[:, k], k == 0)
-            state["f"][:, k] = f
-            f = f + self._step((weights @ state["v"][:, k, : t + 1]).movedim(1, 0), k)
             f = self._fed(f, k)
         return self._read(f)

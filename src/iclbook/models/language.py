@@ -1,7 +1,6 @@
 """What the language models of wang2025 (section 6.3) share: layer norms without bias, the feed-forward step, and how parameters start.
 
 Shapes: S positions, B stories, V tokens, d' width. ``forward(tokens (S, B))`` gives logits ``(S, B, V)``: those at place t predict token t + 1.
-Token by token, ``start(rows)`` and ``advance(state, token, t)`` give the same logits for rows that all stand at position t.
 """
 
 from __future__ import annotations

@@ -93,17 +93,23 @@ class TrainedStep(_Trained):
         """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
         d, seen = self.d, self.d + self.width
         tokens = context.movedim(-1, 0)  # (B, N, d + 1)
-        w = self.embed - self.embed.mean(1, keepdim=True)
-        e = torch.cat([tokens[..., :d], self.labelled(tokens) @ w.T], dim=-1)  # (B, N, d + d')
+        x, labels = tokens[..., :d], tokens[..., -1].long().expand(query.shape[1], -1)
+        w = self.embed - self.embed.mean(1, keepdim=True)  # (d', C)
         q = query.T @ self.W_Q[:, :d].T  # (B, D)
+        # W_K e_i and the weighted sum of W_V e_i need each category's embedding once, not once for each example.
         if KERNELS[self.kernel] == "inner":  # W_K folded into the query
-            relation = (e @ (q @ self.W_K[:, :seen])[..., None])[..., 0] / math.sqrt(self.size)  # (B, N)
-            gamma = 1.0
+            folded = q @ self.W_K[:, :seen]  # (B, d + d')
+            relation = (x @ folded[:, :d, None])[..., 0] + (folded[:, d:] @ w).gather(-1, labels)  # (B, N)
+            relation, gamma = relation / math.sqrt(self.size), 1.0
         else:
-            relation = relate(KERNELS[self.kernel], q[:, None], e @ self.W_K[:, :seen].T)[:, 0]
+            keys = x @ self.W_K[:, :d].T + (self.W_K[:, d:seen] @ w).T[labels]  # (B, N, D)
+            relation = relate(KERNELS[self.kernel], q[:, None], keys)[:, 0]
             gamma = 0.5 if self.kernel == "rbf" else 1.0
         weights = kernel_values(self.kernel, relation, gamma) * key_factor(self.kernel, context.shape[0])
-        mixed = (weights[:, None] @ e)[:, 0]  # (B, d + d')
+        sums = (
+            torch.zeros_like(q[:, :1]).expand(-1, self.n_classes).scatter_add(-1, labels, weights)
+        )  # (B, C)
+        mixed = torch.cat([(weights[:, None] @ x)[:, 0], sums @ w.T], dim=-1)  # (B, d + d')
         f = mixed @ (self.P[-self.width :] @ self.W_V[:, :seen]).T  # (B, d')
         return (f @ self.embed).transpose(0, 1)
 

@@ -17,7 +17,6 @@ class TransformerLanguage(LanguageModel):
     Args:
         vocabulary, context, width, n_heads, n_blocks, feed_forward, hidden: as in :class:`LanguageModel`.
         split: heads of width d'/M, the standard ones; otherwise of full width d', as in the published code.
-        embed_scale: standard deviation of initial token embeddings over 0.02. The published code replaces them by N(0, 1), which is 50.
 
     Raises:
         UserError: sizes below 1, or split heads that do not divide the width.
@@ -30,14 +29,12 @@ class TransformerLanguage(LanguageModel):
         width: int,
         split: bool = True,
         feed_forward: bool = True,
-        embed_scale: float = 1.0,
         **sizes: int | None,
     ) -> None:
         super().__init__(vocabulary, context, width, feed_forward=feed_forward, **sizes)
         if split and width % self.n_heads:
             raise UserError(f"n_heads={self.n_heads}, width={width}", "Split heads must divide the width.")
         self.head_width = width // self.n_heads if split else width
-        self._starts["embed"] = START * embed_scale
         inner = START / math.sqrt(2 * self.n_blocks)
         self._add("positions", START, context, width)
         self._add("gain_attention", 1.0, self.n_blocks, width)
@@ -67,23 +64,5 @@ class TransformerLanguage(LanguageModel):
         h = normed(self.embed[tokens] + self.positions[: len(tokens), None], self.gain_embed)
         for k in range(self.n_blocks):
             h = h + self._attended(normed(h, self.gain_attention[k]), k)
-            h = self._fed(h, k)
-        return self._read(h)
-
-    def start(self, rows: int) -> dict[str, Tensor]:
-        """Nothing seen: normalised inputs of all blocks ``(rows, K, S, d')``."""
-        return {"x": self.embed.new_zeros(rows, self.n_blocks, self.context, self.width)}
-
-    def advance(self, state: dict[str, Tensor], token: Tensor, t: int) -> Tensor:
-        """Read token number t (0 is the first) of every row ``(rows,)``; logits ``(rows, V)`` of the next. Changes ``state``."""
-        h = normed(self.embed[token] + self.positions[t], self.gain_embed)
-        for k in range(self.n_blocks):
-            now = normed(h, self.gain_attention[k])
-            state["x"][:, k, t] = now
-            seen = state["x"][:, k, : t + 1]  # (rows, t + 1, d')
-            query = torch.einsum("rd,mhd,mhc->rmc", now, self.W_Q[k], self.W_K[k])
-            weights = torch.softmax(query @ seen.transpose(-1, -2) / math.sqrt(self.head_width), -1)
-            values = torch.einsum("rmd,mhd->rmh", weights @ seen, self.W_V[k])
-            h = h + values.flatten(1) @ self.W_O[k].flatten(0, 1)
             h = self._fed(h, k)
         return self._read(h)

@@ -4,19 +4,48 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from .build import library
-from .layout import Layout
+from . import library
+from .counter import FLOAT, LONG, POINTER
 
 #: Prompts that the C code takes side by side; a batch is a multiple.
 LANES = 16
 #: Largest number of sums that a run keeps for its gradient, ``H D^2``: they lie on the stack.
 LARGEST = 4096
 MATRICES = ("query", "key", "value", "output")
-_POINTER, _LONG, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows of a prompt's standard normals: the covariates of L context tokens and the query come first, d each.
+
+    Attributes:
+        d, L: covariates of a token, tokens of the context.
+        noise: first row of the noise, one row for each response of each token.
+        betas: first row of each response's coefficients.
+        noise_scale, target_noise_scale, beta_scale: standard deviations of the context's noise, the target's, and the coefficients.
+        supports: covariates that each response reads.
+        factor: lower Cholesky factor of the covariates' covariance, row by row; empty for the identity.
+    """
+
+    d: int
+    L: int
+    noise: int
+    betas: tuple[int, ...]
+    noise_scale: float
+    target_noise_scale: float
+    beta_scale: float
+    supports: tuple[tuple[int, ...], ...]
+    factor: tuple[float, ...] = ()
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of responses N."""
+        return len(self.betas)
 
 
 class AttentionStep:
@@ -38,7 +67,7 @@ class AttentionStep:
             raise ValueError(f"batch of {batch_size}, {n_heads} heads")
         width = layout.d + layout.n_tasks
         self._function = library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()).gradients
-        self._function.argtypes = [_POINTER] * 3 + [_LONG] * 2 + [_FLOAT] + [_POINTER] * 4
+        self._function.argtypes = [POINTER] * 3 + [LONG] * 2 + [FLOAT] + [POINTER] * 4
         self._function.restype = None
         self._task = _task(layout, batch_size)
         self._sizes = n_heads, scale
@@ -57,7 +86,7 @@ class AttentionStep:
         """Say where the runs are: stacks of the four matrices and of their gradients, ``name -> (R, H, D, D)``, and sums of losses ``(R,)``. They must
         stay in place."""
         self._kept = [[of[k] for k in MATRICES] for of in (params, grads)]
-        stacks = [(_POINTER * len(MATRICES))(*(x.data_ptr() for x in of)) for of in self._kept]
+        stacks = [(POINTER * len(MATRICES))(*(x.data_ptr() for x in of)) for of in self._kept]
         self._losses = losses
         self._places = (*stacks, losses.data_ptr(), self._aligned)
 
@@ -76,16 +105,16 @@ def _task(layout: Layout, batch_size: int) -> ctypes.Structure:
     """``struct task`` of ``attention.c``."""
     d, n = layout.d, layout.n_tasks
     fields = {
-        "L": (_LONG, layout.L),
-        "B": (_LONG, batch_size),
-        "noise": (_LONG, layout.noise),
-        "beta": (_LONG * n, layout.betas),
-        "noise_scale": (_FLOAT, layout.noise_scale),
-        "target_noise_scale": (_FLOAT, layout.target_noise_scale),
-        "beta_scale": (_FLOAT, layout.beta_scale),
-        "support": (_FLOAT * (n * d), [float(j in s) for s in layout.supports for j in range(d)]),
+        "L": (LONG, layout.L),
+        "B": (LONG, batch_size),
+        "noise": (LONG, layout.noise),
+        "beta": (LONG * n, layout.betas),
+        "noise_scale": (FLOAT, layout.noise_scale),
+        "target_noise_scale": (FLOAT, layout.target_noise_scale),
+        "beta_scale": (FLOAT, layout.beta_scale),
+        "support": (FLOAT * (n * d), [float(j in s) for s in layout.supports for j in range(d)]),
         "correlated": (ctypes.c_int32, bool(layout.factor)),
-        "factor": (_FLOAT * (d * d), layout.factor),
+        "factor": (FLOAT * (d * d), layout.factor),
     }
     kind = type("Task", (ctypes.Structure,), {"_fields_": [(k, t) for k, (t, _) in fields.items()]})
     is_array = ctypes.Array

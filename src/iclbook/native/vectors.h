@@ -22,6 +22,10 @@
 #else
 #define W 8
 #endif
+#if defined __wasm__
+#undef W
+#define W 4
+#endif
 typedef float vf __attribute__((vector_size(4 * W)));
 typedef int32_t vi __attribute__((vector_size(4 * W)));
 typedef uint32_t vw __attribute__((vector_size(4 * W)));
@@ -45,6 +49,9 @@ INLINE vf pick(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)
 /* a b + c, rounded once. */
 INLINE vf fused(vf a, vf b, vf c)
 {
+#if defined __wasm__ /* has no such instruction: rounded twice, so that a page agrees with the processors to units in the last place */
+    return a * b + c;
+#endif
 #if defined __AVX512F__
     return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined __FMA__
@@ -89,6 +96,9 @@ INLINE vf to_float(vw w)
 
 INLINE vf square_root(vf x)
 {
+#if defined __wasm__
+    return (vf)__builtin_wasm_sqrt_f32x4(x);
+#endif
     vf out;
     for (int i = 0; i < W; i++) out[i] = __builtin_sqrtf(x[i]);
     return out;

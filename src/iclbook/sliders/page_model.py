@@ -29,6 +29,8 @@ from .panel import draw
 
 #: Scripts that all models share, in the order in which they are loaded.
 SHARED = ("numbers", "kit")
+#: Scripts that a model asks for when it begins, beside its own.
+BESIDE = dict.fromkeys(("train", "train_waits"), ("kernels/attention", "kernels/trainer"))
 #: Most characters of a model's numbers: a page must stay light.
 MAX_CHARACTERS = 200_000
 
@@ -122,7 +124,10 @@ def inline(name: str) -> str:
     """Style sheet and scripts of a model as HTML, for a place that does not load them."""
     assets = find_root() / "book" / "assets"
     style = (assets / "models.css").read_text(encoding="utf-8")
-    scripts = [(assets / "models" / f"{part}.js").read_text(encoding="utf-8") for part in (*SHARED, name)]
+    scripts = [
+        (assets / "models" / f"{part}.js").read_text(encoding="utf-8")
+        for part in (*SHARED, *BESIDE.get(name, ()), name)
+    ]
     return f"<style>{style}</style>" + "".join(f"<script>{script}</script>" for script in scripts)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserError
-from ..native.layout import Layout
+from ..native.attention import Layout
 from .batch import Batch
 from .fields import check_fields
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -16,29 +18,21 @@ import torch
 from .. import store
 from ..errors import UserError
 from ..profiles import check_profile
-from .computed import Computation, compute, verify_computation
+from ..workers import on_interrupt
+from .computation import Computation, compute, verify_computation
+from .replay import verify_study
 from .study import Study, train_study
-from .verify import verify_study
 
 
 @contextmanager
 def threads_of(provenance: Mapping[str, Any]) -> Iterator[None]:
     """As many threads as results were made with: others round sums otherwise, which Adam's first steps from tiny weights magnify."""
     before = torch.get_num_threads()
-    torch.set_num_threads(provenance["threads"])
+    torch.set_num_threads(provenance.get("threads", before))
     try:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _says(verified: Mapping[str, Any], made: Mapping[str, Any]) -> str:
-    """What was derived again, and which versions are not those of the results."""
-    now = {"torch": torch.__version__, "numpy": np.__version__}
-    parts = [f"{verified['trajectory']}; measures: {verified['measures']}"]
-    parts.append(f"largest deviation {verified['share']:.2g} of what rounding explains")
-    parts += [f"made with {k} {made[k]}, here {v}" for k, v in now.items() if made.get(k, v) != v]
-    return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -76,6 +70,8 @@ class Catalogue:
     ) -> None:
         """Train (or with ``verify`` replay) the studies of this paper and keep their results.
 
+        Where results lack groups that a study describes, all else equal, these groups are trained alone.
+
         Args:
             only: names of studies; all of them when ``None``.
             profile: ``smoke`` or ``paper``.
@@ -90,25 +86,46 @@ class Catalogue:
         """
         for name in only or list(self.studies(profile)):
             study = self._named(name, profile)
-            if verify:
-                made = store.load(self.paper, profile, name, study.describe()).provenance
-                with threads_of(made):
-                    every = os.environ.get("ICLBOOK_FULL") == "1"
-                    found = _verify(study, profile, "cpu" if device == "auto" else device, every)
-                print(f"{name}: replay agrees ({_says(found, made)})", flush=True)
-                continue
-            if not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists():
-                self._load(study, profile)  # damaged or stale ones are never overwritten unasked
-                print(f"{name}: results are there already (train them again with --fresh)", flush=True)
-                continue
-            print(f"{name}: {_asked(study)}", flush=True)
-            about = _make(study, profile, device, fresh, executor=executor, parts=parts).provenance
-            print(f"{name}: done in {about['seconds']:.0f} s on {about['device']}", flush=True)
+            missing: tuple[str, ...] = ()
+            if verify or (not fresh and (store.folder(self.paper, profile) / f"{name}.json").exists()):
+                # damaged or stale ones are never overwritten unasked
+                missing = store.missing_groups(self.paper, profile, name, study.describe())
+                there = study.of_groups([g for g in study.group_names if g not in missing])
+                if verify:
+                    print(f"{name}: replay agrees ({self._verify(there, profile, device)})", flush=True)
+                    continue
+                self._load(there, profile)
+                if not missing:
+                    print(f"{name}: results are there already (train them again with --fresh)", flush=True)
+                    continue
+            todo = study.of_groups(missing) if missing else study
+            added = f" ({', '.join(missing)} beside the groups that are there)" if missing else ""
+            print(f"{name}: {_size(todo)}{added}", flush=True)
+            where = {"executor": executor, "parts": parts, "missing": missing}
+            on = store.read_provenance(self.paper, profile, name)["device"] if missing else device
+            start = time.perf_counter()
+            with on_interrupt(signal.default_int_handler):  # SIGTERM, too, ends with checkpoints
+                about = _make(study, profile, on, fresh, **where).provenance
+            print(f"{name}: done in {time.perf_counter() - start:.0f} s on {about['device']}", flush=True)
+
+    def _verify(self, study: Study | Computation, profile: str, device: str) -> str:
+        """Derive results again in part, and stamp what agrees; what was derived, and which versions are not those of the results."""
+        made = store.load(self.paper, profile, study.name, study.describe()).provenance
+        every = os.environ.get("ICLBOOK_FULL") == "1"
+        with threads_of(made):
+            if isinstance(study, Computation):
+                verified = verify_computation(study, profile, every)
+            else:
+                verified = verify_study(study, profile, "cpu" if device == "auto" else device, every)
+        parts = [f"{verified['trajectory']}; measures: {verified['measures']}"]
+        parts.append(f"largest deviation {verified['share']:.2g} of what rounding explains")
+        now = {"torch": torch.__version__, "numpy": np.__version__}
+        parts += [f"made with {k} {made[k]}, here {v}" for k, v in now.items() if made.get(k, v) != v]
+        return "; ".join(parts)
 
     def _load(self, study: Study | Computation, profile: str) -> store.Results:
-        return store.load(
-            self.paper, profile, study.name, study.describe(), study.source(), may_diverge=study.may_diverge
-        )
+        about = self.paper, profile, study.name, study.describe(), study.source()
+        return store.load(*about, may_diverge=study.may_diverge)
 
     def _named(self, name: str, profile: str) -> Study | Computation:
         known = _all(self.studies, check_profile(profile))
@@ -117,7 +134,7 @@ class Catalogue:
         return known[name]
 
 
-def _asked(study: Study | Computation) -> str:
+def _size(study: Study | Computation) -> str:
     """How much there is to do."""
     if isinstance(study, Computation):
         return f"{study.count} members of {len(study.groups)} groups"
@@ -131,13 +148,6 @@ def _make(
     if isinstance(study, Computation):
         return compute(study, profile, progress, **where)
     return train_study(study, profile, device, fresh, progress, **where)
-
-
-def _verify(study: Study | Computation, profile: str, device: str, every: bool) -> dict[str, Any]:
-    """Derive results again in part, and stamp what agrees."""
-    if isinstance(study, Computation):
-        return verify_computation(study, profile, every)
-    return verify_study(study, profile, device, every)
 
 
 @cache

@@ -1,8 +1,9 @@
-"""A group at work: parameters of all its runs stacked along a leading axis, stepped together."""
+"""A group at work: parameters of all its runs stacked along a leading axis, stepped together, or some of the runs after the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -152,6 +153,10 @@ class Ensemble:
             found = vmap(one_run)(params)
         return found if self.group.keep_at else found | {name: params[name] for name in self.group.keep}
 
+    def leaves(self) -> list[Tensor]:
+        """Parameters, optimiser state and sum of losses since the last record, each with the runs first."""
+        return leaves([self.params, self.state, self.loss_sum])
+
     def kept(self) -> Tensors:
         """The parameters to keep, ``name -> (R, ...)``, in half precision."""
         return {name: self.params[name].half() for name in self.group.keep}
@@ -167,3 +172,67 @@ def placed(tree: Any, device: torch.device, dtype: torch.dtype) -> Any:
         parts = [placed(v, device, dtype) for v in tree]
         return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
     return tree
+
+
+def leaves(tree: Any) -> list[Tensor]:
+    """All tensors of nested lists and dicts, in a fixed order."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    items = tree.values() if isinstance(tree, dict) else tree
+    return [leaf for item in items for leaf in leaves(item)]
+
+
+#: Bytes of a step's random numbers that stay in cache beside what the step makes of them. Measured with he2025's models: of slices of 1 to 64 runs those
+#: of 8 and 16 are fastest, with 2 heads and with 8, and 8 runs draw these many.
+CACHE = 1 << 21
+#: With fewer data streams a slice costs more in calls than the cache gains.
+FEWEST = 4
+
+
+@dataclass(frozen=True)
+class RunSlice:
+    """Some data streams and the runs that read them, which step before the others do.
+
+    Attributes:
+        keys: of the streams, ``(S, 2)``.
+        params, state, rates: of each group, views of its runs.
+        losses: of each group, the sum of losses since the last record, ``(R,)``.
+    """
+
+    keys: Tensor
+    params: list[Any]
+    state: list[Any]
+    rates: list[Any]
+    losses: list[Tensor]
+
+
+def slices(ensembles: Sequence[Ensemble], keys: Tensor, of_a_stream: int) -> list[RunSlice]:
+    """The runs in equal slices, of the largest size whose random numbers stay in the cache of a core; in one where none fits, or where runs share streams.
+
+    Args:
+        ensembles: of all groups.
+        keys: of all streams, ``(S, 2)``.
+        of_a_stream: bytes of random numbers that one stream takes a step.
+    """
+    n = len(keys)
+    paired = all(e.reads_in_order for e in ensembles)
+    fit = [m for m in range(FEWEST, n) if n % m == 0 and m * of_a_stream <= CACHE]
+    if not paired or not fit or n * of_a_stream <= CACHE:
+        return [run_slice(ensembles, keys)]
+    size = max(fit)
+    return [run_slice(ensembles, keys, slice(at, at + size)) for at in range(0, n, size)]
+
+
+def run_slice(ensembles: Sequence[Ensemble], keys: Tensor, rows: slice | None = None) -> RunSlice:
+    """All runs, or only these rows of everything."""
+    views = [
+        [_rows(getattr(e, what), rows) for e in ensembles]
+        for what in ("params", "state", "rates", "loss_sum")
+    ]
+    return RunSlice(_rows(keys, rows), *views)
+
+
+def _rows(tree: Any, rows: slice | None) -> Any:
+    if rows is None:
+        return tree
+    return {k: _rows(v, rows) for k, v in tree.items()} if isinstance(tree, dict) else tree[rows]

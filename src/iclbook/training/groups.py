@@ -1,4 +1,4 @@
-"""Runs and groups of runs as plain data: everything that decides the numbers of an ensemble, beside its data."""
+"""Runs and groups of runs as plain data, and their losses: everything that decides the numbers of an ensemble, beside its data."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import UserError
 from ..tasks import Batch
-from .losses import squared_error
-from .optimisers import Adam, Optimiser, Tensors
-from .schedules import Schedule
+from .optimisers import Adam, Optimiser, Schedule, Tensors
+
+
+def squared_error(model: nn.Module, batch: Batch) -> Tensor:
+    """Mean over the batch of ``|y_q - yhat|^2`` summed over tasks (he2025, population loss)."""
+    return ((model(batch.context, batch.query) - batch.target) ** 2).sum(0).mean()
+
+
+def cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
+    """Mean negative log-likelihood (nats) of the query's category; the model gives logits ``(C, B)``, ``batch.target`` ``(1, B)`` holds its index."""
+    logits = model(batch.context, batch.query)
+    return torch.nn.functional.cross_entropy(logits.transpose(0, 1), batch.target[0].long())
+
+
+def next_token(model: nn.Module, batch: Batch) -> Tensor:
+    """Mean negative log-likelihood (nats) of the tokens that follow; logits ``(T, B, V)``, ``batch.target (T, B)`` is negative where nothing follows."""
+    logits = model(batch.context)
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=-1)
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,7 @@ class Observation(Protocol):
 
 @dataclass(frozen=True)
 class Circuits:
-    """What the model says of itself: its method ``circuits()``; nothing, if it has none."""
+    """The model's own observations, its method ``circuits()``; nothing, if it has none."""
 
     def held_out(self) -> None:
         """Nothing."""
@@ -86,9 +102,6 @@ class Group:
         blocks: sets of parameters that step one after the other, each with gradients computed anew; all at once by default.
         may_diverge: whether numbers that are not finite are a result; otherwise the trainer refuses them. It decides no number, so descriptions leave
             it out.
-
-    Raises:
-        UserError: no runs, or factors, blocks or kept names of parameters that the model does not have.
     """
 
     name: str
@@ -109,8 +122,7 @@ class Group:
         kwargs = self.kwargs.items() if isinstance(self.kwargs, Mapping) else self.kwargs
         object.__setattr__(self, "kwargs", tuple(sorted(kwargs)))
         object.__setattr__(self, "runs", tuple(self.runs))
-        if not self.runs:
-            raise UserError(f"group {self.name!r} has no runs", "Give it at least one Run.")
+        assert self.runs, f"group {self.name!r} has no runs"
 
     def build(self) -> nn.Module:
         """A module of this group.

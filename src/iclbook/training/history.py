@@ -1,14 +1,33 @@
-"""What a training leaves behind, and the arrays in which it is kept."""
+"""What a training leaves behind: histories and the arrays in which they are kept, checkpoints, and states from which segments can be trained again."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+
+from ..errors import UserError
+from ..files import reading, write_whole
+from .ensemble import Ensemble
 
 #: Begins the names of kept parameters among the arrays of a group.
 KEPT = "kept "
+#: The first bytes of every checkpoint; the digest of all that follows comes next.
+MAGIC = b"iclbook checkpoint 2\n"
+HINT = "Delete it, or train with --fresh."
+#: Steps from a kept state to the record that it must lead to.
+SEGMENT = 24
+#: Segments of a training, evenly spread over its records, the last one included.
+SEGMENTS = 3
+#: Largest size of a group's kept states, bytes; fewer segments are kept of larger models.
+LARGEST = 100_000
 
 
 @dataclass
@@ -18,7 +37,7 @@ class History:
     Attributes:
         steps: ``(T,)`` recorded steps; 0 is the initial point.
         loss: ``(T, R)`` mean batch loss over the steps since the previous record (NaN at step 0, where there are none).
-        circuits: ``name -> (T, R, ...)`` circuits at the recorded steps.
+        circuits: ``name -> (T, R, ...)`` what was observed at the recorded steps.
         kept: ``name -> (K, R, ...)`` parameters that were kept at chosen steps, in half precision: to be looked at and computed with, not to go on from.
     """
 
@@ -61,3 +80,68 @@ def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> li
     log = np.unique(np.geomspace(1, steps, n_log).round().astype(int))
     linear = np.linspace(0, steps, min(n_linear, steps) + 1).round().astype(int)
     return sorted({0, *log.tolist(), *linear.tolist()})
+
+
+# -- checkpoints: a reader sees the old file or the new one, never half of one, and no bit of it changed ------------------
+
+
+def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256.
+
+    Raises:
+        UserError: the folder cannot be written or the disk is full; the previous checkpoint, if any, is untouched.
+    """
+    buffer = io.BytesIO()
+    torch.save(_as(content, np.ndarray, torch.from_numpy), buffer)
+    body = buffer.getvalue()
+    write_whole(path, MAGIC + hashlib.sha256(body).digest() + body)
+
+
+def load_checkpoint(path: Path, config: str) -> dict[str, Any] | None:
+    """Content of the checkpoint made from the same ``config`` text; ``None`` when there is none.
+
+    Raises:
+        UserError: the file is damaged, or was made from another configuration.
+    """
+    if not path.exists():
+        return None
+    with reading(path, HINT):
+        raw = path.read_bytes()
+        start = len(MAGIC) + hashlib.sha256().digest_size
+        body = raw[start:]
+        if raw[:start] != MAGIC + hashlib.sha256(body).digest():
+            raise ValueError("its checksum differs")
+        content = torch.load(io.BytesIO(body), weights_only=True, map_location="cpu")
+        if content["config"] == config:
+            return _as(content, torch.Tensor, lambda x: x.numpy())
+    raise UserError(f"the checkpoint {path} was made from another configuration", HINT)
+
+
+def _as(tree: Any, kind: type, convert: Any) -> Any:
+    """Arrays of one kind in nested lists and dicts as those of another."""
+    if isinstance(tree, kind):
+        return convert(tree)
+    if isinstance(tree, dict):
+        return {k: _as(v, kind, convert) for k, v in tree.items()}
+    return [_as(v, kind, convert) for v in tree] if isinstance(tree, list) else tree
+
+
+# -- segments in the middle of a training: states of the first run of every group, kept some steps before a record --------
+
+
+def segment_ends(record: Sequence[int]) -> list[int]:
+    """The records, at most :data:`SEGMENTS`, that lie at least :data:`SEGMENT` steps behind the one before."""
+    able = [now for before, now in pairwise(record) if before and now - before >= SEGMENT]
+    places = np.linspace(0, len(able), SEGMENTS + 1)[1:].astype(int) - 1
+    return sorted({able[i] for i in places if i >= 0})
+
+
+def segment_states(ensembles: Sequence[Ensemble], record: Sequence[int], done: int) -> dict[str, np.ndarray]:
+    """The state at step ``done`` of the first run of every group that is not too large, ``"group/step/part" -> array``."""
+    found = {}
+    for ensemble in ensembles:
+        parts = [x[:1].cpu().numpy().copy() for x in ensemble.leaves()]
+        kept = LARGEST // sum(part.nbytes for part in parts)
+        if kept and done + SEGMENT in segment_ends(record)[-kept:]:
+            found |= {f"{ensemble.group.name}/{done}/{j}": part for j, part in enumerate(parts)}
+    return found

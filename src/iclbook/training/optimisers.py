@@ -1,4 +1,4 @@
-"""Optimisers as pure functions of stacked parameters, so that every run can have its own rate.
+"""Optimisers as pure functions of stacked parameters, so that every run can have its own rate; and schedules of rates over the steps.
 
 ``params``, ``grads`` are dicts ``name -> (R, ...)``; ``rates`` is a dict ``name -> (R, 1, ...)`` of the same rank, so a rate can differ per
 run and per parameter group. State is a dict of such dicts. ``t`` counts steps from 1 (a 0-dim tensor, so compiled code is reused).
@@ -6,6 +6,7 @@ run and per parameter group. State is a dict of such dicts. ``t`` counts steps f
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -116,3 +117,52 @@ def clipped(grads: Tensors, largest: float) -> Tensors:
     norm = torch.sqrt(sum((g**2).flatten(1).sum(1) for g in grads.values()))  # (R,)
     factor = (largest / (norm + 1e-6)).clamp_max(1.0)
     return {k: g * factor.reshape(-1, *[1] * (g.dim() - 1)) for k, g in grads.items()}
+
+
+class Schedule(Protocol):
+    """What the trainer needs of a schedule."""
+
+    def factor(self, t: Tensor, steps: int) -> Tensor:
+        """Factor on the rates at step ``t`` (1 is the first, 0-dim tensor) of ``steps``."""
+        ...
+
+
+@dataclass(frozen=True)
+class OneCycle:
+    """A cosine rise from ``start`` to 1 over the share ``rise`` of the steps, then a cosine down to ``end`` (Smith and Topin 2018; the shape of
+    torch.optim.lr_scheduler.OneCycleLR, whose defaults these are).
+    """
+
+    rise: float = 0.3
+    start: float = 1 / 25
+    end: float = 1 / 25e4
+
+    def __post_init__(self) -> None:
+        assert 0 < self.rise < 1, self
+
+    def factor(self, t: Tensor, steps: int) -> Tensor:
+        """As in :class:`Schedule`."""
+        top = self.rise * steps - 1  # torch counts the first step as 0
+        up, down = (t - 1) / top, (t - 1 - top) / (steps - 1 - top)
+        rising = t - 1 <= top
+        low = torch.where(rising, self.start, self.end)
+        angle = math.pi * torch.where(rising, 1 - up, down)
+        return low + (1 - low) * (1 + torch.cos(angle)) / 2
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """A straight rise to 1 over the share ``rise`` of the steps, then a cosine down to ``end`` at the last step."""
+
+    end: float = 0.1
+    rise: float = 0.0
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.end <= 1, self
+        assert 0 <= self.rise < 1, self
+
+    def factor(self, t: Tensor, steps: int) -> Tensor:
+        """As in :class:`Schedule`."""
+        top = max(1.0, self.rise * steps)
+        down = torch.clamp((t - top) / max(1.0, steps - top), 0, 1)
+        return torch.minimum(t / top, self.end + (1 - self.end) * (1 + torch.cos(math.pi * down)) / 2)

@@ -1,4 +1,6 @@
-"""Replays: the first steps of stored runs, trained again and compared within what rounding alone does to these runs in these steps.
+"""Verifying stored results: what is derived again, compared within what rounding alone does, and then stamped as made from today's code.
+
+A replay trains the first steps of stored runs again, and some segments in the middle of each training from the states that were kept there.
 
 Allowed is :data:`FACTOR` times (measured sensitivity + one rounding unit of the stored array). Sensitivity is the largest distance between the replay and
 :data:`TWINS` twins of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.rounding`), for each array,
@@ -17,9 +19,9 @@ import numpy as np
 import torch
 
 from .. import rounding, store
+from ..errors import UserError
 from ..rounding import UNIT
-from .history import KEPT, History, pack
-from .stretches import STRETCH, train_stretch
+from .history import KEPT, SEGMENT, History, pack
 
 if TYPE_CHECKING:
     from .study import Study
@@ -53,19 +55,20 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
     return _worst(study, train, results.arrays, TWINS if until else 0)
 
 
-def replay_stretches(
+def replay_segments(
     study: Study, results: store.Results, kept: Arrays, device: str = "cpu"
 ) -> tuple[int, float]:
-    """Train the kept stretches in the midst of the first run of each group again.
+    """Train the kept segments in the middle of the first run of each group again.
 
     Args:
         study, results, device: as for :func:`replay`.
-        kept: states, see :mod:`iclbook.training.stretches`.
+        kept: states, see :func:`iclbook.training.history.segment_states`.
 
     Returns:
-        How many stretches there are, and the largest deviation as in :func:`replay`.
+        How many segments there are, and the largest deviation as in :func:`replay`.
     """
-    places = {(key.split("/")[0], int(key.split("/")[1]) + STRETCH) for key in kept}
+    ends = {(key.split("/")[0], int(key.split("/")[1]) + SEGMENT) for key in kept}
+    places = {(g.name, end) for g in study.groups for end in {e for name, e in ends if name == g.name}}
     worst = 0.0
     for end in sorted({end for _, end in places}):
         groups = tuple(
@@ -73,17 +76,16 @@ def replay_stretches(
         )
         stored = {}
         for g in groups:
-            row = int(np.flatnonzero(results[f"{g.name}/steps"] == end)[0])
-            course = History(**_course(results.group(g.name)))
-            circuits = {k: v[[row]][:, :1] for k, v in course.circuits.items()}
-            stored |= pack({g.name: History(course.steps[[row]], course.loss[[row]][:, :1], circuits)})
+            history = _history(results.group(g.name))
+            row = np.flatnonzero(history.steps == end)
+            circuits = {k: v[row][:, :1] for k, v in history.circuits.items()}
+            stored |= pack({g.name: History(history.steps[row], history.loss[row][:, :1], circuits)})
 
         def train(part: Study, end: int = end) -> Arrays:
-            return pack(train_stretch(part.trainer(device, compile=False), kept, end))
+            return pack(part.trainer(device, compile=False).train_segment(kept, end))
 
-        worst = float(
-            np.max([worst, _worst(dataclasses.replace(study, groups=groups), train, stored, TWINS)])
-        )
+        share = _worst(dataclasses.replace(study, groups=groups), train, stored, TWINS)
+        worst = float(np.max([worst, share]))  # keeps a NaN
     return len(places), worst
 
 
@@ -159,7 +161,7 @@ def measured_again(study: Study, results: store.Results) -> float | None:
     """
     if study.measure is None:
         return None
-    stored = {name: History(**_course(results.group(name))) for name in (g.name for g in study.groups)}
+    stored = {name: _history(results.group(name)) for name in (g.name for g in study.groups)}
     again = study.measure(study, stored)
     moved = []
     for twin in range(2):
@@ -175,15 +177,14 @@ def measured_again(study: Study, results: store.Results) -> float | None:
     return worst
 
 
-def _course(group: Arrays) -> dict[str, Any]:
+def _history(group: Arrays) -> History:
     """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
     shape = group["loss"].shape
+    others = ("steps", "loss")
     circuits = {
-        k: v
-        for k, v in group.items()
-        if k not in ("steps", "loss") and not k.startswith(KEPT) and v.shape[:2] == shape
+        k: v for k, v in group.items() if k not in others and not k.startswith(KEPT) and v.shape[:2] == shape
     }
-    return {"steps": group["steps"], "loss": group["loss"], "circuits": circuits}
+    return History(group["steps"], group["loss"], circuits)
 
 
 def _moved(history: History, jitter: torch.Generator) -> History:
@@ -191,3 +192,60 @@ def _moved(history: History, jitter: torch.Generator) -> History:
         k: rounding.jittered(torch.from_numpy(v), jitter).numpy() for k, v in history.circuits.items()
     }
     return dataclasses.replace(history, circuits=circuits)
+
+
+def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]:
+    """One run of every group, another in each, and its part of the results. A run depends on its own seed only, so it replays alone."""
+    groups, arrays = [], {}
+    for i, spec in enumerate(study.groups):
+        run = 7 * i % len(spec.runs)
+        groups.append(dataclasses.replace(spec, runs=(spec.runs[run],)))
+        for name, array in results.group(spec.name).items():
+            by_run = array.ndim > 1 and array.shape[1] == len(spec.runs)
+            arrays[f"{spec.name}/{name}"] = array[:, [run]] if by_run else array
+    return dataclasses.replace(study, groups=tuple(groups)), store.Results(arrays, results.provenance)
+
+
+def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = False) -> dict[str, Any]:
+    """Derive again what is cheap of a stored study and, if it agrees, stamp it as made from today's source.
+
+    Args:
+        every: replay every run; otherwise one of each group.
+
+    Returns:
+        What was derived again, as kept in the provenance under ``verified``: ``trajectory``, ``measures`` and ``share``, the largest deviation as a
+        share of what rounding explains.
+
+    Raises:
+        UserError: something deviates, or the results come from another kind of device, whose random numbers cannot be drawn here.
+    """
+    results = store.load(study.paper, profile, study.name, study.describe(), may_diverge=study.may_diverge)
+    made_on = results.provenance["device"]
+    if made_on != device:
+        raise UserError(
+            f"the results of {study.name} were made on {made_on}",
+            f"Verify them there, with --device {made_on}.",
+        )
+    chosen = (study, results) if every else thinned(study, results)
+    shares = {"replay": replay(*chosen, device)}
+    kept = store.load_states(study.paper, profile, study.name)
+    segments, shares["segments"] = replay_segments(study, results, kept, device)
+    again = measured_again(study, results)
+    if again is not None:
+        shares["measures"] = again
+    for what, share in shares.items():
+        if not share <= 1:
+            verb = "deviates" if what == "replay" else "deviate"
+            raise UserError(
+                f"the {what} of {study.name} {verb} by {share:.2g} times what rounding explains",
+                "The training code has changed: train with --fresh.",
+            )
+    last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
+    verified = {
+        "trajectory": f"first {last} of {study.steps} steps of {'every run' if every else 'one run of every group'}"
+        + (f", {segments} segments" if segments else ""),
+        "measures": "there are none" if again is None else "taken again of the stored circuits",
+        "share": float(f"{max(shares.values()):.2g}"),
+    }
+    store.update_digest(study.paper, profile, study.name, study.source(), study.describe(), **verified)
+    return verified

@@ -16,17 +16,16 @@ import numpy as np
 import torch
 
 from .. import store
-from ..files import held
+from ..files import file_lock
 from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
-from .description import plain
+from .description import keep, others, plain
 from .groups import Group
 from .history import History, joined, pack, pack_kept
-from .replay import REPLAY_STEPS, replay
 from .trainer import COMPILE_FROM_STEPS, Trainer
 
-__all__ = ["REPLAY_STEPS", "Group", "Study", "pack", "replay", "train_study"]
+__all__ = ["Group", "Study", "train_study"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Study:
         groups: the runs.
         steps, batch_size: of the training.
         record: recorded steps, or ``None`` for the trainer's own choice.
-        measure: ``measure(study, histories) -> {"group/name": array}`` on the trained runs, or ``None``.
+        measure: ``measure(study, histories) -> {"group/name": array}`` on the trained runs, or ``None``; what it gives for a group depends on that group only.
         compile_from: number of steps from which torch's compiler pays; ``None`` for never.
         dtype: ``float32`` or ``float64``, of parameters and data.
     """
@@ -66,6 +65,15 @@ class Study:
             parts += [group.model, group.loss, group.gradient, type(group.optimiser), type(group.schedule)]
             parts += [type(group.observe), *_nested(group.observe)]
         return source_digest({__name__, "iclbook.store", *(m for part in parts for m in modules_of(part))})
+
+    def of_groups(self, names: Sequence[str]) -> Study:
+        """The study of some of its groups alone."""
+        return dataclasses.replace(self, groups=tuple(g for g in self.groups if g.name in names))
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return tuple(group.name for group in self.groups)
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
         """A trainer at step 0."""
@@ -98,12 +106,7 @@ def _nested(value: Any) -> list[type]:
     return [type(value), *(kind for part in inner for kind in _nested(part))]
 
 
-def _made_from(study: Study) -> str:
-    """What a checkpoint must have been made from to be resumed."""
-    return f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
-
-
-class _Done(NamedTuple):
+class _Trained(NamedTuple):
     """A trained study, or a part of one: histories, states kept on the way, and what the provenance says of the process."""
 
     histories: dict[str, History]
@@ -112,12 +115,15 @@ class _Done(NamedTuple):
     about: dict[str, Any]
 
 
-def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> _Done:
-    """Train a study (or a part of one), resuming from ``path``."""
+def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> _Trained:
+    """Train a study (or a part of one), resuming from ``path``, where that can be reached from this machine."""
     trainer = study.trainer(device)
-    histories = trainer.train(path, progress=progress, about=_made_from(study), fresh=fresh)
-    about = {"compiled": trainer.compiled, "threads": torch.get_num_threads(), "pinned": is_pinned()}
-    return _Done(histories, trainer.states, trainer.device.type, about)
+    # what a checkpoint must have been made from to be resumed
+    about = f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
+    checkpoint = path if path.parent.is_dir() else None
+    histories = trainer.train(checkpoint, progress=progress, about=about, fresh=fresh)
+    process = {"compiled": trainer.compiled, "threads": torch.get_num_threads(), "pinned": is_pinned()}
+    return _Trained(histories, trainer.states, trainer.device.type, process)
 
 
 def train_study(
@@ -128,6 +134,7 @@ def train_study(
     progress: bool = True,
     executor: Executor | None = None,
     parts: int = 1,
+    missing: Sequence[str] = (),
 ) -> store.Results:
     """Train a study (resuming an interrupted one), measure it and keep the results.
 
@@ -137,27 +144,50 @@ def train_study(
         device: ``auto``, ``cpu`` or ``cuda``.
         fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).
         progress: show a bar.
-        executor: train parts of the study as tasks there: :class:`iclbook.workers.Local`, :class:`iclbook.cluster.Cluster` or any other. A run depends on
-            its own seed only.
+        executor: train parts of the study as tasks there: those of :mod:`iclbook.workers` or any other. A run depends on its own seed only.
         parts: how many parts of about as many runs each the executor is given: groups of a part share their data, which are drawn once. Equal parts give
             equal numbers wherever they are trained; other parts may round otherwise.
+        missing: train these groups alone, and keep them beside the others, which have results.
 
     Raises:
         UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
     folder = find_root() / ".cache" / "checkpoints"
     stem = f"{study.paper}-{profile}-{study.name}"
-    shares = [study.groups] if executor is None else shared_out(study.groups, parts)
-    whole = len(shares) == 1
-    trained = {
-        folder / (f"{stem}.pt" if whole else f"{stem}-{i + 1}of{len(shares)}.pt"): dataclasses.replace(
-            study, groups=groups
-        )
-        for i, groups in enumerate(shares)
-    }
+    todo = study.of_groups(missing) if missing else study
+    shares = [todo.groups] if executor is None else shared_out(todo.groups, parts)
+    names = (
+        [f"{stem}.pt"]
+        if len(shares) == 1
+        else [f"{stem}-{i + 1}of{len(shares)}.pt" for i in range(len(shares))]
+    )
+    paths = [folder / name for name in names]
     what = f"the training of {study.paper}/{study.name} at {profile}"
-    with held(folder / f"{stem}.lock", what, wait=profile == "smoke"):
-        return _train_parts(study, profile, trained, device, fresh, progress, executor)
+    with file_lock(folder / f"{stem}.lock", what, wait=profile == "smoke"):
+        beside = others(study, profile, missing)
+        source = study.source()  # of the code that runs, whatever is edited meanwhile
+        start = time.perf_counter()
+        pairs = list(zip([dataclasses.replace(study, groups=share) for share in shares], paths, strict=True))
+        if executor is None:
+            trained = [_train(part, path, device, progress, fresh) for part, path in pairs]
+        else:
+            tasks = [executor.submit(_train, part, path, device, False, fresh) for part, path in pairs]
+            trained = [task.result() for task in tasks]
+        histories = {
+            g.name: joined([part.histories[g.name] for part in trained if g.name in part.histories])
+            for g in todo.groups
+        }
+        # of a group in pieces, states are kept of the first
+        states = {key: state for part in reversed(trained) for key, state in part.states.items()}
+        arrays = pack(histories) | pack_kept(histories)
+        if study.measure is not None:
+            arrays |= study.measure(todo, histories)
+        seconds, extra = time.perf_counter() - start, trained[0].about | {"parts": len(shares)}
+        about = store.provenance(study.describe(), source, seconds, trained[0].device, **extra)
+        results = keep(study, profile, arrays, about, beside, states)
+        for path in paths:
+            path.unlink(missing_ok=True)
+        return results
 
 
 def shared_out(groups: Sequence[Group], parts: int) -> list[tuple[Group, ...]]:
@@ -177,43 +207,3 @@ def shared_out(groups: Sequence[Group], parts: int) -> list[tuple[Group, ...]]:
         share = [dataclasses.replace(g, runs=g.runs[a:b]) for g, a, b in inside if b > 0 and g.runs[a:b]]
         shares.append(tuple(sorted(share, key=lambda g: place[g.name])))
     return shares
-
-
-def _train_parts(
-    study: Study,
-    profile: str,
-    parts: dict[Path, Study],
-    device: str,
-    fresh: bool,
-    progress: bool,
-    executor: Executor | None,
-) -> store.Results:
-    """Train the parts of a study, each with its checkpoint; measure the whole and keep it."""
-    source = study.source()  # of the code that runs, whatever is edited meanwhile
-    start = time.perf_counter()
-    if executor is None:
-        done = [_train(part, path, device, progress, fresh) for path, part in parts.items()]
-    else:
-        tasks = [executor.submit(_train, part, path, device, False, fresh) for path, part in parts.items()]
-        done = [task.result() for task in tasks]
-    histories = {
-        g.name: joined([part.histories[g.name] for part in done if g.name in part.histories])
-        for g in study.groups
-    }
-    # of a group in pieces, states are kept of the first
-    states = {key: state for part in reversed(done) for key, state in part.states.items()}
-    arrays = pack(histories) | pack_kept(histories)
-    if study.measure is not None:
-        arrays |= study.measure(study, histories)
-    about = store.provenance(
-        study.describe(),
-        source,
-        time.perf_counter() - start,
-        done[0].device,
-        **done[0].about,
-        parts=len(parts),
-    )
-    store.save(study.paper, profile, study.name, arrays, about, may_diverge=study.may_diverge, states=states)
-    for path in parts:
-        path.unlink(missing_ok=True)
-    return store.Results(arrays, about)

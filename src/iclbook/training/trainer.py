@@ -14,20 +14,26 @@ from torch import Tensor
 
 from .. import random
 from ..errors import UserError
+from ..files import reading
 from ..native import counter
 from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
-from . import checkpoint as checkpoints
-from . import parts, stretches
+from ..workers import deferred_interrupt, progress_bar
+from .backends import CSteps, can_compile, compile_method, pick_device
 from .data import as_data
 from .description import plain
-from .devices import can_compile, compile_method, pick_device
-from .ensemble import Ensemble, placed
-from .fused import Fused
+from .ensemble import Ensemble, RunSlice, leaves, placed, run_slice, slices
 from .groups import Group, Observation
-from .history import History, log_and_linear_steps
-from .interrupts import interruptible
-from .progress import shown
+from .history import (
+    HINT,
+    SEGMENT,
+    History,
+    load_checkpoint,
+    log_and_linear_steps,
+    save_checkpoint,
+    segment_ends,
+    segment_states,
+)
 
 #: Below this many steps torch's compiler costs more than it saves (about 15 s per group on one core, against stepping a single run without).
 COMPILE_FROM_STEPS = 4_000
@@ -44,21 +50,18 @@ class Trainer:
         record: steps at which losses and observations are kept; 0 and the last are always kept.
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "where it pays and a compiler is there": steps in C for groups that have them
-            (:mod:`iclbook.training.fused`), whatever their number, and otherwise torch's compiler.
+            (:class:`iclbook.training.backends.CSteps`), whatever their number, and otherwise torch's compiler.
         compile_from: number of steps from which torch's compiler pays; ``None`` for never.
         dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
-
-    Raises:
-        UserError: sizes below 1, or what the groups and the device refuse.
     """
 
     #: Steps whose data are drawn at once and, on a GPU, captured in one graph. On a CPU one step's numbers stay in cache.
     CUDA_BLOCK = 16
     #: Whether a block on a GPU is captured; otherwise every operation is launched from Python.
     GRAPHS = True
-    #: Whether groups that C code can step go through it (:mod:`iclbook.training.fused`); otherwise all are compiled by torch.
-    FUSED = True
+    #: Whether groups that C code can step go through it; otherwise all are compiled by torch.
+    IN_C = True
 
     def __init__(
         self,
@@ -73,15 +76,14 @@ class Trainer:
         label: str = "",
         compile_from: int | None = COMPILE_FROM_STEPS,
     ) -> None:
-        if steps < 1 or batch_size < 1:
-            raise UserError(f"steps={steps}, batch_size={batch_size}", "Both must be 1 or more.")
+        assert steps >= 1 and batch_size >= 1, (steps, batch_size)  # noqa: PT018
         self.data, self.steps, self.batch_size = as_data(data), steps, batch_size
         self.device, self.dtype, self.label = pick_device(device), dtype, label
         record = log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
-        if never := {step for g in groups for step in g.keep_at} - set(self.record):
-            raise UserError(f"parameters to keep at steps {sorted(never)}", "Keep them at recorded steps.")
+        never = {step for g in groups for step in g.keep_at} - set(self.record)
+        assert not never, f"parameters to keep at steps {sorted(never)}, which are not recorded"
         watched: dict[Observation, Any] = {}
         self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype, watched) for g in groups]
         self._fixed = placed(tuple(self.data.fixed(self.streams)), self.device, dtype)
@@ -92,34 +94,33 @@ class Trainer:
         self._jitter = current(self.device)
         self._choose(compile, compile_from)
         self.done = 0
-        #: States kept on the way, see :mod:`iclbook.training.stretches` (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
+        #: States kept on the way, from which segments can be trained again (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
         self.states: dict[str, np.ndarray] = {}
-        ends = stretches.ends(self.record) if self._block == 1 else ()
-        self._starts = {end - stretches.STRETCH for end in ends}
+        self._starts = {end - SEGMENT for end in segment_ends(self.record)} if self._block == 1 else set()
         self._about: Any = ""
         self._losses: list[list[np.ndarray]] = [[] for _ in groups]
         self._observed: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
         self._kept: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
 
     def _choose(self, compile: bool | None, compile_from: int | None) -> None:
-        """Steps in C, by torch's compiler, or operation by operation; and in how many parts."""
+        """Steps in C, by torch's compiler, or operation by operation; and in how many slices."""
         on_cpu = self.device.type == "cpu"
-        self._fused = None
-        if compile is not False and self.FUSED and self._jitter is None:
-            self._fused = Fused.of(self.data, self.ensembles, self._keys, self.batch_size, self.dtype)
+        self._in_c = None
+        if compile is not False and self.IN_C and self._jitter is None:
+            self._in_c = CSteps.of(self.data, self.ensembles, self._keys, self.batch_size, self.dtype)
         pays = compile_from is not None and self.steps >= compile_from and can_compile(self.device)
-        self.compiled = self._fused is not None or (pays if compile is None else compile)
-        traced = self.compiled and not self._fused
+        self.compiled = self._in_c is not None or (pays if compile is None else compile)
+        traced = self.compiled and not self._in_c
         numbers = self._draw(self._keys, self._ahead)
-        self._parts = [parts.whole(self.ensembles, self._keys)]
+        self._slices = [run_slice(self.ensembles, self._keys)]
         if traced and on_cpu and not self._fixed:
-            self._parts = parts.cut(self.ensembles, self._keys, sum(x[0].nbytes for x in numbers))
+            self._slices = slices(self.ensembles, self._keys, sum(x[0].nbytes for x in numbers))
         # where a captured graph finds a block's numbers
         self._numbers = () if on_cpu else tuple(x.clone() for x in numbers)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if traced else self._step_all
-        in_c = self.dtype is torch.float32 and counter.can_draw(self._keys)
-        self._fresh = compile_method(self._draw) if traced and not in_c else self._draw
+        drawn_in_c = self.dtype is torch.float32 and counter.can_draw(self._keys)
+        self._fresh = compile_method(self._draw) if traced and not drawn_in_c else self._draw
 
     # -- one step -----------------------------------------------------------------------------------------------------
 
@@ -128,7 +129,7 @@ class Trainer:
         return tuple(self.data.draw(keys, steps, self.batch_size, self.dtype))
 
     def _batch(self, numbers: list[Tensor], fixed: tuple[Tensor, ...]) -> Batch:
-        """One step's batch of all streams; of a twin, with rounding errors."""
+        """One step's batch of all streams; of a perturbed replica, with rounding errors."""
         if self._jitter is None:
             return self.data.batch(tuple(numbers), fixed)
         if not numbers:
@@ -146,17 +147,17 @@ class Trainer:
         return tuple(map(list, zip(*new, strict=True)))
 
     def _moved(self, params: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The parameters of one group, of a twin moved by a rounding unit."""
+        """The parameters of one group, of a perturbed replica moved by a rounding unit."""
         if self._jitter is None:
             return params
         return {k: jittered(v, self._jitter) for k, v in params.items()}
 
-    def _advance(self, part: parts.Part, numbers: Sequence[Tensor], k: int) -> None:
-        """One step of some runs on the k-th slice of drawn numbers; results are copied into the same storage, as a captured graph needs."""
-        now = part.params, part.state, part.rates
+    def _advance(self, runs: RunSlice, numbers: Sequence[Tensor], k: int) -> None:
+        """One step of some runs on the k-th of several steps' numbers; results are copied into the same storage, as a captured graph needs."""
+        now = runs.params, runs.state, runs.rates
         params, states, losses = self._one_step([x[:, k] for x in numbers], self._fixed, *now, self._t)
-        torch._foreach_copy_(part.moving(), checkpoints.leaves([params, states]))
-        torch._foreach_add_(part.losses, losses)
+        torch._foreach_copy_(leaves([runs.params, runs.state]), leaves([params, states]))
+        torch._foreach_add_(runs.losses, losses)
 
     @torch.no_grad()
     def _run(self, n: int) -> None:
@@ -164,11 +165,11 @@ class Trainer:
         steps = self.done + self._ahead
         if self.device.type == "cpu":
             self._t += 1
-            if self._fused:
-                self._fused.step(self.done + 1, self._t)
+            if self._in_c:
+                self._in_c.step(self.done + 1, self._t)
             else:
-                for part in self._parts:
-                    self._advance(part, self._fresh(part.keys, steps), 0)
+                for runs in self._slices:
+                    self._advance(runs, self._fresh(runs.keys, steps), 0)
         else:
             torch._foreach_copy_(self._numbers, self._fresh(self._keys, steps))
             if self.GRAPHS and n == self._block:
@@ -183,7 +184,7 @@ class Trainer:
         """The first ``n`` steps of the block whose numbers are in place."""
         for k in range(n):
             self._t += 1
-            self._advance(self._parts[0], self._numbers, k)
+            self._advance(self._slices[0], self._numbers, k)
 
     def _capture(self) -> None:
         """Record one block of steps as a CUDA graph: in steady state no Python runs per step."""
@@ -201,11 +202,11 @@ class Trainer:
     # -- recording ----------------------------------------------------------------------------------------------------
 
     def _seen(self) -> Batch:
-        """What the runs saw last; of a block on a GPU its first step, and before training what they are to see first."""
+        """What the runs saw last; of a block on a GPU its first step, and before training what they will see first."""
         drawn = [self._numbers]
         if self.device.type == "cpu":
             step = torch.tensor([max(self.done, 1)])
-            drawn = [self._fresh(part.keys, step) for part in self._parts]
+            drawn = [self._fresh(runs.keys, step) for runs in self._slices]
         return self.data.batch(tuple(torch.cat(x)[:, 0] for x in zip(*drawn, strict=True)), self._fixed)
 
     @torch.no_grad()
@@ -216,7 +217,7 @@ class Trainer:
             mean = total / steps_since if steps_since else torch.full_like(total, torch.nan)
             self._losses[i].append(mean.cpu().numpy())
             total.zero_()
-            # kept parameters are the parameters themselves, hence the copy; of a twin those of moved parameters: measuring rounds, too
+            # kept parameters are the parameters themselves, hence the copy; of a perturbed replica those of moved parameters: measuring rounds, too
             found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen))
             self._observed[i].append({k: v.cpu().numpy().copy() for k, v in found.items()})
             if self.done in ensemble.group.keep_at:
@@ -261,63 +262,35 @@ class Trainer:
         sizes = [self.batch_size, self.steps, self.record, str(self.dtype), self.device.type]
         return json.dumps([plain(self.data), groups, sizes, self._about])
 
-    def leaves(self, group: int) -> list[Tensor]:
-        """Parameters, optimiser state and sum of losses since the last record of one group, each with the runs first."""
-        e = self.ensembles[group]
-        return checkpoints.leaves([e.params, e.state, e.loss_sum])
-
-    def run_on(self, start: int, end: int, since: int) -> dict[str, History]:
-        """Train from step ``start``, whose state was put in place, to ``end``: the record there alone, losses over the last ``since`` steps."""
-        self._t.fill_(start)
-        self.done = start
-        while self.done < end:
-            self._run(min(self._block, end - self.done))
-        self._keep(since)
-        return {
-            e.group.name: History(
-                np.array([end]), np.stack(losses), {k: v[None] for k, v in seen[-1].items()}
-            )
-            for e, losses, seen in zip(self.ensembles, self._losses, self._observed, strict=True)
-        }
-
     def _tensors(self) -> list[Tensor]:
         each = [[e.params for e in self.ensembles], [e.state for e in self.ensembles]]
-        return checkpoints.leaves([*each, [e.loss_sum for e in self.ensembles], [self._t]])
+        return leaves([*each, [e.loss_sum for e in self.ensembles], [self._t]])
 
     def _save(self, path: Path) -> None:
-        content = {
-            "states": {k: torch.from_numpy(v) for k, v in self.states.items()},
-            "config": self._describe(),
-            "done": self.done,
-            "tensors": [x.cpu() for x in self._tensors()],
-            "losses": [[torch.from_numpy(x) for x in xs] for xs in self._losses],
-            "observed": checkpoints.tensors(self._observed),
-            "kept": checkpoints.tensors(self._kept),
-        }
-        checkpoints.save(path, content | {"shapes": checkpoints.shapes(content)})
+        records = {"losses": self._losses, "observed": self._observed, "kept": self._kept}
+        tensors = [x.cpu() for x in self._tensors()]
+        about = {"config": self._describe(), "done": self.done, "tensors": tensors, "states": self.states}
+        save_checkpoint(path, about | records)
 
     def _restore(self, path: Path, fresh: bool) -> bool:
         """Go on from a checkpoint, if there is one; with ``fresh`` one that cannot be resumed is deleted."""
         try:
-            content = checkpoints.load(path, self._describe())
+            content = load_checkpoint(path, self._describe())
             if content is None:
                 return False
-            try:
-                checkpoints.check(content, self._tensors(), self.steps, self.record, self.ensembles)
-            except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-                raise checkpoints.damaged(path, error) from error
+            with reading(path, HINT), torch.no_grad():
+                pairs = list(zip(self._tensors(), map(torch.from_numpy, content["tensors"]), strict=True))
+                if any(target.shape != value.shape for target, value in pairs):
+                    raise ValueError("other shapes")
+                self._losses, self._observed = content["losses"], content["observed"]
+                self._kept, self.states, self.done = (content[k] for k in ("kept", "states", "done"))
+                for target, value in pairs:
+                    target.copy_(value)
         except UserError:
             if not fresh:
                 raise
             path.unlink(missing_ok=True)
             return False
-        with torch.no_grad():
-            for target, value in zip(self._tensors(), content["tensors"], strict=True):
-                target.copy_(value)
-        self._losses = [[x.numpy() for x in xs] for xs in content["losses"]]
-        self._observed, self._kept = (checkpoints.arrays(content[part]) for part in ("observed", "kept"))
-        self.states = {k: v.numpy() for k, v in content["states"].items()}
-        self.done = content["done"]
         return True
 
     # -- the loop -----------------------------------------------------------------------------------------------------
@@ -335,7 +308,7 @@ class Trainer:
 
         ``about`` is kept in the checkpoint, which is refused by a trainer that is told another one: what else must not change.
         With ``fresh``, a checkpoint that cannot be resumed is deleted instead of refused.
-        Ctrl-C finishes the step under way, writes the checkpoint and raises KeyboardInterrupt; the next call goes on from there.
+        Ctrl-C and SIGTERM finish the step under way, write the checkpoint and raise KeyboardInterrupt; the next call goes on from there.
 
         Raises:
             UserError: damaged or foreign checkpoint, unwritable folder, or a recorded number that is not finite.
@@ -345,25 +318,45 @@ class Trainer:
         if not resumed and not self._losses[0]:
             self._keep(0)
         end = self.steps if until is None else min(until, self.steps)
-        marks = [s for s in self.record if s > self.done]
-        last_mark, saved = max(s for s in self.record if s <= self.done), time.monotonic()
-        with interruptible() as interrupted, shown(progress, self.steps, self.done) as bar:
+        due = [s for s in self.record if s > self.done]
+        last, saved = max(s for s in self.record if s <= self.done), time.monotonic()
+        with deferred_interrupt() as interrupted, progress_bar(progress, self.steps, self.done) as update:
             while self.done < end:
                 if self.done in self._starts:
-                    self.states |= stretches.states(self)
-                stops = [s for s in (marks[0], *self._starts, end) if s > self.done]
+                    self.states |= segment_states(self.ensembles, self.record, self.done)
+                stops = [s for s in (due[0], *self._starts, end) if s > self.done]
                 n = min(self._block, min(stops) - self.done)
                 self._run(n)
-                bar.update(n)
-                if self.done == marks[0]:
-                    self._keep(self.done - last_mark)
-                    last_mark = marks.pop(0)
-                due = interrupted.is_set() or time.monotonic() - saved > every_s
-                if due and checkpoint is not None:
+                update(n)
+                if self.done == due[0]:
+                    self._keep(self.done - last)
+                    last = due.pop(0)
+                stop = interrupted.is_set()
+                if checkpoint is not None and (stop or time.monotonic() - saved > every_s):
                     self._save(checkpoint)
                     saved = time.monotonic()
-                if interrupted.is_set():
+                if stop:
                     raise KeyboardInterrupt
         if checkpoint is not None and self.done < self.steps:
             self._save(checkpoint)
         return self.history()
+
+    def train_segment(self, states: dict[str, np.ndarray], end: int) -> dict[str, History]:
+        """Train a new trainer of the first run of each group from kept states to the record at step ``end``: the record there alone."""
+        self.done = end - SEGMENT
+        with torch.no_grad():
+            for e in self.ensembles:
+                for j, target in enumerate(e.leaves()):
+                    target.copy_(torch.from_numpy(states[f"{e.group.name}/{self.done}/{j}"]))
+            self._t.fill_(self.done)
+        before = max(step for step in self.record if step <= self.done)
+        while self.done < end:
+            self._run(min(self._block, end - self.done))
+        self._keep(end - before)
+        found = zip(self.ensembles, self._losses, self._observed, strict=True)
+        return {
+            e.group.name: History(
+                np.array([end]), np.stack(losses), {k: v[None] for k, v in seen[-1].items()}
+            )
+            for e, losses, seen in found
+        }

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from ...training.catalogue import Catalogue
-from ...training.computed import Computation
+from ...training.computation import Computation
 from ...training.study import Study
-from .runs.language import position_studies
-from .runs.leads import lead_computations
-from .runs.pairs import pair_studies
-from .runs.rates import rate_studies
-from .runs.waits import wait_computations
+from .measures.heads_as_steps import pair_studies
+from .measures.rates import rate_studies
+from .measures.time_scales import lead_computations
+from .measures.waits import sgd_computation, wait_computations
 
 __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
     """All studies of the crossing at a profile, by name."""
-    trained = {**pair_studies(profile), **position_studies(profile), **rate_studies(profile)}
-    return {**trained, **wait_computations(profile), **lead_computations(profile)}
+    computed = {**wait_computations(profile), **sgd_computation(profile), **lead_computations(profile)}
+    return {**pair_studies(profile), **rate_studies(profile), **computed}
 
 
 _catalogue = Catalogue("crossing", studies)

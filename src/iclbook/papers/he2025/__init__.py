@@ -1,9 +1,9 @@
-"""He et al., "In-Context Linear Regression Demystified": the runs behind every figure."""
+"""He et al. (2025), "In-Context Linear Regression Demystified": the runs behind every figure."""
 
 from __future__ import annotations
 
 from ...training.catalogue import Catalogue
-from .runs.studies import studies
+from .runs import studies
 
 __all__ = ["results", "studies", "train"]
 

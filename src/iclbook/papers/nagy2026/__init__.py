@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...training.catalogue import Catalogue
 from ...training.study import Study
-from .probes.ladder import ladder_studies
-from .runs.studies import studies as controlled
+from .ladder_study import ladder_studies
+from .studies import studies as controlled
 
 __all__ = ["results", "studies", "train"]
 

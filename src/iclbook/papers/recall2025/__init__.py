@@ -1,22 +1,22 @@
-"""Incremental learning in associative recall: the trainings of the whole model, and the flows that take long; all else is computed when the chapter runs."""
+"""Incremental learning in associative recall (recall2025): trainings of the whole model, and flows that take long."""
 
 from __future__ import annotations
 
 from ...training.catalogue import Catalogue
-from ...training.computed import Computation
+from ...training.computation import Computation
 from ...training.study import Study
-from .runs import free_model
-from .runs.census import census_computations
-from .runs.lifted import lifted_computations
-from .runs.plateaus import plateau_computations
+from .measures import end_to_end
+from .measures.order_of_learning import census_computation
+from .measures.simplifications import LIFTED
+from .measures.stages import PLATEAUS
 
 __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
     """All studies at a profile, by name."""
-    computed = {**plateau_computations(), **census_computations(profile), **lifted_computations()}
-    return {**free_model.studies(profile), **computed}
+    computed = (PLATEAUS, census_computation(profile), LIFTED)
+    return {**end_to_end.studies(profile), **{each.name: each for each in computed}}
 
 
 _catalogue = Catalogue("recall2025", studies)

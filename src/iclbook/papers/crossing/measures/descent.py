@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....statistics import bootstrap_error
-from ...nagy2026.probes.alignment import Alignment, alignments
-from ..runs.models import FIRST
+from ....statistics import Estimate, bootstrap_error
+from ...nagy2026.probe_statistics import Alignment, alignments
+from .models import FIRST
 
 Array = np.ndarray
 PROMPTS, PAIRS, LAYERS = 64, 12, 8
@@ -167,19 +167,8 @@ def worst(groups: dict[str, Array]) -> tuple[float, float]:
     return area(groups["descend"], groups[kind]), area_error(groups["descend"], groups[kind])
 
 
-def descent_values(by: dict[str, dict[str, Array]]) -> dict[str, float]:
-    """Areas of each statistic against the kind that it tells worst; and of all against stacks that read other prompts, the null model of the paper;
-    and the largest area when it is drawn by lot which stacks descend."""
-    values: dict[str, float] = {}
-    values["roc/slope"], values["roc/slope_se"] = worst(by["slope"])
-    values["roc/r2"], values["roc/r2_se"] = worst(by["r2"])
-    values["roc/signs"], values["roc/signs_se"] = worst(by["signs"])
-    values["roc/reduction"], values["roc/reduction_se"] = worst(by["reduction"])
-    values["roc/rate"], values["roc/rate_se"] = worst(by["rate"])
-    least = min(by.values(), key=lambda groups: area(groups["descend"], groups["others"]))
-    values["roc/null_least"] = area(least["descend"], least["others"])
-    values["roc/null_least_se"] = area_error(least["descend"], least["others"])
-    values["roc/by_lot"] = max(
-        area_by_lot(groups["descend"], groups[kind]) for groups in by.values() for kind in OTHERWISE
-    )
-    return values
+def descent_values(by: dict[str, dict[str, Array]]) -> dict[str, object]:
+    """Area of each statistic against the kind that it tells worst, and the largest area when it is drawn by lot which stacks descend."""
+    values: dict[str, object] = {f"roc/{name}": Estimate(*worst(groups)) for name, groups in by.items()}
+    pairs = [(groups["descend"], groups[kind]) for groups in by.values() for kind in OTHERWISE]
+    return values | {"roc/by_lot": max(area_by_lot(*pair) for pair in pairs)}

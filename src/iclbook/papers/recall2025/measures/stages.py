@@ -1,59 +1,52 @@
-"""Plateaus and jumps of the simplified model along exact flows (recall2025, Section 3, A.3, A.4)."""
+"""Plateaus and jumps of the simplified model along exact flows, under both losses (recall2025, Section 3, appendix A.3, A.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 
 import numpy as np
 
-from ....statistics import clustered_share_error
+from ....statistics import Estimate, clustered_share_error
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
-from ....training.passages import first_passages
-from .. import theory
-from ..theory import Population
-from .first_jump import R
+from ....training.computation import Computation
+from ....training.flow import first_crossings
+from ..theory.closed_forms import chained_times, jump_limit
+from ..theory.population import Population
+from .construction import Values
 
-Values = dict[str, float | list[float] | bool]
-
-#: A head counts as active from the time when a match at its own offset adds this much to a score.
+Array = np.ndarray
+#: A head is active once a match at its own offset adds this much to a score.
 ACTIVE = 1.0
-#: The paper's experiments: order k + 1 = 4 with k = 3 heads, and its snapshots.
-ORDER, HEADS = 4, 3
+#: The paper's experiments: order k + 1 = 4, k = 3 heads, 4 responses, attention shown at these steps.
+ORDER, HEADS, R = 4, 3, 4
 SNAPSHOTS = (800, 1750, 4500)
 
 
 def experiment(
-    loss: str = "dp",
-    order: int = ORDER,
-    n_heads: int = HEADS,
-    window: int | None = None,
+    loss: str = "dp", order: int = ORDER, n_heads: int = HEADS, window: int | None = None
 ) -> Population:
     """Three heads on the task of order four. The window is the order; ``window=3`` is the other reading (A0 with k = 3 heads)."""
     return Population(AssociativeRecall(order, R), n_heads, window or order, loss=loss)
 
 
-def small(pop: Population, betas: tuple[float, ...] | np.ndarray) -> np.ndarray:
+def small(pop: Population, betas: tuple[float, ...] | Array) -> Array:
     """Starts with these beta ``(..., K)`` and ``w = 0``, ``(..., size)``."""
     betas = np.asarray(betas, dtype=float)
     return pop.join(np.zeros((*betas.shape[:-1], pop.n_heads, pop.window)), betas)
 
 
 def activations(
-    pop: Population, starts: np.ndarray, until: float | np.ndarray, rtol: float = 1e-6, atol: float = 1e-10
-) -> np.ndarray:
-    """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active; inf for heads not active by ``until``.
-
-    A run is left once all its heads are active: what follows is slow.
-    """
-    return first_passages(
-        pop.gradient, lambda theta: pop.advantage(theta) - ACTIVE, starts, until, rtol, atol
-    ).times
+    pop: Population, starts: Array, until: float | Array, rtol: float = 1e-6, atol: float = 1e-10
+) -> Array:
+    """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active (``gamma_h >= 1``); inf for heads not active by ``until``."""
+    active = lambda theta: pop.advantage(theta) - ACTIVE  # noqa: E731
+    return first_crossings(pop.gradient, active, starts, until, rtol, atol).times
 
 
-def activation_times(pop: Population, flow: Flow) -> np.ndarray:
-    """The same along recorded states ``(T, ..., K)``, between them by straight lines; inf if a head never is active. The flow may be an ensemble."""
+def activation_times(pop: Population, flow: Flow) -> Array:
+    """The same along recorded states ``(T, ..., size)``, interpolated, ``(..., K)``; inf if a head never is active."""
     gamma = pop.advantage(flow.states)
     above = gamma >= ACTIVE
     first = above.argmax(0)
@@ -65,20 +58,17 @@ def activation_times(pop: Population, flow: Flow) -> np.ndarray:
     return np.where(above.any(0), times, np.inf)
 
 
-def patience(pop: Population, betas: np.ndarray, factor: float = 40.0) -> np.ndarray:
-    """A time ``(...)`` in which every head from ``w = 0`` and these beta ``(..., K)`` has long had time to jump, one after another."""
-    return factor * theory.jump_limit(pop.task.order, R, pop.kappa) / np.min(betas, axis=-1)
+def patience(pop: Population, betas: Array, factor: float = 40.0) -> Array:
+    """``factor`` times the jump time of the head with the least of these beta ``(..., K)``, from ``w = 0``: long enough for all jumps, ``(...)``."""
+    return factor * jump_limit(pop.task.order, R, pop.kappa) / np.min(betas, axis=-1)
 
 
 def follow(
     pop: Population, betas: tuple[float, ...], beyond: float = 2.0, rtol: float = 1e-9
-) -> tuple[Flow, np.ndarray]:
-    """The exact flow from small beta and ``w = 0`` until ``beyond`` times the time of its last jump, and its activation times ``(K,)``.
+) -> tuple[Flow, Array]:
+    """The exact flow from these beta and ``w = 0`` until ``beyond`` times its last jump (or until :func:`patience`), and its activation times ``(K,)``."""
 
-    A head that never becomes active keeps the flow going to ``patience`` and has time inf.
-    """
-
-    def active(head: int) -> Callable[[np.ndarray], float]:
+    def active(head: int) -> Callable[[Array], float]:
         return lambda theta: float(pop.advantage(theta)[head]) - ACTIVE
 
     events = [active(h) for h in range(pop.n_heads)] + [lambda x: float(pop.advantage(x).min()) - ACTIVE]
@@ -93,7 +83,7 @@ def follow(
     return Flow(joined, np.concatenate([flow.states, rest.states[1:]])), times
 
 
-def plateaus(pop: Population, start: np.ndarray, times: np.ndarray) -> tuple[list[float], float]:
+def plateaus(pop: Population, start: Array, times: Array) -> tuple[list[float], float]:
     """On every plateau before the last of the flow from ``start (size,)``, halfway between its jumps in log time.
 
     Returns:
@@ -112,7 +102,7 @@ def plateaus(pop: Population, start: np.ndarray, times: np.ndarray) -> tuple[lis
     return pop.value(states).tolist(), worst
 
 
-def plateau_errors(pop: Population, start: np.ndarray, times: np.ndarray) -> dict[str, float]:
+def plateau_errors(pop: Population, start: Array, times: Array) -> dict[str, float]:
     """Largest relative deviation of the loss, and of second-layer attention, from the frequencies on the plateaus before the last."""
     closed = pop.task.plateau_ce if pop.loss == "ce" else pop.task.plateau_dp
     losses, attention = plateaus(pop, start, times)
@@ -138,23 +128,17 @@ def plateau_scan(pop: Population, ratios: tuple[float, ...], scale: float = 0.02
     return found
 
 
-def plateau_values(order: dict[str, list[float]], k: dict[str, list[float]]) -> Values:
-    """What the claims about plateaus record of the scans with either window: deviations at the largest ratio, and whether that of attention falls with it."""
-
-    def falling(scan: dict[str, list[float]]) -> bool:
-        return bool((np.diff(scan["attention"]) < 0).all())
-
-    return {
-        "plateaus/order/loss_last": order["loss"][-1],
-        "plateaus/order/attention": order["attention"],
-        "plateaus/order/attention_last": order["attention"][-1],
-        "plateaus/order/attention_falling": falling(order),
-        "plateaus/k/loss_last": k["loss"][-1],
-        "plateaus/k/attention": k["attention"],
-        "plateaus/k/attention_last": k["attention"][-1],
-        "plateaus/k/attention_falling": falling(k),
-        "plateaus/k/length": k["length"],
-    }
+def plateau_values(scans: Mapping[str, dict[str, list[float]]]) -> Values:
+    """Deviations at the largest ratio of beta, and whether that of attention falls with every larger ratio; of scans by the reading of the window."""
+    values: Values = {"plateaus/k/length": scans["k"]["length"]}
+    for window, scan in scans.items():
+        values |= {
+            f"plateaus/{window}/loss_last": scan["loss"][-1],
+            f"plateaus/{window}/attention": scan["attention"],
+            f"plateaus/{window}/attention_last": scan["attention"][-1],
+            f"plateaus/{window}/attention_falling": bool((np.diff(scan["attention"]) < 0).all()),
+        }
+    return values
 
 
 def orders_follow(pop: Population, scale: float = 0.02) -> int:
@@ -174,7 +158,7 @@ def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
     both = {loss: experiment(loss) for loss in ("dp", "ce")}
     betas = beta_scale * np.abs(rng.normal(size=(runs, HEADS)))
     starts = both["dp"].join(beta_scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
-    until = 20 * theory.jump_limit(ORDER, R) / beta_scale
+    until = 20 * jump_limit(ORDER, R) / beta_scale
     times = {loss: activations(pop, starts, until, 1e-4, 1e-8) for loss, pop in both.items()}
     same, decided = np.zeros(runs), np.zeros(runs)
     for i in range(HEADS):
@@ -184,11 +168,50 @@ def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
             same += (first[0] == first[1]) & known
             decided += known
     return {
-        "losses/random_pairs": float(same.sum() / decided.sum()),
-        "losses/random_pairs_se": clustered_share_error(same, decided),
+        "losses/random_pairs": Estimate(
+            float(same.sum() / decided.sum()), clustered_share_error(same, decided)
+        )
     }
 
 
-def _first(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _first(x: Array, y: Array) -> Array:
     """1 where x is first, -1 where y is, 0 where neither happens or both at once (at the start)."""
     return (x < y).astype(int) - (y < x).astype(int)
+
+
+def loss_times(betas: tuple[float, ...], dot: Array, cross: Array) -> Values:
+    """Activation times ``(K,)`` under cross-entropy over those under the dot product, measured and by the chained closed forms, and ratios of successive
+    times under each. ``ce/ratio_first``: the closed ratio of the first jump for every jump, as if each chose among all orderings."""
+    growth_dot, growth_cross = (times[1:] / times[:-1] for times in (dot, cross))
+    ratio = chained_times(betas, ORDER, R, "ce") / chained_times(betas, ORDER, R, "dp")
+    return {
+        "ce/ratio": (cross / dot).tolist(),
+        "ce/ratio_closed": ratio.tolist(),
+        "ce/ratio_first": [float(ratio[0])] * len(ratio),
+        "losses/durations": (growth_cross / growth_dot).tolist(),
+        "losses/durations_dp": growth_dot.tolist(),
+        "losses/durations_ce": growth_cross.tolist(),
+    }
+
+
+# -- plateaus at several ratios of beta, made once and kept -------------------------------------------------------------------
+
+#: Ratios of successive beta, and readings of the window.
+RATIOS = (4.0, 10.0, 100.0, 1e3, 1e4)
+WINDOWS = {"order": ORDER, "k": HEADS}
+
+
+def scanned(window: str, ratios: Sequence[int]) -> dict[str, Array]:
+    """:func:`plateau_scan` at these ratios, by number, each ``(M,)``."""
+    scan = plateau_scan(experiment(window=WINDOWS[window]), [RATIOS[number] for number in ratios])
+    return {name: np.array(values) for name, values in scan.items()}
+
+
+def kept_scans(results: Mapping[str, Array]) -> dict[str, dict[str, list[float]]]:
+    """The stored scans by reading of the window."""
+    names = ("loss", "attention", "length")
+    return {window: {name: results[f"{window}/{name}"].tolist() for name in names} for window in WINDOWS}
+
+
+#: The flows are followed to a tenth of the last number.
+PLATEAUS = Computation("recall2025", "plateaus", scanned, tuple(WINDOWS), 0, len(RATIOS), 1e-6)

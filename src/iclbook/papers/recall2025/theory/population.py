@@ -1,9 +1,8 @@
-"""Exact population losses of the simplified model (recall2025, Section 2.3 and equation 9), their gradients, without sampling.
+"""Exact population loss and gradient of the simplified model (recall2025, equations 2 and 9), with A2 kept and lifted.
 
-The scores do not depend on the map f, and relabelling the symbols carries any query into any other, so one query and the ``order!``
-permutations of the context say everything. The expectation over f is then closed for the dot-product loss and one integral for
-cross-entropy. Parameters are vectors ``theta = (w^1, ..., w^K, beta)``; leading axes are an ensemble. Inside, its members are the last axis,
-which sums over the few offsets, heads and permutations run along.
+The scores do not depend on the map f, and relabelling the symbols turns any query into any other. One query and the ``order!`` permutations of the
+context are therefore enough. The mean over f is closed for the dot-product loss, and one integral for cross-entropy. Parameters are vectors
+``theta = (w^1, ..., w^K, beta)``. Leading axes are an ensemble; internally its members are the last axis.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ....errors import UserError
 from ....tasks.associative_recall import AssociativeRecall
 
 Array = np.ndarray
@@ -31,19 +29,16 @@ _GRADIENTS, _INTEGRALS = 1024, 16
 
 @dataclass(frozen=True)
 class Population:
-    """The simplified model on the whole distribution of the task.
+    """The simplified model (A0 to A3) on the whole distribution of the task.
 
     Args:
         task: order n and response set.
-        n_heads: heads of the first layer, K.
-        window: offsets ``1 .. window`` that a head can attend to, W (simplification A0).
-        gamma: of the matrix of the second layer.
-        matrix: ``"printed"`` for ``I - gamma 11^T``, ``"lemma"`` for ``(1 + gamma) I - gamma 11^T``. Without the response tokens in reach the term
+        n_heads: heads of the first layer, K; head h matches at offset h, so K <= window.
+        window: offsets ``1 .. window`` that a head can attend to, W <= n (simplification A0).
+        gamma: of the second layer's matrix.
+        matrix: ``"printed"`` for ``I - gamma 11^T`` (A.2), ``"lemma"`` for ``(1 + gamma) I - gamma 11^T`` (proof of lemma C.1). The term
             ``gamma 11^T`` moves all scores alike, so only the factor of the identity counts.
-        loss: ``"dp"`` or ``"ce"``.
-
-    Raises:
-        UserError: a longer window than the task has tokens, more heads than the window has offsets, an unknown matrix or loss.
+        loss: ``"dp"`` (dot product) or ``"ce"`` (cross-entropy).
     """
 
     task: AssociativeRecall
@@ -54,24 +49,18 @@ class Population:
     loss: str = "dp"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.n_heads <= self.window <= self.task.order:  # head h matches at offset h
-            raise UserError(
-                f"{self.n_heads} heads with window {self.window} on a task of order {self.task.order}",
-                "Use at most as many heads as offsets in the window, and a window of at most the order.",
-            )
-        if self.matrix not in ("printed", "lemma"):
-            raise UserError(f"unknown matrix {self.matrix!r}", "Choose 'printed' or 'lemma'.")
-        if self.loss not in ("dp", "ce"):
-            raise UserError(f"unknown loss {self.loss!r}", "Choose 'dp' or 'ce'.")
+        assert 1 <= self.n_heads <= self.window <= self.task.order, "heads <= window <= order"
+        assert self.matrix in ("printed", "lemma"), f"unknown matrix {self.matrix!r}"
+        assert self.loss in ("dp", "ce"), f"unknown loss {self.loss!r}"
 
     @property
     def kappa(self) -> float:
-        """Factor of the identity: 1 or ``1 + gamma``."""
+        """Factor of the identity in the second layer's matrix: ``1`` or ``1 + gamma``."""
         return 1.0 + self.gamma if self.matrix == "lemma" else 1.0
 
     @cached_property
     def match(self) -> Array:
-        """``(n!, K, W)``: whether the query's token ``h`` from the end equals token ``i`` from the end of permutation t; the query is the first."""
+        """``1{q_{n-h} = pi_{t, n-i}}``, ``(n!, K, W)``; the query is the first permutation."""
         perms = self.task.permutations
         query = perms[0]
         tokens = perms[:, ::-1][:, : self.window]  # (n!, W): offsets 1 .. W
@@ -108,7 +97,7 @@ class Population:
         return _rows(self._weights(self._attention(w), beta), theta)
 
     def advantage(self, theta: Array) -> Array:
-        """``gamma_h`` of equation 13 for any w, ``(..., K)``: score of a match at the head's own offset over the mean score of another."""
+        """``gamma_h = kappa beta_h^2 (a_hh - mean of the other a_hi)``, ``(..., K)``: equation 13 for any w."""
         w, beta = self._columns(theta)
         heads = np.arange(self.n_heads)
         own = self._attention(w)[heads, heads]
@@ -125,14 +114,12 @@ class Population:
         return _rows(_some_at_a_time(self._gradient, _columns(theta), _GRADIENTS), theta)
 
     def counted_gradient(self, theta: Array, share: Array) -> tuple[Array, Array]:
-        """Gradient and loss of a batch of random sequences under the dot product: linear in whether a response equals the right one, so that only the
-        ``share (..., n!)`` of the sequences in which it does counts; all of them for the right one itself, whatever is given.
+        """Gradient ``(..., size)`` and dot-product loss ``(...)`` of a batch of random sequences.
 
-        Raises:
-            ValueError: another loss, which is not linear.
+        Both are linear in ``1{r_t = r}``, so the ``share (..., n!)`` of sequences in which response t equals the right one is all that counts. The right
+        response itself has share 1, whatever is given.
         """
-        if self.loss != "dp":
-            raise ValueError(f"counts say nothing of the loss {self.loss!r}")
+        assert self.loss == "dp", "cross-entropy is not linear in the share"
         w, beta = self._columns(theta)
         a, share = self._attention(w), _columns(share).copy()
         share[0] = 1
@@ -236,3 +223,45 @@ def _some_at_a_time(f: Callable[[Array], Array], x: Array, count: int) -> Array:
         return f(x)
     parts = range(0, x.shape[1], count)
     return np.concatenate([f(x[:, i : i + count]) for i in parts], axis=-1)
+
+
+@dataclass(frozen=True)
+class OwnQueries(Population):
+    """The simplified model with A2 lifted: head 1 asks with the last token, head h with what head h - 1 attends to from there.
+
+    The attention ``a^{h-1}`` of the last token reaches one offset further back. Offsets beyond the query's permutation reach a response, which the second
+    layer does not read. Keys attend to symbols only, so ``gamma 11^T`` still moves all scores alike.
+    """
+
+    @cached_property
+    def flat_meetings(self) -> Array:
+        """``1{q_{n-j} = pi_{t, n-i}}`` as a matrix ``(n!, n W)``."""
+        tokens = self.task.permutations[:, ::-1]  # (n!, n)
+        same = tokens[:, None, : self.window] == tokens[0][None, :, None]  # (n!, n, W)
+        return same.reshape(len(tokens), -1).astype(float)
+
+    def _queries(self, a: Array) -> Array:
+        """Weights ``(K, n, M)`` of the query's tokens, counted from its end, in each head's query, from attention ``(K, W, M)``."""
+        reach = min(self.window, self.task.order - 1)
+        found = np.zeros((self.n_heads, self.task.order, *a.shape[2:]))
+        found[0, 0] = 1.0
+        found[1:, 1 : reach + 1] = a[:-1, :reach]
+        return found
+
+    def _weights(self, a: Array, beta: Array) -> Array:
+        asked = (self.kappa * beta**2)[:, None] * self._queries(a)  # (K, n, M)
+        met = np.add.reduce(asked[:, :, None] * a[:, None], 0)  # (n, W, M)
+        return _softmax(self.flat_meetings @ met.reshape(-1, *beta.shape[1:]), 0)
+
+    def _pull_back(self, a: Array, beta: Array, by_score: Array) -> Array:
+        """Through the keys and through the queries."""
+        by_meeting = (self.flat_meetings.T @ by_score).reshape(self.task.order, *a.shape[1:])  # (n, W, M)
+        strength = (self.kappa * beta**2)[:, None]
+        by_key = np.add.reduce(self._queries(a)[:, :, None] * by_meeting, 1)  # (K, W, M)
+        by_query = np.add.reduce(a[:, None] * by_meeting, 2)  # (K, n, M)
+        by_attention = strength * by_key
+        reach = min(self.window, self.task.order - 1)
+        by_attention[:-1, :reach] += strength[1:] * by_query[1:, 1 : reach + 1]
+        by_w = a * (by_attention - np.add.reduce(a * by_attention, 1, keepdims=True))
+        by_beta = 2 * self.kappa * beta * np.add.reduce(a * by_key, 1)
+        return np.concatenate([by_w.reshape(-1, *beta.shape[1:]), by_beta])

@@ -1,0 +1,132 @@
+"""The C sources compiled for the page: ``python -m iclbook.native.webassembly`` writes ``book/assets/models/kernels/attention.js``.
+
+Pages are opened from the disk, where a script cannot fetch a file. So the bytes stand in a script, gzipped and in base64. clang and lld are needed to
+write it (Debian: ``clang``, ``lld``), not to read the book.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ..errors import UserError
+from ..project import find_root
+from . import HERE
+
+#: Activations of ``attention.c`` in the order of ``page.c``, with their numbers there.
+ACTIVATIONS = {"softmax": 1, "affine": 2, "square": 3, "tanh": 4, "linear": 5}
+EXPORTS = ("describe", "start", "train", "parameters")
+#: Rows of a token, and responses: d = 5 covariates and one response.
+SIZES = ("-DD=6", "-DN=1")
+FLAGS = (
+    "--target=wasm32",
+    "-O3",
+    "-msimd128",
+    "-mbulk-memory",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-nostdlib",
+)
+#: vectors.h refuses processors without fused multiply-adds, where torch is faster; a page has no torch.
+SLOW = "-DALLOW_SLOW"
+
+
+def missing() -> list[str]:
+    """The commands that compiling for the page needs and this machine lacks."""
+    return [name for name in ("clang", "wasm-ld") if shutil.which(name) is None]
+
+
+def compiler() -> str:
+    """Versions of compiler and linker: the bytes depend on them."""
+    texts = [
+        subprocess.run([name, "--version"], capture_output=True, text=True).stdout
+        for name in ("clang", "wasm-ld")
+    ]
+    return ", ".join(
+        f"{name} {re.search(r'[0-9.]+', text)[0]}" for name, text in zip(("clang", "lld"), texts, strict=True)
+    )
+
+
+def compiled() -> bytes:
+    """The module in WebAssembly.
+
+    Raises:
+        UserError: clang or lld is missing, or a source does not compile.
+    """
+    if lacking := missing():
+        raise UserError(
+            f"not installed: {', '.join(lacking)}",
+            "Install clang and lld (Debian: apt-get install clang lld).",
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        objects = [
+            _object(Path(folder), "attention.c", f"-DACT={number}", f"-Dgradients=gradients_{name}")
+            for name, number in ACTIVATIONS.items()
+        ]
+        objects += [_object(Path(folder), source) for source in ("counter.c", "adam.c", "page/page.c")]
+        made = Path(folder) / "attention.wasm"
+        exports = [f"--export={name}" for name in EXPORTS]
+        _run(
+            "wasm-ld",
+            "--no-entry",
+            *exports,
+            "-z",
+            "stack-size=262144",
+            "--strip-all",
+            "-O2",
+            *objects,
+            "-o",
+            str(made),
+        )
+        return made.read_bytes()
+
+
+def _object(folder: Path, source: str, *flags: str) -> str:
+    made = folder / f"{Path(source).stem}{''.join(flags).replace('-', '').replace('=', '_')}.o"
+    _run(
+        "clang", *FLAGS, *SIZES, SLOW, f"-I{HERE / 'page'}", *flags, "-c", str(HERE / source), "-o", str(made)
+    )
+    return str(made)
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        problem = re.findall(r"error: .*", done.stderr) or [f"{command[0]} fails"]
+        raise UserError(
+            f"the C sources do not compile for the page ({problem[0]})",
+            "Compare the versions of clang and lld.",
+        )
+
+
+def script() -> Path:
+    """Where the compiled module stands."""
+    return find_root() / "book" / "assets" / "models" / "kernels" / "attention.js"
+
+
+def stored() -> tuple[str, bytes]:
+    """What compiled the stored module, and its bytes."""
+    made, text = re.search(r'made: "(.*?)", bytes: "(.*?)"', script().read_text(encoding="utf-8")).groups()
+    return made, gzip.decompress(base64.b64decode(text))
+
+
+def write() -> Path:
+    """Compile the module and store it."""
+    text = base64.b64encode(gzip.compress(compiled(), 9, mtime=0)).decode()
+    path = script()
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        "/* src/iclbook/native/*.c in WebAssembly, gzipped, in base64: written by python -m iclbook.native.webassembly. */\n"
+        f'iclbook.kernels = {{ made: "{compiler()}", bytes: "{text}" }};\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+if __name__ == "__main__":
+    print(write())

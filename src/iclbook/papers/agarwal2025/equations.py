@@ -1,0 +1,253 @@
+"""Equations 13 to 43 of agarwal2025 on random heads: closed forms against autograd, and what the first-order updates miss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ...drawing import style
+from ...models.single_head import SingleHead
+from ...random import generator
+from . import causal
+from . import gradients as closed
+from .gradients import Weights
+
+#: Purpose of the random numbers, see :func:`iclbook.random.generator`.
+PURPOSE = 7
+#: Step sizes over which exponents are fitted.
+STEP_SIZES = np.geomspace(1e-4, 1e-2, 5)
+
+
+class Case(NamedTuple):
+    """Inputs ``(T, d_x)``, targets ``(T,)``, weights, and a causal mask or ``None``."""
+
+    x: Tensor
+    y: Tensor
+    w: Weights
+    mask: Tensor | None
+
+
+def random_weights(
+    gen: torch.Generator, d_x: int, d_k: int, d_v: int, n: int, scale: float, bias: float = 0.0
+) -> Weights:
+    """Every entry N(0, scale^2); the output bias N(0, bias^2)."""
+    shapes = ((d_k, d_x), (d_k, d_x), (d_v, d_x), (n, d_v))
+    matrices = [scale * torch.randn(s, generator=gen, dtype=torch.float64) for s in shapes]
+    return Weights(*matrices, bias * torch.randn(n, generator=gen, dtype=torch.float64))
+
+
+def random_case(index: int, largest: int = 12) -> Case:
+    """Case ``index``: sizes (up to ``largest`` positions), scale of the weights (0.3 to 1.5), causal or full."""
+    gen = generator(index, PURPOSE)
+
+    def draw(low: int, high: int) -> int:
+        return int(torch.randint(low, high + 1, (), generator=gen))
+
+    T, d_x, d_k, d_v, n = draw(2, largest), draw(1, 7), draw(1, 6), draw(1, 6), draw(2, 7)
+    x = torch.randn(T, d_x, generator=gen, dtype=torch.float64)
+    y = torch.randint(0, n, (T,), generator=gen)
+    scale = 0.3 + 1.2 * float(torch.rand((), generator=gen))
+    w = random_weights(gen, d_x, d_k, d_v, n, scale, bias=scale)
+    return Case(x, y, w, closed.causal_mask(T) if index % 2 else None)
+
+
+def relative(measured: Tensor, truth: Tensor) -> float:
+    """Largest difference over the largest size of ``truth``."""
+    size = float(truth.abs().max())
+    return float((measured - truth).abs().max()) / (size or 1.0)
+
+
+def rank_correlation(a: Tensor, b: Tensor) -> float:
+    """Spearman's, without ties."""
+    ranks = torch.stack([a.flatten().argsort().argsort(), b.flatten().argsort().argsort()]).double()
+    return float(torch.corrcoef(ranks)[0, 1])
+
+
+# -- gradients, equations 13 to 32 ----------------------------------------------------------------------------------------
+
+
+def autograd(case: Case) -> dict[str, Tensor]:
+    """The gradients of the summed loss (equation 9) by autograd, named as by :func:`.gradients.every_gradient`."""
+    x, y, w, mask = case
+    w = Weights(*[p.clone().requires_grad_() for p in w])
+    f = closed.forward(x, w, mask)
+    nodes = {"logits": f.logits, "g": f.g, "v": f.v, "alpha": f.alpha, "s": f.s, "q": f.q, "k": f.k}
+    nodes |= w._asdict()
+    loss = torch.nn.functional.cross_entropy(f.logits, y, reduction="sum")
+    return dict(zip(nodes, torch.autograd.grad(loss, list(nodes.values())), strict=True))
+
+
+def gradient_error(index: int) -> float:
+    """Largest relative error of any closed form on one random case."""
+    case = random_case(index)
+    _, found = closed.every_gradient(*case)
+    return max(relative(found[name], truth) for name, truth in autograd(case).items())
+
+
+def closed_forms(n: int = 240) -> dict[str, float]:
+    """Equations 13 to 32 on ``n`` random cases, equation 18 by itself, and the evaluation by blocks of queries."""
+    jacobian = 0.0
+    for index in range(20):
+        s = random_case(index).x
+        truth = torch.stack([torch.autograd.functional.jacobian(lambda r: r.softmax(-1), row) for row in s])
+        jacobian = max(jacobian, relative(closed.softmax_jacobian(s.softmax(-1)), truth))
+    shapes = {tuple(part.shape for part in (*random_case(i).w, random_case(i).x)) for i in range(n)}
+    return {
+        "eq/gradients": max(gradient_error(index) for index in range(n)),
+        "eq/sizes": len(shapes),
+        "eq/jacobian": jacobian,
+        "eq/blocked": max(blocked_error(T, scale) for T in (5, 96, 97, 250) for scale in (0.1, 0.5, 0.8)),
+    }
+
+
+def blocked_error(T: int, scale: float) -> float:
+    """The evaluation by blocks against autograd through the plain causal model, float64."""
+    gen = generator(T, 8)
+    x, y = torch.randn(T, 20, generator=gen, dtype=torch.float64), torch.randint(0, 8, (T,), generator=gen)
+    model = SingleHead().double()
+    model.initialise(gen, scale)
+    logits = model(x)
+    loss = torch.nn.functional.cross_entropy(logits, y)
+    weights = [model.W_Q, model.W_K, model.W_V, model.W_O]
+    truth = torch.autograd.grad(loss, weights)
+    with torch.no_grad():
+        found = causal.step(x, torch.nn.functional.one_hot(y, 8).double(), *weights)
+        seen = causal.predict(x, *weights).logits
+    errors = [relative(a, b) for a, b in zip(found[1:], truth, strict=True)]
+    return max(*errors, abs(float(found.loss - loss.detach())), relative(seen, logits.detach()))
+
+
+# -- first-order updates, equations 33 to 43 ------------------------------------------------------------------------------
+
+
+def _loss(case: Case, v: Tensor, s: Tensor) -> Tensor:
+    """Losses ``(T,)`` from free values and scores."""
+    *_, logits, _ = closed.attend(s, v, case.w.W_O, case.w.b, case.mask)
+    return closed.losses(logits, case.y)
+
+
+def first_order(n: int = 40) -> dict[str, float | list[float]]:
+    """What first order misses: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
+    exponents: dict[str, list[float]] = {name: [] for name in ("v", "s", "q", "k", "one")}
+    context = []
+    for index in range(n):
+        case = random_case(index)
+        f = closed.forward(case.x, case.w, case.mask)
+        _, d = closed.every_gradient(*case)
+        u = d["g"]
+        missed: dict[str, list[float]] = {name: [] for name in exponents}
+        before, j = _loss(case, f.v, f.s), index % len(case.x)
+        for rate in STEP_SIZES:
+            moved = {
+                "v": _loss(case, f.v - rate * d["v"], f.s),
+                "s": _loss(case, f.v, f.s - rate * d["s"]),
+                "q": _loss(case, f.v, closed.scores(f.q - rate * d["q"], f.k)),
+                "k": _loss(case, f.v, closed.scores(f.q, f.k - rate * d["k"])),
+            }
+            for name, after in moved.items():
+                missed[name].append(float((after - before).sum() + rate * (d[name] ** 2).sum()))
+            v = f.v.clone()
+            v[j] += closed.value_step(f.alpha, u, rate)[j]
+            predicted = closed.loss_change(f.alpha, u, rate)[:, j]
+            missed["one"].append(float((_loss(case, v, f.s) - before - predicted).abs().max()))
+        most = int((d["v"] ** 2).sum(-1).argmax())
+        v = f.v.clone()
+        v[most] -= d["v"][most]
+        moved_g = closed.attend(f.s, v, case.w.W_O, case.w.b, case.mask)[1] - f.g
+        context.append(relative(closed.context_change(f.alpha, u, 1.0)[:, most], moved_g))
+        for name, values in missed.items():
+            if min(map(abs, values)) > 1e-13:  # else rounding is all that is left
+                slope = np.polyfit(np.log(STEP_SIZES), np.log(np.abs(values)), 1)[0]
+                exponents[name].append(float(slope))
+    return {
+        "eq/second_order": [float(np.median(exponents[name])) for name in "vsqk"],
+        "eq/loss_change": float(np.median(exponents["one"])),
+        "eq/context": max(context),
+        "eq/dominant_limit": _dominant_limit(),
+    }
+
+
+def _dominant_limit(T: int = 6, d: int = 4) -> float:
+    """Equations 42 and 43 against 39 and 41 where each value has a single user."""
+    gen = generator(0, 9)
+    alpha = torch.eye(T, dtype=torch.float64)[torch.randperm(T, generator=gen)]
+    u = torch.randn(T, d, generator=gen, dtype=torch.float64)
+    contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
+    return max(contexts, relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1)))
+
+
+def readings_of_updates(n: int = 100) -> dict[str, float]:
+    """Equations 33 to 36 as changes of free v, s, q, k, as what follows from free q and k, and as what a step on the weights does."""
+    free, follow, weights = [], [], []
+    for index in range(n):
+        case = random_case(index)
+        truth, (_, d) = autograd(case), closed.every_gradient(*case)
+        f = closed.forward(case.x, case.w, case.mask)
+        printed = {
+            "v": closed.value_step(f.alpha, d["g"], 1.0),
+            "s": closed.score_step(f.alpha, d["alpha"], 1.0),
+            "q": -d["q"],
+            "k": -d["k"],
+        }
+        free.append(max(relative(step, -truth[name]) for name, step in printed.items()))
+        see = torch.ones_like(f.s, dtype=torch.bool) if case.mask is None else case.mask
+        moved = closed.scores(printed["q"], f.k) + closed.scores(f.q, printed["k"])
+        follow.append(relative(moved * see, printed["s"]))
+        by_weights = closed.score_step_of_weights(d["q"], d["k"], f.q, f.k, case.x, 1.0) * see
+        weights.append(relative(case.x @ -truth["W_V"].mT, printed["v"]))
+        weights.append(relative(by_weights, printed["s"]))
+    return {
+        "updates/free": max(free),
+        "updates/follow": min(follow),
+        "updates/weights": min(weights),
+    }
+
+
+def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
+    """Of every pair (i, j) of ``n`` heads, ``(pairs,)``: the relative ``error`` of equation 43; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``,
+    the printed condition; and ``rho``, which bounds the error."""
+    rows = []
+    for index in range(n):
+        case = random_case(index, largest=40)
+        f = closed.forward(case.x, case.w, case.mask)
+        u = closed.upstream(f.p, case.y, case.w.W_O)
+        exact, rough = closed.loss_change(f.alpha, u, 1.0), closed.dominant_loss(f.alpha, u, 1.0)
+        T = len(case.x)
+        others = f.alpha[None].masked_fill(torch.eye(T, dtype=torch.bool)[:, :, None], 0.0).amax(1)  # (i, j)
+        size = u.norm(dim=-1)
+        seen = (f.alpha > 1e-6) & (others > 1e-6) & (size > 1e-3 * size.max())[:, None]  # not rounding alone
+        error = ((exact - rough) / rough).abs()
+        rows.append(torch.stack([f.alpha / others, closed.neglected(f.alpha, u), error], -1)[seen])
+    return dict(zip(("lead", "rho", "error"), torch.cat(rows).numpy().T, strict=True))
+
+
+def printed_condition(pairs: Mapping[str, np.ndarray], ratio: float = 10.0) -> dict[str, float]:
+    """Largest relative error of equation 43 where ``alpha_ij`` is at least ``ratio`` times any other ``alpha_rj``."""
+    return {"dominant/printed": float(pairs["error"][pairs["lead"] >= ratio].max())}
+
+
+def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Figure:
+    """Error of equation 43 against the printed condition and against rho."""
+    fig, axes = style.figure(2, aspect=0.75, sharey=True)
+    pick = np.random.default_rng(0).permutation(len(found["error"]))[:most]
+    error = np.maximum(found["error"][pick], 1e-4)
+    panels = (
+        ("lead", r"$\alpha_{ij}$ over the largest other $\alpha_{rj}$", "as printed: $\\gg 1$"),
+        ("rho", r"$\rho = \sum_{r \neq i} \alpha_{rj}|u_r| \;/\; \alpha_{ij}|u_i|$", "the sum, with errors"),
+    )
+    for ax, (name, label, title) in zip(axes, panels, strict=True):
+        look = {"ms": 2.5, "color": style.COLOURS["measured"], "alpha": 0.5, "rasterized": True}
+        ax.loglog(found[name][pick], error, ".", **look)
+        ax.set(xlabel=label, title=title, ylim=(1e-4, 1e4), xlim=(1e-2, 1e4))
+    line = np.array([1e-2, 1e4])
+    style.theory_line(axes[1], line, line, r"bound: error = $\rho$")
+    axes[0].axvline(10, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label="ten times")
+    axes[0].set_ylabel("relative error of equation 43")
+    for ax in axes:
+        ax.legend(loc="upper left" if ax is axes[1] else "upper right", fontsize=8)
+    return fig

@@ -1,0 +1,205 @@
+"""What the schedule of agarwal2025 is worth: other ways to train at the same number of steps, the gap to the minimum, and the sizes of gradients (section 7.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from ... import random
+from ...drawing import style
+from ...random import INIT, generator
+from ...statistics import Estimate, bootstrap_error, ratio_error
+from ...store import Results
+from ...tasks.sticky_chain import LEAVING, StickyChain
+from .causal import predict, step
+from .chain_runs import MATRICES
+from .equations import random_weights
+from .table_1 import Curves, bayes_losses, data, filtered_losses, paired, steps_to
+
+#: A run has diverged when its loss is above this many times that of its start.
+LOST = 10.0
+
+# -- the chain and its floor ----------------------------------------------------------------------------------------------
+
+
+def rate_values() -> dict[str, float]:
+    """Entropy rate of every reading of the chain, in nats and bits."""
+    nats = {kind: StickyChain(kind).entropy_rate for kind in LEAVING}
+    bits = {f"rate/{kind}_bits": rate / math.log(2) for kind, rate in nats.items()}
+    return {f"rate/{kind}_nats": rate for kind, rate in nats.items()} | bits
+
+
+def floor_values(chain: StickyChain, sequences: int) -> dict[str, Estimate]:
+    """Best loss from the noisy inputs minus best loss from the clean state, on the same sequences, nats."""
+    every, best = [], []
+    clear, transition = replace(chain, noise=0.0), chain.transition
+    for seed in range(sequences):
+        numbers = random.drawn(chain, seed, 9, ())
+        true = clear.sequence(*numbers)
+        state = (true.x[:, None] - true.means).square().sum(-1).argmin(1).numpy()
+        every.append(chain.sequence(*numbers))
+        best.append(-np.log(transition[state, every[-1].y.numpy()]).mean())
+    return {"floor/excess": Estimate.mean(filtered_losses(chain, every) - best)}
+
+
+def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
+    """Loss, minus the Bayes floor of the same sequence, of a head of section 7.2's sizes whose weights are written down: queries and keys measure
+    squared distance between symbols' means within their 7-dimensional span, values name the symbol, the output holds the log transition matrix."""
+    seq = data(chain, seed).train
+    means = seq.means.double()
+    _, _, basis = torch.linalg.svd(means - means.mean(0))
+    W_Q = torch.zeros(10, chain.d, dtype=torch.float64)
+    W_Q[: chain.n - 1] = basis[: chain.n - 1] * math.sqrt(
+        sharp * math.sqrt(10) / 10
+    )  # the span of differences
+    W_V = torch.zeros(15, chain.d, dtype=torch.float64)
+    W_V[: chain.n] = torch.linalg.pinv(means.mT)  # (n, 20): maps a mean to its symbol's unit vector
+    W_O = torch.zeros(chain.n, 15, dtype=torch.float64)
+    W_O[:, : chain.n] = torch.from_numpy(np.log(chain.transition)).mT
+    logits = predict(seq.x.double(), W_Q, W_Q, W_V, W_O).logits
+    return float(torch.nn.functional.cross_entropy(logits, seq.y)) - bayes_losses(chain, (seed,))[0]
+
+
+def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -> np.ndarray:
+    """Mean loss along SGD on the SUM over positions, as equation 9 is printed, at the stated rate; float64.
+
+    ``(steps,)``, or up to the first loss above :data:`LOST` times that of the start: what a run does after it has diverged is decided by rounding.
+    """
+    own = data(chain, seed)
+    x, target = own.train.x.double(), own.target.double()
+    weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
+    losses: list[float] = []
+    for _ in range(steps):
+        got = step(x, target, *weights)
+        losses.append(float(got.loss))
+        if not losses[-1] <= LOST * losses[0]:
+            break
+        weights = [p - rate * len(x) * getattr(got, name) for p, name in zip(weights, MATRICES, strict=True)]
+    return np.array(losses)
+
+
+# -- the fair trial -------------------------------------------------------------------------------------------------------
+
+ARM_NAMES = {
+    "sgd": "SGD 0.01",
+    "em": "10x on $W_V$ (EM-like)",
+    "o10": "10x on $W_O$",
+    "qk10": "10x on $W_Q$, $W_K$",
+    "alternating": "manual EM, alternating",
+    "uniform0.02": "0.02 for everything",
+    "uniform0.1": "0.1 for everything",
+    "uniform1": "1 for everything",
+    "adam0.001": "Adam 0.001",
+}
+#: What the schedule is compared with.
+RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
+
+
+def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[str, object]:
+    """The schedule against everything else at the same number of steps, paired by seed."""
+    seeds = others["uniform0.1"].seeds
+    em, sgd = em.only(seeds), sgd.only(seeds)
+    end, level = em["nll"][-1], sgd["nll"][-1]
+    pace = {rate: steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)}
+    steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
+    turns = others["alternating"]
+    half = int(np.argmin(np.abs(turns.steps - turns.steps[-1] / 2)))
+    return {f"fair/vs_{name}": paired(end - others[name]["nll"][-1]) for name in RIVALS} | {
+        "fair/seeds": len(seeds),
+        "fair/flow_law": [float(p / (sgd.steps[-1] * 0.01)) for p in pace.values()],
+        "fair/equal_rate": Estimate(
+            float(last / steps.mean()), ratio_error(np.full(len(steps), last), steps)
+        ),
+        "manual/below_sgd": paired(turns["nll"][-1] - level),
+        "manual/matched": paired(turns["nll"][half] - level),
+        "manual/difference": float((turns["nll"][-1] - end).mean()),
+    }
+
+
+def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh: Results) -> dict[str, object]:
+    """The printed gap of 0.17: what weights by hand reach, the lowest held-out loss of any arm at any time, and that of a head trained on fresh sequences,
+    all above the floor (means over seeds)."""
+    seeds = next(iter(every.values())).seeds
+    best = min(float(curve["held_out"].mean(1).min()) for curve in every.values())
+    return {
+        "gap/constructed": Estimate.mean([by_hand(chain, seed) for seed in seeds]),
+        "gap/trained": best - float(bayes_losses(chain, seeds, held_out=True).mean()),
+        "gap/fresh": float(fresh["runs/gap"][-1].mean()),
+    }
+
+
+def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: float) -> Figure:
+    """Training loss along the steps, and lowest held-out loss, of every arm on the same seeds."""
+    fig, axes = style.figure(2, height=3.6, width_ratios=(1.25, 1))
+    names = [name for name in ARM_NAMES if name in every]
+    dashes = ["-", "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1))] * 2
+    palette = [*style.PALETTE, *style.PALETTE]
+    lowest = min(float(every[name]["nll"].mean(1).min()) for name in names)
+    for n, name in enumerate(names):
+        curve = every[name]
+        look = {"color": palette[n], "ls": dashes[n], "lw": 2.6 if name == "em" else 1.5}
+        axes[0].plot(curve.steps, curve["nll"].mean(1), label=ARM_NAMES[name], **look)
+        best = float(curve["held_out"].mean(1).min())
+        axes[1].plot([held_out_floor, best], [-n, -n], **look)
+        axes[1].plot(best, -n, "o", color=palette[n], ms=5.5)
+    axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3)
+    axes[1].axvline(held_out_floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
+    axes[1].axvline(math.log(8), color=style.COLOURS["dummy"], lw=1, label="ln 8")
+    axes[0].set(xlabel="step", ylabel="training loss (nats)", ylim=(0.97 * min(floor, lowest), 2.11))
+    axes[1].set_yticks([-n for n in range(len(names))], [ARM_NAMES[n] for n in names], fontsize=8)
+    axes[1].set(xlabel="lowest held-out loss (nats)")
+    axes[1].legend(loc="lower right", fontsize=8)
+    return fig
+
+
+# -- sizes of gradients ---------------------------------------------------------------------------------------------------
+
+
+def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float | Estimate]:
+    """Size of the value gradient over those of routing in the first steps: medians over seeds and records, of the matrices' norms and of their entries
+    (root mean square), since the matrices differ in size."""
+    q, k, v, o = np.moveaxis(sgd["norms"][sgd.steps <= until], -1, 0)  # (records, seeds) each
+    over_qk, over_o = v / np.maximum(q, k), v / o
+    middle_qk, middle_o = np.median(over_qk), np.median(over_o)  # in the precision that runs are stored in
+    return {
+        "sizes/v_over_qk": Estimate(float(middle_qk), bootstrap_error(np.median, over_qk.T)),
+        "sizes/v_over_o": Estimate(float(middle_o), bootstrap_error(np.median, over_o.T)),
+        # a root mean square over entries: W_V is (15, 20), W_Q and W_K are (10, 20), W_O is (8, 15)
+        "sizes/entry_v_over_qk": float(middle_qk * math.sqrt(10 / 15)),
+        "sizes/entry_v_over_o": float(middle_o * math.sqrt(8 / 20)),
+    }
+
+
+def size_exponents(chain: StickyChain, seeds: Sequence[int]) -> dict[str, list[float]]:
+    """Exponents in the initial scale of the gradients of W_V, W_O, W_Q, W_K (mean over seeds), and the leading order at small weights: u is of first order,
+    so W_V and W_O have 1; b has 2 and meets one of q and k, so W_Q and W_K have 3."""
+    scales = np.array([0.01, 0.02, 0.04])
+    order, slopes = ("W_V", "W_O", "W_Q", "W_K"), []
+    for seed in seeds:
+        own = data(chain, seed)
+        sizes = []
+        for scale in scales:
+            w = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, float(scale))
+            got = step(own.train.x.double(), own.target.double(), *w[:4])
+            sizes.append([float(getattr(got, name).norm()) for name in order])
+        slopes.append(np.polyfit(np.log(scales), np.log(sizes), 1)[0])
+    return {"sizes/exponents": np.mean(slopes, 0).tolist()}
+
+
+def plot_gradient_sizes(sgd: Curves) -> Figure:
+    """Sizes of the four gradients along SGD: medians and range over seeds."""
+    fig, ax = style.figure(aspect=0.45)
+    for n, name in enumerate(MATRICES):
+        size, colour = sgd["norms"][:, :, n], style.PALETTE[n]
+        look = {"ls": ("-", (0, (4, 1.5)))[n % 2], "lw": 2.4 if name == "W_V" else 1.6}
+        ax.fill_between(sgd.steps, size.min(1), size.max(1), color=colour, alpha=0.15, lw=0)
+        ax.semilogy(sgd.steps, np.median(size, 1), color=colour, label=f"${name}$", **look)
+    ax.axvline(100, color=style.INK, lw=0.9, ls=(0, (1, 1.6)))
+    ax.set(xlabel="step of SGD", ylabel="norm of the gradient")
+    ax.legend(ncols=4, loc="lower right", fontsize=8)
+    return fig

@@ -1,0 +1,333 @@
+"""Figures 1 to 5 of agarwal2025: the toy simulation of section 7.1 at one setting, and one step of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...statistics import Estimate, bootstrap_error, standard_error
+from .gradients import (
+    Weights,
+    advantage,
+    compatibility,
+    every_gradient,
+    forward,
+    losses,
+    upstream,
+    value_step,
+)
+from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, is_sharp, is_smooth
+
+#: Readings of equation 7: its bias stays at 0, or is trained.
+READINGS = ("frozen", "trained")
+
+
+def share(happens: np.ndarray) -> Estimate:
+    """Share of the runs in which something happens."""
+    return Estimate.share(int(np.sum(happens)), len(happens))
+
+
+# -- the setting ----------------------------------------------------------------------------------------------------------
+
+
+def grid(swept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Over initial scales and rates ``(scales, rates)``, of what :func:`.toy_runs.sweep` returns: shares of runs that sharpen (``share``), whose loss decays
+    smoothly (``smooth``), and of both in one run (``both``); ``start``, mean effective positions before training."""
+    sharp, smooth = is_sharp(swept), is_smooth(swept)
+    start = np.repeat(swept["start"].mean(0)[:, None], len(RATES), 1)
+    return {
+        "share": sharp.mean(0),
+        "smooth": smooth.mean(0),
+        "both": (sharp & smooth).mean(0),
+        "start": start,
+    }
+
+
+def chosen_setting(found: Mapping[str, np.ndarray]) -> tuple[float, float]:
+    """Scale and rate at which most runs sharpen along a loss that decays smoothly, among settings that start near uniform; the first of equals."""
+    both = np.where(found["start"] >= UNIFORM * TASK.T, found["both"], -1.0)
+    a, b = np.unravel_index(int(both.argmax()), both.shape)
+    return SCALES[a], RATES[b]
+
+
+def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, object]:
+    """The setting chosen for each reading, and the shares of runs that sharpen at its rate."""
+    settings = [chosen_setting(found) for found in grids.values()]
+    shares = {
+        f"scale/shares_{reading}": found["share"][:, RATES.index(rate)].tolist()
+        for (reading, found), (_, rate) in zip(grids.items(), settings, strict=True)
+    }
+    below = SCALES.index(1.0)
+    return shares | {
+        "toy/scale": [scale for scale, _ in settings],
+        "toy/rate": [rate for _, rate in settings],
+        "toy/stated_rate": [float(found["share"][:below, 0].max()) for found in grids.values()],
+    }
+
+
+def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
+    """Shares of seeds over initial scale and rate: sharp attention, smooth loss, both."""
+    fig, axes = style.figure(3, height=3.3)
+    names = {"share": "attention sharpens", "smooth": "loss decays smoothly", "both": "both in one run"}
+    for n, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
+        rows = [f"{s:g}" for s in SCALES] if n == 0 else None
+        columns = [f"{r:g}" for r in RATES]
+        style.heatmap(ax, found[name], 1.0, title=title, annotate=".2f", row_labels=rows, col_labels=columns)
+        ax.set_xlabel("learning rate")
+        ax.tick_params(axis="x", labelsize=7.5, labelrotation=45)
+    axes[0].set_ylabel("initial scale")
+    return fig
+
+
+# -- Figure 1: one step ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OneStep:
+    """One step of one run, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; vectors are ``(2,)``. ``dloss`` and ``dadvantage`` are
+    pairs: when ``v_j`` alone moves, and when all weights take the step. Of several runs, everything has a leading axis ``(R, ...)``."""
+
+    i: np.ndarray
+    j: np.ndarray
+    v: np.ndarray
+    dv: np.ndarray
+    u_bar: np.ndarray
+    u_i: np.ndarray
+    g: np.ndarray
+    dg: np.ndarray
+    alpha: np.ndarray
+    dloss: np.ndarray
+    dadvantage: np.ndarray
+
+
+def steepest(run: Ensemble, r: int) -> int:
+    """The step before the largest fall of the loss."""
+    return int(np.argmax(-np.diff(run.loss[:, r])))
+
+
+def steps_of(run: Ensemble, runs: Sequence[int], rate: float, bias: bool) -> OneStep:
+    """The steepest step of each of these runs, taken at this rate; ``bias``: whether the bias takes it too."""
+    every = [[p[r] for p in run.weights[steepest(run, r)]] for r in runs]
+    w = Weights(*map(torch.stack, zip(*every, strict=True)))
+    x, y = run.x[list(runs)], run.y[list(runs)]
+    f = forward(x, w)
+    u = upstream(f.p, y, w.W_O)
+    a = advantage(f.alpha, compatibility(u, f.v))
+    most = (f.alpha * u.norm(dim=-1)[..., None] * (a > 0)).flatten(1).argmax(1)
+    i, j, at = most // x.shape[1], most % x.shape[1], torch.arange(len(x))
+    dv = value_step(f.alpha, u, rate)
+    v = f.v.clone()
+    v[at, j] += dv[at, j]
+    g = f.alpha @ v
+    logits = g @ w.W_O.mT + w.b[:, None]
+    own_u = upstream(logits.softmax(-1), y, w.W_O)
+    later = descend(w, every_gradient(x, y, w)[1], rate, bias)
+    h = forward(x, later)
+    later_u = upstream(h.p, y, later.W_O)
+    grown = [
+        (advantage(alpha, compatibility(t, values)) - a)[at, i, j]
+        for alpha, t, values in ((f.alpha, own_u, v), (h.alpha, later_u, h.v))
+    ]
+    changed = [(losses(o, y) - losses(f.logits, y))[at, i] for o in (logits, h.logits)]
+    found = (i, j, f.v[at, j], dv[at, j], (f.alpha.mT @ u)[at, j], u[at, i], f.g[at, i], (g - f.g)[at, i])
+    pairs = torch.stack(changed, -1), torch.stack(grown, -1)
+    return OneStep(*(t.numpy() for t in (*found, f.alpha[at, i, j], *pairs)))
+
+
+def one_step(run: Ensemble, r: int, rate: float, bias: bool = False) -> OneStep:
+    """:func:`steps_of` one run."""
+    return OneStep(*(part[0] for part in vars(steps_of(run, [r], rate, bias)).values()))
+
+
+def one_step_values(runs: Mapping[str, Ensemble], rates: Sequence[float]) -> dict[str, Estimate]:
+    """Figure 1: shares of runs in which the step lowers the query's loss and raises the pair's advantage; when the value alone moves (``own``), when the four
+    matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
+    frozen, trained = (
+        steps_of(run, range(run.loss.shape[1]), rate, reading == "trained")
+        for (reading, run), rate in zip(runs.items(), rates, strict=True)
+    )
+    found = {}
+    for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
+        found[f"fig1/loss_{name}"] = share(step.dloss[:, column] < 0)
+        found[f"fig1/reinforced_{name}"] = share(step.dadvantage[:, column] > 0)
+    return found
+
+
+def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str) -> None:
+    look = {"arrowstyle": "-|>", "color": colour, "lw": 2.2, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", along, (0, 0), arrowprops=look)
+    ax.plot([], [], color=colour, lw=2.2, label=label)
+    ax.plot(*np.stack([np.zeros(2), along]).T, alpha=0)  # so that the limits include both ends
+
+
+def plot_one_step(step: OneStep) -> Figure:
+    """Figure 1: the value and its update, the signal, the context and its change; arrows in each panel share one scale."""
+    fig, axes = style.figure(2, aspect=0.85)
+    _arrow(axes[0], step.v, style.PALETTE[0], "value $v_j$")
+    _arrow(axes[0], step.g, style.PALETTE[6], "context $g_i$")
+    _arrow(axes[0], step.u_i, style.PALETTE[3], "error $u_i$")
+    axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
+    scale = np.linalg.norm(step.u_bar) / np.linalg.norm(step.dv)
+    _arrow(axes[1], step.u_bar, style.PALETTE[2], r"signal $\bar u_j$")
+    _arrow(axes[1], step.dv * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})")
+    _arrow(axes[1], step.dg * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})")
+    axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step.alpha:.2f}", xlabel="value coordinate 1")
+    look = {"ncols": 3, "fontsize": 8, "columnspacing": 1, "handlelength": 1.3}
+    for ax in axes:
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.margins(0.15)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), **look)
+    return fig
+
+
+# -- Figures 2 to 5 -------------------------------------------------------------------------------------------------------
+
+
+def typical(run: Ensemble) -> int:
+    """The run whose final loss and final effective number of positions are together closest (in ranks) to their medians over the runs that sharpen."""
+    among = np.flatnonzero(is_sharp(ends(run)) & is_smooth(ends(run)))
+    among = among if len(among) else np.arange(run.loss.shape[1])
+    ranks = [np.abs(v[-1, among].argsort().argsort() / len(among) - 0.5) for v in (run.loss, run.positions)]
+    return int(among[np.argmin(ranks[0] + ranks[1])])
+
+
+def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
+    """Figures 2 to 5 for each reading: shares of the runs that sharpen, have a smooth loss, and both; medians of :func:`gains`; and :func:`ranks`."""
+    found: dict[str, object] = {"fig4/window": [], "fig5/pc1": []}
+    for reading, run in runs.items():
+        sharp, smooth = is_sharp(ends(run)), is_smooth(ends(run))
+        gain, window = np.array(list(gains(run))).reshape(-1, 2).T
+        own, shuffled = ranks(run)
+        error = float(np.hypot(standard_error(own), standard_error(shuffled)))  # of the difference
+        found |= {
+            f"fig2-3/{reading}": share(sharp),
+            f"fig2-3/{reading}_both": share(sharp & smooth),
+            f"fig4/{reading}": share(smooth),
+            f"fig4/{reading}_gain": Estimate(float(np.median(gain)), bootstrap_error(np.median, gain)),
+            f"fig5/{reading}": Estimate(float(own.mean()), error),
+            f"fig5/{reading}_shuffled": float(shuffled.mean()),
+        }
+        found["fig4/window"].append(float(np.median(window)))
+        found["fig5/pc1"].append(float(np.median(first_shares(run))))
+    return found
+
+
+def gains(run: Ensemble) -> Iterator[tuple[float, float]]:
+    """Of every run that sharpens: the share of its fall in loss that comes while specialisation goes from a tenth to nine tenths of its way, and the share of
+    the steps which that takes."""
+    for r in np.flatnonzero(is_sharp(ends(run))):
+        way = (run.positions[0, r] - run.positions[:, r]) / (run.positions[0, r] - run.positions[-1, r])
+        first, last = np.argmax(way >= 0.1), np.argmax(way >= 0.9)
+        fall = run.loss[0, r] - run.loss[-1, r]
+        yield (run.loss[first, r] - run.loss[last, r]) / fall, (last - first) / (len(run.loss) - 1)
+
+
+def displacements(run: Ensemble) -> np.ndarray:
+    """From where to where each value has moved, ``(R, T, 2)``."""
+    return (run.x @ (run.weights[-1].W_V - run.weights[0].W_V).mT).numpy()
+
+
+def first_shares(run: Ensemble) -> np.ndarray:
+    """Share of the first principal component in the values' displacements of every run ``(R,)``."""
+    return first_component(displacements(run))
+
+
+def first_component(moves: np.ndarray) -> np.ndarray:
+    """The same of displacements ``(..., T, 2)``: with these as complex numbers ``z_j``, the two eigenvalues of their Gram matrix differ by ``|sum z_j^2|``."""
+    z = moves[..., 0] + 1j * moves[..., 1]
+    return (1 + np.abs((z**2).sum(-1)) / (np.abs(z) ** 2).sum(-1)) / 2
+
+
+def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Figure 5 as a distribution: share of ``draws`` motions of a run's own lengths in independent directions that are less aligned than its own, ``(R,)``.
+
+    Uniform on [0, 1] where values do not move together. The second array is the control: motions put together from ``T`` different runs.
+    """
+    moves = displacements(run)
+    rng = np.random.default_rng(0)
+    R, T, _ = moves.shape
+    # value j comes from the run j places further on, so that no two values of a motion share a run
+    shuffled = np.stack([moves[(np.arange(R) + j) % R, j] for j in range(T)], 1)
+    found = []
+    for own in (moves, shuffled):
+        squares, aligned = (own**2).sum(-1), 2 * first_component(own) - 1  # (R, T), (R,)
+        less = []
+        for l2, own_share in zip(squares, aligned, strict=True):
+            angles = torch.from_numpy(2 * rng.uniform(0, 2 * np.pi, (draws, T)))  # of squared complex motions
+            drawn = np.hypot(angles.cos().numpy() @ l2, angles.sin().numpy() @ l2) / l2.sum()
+            less.append((drawn < own_share).mean())
+        found.append(np.array(less))
+    return found[0], found[1]
+
+
+def _attention(ax: Axes, run: Ensemble, r: int, step: int, title: str) -> None:
+    w = Weights(*[p[r] for p in run.weights[step]])
+    alpha = forward(run.x[r], w).alpha.numpy()
+    labels = [str(n + 1) for n in range(TASK.T)]
+    style.heatmap(ax, alpha, 1.0, title=title, annotate=".2f", row_labels=labels, col_labels=labels)
+    ax.set(xlabel="key j", ylabel="query i")
+
+
+def plot_attention(run: Ensemble, r: int) -> Figure:
+    """Figures 2 and 3: attention of one run before and after training."""
+    fig, axes = style.figure(2, height=3.1)
+    _attention(axes[0], run, r, 0, "before training")
+    _attention(axes[1], run, r, len(run.weights) - 1, f"after {len(run.weights) - 1} steps")
+    return fig
+
+
+def plot_loss(run: Ensemble, r: int) -> Figure:
+    """Figure 4 over all seeds, and the effective number of attended positions on the same steps."""
+    fig, axes = style.figure(2, aspect=0.72)
+    grey, steps = style.COLOURS["dummy"], np.arange(len(run.loss))
+    labels = ("cross-entropy, summed (nats)", "attended positions, exp(entropy)")
+    for ax, values, label in zip(axes, (run.loss, run.positions), labels, strict=True):
+        low, middle, high = np.nanquantile(values, (0.1, 0.5, 0.9), axis=1)
+        ax.fill_between(steps, low, high, color=grey, alpha=0.3, lw=0, label="80 % of seeds")
+        ax.plot(steps, middle, color=grey, ls=(0, (4, 2)), label="median")
+        ax.plot(steps, values[:, r], color=style.COLOURS["measured"], label="typical run")
+        ax.set(xlabel="step", ylabel=label, ylim=(0, None))
+    axes[1].legend(loc="lower left", fontsize=8)
+    return fig
+
+
+def plot_values(run: Ensemble, r: int) -> Figure:
+    """Figure 5: the values' paths on their two principal axes, and the share of the first in every run's displacements."""
+    paths = np.array([(run.x[r] @ w.W_V[r].mT).numpy() for w in run.weights])  # (STEPS + 1, T, 2)
+    ends_ = paths[[0, -1]].reshape(-1, 2)
+    centre = ends_.mean(0)
+    shown = (paths - centre) @ np.linalg.svd(ends_ - centre)[2].T
+    fig, axes = style.figure(2, aspect=0.8, width_ratios=(1.2, 1))
+    ax = axes[0]
+    for j in range(TASK.T):
+        colour = style.PALETTE[j]
+        ax.plot(*shown[:, j].T, color=colour, lw=1.5)
+        ax.plot(*shown[0, j], "o", mfc=style.GROUND, mec=colour, ms=6)
+        ax.plot(*shown[-1, j], "o", color=colour, ms=7)
+        ax.annotate(f"$v_{j + 1}$", shown[-1, j], textcoords="offset points", xytext=(6, 4), fontsize=9)
+    ax.plot([], [], "o", mfc=style.GROUND, mec=style.INK, label="start")
+    ax.plot([], [], "o", color=style.INK, label="end")
+    ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="typical run")
+    ax.margins(0.12)
+    ax.legend(fontsize=8)
+    axes[1].hist(first_shares(run), np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
+    axes[1].set(xlabel="share of the first component", ylabel="runs", title="displacements, all seeds")
+    return fig
+
+
+def plot_attention_at(run: Ensemble, r: int, step: int, scale: float) -> Figure:
+    """Attention and loss at one step of one toy run, for the slider."""
+    fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
+    _attention(axes[0], run, r, step, f"attention, step {step}")
+    ax = axes[1]
+    ax.plot(run.loss[:, r], color=style.COLOURS["dummy"], lw=1)
+    ax.plot(run.loss[: step + 1, r], color=style.COLOURS["measured"], lw=2.2)
+    ax.plot(step, run.loss[step, r], "o", color=style.COLOURS["measured"], ms=7)
+    ax.set(xlabel="step", ylabel="summed loss (nats)", ylim=(0, 9), title=f"initial scale {scale:g}")
+    return fig

@@ -1,0 +1,197 @@
+"""First-order gradients and updates of one attention head: equations 1 to 43 of agarwal2025, and the same for long causal sequences.
+
+Vectors are rows here: ``x`` is ``(..., T, d_x)``, ``q`` and ``k`` are ``(..., T, d_k)``, ``v``, ``g`` and ``u`` are ``(..., T, d_v)``, logits are
+``(..., T, C)`` and ``alpha`` is ``(..., T, T)`` with the query first, as in the paper. Leading axes are runs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Weights(NamedTuple):
+    """``W_Q``, ``W_K`` ``(..., d_k, d_x)``, ``W_V`` ``(..., d_v, d_x)``, ``W_O`` ``(..., C, d_v)`` and the output bias ``b`` ``(..., C)``."""
+
+    W_Q: Tensor
+    W_K: Tensor
+    W_V: Tensor
+    W_O: Tensor
+    b: Tensor
+
+
+class Forward(NamedTuple):
+    """All quantities of equations 1 to 8."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    s: Tensor
+    alpha: Tensor
+    g: Tensor
+    logits: Tensor
+    p: Tensor
+
+
+def causal_mask(T: int) -> Tensor:
+    """``(T, T)``: query i sees keys j <= i."""
+    return torch.ones(T, T, dtype=torch.bool).tril()
+
+
+def attend(s: Tensor, v: Tensor, W_O: Tensor, b: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+    """``alpha, g, logits, p`` from scores and values (equations 5 to 8)."""
+    if mask is not None:
+        s = s.masked_fill(~mask, -math.inf)
+    alpha = s.softmax(-1)
+    g = alpha @ v
+    logits = g @ W_O.mT + b[..., None, :]
+    return alpha, g, logits, logits.softmax(-1)
+
+
+def scores(q: Tensor, k: Tensor) -> Tensor:
+    """``s_ij = q_i . k_j / sqrt(d_k)`` (equation 4)."""
+    return q @ k.mT / math.sqrt(q.shape[-1])
+
+
+def forward(x: Tensor, w: Weights, mask: Tensor | None = None) -> Forward:
+    """Equations 1 to 8; ``mask`` ``(T, T)`` is true where query i sees key j (every key where it is ``None``)."""
+    q, k, v = x @ w.W_Q.mT, x @ w.W_K.mT, x @ w.W_V.mT
+    s = scores(q, k)
+    return Forward(q, k, v, s, *attend(s, v, w.W_O, w.b, mask))
+
+
+def losses(logits: Tensor, y: Tensor) -> Tensor:
+    """``L_i = -log p_{i, y_i}`` ``(..., T)``; equation 9 is their sum."""
+    return -logits.log_softmax(-1).gather(-1, y[..., None])[..., 0]
+
+
+# -- gradients, equations 10 to 32 ----------------------------------------------------------------------------------------
+
+
+def logit_gradient(p: Tensor, y: Tensor) -> Tensor:
+    """``dL/dlogits_i = p_i - e_{y_i}`` (equation 13)."""
+    return p - torch.nn.functional.one_hot(y, p.shape[-1]).to(p)
+
+
+def upstream(p: Tensor, y: Tensor, W_O: Tensor) -> Tensor:
+    """``u_i = dL/dg_i = W_O^T (p_i - e_{y_i})`` (equations 10 and 14)."""
+    return logit_gradient(p, y) @ W_O
+
+
+def value_gradient(alpha: Tensor, u: Tensor) -> Tensor:
+    """``dL/dv_j = sum_i alpha_ij u_i`` (equations 15, 16 and 37)."""
+    return alpha.mT @ u
+
+
+def compatibility(u: Tensor, v: Tensor) -> Tensor:
+    """``b_ij = u_i . v_j = dL/d alpha_ij`` (equations 11 and 17)."""
+    return u @ v.mT
+
+
+def baseline(alpha: Tensor, b: Tensor) -> Tensor:
+    """``E_{alpha_i}[b] = sum_j alpha_ij b_ij`` ``(..., T)`` (equation 12). Since ``b_ij = u_i . v_j`` it is ``u_i . g_i``."""
+    return (alpha * b).sum(-1)
+
+
+def softmax_jacobian(alpha: Tensor) -> Tensor:
+    """``d alpha_ij / d s_ik = alpha_ij (delta_jk - alpha_ik)`` (equation 18), ``(..., T, T, T)`` indexed i, j, k."""
+    return torch.diag_embed(alpha) - alpha[..., :, None] * alpha[..., None, :]
+
+
+def advantage(alpha: Tensor, b: Tensor) -> Tensor:
+    """``A_ij = -(b_ij - E_{alpha_i}[b])`` (section 3.4), positive where more attention would lower the loss."""
+    return baseline(alpha, b)[..., None] - b
+
+
+def score_gradient(alpha: Tensor, b: Tensor) -> Tensor:
+    """``dL/ds_ik = alpha_ik (b_ik - E_{alpha_i}[b])`` (equations 22 and 23)."""
+    return -alpha * advantage(alpha, b)
+
+
+def query_gradient(ds: Tensor, k: Tensor) -> Tensor:
+    """``dL/dq_i = sum_k dL/ds_ik k_k / sqrt(d_k)`` (equations 24, 25 and 28)."""
+    return ds @ k / math.sqrt(k.shape[-1])
+
+
+def key_gradient(ds: Tensor, q: Tensor) -> Tensor:
+    """``dL/dk_j = sum_i dL/ds_ij q_i / sqrt(d_k)`` (equations 26, 27 and 28)."""
+    return ds.mT @ q / math.sqrt(q.shape[-1])
+
+
+def projection_gradient(d: Tensor, x: Tensor) -> Tensor:
+    """``sum_i d_i x_i^T`` for the gradients ``d`` of queries, keys or values (equations 29, 30 and 31)."""
+    return d.mT @ x
+
+
+def value_projection_gradient(u: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
+    """``dL/dW_V = U A X^T`` (equation 32) with the paper's columns as rows."""
+    return u.mT @ alpha @ x
+
+
+def every_gradient(
+    x: Tensor, y: Tensor, w: Weights, mask: Tensor | None = None, known: Forward | None = None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Losses ``(..., T)`` and every gradient of their SUM (equation 9), by the closed forms alone.
+
+    Keys of the gradients: ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and ``W_O, b``, which the paper leaves out. ``alpha`` is the
+    derivative with the weights ``alpha_ij`` as free numbers; where the mask hides a key it means nothing. ``known``: :func:`forward` of these.
+    """
+    f = forward(x, w, mask) if known is None else known
+    dl = logit_gradient(f.p, y)
+    u = dl @ w.W_O
+    b = compatibility(u, f.v)
+    ds = score_gradient(f.alpha, b)
+    dq, dk, dv = query_gradient(ds, f.k), key_gradient(ds, f.q), value_gradient(f.alpha, u)
+    found = {"logits": dl, "g": u, "v": dv, "alpha": b, "s": ds, "q": dq, "k": dk}
+    found["W_Q"], found["W_K"] = projection_gradient(dq, x), projection_gradient(dk, x)
+    found["W_V"] = value_projection_gradient(u, f.alpha, x)
+    found["W_O"], found["b"] = projection_gradient(dl, f.g), dl.sum(-2)
+    return losses(f.logits, y), found
+
+
+# -- first-order updates, equations 33 to 43 ------------------------------------------------------------------------------
+
+
+def value_step(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
+    """``Delta v_j = -rate sum_i alpha_ij u_i`` for free values (equations 33 and 38)."""
+    return -rate * value_gradient(alpha, u)
+
+
+def score_step(alpha: Tensor, b: Tensor, rate: float) -> Tensor:
+    """``Delta s_ij = -rate dL/ds_ij`` for free scores (equation 34)."""
+    return -rate * score_gradient(alpha, b)
+
+
+def context_change(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
+    """``Delta g_i = alpha_ij Delta v_j`` ``(..., i, j, d_v)`` when only ``v_j`` steps (equation 39). Exact, as contexts are linear in values."""
+    return alpha[..., None] * value_step(alpha, u, rate)[..., None, :, :]
+
+
+def loss_change(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
+    """``Delta L_i = u_i . Delta g_i`` ``(..., i, j)`` to first order when only ``v_j`` steps (equation 41)."""
+    return alpha * (u @ value_step(alpha, u, rate).mT)
+
+
+def dominant_context(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
+    """``-rate alpha_ij^2 u_i``: equation 39 with every other query neglected (equation 42)."""
+    return -rate * alpha[..., None] ** 2 * u[..., :, None, :]
+
+
+def dominant_loss(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
+    """``-rate alpha_ij^2 |u_i|^2``: equation 41 with every other query neglected (equation 43)."""
+    return -rate * alpha**2 * (u**2).sum(-1)[..., None]
+
+
+def neglected(alpha: Tensor, u: Tensor) -> Tensor:
+    """``rho_ij = sum_{r != i} alpha_rj |u_r| / (alpha_ij |u_i|)``: by Cauchy and Schwarz a bound on the relative error of equations 42 and 43."""
+    weight = alpha * u.norm(dim=-1)[..., None]
+    return weight.sum(-2, keepdim=True) / weight - 1
+
+
+def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tensor, rate: float) -> Tensor:
+    """What steps on ``W_Q`` and ``W_K`` (equations 29, 30) do to the scores, to first order in the rate."""
+    gram = x @ x.mT
+    return scores(-rate * gram @ dq, k) + scores(q, -rate * gram @ dk)

@@ -1,0 +1,286 @@
+"""Every training and sweep of agarwal2025 at each profile; what the paper leaves open is listed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ... import random
+from ...models.causal_transformer import CausalTransformer
+from ...models.lstm import Lstm
+from ...models.prefix_mlp import PrefixMlp
+from ...models.selective_ssm import SelectiveSsm
+from ...models.sequence import SequenceModel
+from ...models.single_head import SingleHead
+from ...profiles import check_profile
+from ...tasks import Batch
+from ...tasks.bijection_elimination import BijectionElimination
+from ...tasks.hmm_filtering import HmmFiltering
+from ...tasks.sticky_chain import StickyChain
+from ...training import Adam, FullBatch, Group, Run, Sgd
+from ...training.computation import Computation
+from ...training.optimisers import Optimiser
+from ...training.study import Study
+from . import toy_runs
+from .chain_runs import (
+    EM,
+    INIT_SCALE,
+    SGD,
+    AboveFloor,
+    Arm,
+    DroppedLoss,
+    DroppedSequences,
+    FreshSequences,
+    OnSequences,
+    OwnSequences,
+    arm_runs,
+    closed_gradient,
+    mean_cross_entropy,
+    trajectories,
+)
+
+# -- section 7.2: the sticky chain ----------------------------------------------------------------------------------------
+
+#: The published program's seeds (the paper says "5 random seeds"). Its random numbers come from another generator, so they name our runs only.
+PAPER_SEEDS = (42, 2024, 1337, 7777, 9999)
+#: Section 7.2: steps and sizes as stated. Unstated and taken from the published program: initial weights 0.1 N(0, 1), no output bias, the MEAN of the
+#: cross-entropy over positions, full batch, means N(0, I), metrics on the training sequence.
+STEPS = 1000
+#: Within these no rate lets attention come to rest; the largest uniform rate does within four times as many.
+LONG, LONG_EVERY = 4 * STEPS, 80
+SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
+EVERY = 40
+#: The fair trial, all on the published chain. Uniform rates, then ten times on one kind of matrix.
+UNIFORM = tuple(Arm(f"uniform{rate:g}", rate) for rate in (0.02, 0.1))
+FAR = Arm("uniform1", 1.0)
+SINGLE = (Arm("o10", factors=(("W_O", 10.0),)), Arm("qk10", factors=(("W_Q", 10.0), ("W_K", 10.0))))
+ADAM = (Arm("adam0.001", 0.001),)
+FRESH = Arm("fresh", 0.003)
+#: Every arm on a sequence of its own.
+ARMS = (SGD, EM, *UNIFORM, FAR, *SINGLE, *ADAM)
+#: Initial weights half as large: the initial scale is unstated and decides how far SGD's runs differ.
+SMALL_START = 0.05
+#: Section 8.2, unstated: shares of attention weights dropped, and the uniform rate. Of 1, 0.5 and 0.3 the last is the first at which no run's loss ever
+#: rises above its start: at 1 a run with dropout overflows on some processors and not on others.
+DROPOUTS, DROPOUT_RATE = (0.2, 0.5), 0.3
+
+
+def _group(
+    name: str,
+    arms: Sequence[Arm],
+    seeds: Sequence[int],
+    optimiser: Optimiser | None = None,
+    init_scale: float = INIT_SCALE,
+    **more: Any,
+) -> Group:
+    """Arms on the same sequences from the same initial weights."""
+    runs = arm_runs(arms, seeds, init_scale)
+    chosen = {"loss": mean_cross_entropy, "gradient": closed_gradient, "observe": OnSequences()} | more
+    return Group(name, SingleHead, SIZES, runs, optimiser or Sgd(), **chosen)
+
+
+def on_chain(
+    name: str,
+    chain: StickyChain,
+    groups: tuple[Group, ...],
+    steps: int,
+    measure: Any = None,
+    every: int = EVERY,
+) -> Study:
+    """Groups on one sequence a run. Never compiled: the gradients are matrix products already."""
+    data, record = FullBatch(OwnSequences(chain)), (10, *range(every, steps + 1, every))
+    return Study("agarwal2025", name, data, groups, steps, 1, record, measure, compile_from=None)
+
+
+def pairs(name: str, chain: StickyChain, seeds: Sequence[int], steps: int, **more: Any) -> Study:
+    """SGD and the EM-like schedule on one chain."""
+    return on_chain(name, chain, (_group("runs", (SGD, EM), seeds, **more),), steps)
+
+
+def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
+    """Everything else that the schedule should be compared with, at the same number of steps.
+
+    ``alternating`` is section 5.3's manual EM: the value matrix steps with routing frozen, then the others step with gradients computed anew.
+    """
+    groups = (
+        _group("descent", (*UNIFORM, *SINGLE), seeds),
+        _group("alternating", (EM,), seeds, blocks=(("W_V",), ("W_Q", "W_K", "W_O"))),
+        _group("adam", ADAM, seeds, Adam()),
+    )
+    return on_chain(name, chain, groups, steps)
+
+
+def shown(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
+    """SGD, the schedule, and the largest uniform rate, with their weights kept."""
+    group = _group("runs", (SGD, EM, FAR), seeds, observe=OnSequences(weights=True))
+    return on_chain("shown", chain, (group,), steps, trajectories)
+
+
+def far(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> Study:
+    """The largest uniform rate alone, until attention rests, with its weights kept."""
+    group = _group("runs", (FAR,), seeds, observe=OnSequences(weights=True))
+    return on_chain("far", chain, (group,), steps, every=every)
+
+
+def fresh(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
+    """Adam on a fresh sequence at every step."""
+    group = _group("runs", (FRESH,), seeds, Adam(), observe=AboveFloor(chain))
+    record = (24, steps // 2)
+    return Study("agarwal2025", "fresh", FreshSequences(chain), (group,), steps, 1, record, compile_from=None)
+
+
+def regularisation_study(seeds: Sequence[int], steps: int, T: int = 200, record: Sequence[int] = ()) -> Study:
+    """Section 8.2 on one short sequence a seed: plain, with LayerNorm on values, and with each share of attention dropped; recorded at both ends and after
+    these steps, circuits are the weights."""
+    runs = tuple(Run(seed, DROPOUT_RATE, INIT_SCALE) for seed in seeds)
+    kinds = {"plain": ({}, 0.0), "normed": ({"value_norm": True}, 0.0)}
+    kinds |= {f"dropped{share}": ({}, share) for share in DROPOUTS}
+    groups = tuple(
+        Group(name, SingleHead, kwargs, runs, Sgd(), DroppedLoss(share))
+        for name, (kwargs, share) in kinds.items()
+    )
+    data = DroppedSequences(StickyChain("code", T=T))
+    return Study("agarwal2025", "regularisation", data, groups, steps, 1, tuple(record), compile_from=None)
+
+
+def chain_studies(profile: str) -> list[Study]:
+    """The trainings of sections 7.2 and 8.2 at a profile."""
+    if profile == "paper":
+        code, text = StickyChain("code"), StickyChain("nearer")
+        last = tuple(s for s in range(15, 51) if s not in PAPER_SEEDS)
+        return [
+            shown(code, PAPER_SEEDS, STEPS),
+            far(code, PAPER_SEEDS, LONG, LONG_EVERY),
+            fair("fair", code, PAPER_SEEDS[:2], STEPS),
+            pairs("chain_text", text, PAPER_SEEDS[:3], STEPS),
+            pairs("small_start", code, PAPER_SEEDS, STEPS, init_scale=SMALL_START),
+            fresh(code, PAPER_SEEDS, 1500),
+            # the same trainings for more seeds; one study is one checkpoint, and these take long
+            pairs("chain_code", code, tuple(range(15)), STEPS),
+            fair("fair_more", code, PAPER_SEEDS[2:], STEPS),
+            pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
+            pairs("chain_code_last", code, last, STEPS),
+            pairs("chain_text_last", text, last, STEPS),
+            regularisation_study((*PAPER_SEEDS, *range(20)), 300, record=(20,)),
+        ]
+    # long enough a chain and short enough a run that rate 1 does not yet magnify rounding
+    code, text, steps, two = StickyChain("code", T=600), StickyChain("nearer", T=600), 60, PAPER_SEEDS[:2]
+    return [
+        shown(code, two, steps),
+        far(code, two, steps, 15),
+        fair("fair", code, two, steps),
+        pairs("chain_text", text, PAPER_SEEDS[:3], steps),
+        pairs("small_start", code, two, steps, init_scale=SMALL_START),
+        fresh(code, two, 300),
+        regularisation_study(two, 100),
+    ]
+
+
+# -- section 9.4: the wind tunnel -----------------------------------------------------------------------------------------
+
+#: Seed and purpose of the probes; purposes 0 and 1 belong to training.
+PROBE_SEED, PROBE_PURPOSE = 2025, 3
+Task = HmmFiltering | BijectionElimination
+
+
+def soft_cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
+    """Mean over places and sequences of ``-sum_c target_c log p_c``, in nats."""
+    return -(batch.target * torch.log_softmax(model(batch.context), 1)).sum(1).mean()
+
+
+def probe_numbers(task: Task, n: int) -> tuple[Tensor, ...]:
+    """Normals and words ``(..., n)`` of fixed sequences, no training's."""
+    return random.drawn(task, PROBE_SEED, PROBE_PURPOSE, (n,), dtype=torch.float64)
+
+
+def probe(task: Task, n: int) -> tuple[Tensor, Tensor]:
+    """Tokens ``(T, D, n)`` and exact distributions ``(K, C, n)`` of fixed sequences."""
+    numbers = probe_numbers(task, n)
+    return task.batch(*numbers).context, task.exact(*numbers)
+
+
+@dataclass(frozen=True)
+class OnProbes:
+    """Observes a sequence model on fixed sequences.
+
+    Attributes:
+        probes: name and task of each set of sequences.
+        n: sequences in a set.
+        symbols: V, where tokens are V indicators for x and V for y whose keys are to be compared (transformers only).
+        manifold: probe on which values are measured (transformers only).
+    """
+
+    probes: tuple[tuple[str, Task], ...]
+    n: int = 512
+    symbols: int = 0
+    manifold: str = ""
+
+    def held_out(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Name -> tokens and exact distributions."""
+        return {name: probe(task, self.n) for name, task in self.probes}
+
+    def __call__(self, model: SequenceModel, held_out: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
+        """Errors on every probe; of a transformer also ``key_cosine_<set>`` ``(H,)`` and the geometry of its values."""
+        found = model.measured_on(held_out)
+        if isinstance(model, CausalTransformer):
+            ends = {"x": (0, self.symbols), "y": (self.symbols, 2 * self.symbols)} if self.symbols else {}
+            units = torch.eye(model.embed.shape[1]).to(model.embed)
+            for name, (low, high) in ends.items():
+                found[f"key_cosine_{name}"] = model.key_cosine(units[low:high])
+            if self.manifold:
+                found |= model.manifold(*held_out[self.manifold])
+        return found
+
+
+def architectures(task: Task) -> dict[str, tuple[type[nn.Module], dict[str, Any]]]:
+    """The models on a task, of about equal parameter counts: name -> (class, arguments)."""
+    sizes = {name: getattr(task, name) for name in ("token_width", "classes", "first", "stride")}
+    return {
+        "transformer": (CausalTransformer, sizes | {"width": 24, "hidden": 48}),
+        "ssm": (SelectiveSsm, sizes | {"width": 24, "hidden": 48}),
+        "lstm": (Lstm, sizes | {"width": 24}),
+        "prefix_mlp": (PrefixMlp, sizes | {"width": 24, "hidden": 48, "length": task.tokens}),
+    }
+
+
+def tunnel(
+    name: str, task: Task, longer: Task, seeds: int, steps: int, batch_size: int, record: tuple[int, ...]
+) -> Study:
+    """All architectures on one task; runs of one seed see the same sequences in every group."""
+    keyed = {"symbols": task.symbols} if isinstance(task, BijectionElimination) else {}
+    observe = OnProbes((("train", task), ("long", longer)), 4 * batch_size, manifold="train", **keyed)
+    runs = tuple(Run(seed, rate=5e-3) for seed in range(seeds))
+    groups = tuple(
+        Group(model_name, model, kwargs, runs, Adam(), soft_cross_entropy, observe=observe)
+        for model_name, (model, kwargs) in architectures(task).items()
+    )
+    return Study("agarwal2025", name, task, groups, steps, batch_size, record)
+
+
+def tunnel_studies(profile: str) -> list[Study]:
+    """The two tasks at a profile. Steps, batch and rate are not the paper's: they are what one busy core allowed."""
+    if profile == "paper":
+        seen, later = (20, 50, 100, 200), (400, 800, 1600, 3200, 4800)
+        hmm = HmmFiltering(3, 3, 10), HmmFiltering(3, 3, 30), 5, 6400, 64, (*seen, *later)
+        bijection = (
+            BijectionElimination(8, 6),
+            BijectionElimination(8, 8),
+            5,
+            2000,
+            64,
+            (*seen, 500, 1000, 1500),
+        )
+    else:
+        hmm = HmmFiltering(2, 2, 6), HmmFiltering(2, 2, 9), 2, 30, 16, (20,)
+        bijection = BijectionElimination(4, 3), BijectionElimination(4, 4), 2, 30, 16, (20,)
+    return [tunnel("tunnel_hmm", *hmm), tunnel("tunnel_bijection", *bijection)]
+
+
+def studies(profile: str) -> dict[str, Study | Computation]:
+    """All studies of the paper at a profile, by name."""
+    trained = chain_studies(check_profile(profile)) + tunnel_studies(profile)
+    return {study.name: study for study in trained} | toy_runs.toy_computations(profile)

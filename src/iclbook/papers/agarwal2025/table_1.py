@@ -1,0 +1,294 @@
+"""Table 1 and Figures 6 to 8 of agarwal2025: the EM-like schedule against SGD on the sticky chain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import stats
+
+from ... import claims
+from ...drawing import style
+from ...drawing.tables import Table
+from ...statistics import Estimate, prediction, ratio_error, share_error, widened_error
+from ...store import Results
+from ...tasks.sticky_chain import Sequence, StickyChain
+from ...training import FullBatch
+from ...training.study import Study
+from . import chain_runs
+from .chain_runs import INIT_SCALE, runs_of
+from .runs import ARMS
+
+# -- trained runs, by arm -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Curves:
+    """Measurements of one arm: ``steps`` ``(T,)`` and ``name -> (T, seeds)``, seeds in the order of ``seeds``."""
+
+    steps: np.ndarray
+    seeds: tuple[int, ...]
+    values: dict[str, np.ndarray]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.values[name]
+
+    def only(self, seeds: Iterable[int]) -> Curves:
+        """The same for these seeds."""
+        chosen = [self.seeds.index(s) for s in seeds]
+        return Curves(self.steps, tuple(seeds), {k: v[:, chosen] for k, v in self.values.items()})
+
+
+def arms(study: Study, results: Results) -> dict[str, Curves]:
+    """Every arm of a study, by name."""
+    found = {}
+    for group in study.groups:
+        own = results.group(group.name)
+        for arm, runs in runs_of(group, ARMS).items():
+            seeds = tuple(group.runs[r].seed for r in runs)
+            values = {k: v[:, runs] for k, v in own.items() if v.ndim > 1 and len(v) == len(own["steps"])}
+            found[group.name if group.blocks else arm] = Curves(own["steps"], seeds, values)
+    return found
+
+
+def joined(parts: Iterable[Curves]) -> Curves:
+    """The same arm over the seeds of several studies; a seed met twice counts once."""
+    first, *rest = parts
+    seeds, values = list(first.seeds), {k: [v] for k, v in first.values.items()}
+    for part in rest:
+        new = [s for s in part.seeds if s not in seeds]
+        if new:
+            values = {k: [*v, part.only(new)[k]] for k, v in values.items() if k in part.values}
+        seeds += new
+    return Curves(first.steps, tuple(seeds), {k: np.concatenate(v, 1) for k, v in values.items()})
+
+
+def gather(study: Mapping[str, Study], stored: Mapping[str, Results], leaving: str) -> dict[str, Curves]:
+    """Every arm on chains of this kind from initial weights of the published size, over the seeds of all studies that trained it."""
+    parts: dict[str, list[Curves]] = {}
+    for name in stored:
+        published = study[name].groups[0].runs[0].init_scale == INIT_SCALE
+        whole = isinstance(study[name].data, FullBatch)
+        if published and whole and study[name].data.task.chain.leaving == leaving:
+            for arm, curve in arms(study[name], stored[name]).items():
+                parts.setdefault(arm, []).append(curve)
+    return {arm: joined(curves) for arm, curves in parts.items()}
+
+
+def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
+    """First step at which each seed's loss is down to ``level`` ``(seeds,)``, interpolated between records; the last step where it never is."""
+    found = []
+    for loss, target in zip(curve["nll"].T, level, strict=True):
+        below = np.flatnonzero(loss <= target)
+        if not len(below) or below[0] == 0:
+            found.append(float(curve.steps[-1] if not len(below) else 0))
+            continue
+        b = below[0]
+        part = (loss[b - 1] - target) / (loss[b - 1] - loss[b])
+        found.append(float(curve.steps[b - 1] + part * (curve.steps[b] - curve.steps[b - 1])))
+    return np.array(found)
+
+
+def paired(differences: np.ndarray) -> Estimate:
+    """Mean of paired differences ``(seeds,)`` with its error widened to Student's t."""
+    return Estimate(float(np.mean(differences)), widened_error(differences))
+
+
+# -- sequences and the best loss on them ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def data(chain: StickyChain, seed: int) -> chain_runs.Data:
+    """:func:`.chain_runs.data`, drawn once for all measures; not to be written to."""
+    return chain_runs.data(chain, seed)
+
+
+@lru_cache(maxsize=16)
+def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = False) -> np.ndarray:
+    """Loss in nats of the best possible prediction on each seed's own training sequence, or on the one held out."""
+    own = [data(chain, seed) for seed in seeds]
+    return filtered_losses(chain, [of.held_out if held_out else of.train for of in own])
+
+
+def filtered_losses(chain: StickyChain, sequences: Iterable[Sequence]) -> np.ndarray:
+    """:meth:`StickyChain.bayes_loss` of sequences of a noisy chain, filtered side by side."""
+    sequences = list(sequences)
+    likelihood = []
+    for seq in sequences:
+        x, means = seq.x.double().numpy(), seq.means.double().numpy()
+        distances = ((x[:, None] - means) ** 2).sum(-1)  # (T - 1, n)
+        likelihood.append(np.exp(-(distances - distances.min(1, keepdims=True)) / (2 * chain.noise**2)))
+    p, prior, seen = chain.transition, chain.stationary, np.stack(likelihood, 1)  # (T - 1, S, n)
+    predictive = np.empty_like(seen)
+    for t in range(len(seen)):
+        posterior = prior * seen[t]
+        prior = (posterior / posterior.sum(-1, keepdims=True)) @ p
+        predictive[t] = prior
+    y = np.stack([seq.y.numpy() for seq in sequences], 1)[..., None]
+    return -np.log(np.take_along_axis(predictive, y, -1)[..., 0]).mean(0)
+
+
+def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, object]:
+    """How much of what can be learned each has, ``(ln n - loss) / (ln n - floor)``, with each seed's own Bayes floor; and how much SGD's final loss varies. The
+    same of the entropies that Table 1 prints, EM-like and SGD, with its own minimum."""
+    top, says = math.log(chain.n), claims.printed("agarwal2025")
+    floor = top - bayes_losses(chain, em.seeds)  # (seeds,), nats that can be learned
+    printed = [(top - says[f"table1/entropy_{arm}"]) / (top - chain.entropy_rate) for arm in ("em", "sgd")]
+    return {
+        "chain/floor": float(top - floor.mean()),
+        "chain/learned_em": Estimate.ratio(top - em["nll"][-1], floor),
+        "chain/learned_sgd": Estimate.ratio(top - sgd.only(em.seeds)["nll"][-1], floor),
+        "chain/learned_printed": printed,
+        "chain/spread_sgd": float(sgd["nll"][-1].std(ddof=1)),
+    }
+
+
+# -- Table 1 --------------------------------------------------------------------------------------------------------------
+
+#: Recorded name of each printed metric.
+METRICS = {"loss": "nll", "entropy": "entropy", "accuracy": "accuracy"}
+#: Rows of Table 1: metric and arm, and the other arm, which an interval must be narrow enough to refuse.
+ROWS = {
+    "loss_em": ("loss, EM-like (nats)", "loss_sgd"),
+    "loss_sgd": ("loss, SGD (nats)", "loss_em"),
+    "entropy_em": ("entropy, EM-like (nats)", "entropy_sgd"),
+    "entropy_sgd": ("entropy, SGD (nats)", "entropy_em"),
+    "accuracy_em": ("accuracy, EM-like", "accuracy_sgd"),
+    "accuracy_sgd": ("accuracy, SGD", "accuracy_em"),
+    "steps": ("steps to SGD's loss", "steps_sgd"),
+}
+
+
+def printed_table() -> dict[str, tuple[float, float]]:
+    """What Table 1 prints: mean and standard deviation over seeds of each metric, and of the schedule's steps to SGD's final loss."""
+    says = claims.printed("agarwal2025")
+    return {n: (says[f"table1/{n}"], says.get(f"table1/{n}_sd", 0.0)) for n in (*ROWS, "steps_sgd")}
+
+
+def table(em: Curves, sgd: Curves) -> dict[str, Any]:
+    """Table 1's numbers over all seeds, each with its standard deviation ``_sd`` and the half-width ``_width`` of the interval in which a mean of the paper's
+    five seeds is expected; the paired difference of final loss; and the printed standard deviations over ours with the bounds of their ratio (:func:`spreads`)."""
+    steps, five = steps_to(em, sgd["nll"][-1]), int(claims.printed("agarwal2025")["table1/seeds"])
+    ends = {f"{m}_{arm}": c[name][-1] for m, name in METRICS.items() for arm, c in (("em", em), ("sgd", sgd))}
+    whole = np.full(len(steps), sgd.steps[-1])
+    found: dict[str, Any] = {
+        "speedup": Estimate(float(sgd.steps[-1] / steps.mean()), ratio_error(whole, steps)),
+        "difference": paired(em["nll"][-1] - sgd["nll"][-1]),
+    }
+    for name, values in (ends | {"steps": steps}).items():
+        expected = prediction(values, five)
+        found[name] = expected.mean
+        found[f"{name}_sd"], found[f"{name}_width"] = float(values.std(ddof=1)), expected.high - expected.mean
+    return found | spreads(found, list(ends), five, len(em.seeds)) | {"seeds": len(em.seeds)}
+
+
+def spreads(found: Mapping[str, Any], names: list[str], five: int, seeds: int) -> dict[str, Any]:
+    """Printed standard deviations over ours, in the order of ``names``, and between which bounds such ratios of ``five`` seeds to ours are expected together
+    in 95 of 100 repetitions (F test of normal samples)."""
+    tail = 0.025 / len(names)  # Bonferroni: all of them together are inside in 95 of 100 repetitions
+    low, high = stats.f.ppf((tail, 1 - tail), five - 1, seeds - 1) ** 0.5
+    ratios = [printed_table()[name][1] / found[f"{name}_sd"] for name in names]
+    return {"spreads": ratios, "spread_low": float(low), "spread_high": float(high)}
+
+
+def table_values(tables: Mapping[str, Mapping[str, Any]], text: StickyChain) -> dict[str, Any]:
+    """Table 1's claims from :func:`table` of the published chain (``code``), the text's chain, and the published chain from weights of half the size."""
+    values = {f"table1/{chain}/minimum": StickyChain("code").entropy_rate for chain in tables}
+    values["table1/text/minimum"] = text.entropy_rate
+    for chain, found in tables.items():
+        kept = {name: value for name, value in found.items() if name != "seeds" and not name.endswith("_sd")}
+        values |= {f"table1/{chain}/{name}": value for name, value in kept.items()}
+    return values
+
+
+def unit_values(found: Mapping[str, Any]) -> dict[str, float | Estimate]:
+    """The entropy rate and SGD's predictive entropy in bits, as section 7.2 says."""
+    error = found["entropy_sgd_sd"] / math.sqrt(found["seeds"])
+    return {
+        "units/rate_bits": StickyChain("code").entropy_rate / math.log(2),
+        "units/sgd_bits": Estimate(found["entropy_sgd"], error) * (1 / math.log(2)),
+    }
+
+
+def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Table 1 beside ours on each chain: means and standard deviations, the interval in which a mean of the paper's five seeds is expected, whether the printed
+    one lies in it, and whether the interval is narrow enough to refuse the other arm's printed number."""
+    printed, rows = printed_table(), []
+    for (chain, found), (key, (label, other)) in product(chains.items(), ROWS.items()):
+        mean, sd = printed[key]
+        digits = ".0f" if key == "steps" else ".3f"
+        own, width = found[key], found[f"{key}_width"]
+        rows.append(
+            {
+                "chain": f"{chain}, {found['seeds']} seeds",
+                "what": label,
+                "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
+                "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
+                "interval": f"{own - width:{digits}} to {own + width:{digits}}",
+                "inside": "inside" if abs(own - mean) <= width else "outside",
+                "power": "yes" if abs(printed[other][0] - mean) > width else "no",
+            }
+        )
+    columns = {
+        "chain": "chain",
+        "what": "at the end",
+        "printed": "printed",
+        "ours": "ours",
+        "interval": "a mean of 5 seeds",
+        "inside": "printed is",
+        "power": "tells the arms apart",
+    }
+    return Table(rows, columns, "Table 1 beside ours")
+
+
+# -- Figures 6 to 8 -------------------------------------------------------------------------------------------------------
+
+COLOUR = {"em": style.PALETTE[0], "sgd": style.PALETTE[3]}
+NAME = {"em": "EM-like", "sgd": "SGD"}
+DASH = {"em": "-", "sgd": (0, (4, 1.5))}
+
+
+def curve_values(pairs: Mapping[str, tuple[Curves, Curves]], after: int) -> dict[str, Estimate]:
+    """Figures 6 to 8: share of seeds in which the EM-like schedule is ahead, the lesser of the chains."""
+    ahead: dict[str, list[np.ndarray]] = {
+        "loss": [],
+        "entropy": [],
+        "accuracy": [],
+    }  # (seeds,) for each chain
+    for em, sgd in pairs.values():
+        late = em.steps >= after
+        ahead["loss"].append((em["nll"][late] < sgd["nll"][late]).all(0))
+        ahead["entropy"].append(em["entropy"][-1] < sgd["entropy"][-1])
+        ahead["accuracy"].append(em["accuracy"][-1] > sgd["accuracy"][-1])
+    return {f"fig6-8/{name}": least_share(chains) for name, chains in ahead.items()}
+
+
+def least_share(chains: list[np.ndarray]) -> Estimate:
+    """The least of several shares of runs; of equal ones with the largest error."""
+    least = min(runs.mean() for runs in chains)
+    errors = [share_error(int(runs.sum()), len(runs)) for runs in chains if runs.mean() == least]
+    return Estimate(float(least), max(errors))
+
+
+def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
+    """Figures 6 to 8 side by side: mean and range over seeds; the printed ends as diamonds with their standard deviations."""
+    fig, axes = style.figure(3, height=3.0)
+    titles = {"loss": "loss (nats)", "accuracy": "accuracy", "entropy": "entropy (nats)"}
+    for ax, (metric, title) in zip(axes, titles.items(), strict=True):
+        for arm, curve in (("em", em), ("sgd", sgd)):
+            values, colour = curve[METRICS[metric]], COLOUR[arm]
+            ax.fill_between(curve.steps, values.min(1), values.max(1), color=colour, alpha=0.18, lw=0)
+            ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm], label=NAME[arm])
+            look = {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
+            ax.errorbar(curve.steps[-1] * 1.03, *printed_table()[f"{metric}_{arm}"], **look)
+        ax.set(xlabel="step", title=title)
+    axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
+    axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
+    return fig

@@ -1,0 +1,163 @@
+"""Runs of the toy simulation of agarwal2025, section 7.1, over seeds, initial scales and learning rates, by the closed-form gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ... import random, rounding
+from ...profiles import check_profile
+from ...random import INIT, generator
+from ...tasks.random_targets import RandomTargets
+from ...training.computation import Computation
+from .gradients import Weights, every_gradient, forward
+
+#: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
+TASK, D_K, D_V, STEPS = RandomTargets(), 2, 2, 100
+#: Initial scales and rates of the sweep.
+SCALES = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
+RATES = (0.01, 0.03, 0.1, 0.15, 0.2, 0.25, 0.3, 1.0)
+#: Attention counts as sharp when its effective number of positions, exp(entropy), is at most half of T; as near uniform from 0.9 T on.
+SHARP, UNIFORM = 0.5, 0.9
+#: The largest rise of one step, over the loss at the start, that a plot of the loss would not show.
+BUMP = 0.01
+#: A rounding unit of double precision, in those of single precision.
+DOUBLE = 2.0**-29
+#: Twins of a run that another machine brings to another end: what one twin in twenty decides otherwise, so many miss one time in 27.
+TWINS = 64
+#: A loss that has doubled has blown up: how far, rounding decides.
+FAR = 2.0
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Toy runs of one setting, runs first.
+
+    Attributes:
+        x, y: data ``(R, T, 3)``, ``(R, T)``.
+        weights: at every step, ``STEPS + 1`` entries of stacked weights.
+        loss: summed over positions (equation 9), ``(STEPS + 1, R)``.
+        positions: effective number of attended positions, mean over queries, ``(STEPS + 1, R)``, or at the first and the last step only, ``(2, R)``.
+    """
+
+    x: Tensor
+    y: Tensor
+    weights: list[Weights]
+    loss: np.ndarray
+    positions: np.ndarray
+
+
+def effective_positions(alpha: Tensor) -> Tensor:
+    """``exp(entropy)`` of each query's attention, mean over queries: ``(...,)``."""
+    return (-torch.xlogy(alpha, alpha).sum(-1)).exp().mean(-1)
+
+
+def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
+    """Data and initial weights of these seeds; every run depends on its own seed only, and a seed's runs at all scales start alike."""
+    step = torch.zeros(1, dtype=torch.int64)
+    numbers = random.numbers(TASK, random.keys(seeds), step, random.DATA, (), torch.float64)
+    x, y = TASK.dataset(*(part[:, 0] for part in numbers))
+    shapes = ((D_K, TASK.d), (D_K, TASK.d), (D_V, TASK.d), (TASK.n, D_V))
+    drawn = []
+    for seed in seeds:
+        gen = generator(seed, INIT)
+        drawn.append([scale * torch.randn(shape, generator=gen, dtype=torch.float64) for shape in shapes])
+    bias = torch.zeros(len(seeds), TASK.n, dtype=torch.float64)
+    return x, y, Weights(*map(torch.stack, zip(*drawn, strict=True)), bias)
+
+
+def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool = False) -> Weights:
+    """One step on the four matrices, and with ``bias`` on the bias of equation 7; at one rate or at each run's ``(R, 1, 1)``."""
+    moved = [p - rate * d[n] for n, p in zip(w._fields[:4], w[:4], strict=True)]
+    own = rate[..., 0] if isinstance(rate, Tensor) else rate
+    return Weights(*moved, w.b - own * d["b"] if bias else w.b)
+
+
+def train(
+    seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS, bias: bool = False
+) -> Ensemble:
+    """The toy from these seeds at one initial scale and rate; ``bias``: whether the bias of equation 7 is trained or stays at 0."""
+    return _trained(*start(seeds, scale), rate, steps, bias)
+
+
+def at_rates(
+    seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False
+) -> list[Ensemble]:
+    """Runs from the same starts at every rate; one ensemble for each rate, without weights, its positions at both ends."""
+    x, y, w = start(seeds, scale)
+    many, n = len(rates), len(seeds)
+    every = Weights(*[p.repeat(many, *[1] * (p.dim() - 1)) for p in w])
+    rate = torch.tensor(rates, dtype=torch.float64).repeat_interleave(n)[:, None, None]
+    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS, bias, STEPS)
+    parts = [slice(k * n, (k + 1) * n) for k in range(many)]
+    return [Ensemble(x, y, [], run.loss[:, part], run.positions[:, part]) for part in parts]
+
+
+def _trained(
+    x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int, bias: bool, every: int = 1
+) -> Ensemble:
+    """Runs from these weights; their positions at every ``every``-th step."""
+    weights, loss, positions = [w], [], []
+    jitter = rounding.current()
+    for step in range(steps + 1):
+        if jitter is not None:
+            w = Weights(*[rounding.jittered(p, jitter, DOUBLE) for p in w])
+        f = forward(x, w)
+        per_position, d = every_gradient(x, y, w, known=f)
+        loss.append(per_position.sum(-1).numpy())
+        if step % every == 0:
+            positions.append(effective_positions(f.alpha).numpy())
+        if step < steps:
+            w = descend(w, d, rate, bias)
+            weights.append(w)
+    return Ensemble(x, y, weights, np.array(loss), np.array(positions))
+
+
+def ends(run: Ensemble) -> dict[str, np.ndarray]:
+    """What is judged of each run, ``(R,)``: effective positions at its ``end``, 0 where it blew up; the share of the loss that is ``left``, and the largest
+    ``rise`` of one step as a share of the first loss, each of the two at most :data:`FAR`."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        left, rise = run.loss[-1] / run.loss[0], np.diff(run.loss, axis=0).max(0) / run.loss[0]
+    return {
+        "end": np.where(left < FAR, run.positions[-1], 0),
+        "left": np.fmin(left, FAR),
+        "rise": np.fmin(rise, FAR),
+    }
+
+
+def is_sharp(found: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Which runs, by their :func:`ends`, attend to at most half of the positions at the end, with a loss below the first."""
+    return (found["end"] <= SHARP * TASK.T) & (found["left"] < 1)
+
+
+def is_smooth(found: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Which runs' loss, by their :func:`ends`, never rises in one step by more than :data:`BUMP` of its start."""
+    return found["rise"] <= BUMP
+
+
+def sweep(reading: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
+    """Every initial scale and rate from these seeds, with the bias of equation 7 ``frozen`` or ``trained``.
+
+    Returns:
+        :func:`ends` of all runs ``(S, scales, rates)``, and ``start`` ``(S, scales)``, effective positions before training.
+    """
+    shape = (len(seeds), len(SCALES), len(RATES))
+    found = {name: np.empty(shape, np.float32) for name in ("end", "left", "rise")}
+    found["start"] = np.empty(shape[:2])
+    for a, scale in enumerate(SCALES):
+        for b, run in enumerate(at_rates(seeds, scale, RATES, bias=reading == "trained")):
+            found["start"][:, a] = run.positions[0]
+            for name, values in ends(run).items():
+                found[name][:, a, b] = values
+    return found
+
+
+def toy_computations(profile: str) -> dict[str, Computation]:
+    """The sweep of both readings at a profile."""
+    seeds = 800 if check_profile(profile) == "paper" else 30
+    swept = Computation("agarwal2025", "toy", sweep, ("frozen", "trained"), 0, seeds, 1e-6, twins=TWINS)
+    return {swept.name: swept}

@@ -1,0 +1,237 @@
+"""The reduced wind tunnel of agarwal2025 (sections 6 and 9.4): what the trained models reach, what answers that learn nothing reach, and the geometry of keys
+and values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from ...claims import printed
+from ...drawing import style
+from ...models.causal_transformer import shown
+from ...statistics import Estimate, ratio_error, standard_error
+from ...store import Results
+from ...tasks.bijection_elimination import BijectionElimination
+from ...tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
+from ...training.study import Study
+from .runs import probe, probe_numbers
+from .section_9 import random_cosine
+from .table_1 import paired
+
+#: Models of the studies: name, colour and marker in figures.
+LOOKS = {
+    "transformer": ("transformer", style.PALETTE[0], "o"),
+    "ssm": ("selective SSM", style.PALETTE[2], "s"),
+    "lstm": ("LSTM", style.PALETTE[3], "^"),
+    "prefix_mlp": ("MLP on the prefix", style.PALETTE[1], "D"),
+}
+#: Sequences on which the answers of models that learn nothing are scored.
+SCORED = 12_000
+
+# -- answers that need no training ----------------------------------------------------------------------------------------
+
+
+def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
+    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of four answers that need no training.
+
+    Returns:
+        ``uniform`` ignores everything, ``constant`` has the entropy that does best over all places, ``memoryless`` is ``p(s_t | o_t)``, the exact
+        answer of a model that reads the matrices and never looks back at observations, and ``turned`` the filter that takes the transition matrix the wrong
+        way round: memory that does not track.
+    """
+    transition, emission, seen = task.draw(*probe_numbers(task, n))
+    exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
+    found = {
+        "uniform": math.log2(task.states) - exact,
+        "constant": exact - exact.median(),
+        "memoryless": entropy_bits(memoryless(emission, seen)) - exact,
+        "turned": entropy_bits(posteriors(transition.transpose(0, 1), emission, seen)) - exact,
+    }
+    return {name: part.abs().numpy() for name, part in found.items()}
+
+
+def prior_error(task: BijectionElimination) -> np.ndarray:
+    """Error of the uniform answer at each place, ``log2(V) - log2(V - k + 1)`` for distinct keys: ``(K,)``. A key alone says no more."""
+    return math.log2(task.symbols) - np.log2(task.symbols - np.arange(task.length))
+
+
+def lstm_baseline_records(n: int = SCORED) -> dict[str, object]:
+    """The answers of :func:`hmm_answers` at the sizes of Paper I's published program: 5 states, 5 symbols, the first 15 and all 20 observations."""
+    answers, says = hmm_answers(HmmFiltering(5, 5, 20), n), printed("agarwal2025")
+    means = {
+        name: [Estimate.mean(answers[name][:places].mean(0)) for places in (15, 20)]
+        for name in ("uniform", "memoryless")
+    }
+    memoryless_20 = means["memoryless"][1].value
+    return {
+        "lstm_baseline/uniform": [mean.value for mean in means["uniform"]],
+        "lstm_baseline/uniform_se": [mean.error for mean in means["uniform"]],
+        "lstm_baseline/memoryless": [mean.value for mean in means["memoryless"]],
+        "lstm_baseline/printed_ratios": [says[f"tunnel/{m}"] / memoryless_20 for m in list(LOOKS)[:3]],
+    }
+
+
+# -- trained models -------------------------------------------------------------------------------------------------------
+
+
+def error(results: Results, model: str, probes: str = "train") -> np.ndarray:
+    """Error of the entropy in bits, mean over places, of every run at the end: ``(R,)``."""
+    return results[f"{model}/mae_{probes}"][-1].mean(-1)
+
+
+def late_gain(results: Results, model: str) -> float:
+    """How much of its final error a model has lost over the last quarter of its steps, from the record nearest to where that begins: near 0 if it has settled."""
+    steps, curve = results[f"{model}/steps"], results[f"{model}/mae_train"].mean((1, 2))
+    start = int(np.abs(steps - 0.75 * steps[-1]).argmin())
+    return float(curve[start] / curve[-1] - 1)
+
+
+def key_cosines(bijection: Results, which: str) -> np.ndarray:
+    """Mean over heads of the mean absolute cosine between the first layer's keys of different symbols ``x`` or ``y``: ``(T, R)``."""
+    return bijection[f"transformer/key_cosine_{which}"].mean(-1)
+
+
+def random_key_cosine(bijection: Results) -> float:
+    """The same for random vectors as wide as a head."""
+    (group,) = [g for g in bijection.provenance["config"]["groups"] if g["name"] == "transformer"]
+    return random_cosine(dict(group["kwargs"])["width"] // bijection["transformer/key_cosine_x"].shape[-1])
+
+
+def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study]) -> dict[str, object]:
+    """Errors, their ratios to that of the best answer which uses one token only (the filter without memory, the prior; 1 is what a model has that carries
+    nothing along), and geometry at the last step."""
+    answers = {
+        name: float(part.mean()) for name, part in hmm_answers(studies["tunnel_hmm"].data, 4000).items()
+    }
+    prior = float(prior_error(studies["tunnel_bijection"].data).mean())
+    found: dict[str, object] = {
+        f"tunnel/hmm/{name}": answers[name] for name in ("uniform", "constant", "memoryless")
+    }
+    found |= {f"tunnel/hmm/{model}": float(error(hmm, model).mean()) for model in LOOKS}
+    found |= {f"tunnel/bijection/{model}": float(error(bijection, model).mean()) for model in LOOKS}
+    for model in ("transformer", "ssm", "lstm"):
+        found[f"tunnel/hmm_long/{model}"] = float(error(hmm, model, "long").mean())
+        found[f"tunnel/hmm/{model}_ratio"] = paired(error(hmm, model) / answers["memoryless"])
+    for model in ("lstm", "prefix_mlp"):
+        found[f"tunnel/bijection/{model}_ratio"] = paired(error(bijection, model) / prior)
+    by_name = {g.name: g.model(**dict(g.kwargs)) for g in studies["tunnel_hmm"].groups}
+    keys = [key_cosines(bijection, which) for which in "xy"]
+    for part in ("value", "output"):
+        for name in ("pc1", "r"):
+            seeds = [results[f"transformer/{name}_{part}"][-1] for results in (hmm, bijection)]
+            found[f"tunnel/{part}/{name}"] = [float(s.mean()) for s in seeds]
+            found[f"tunnel/{part}/{name}_se"] = [float(standard_error(s)) for s in seeds]
+    return found | {
+        "tunnel/hmm/turned_ratio": answers["turned"] / answers["memoryless"],
+        "tunnel/hmm/lstm_over_transformer": found["tunnel/hmm/lstm"] / found["tunnel/hmm/transformer"],
+        "tunnel/hmm/p_lstm": float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue),
+        "tunnel/bijection/prior": prior,
+        "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
+        "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
+        "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
+        "tunnel/parameters": [sum(p.numel() for p in by_name[model].parameters()) for model in LOOKS],
+        "tunnel/minutes": sum(results.provenance["seconds"] for results in (hmm, bijection)) / 60,
+        # the same model before training has keys of the same dimension, of the same inputs
+        "tunnel/keys/trained": [float(c[-1].mean()) for c in keys],
+        "tunnel/keys/initial": [float(c[0].mean()) for c in keys],
+        "tunnel/keys/random": random_key_cosine(bijection),
+        "tunnel/keys/ratio": [float(c[-1].mean() / c[0].mean()) for c in keys],
+        "tunnel/keys/ratio_se": [ratio_error(c[-1], c[0]) for c in keys],
+    }
+
+
+# -- figures --------------------------------------------------------------------------------------------------------------
+
+
+def _band(ax: Axes, x: np.ndarray, runs: np.ndarray, model: str) -> None:
+    """Mean over seeds as a line, range over seeds as a band; ``runs`` is ``(R, len(x))``."""
+    name, colour, marker = LOOKS[model]
+    ax.fill_between(x, runs.min(0), runs.max(0), color=colour, alpha=0.18, lw=0)
+    ax.plot(x, runs.mean(0), marker=marker, ms=3.2, lw=1.3, color=colour, label=name)
+
+
+def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
+    """Error of the predictive entropy at every place, beyond the training length too."""
+    fig, axes = style.figure(2, height=3.4, width_ratios=(1.5, 1))
+    longest = {}
+    for ax, (name, own) in zip(axes, results.items(), strict=True):
+        for model in LOOKS:
+            which = "long" if f"{model}/mae_long" in own.arrays else "train"
+            runs = own[f"{model}/mae_{which}"][-1]
+            _band(ax, np.arange(1, runs.shape[1] + 1), runs, model)
+        longest[name] = dict(studies[name].groups[0].observe.probes)["long"]
+        trained, end = studies[name].data.length + 0.5, longest[name].length + 0.5
+        ax.axvspan(trained, end, color=style.GRID, alpha=0.45, lw=0, zorder=0)
+        at = {"transform": ax.get_xaxis_transform(), "va": "top", "fontsize": 8}
+        ax.text(trained + 0.1, 0.985, " not trained", **at)
+    longer, base = longest["tunnel_hmm"], hmm_answers(longest["tunnel_hmm"], 2000)
+    for answer, dash, label in (("memoryless", (1, 1.6), "no memory"), ("uniform", (4, 2), "uniform answer")):
+        places, height = np.arange(1, longer.length + 1), base[answer].mean(-1)
+        axes[0].plot(places, height, color=style.INK, lw=1, ls=(0, dash), label=label)
+    for model in list(LOOKS)[:3]:  # errors in bits of models of Paper I's size
+        look = {"color": LOOKS[model][1], "mec": style.INK, "mew": 0.6, "ms": 6, "clip_on": False}
+        axes[0].plot(longer.length + 0.9, printed("agarwal2025")[f"tunnel/{model}"], "<", **look)
+    axes[0].plot([], [], "<", mfc="none", mec=style.INK, label="paper, larger models")
+    prior = prior_error(longest["tunnel_bijection"])
+    axes[1].plot(np.arange(1, len(prior) + 1), prior, color=style.INK, lw=1, ls=(0, (4, 2)))
+    axes[0].set(xlabel="observation t", ylabel="error of the entropy (bits)", title="hidden Markov models")
+    axes[1].set(xlabel="pair k", title="bijection elimination")
+    axes[0].set_ylim(0, 0.46)
+    axes[1].set_ylim(0, 1.15 * axes[1].get_ylim()[1])
+    look = {"loc": "outside upper center", "ncols": 4, "columnspacing": 1, "fontsize": 8}
+    fig.legend(*axes[0].get_legend_handles_labels(), **look)
+    return fig
+
+
+def plot_errors_by_step(results: Mapping[str, Results]) -> Figure:
+    """Mean error over the places of the training length, against the training step."""
+    fig, axes = style.figure(2, height=2.8)
+    for ax, own in zip(axes, results.values(), strict=True):
+        for model in LOOKS:
+            steps = own[f"{model}/steps"]
+            _band(ax, np.maximum(steps, 10), own[f"{model}/mae_train"].mean(-1).T, model)
+        style.log_ticks(ax, "x", [t for t in (10, 30, 100, 300, 1000, 3000) if t <= steps[-1]])
+        ax.set(ylim=(0, None), xlabel="step (the start is drawn at 10)")
+    axes[0].set(ylabel="error of the entropy (bits)", title="hidden Markov models")
+    axes[1].set(title="bijection elimination")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return fig
+
+
+def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
+    """Keys of the transformer on the bijection, and its last layer's attention-weighted values on both tasks (first seed)."""
+    fig, axes = style.figure(3, height=2.9, width_ratios=(0.8, 1, 1))
+    ax, bijection = axes[0], results["tunnel_bijection"]
+    for which, shift, colour, marker in (("x", -0.15, 0, "o"), ("y", 0.15, 3, "^")):
+        cosine, look = key_cosines(bijection, which), {"ms": 4, "color": style.PALETTE[colour]}  # (T, R)
+        spread = shift + np.linspace(-0.09, 0.09, cosine.shape[1])
+        ax.plot(spread, cosine[0], marker, label=f"keys of ${which}$", **look)
+        ax.plot(1 + spread, cosine[-1], marker, **look)
+    random = random_key_cosine(bijection)
+    ax.axhline(random, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="random vectors")
+    ax.axhspan(0.05, 0.06, color=style.COLOURS["paper"], lw=0, alpha=0.7, label="printed")
+    ax.set_xticks([0, 1], ["untrained", "trained"])
+    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.4), ylabel="mean |cosine| of keys")
+    ax.set_title(f"keys, {cosine.shape[1]} seeds")
+    ax.legend(fontsize=7, loc="upper left", borderaxespad=0.1, handlelength=1.4)
+    most = np.log2(studies["tunnel_bijection"].data.symbols)  # one colour scale for both
+    for ax, (name, own), title in zip(axes[1:], results.items(), ("HMM", "bijection"), strict=True):
+        observe = studies[name].groups[0].observe
+        exact = probe(dict(observe.probes)["train"], observe.n)[1]
+        entropy = shown(entropy_bits(exact).flatten()).numpy()
+        look = {"cmap": "cividis", "linewidths": 0, "vmin": 0, "vmax": most}
+        points = ax.scatter(*own["transformer/pc_output"][-1, 0], c=entropy, s=7, **look)  # (2, n)
+        share, r = (own[f"transformer/{kind}_output"][-1, 0] for kind in ("pc1", "r"))
+        ax.set(xlabel=f"first component ({share:.0%})", title=f"{title}: |r| = {r:.2f}")
+        ax.set_xticks([])
+        ax.set_yticks([])
+    axes[1].set_ylabel("second component")
+    bar = fig.colorbar(points, ax=axes[2])
+    bar.set_label("posterior entropy (bits)")
+    bar.outline.set_visible(False)
+    return fig

@@ -1,1 +1,0 @@
-"""What the cells of the crossing measure, one module a law."""

@@ -1,1 +1,0 @@
-"""The models that the crossing puts on one footing."""

@@ -1,0 +1,298 @@
+"""Two numbers per head: their patterns, how they are read from trained circuits, and how far the circuits are from that form (He et al. 2025, Key
+Findings 1 and 2).
+
+A head is a dummy when both abs(omega) and abs(mu) are below ``rel`` times the largest of the model; the others are active. NaN (a diverged run) counts as
+no pattern.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...statistics import Estimate, standard_error
+from ...store import Results
+from .loss import Array
+
+Records = dict[str, Any]
+#: Share of training, at its end, over which settled values are averaged: Adam's single iterates fluctuate.
+SETTLED = 0.1
+
+
+# -- patterns of (omega, mu): Key Findings 1, 2 and 4 -----------------------------------------------------------------
+
+#: A head this small against the largest, in both omega and mu, is called a dummy unless a caller says otherwise.
+DUMMY = 0.05
+
+
+def active_heads(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """Heads that are not dummies, bool (..., H)."""
+    omega, mu = np.abs(omega), np.abs(mu)
+    return (omega > rel * omega.max(axis=-1, keepdims=True)) | (mu > rel * mu.max(axis=-1, keepdims=True))
+
+
+def head_counts(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> tuple[Array, Array, Array]:
+    """Numbers of positive, negative and dummy heads, each (...); an active head's sign is that of omega."""
+    omega, mu = np.asarray(omega), np.asarray(mu)
+    active = active_heads(omega, mu, rel)
+    return np.sum(active & (omega > 0), -1), np.sum(active & (omega < 0), -1), np.sum(~active, -1)
+
+
+def sign_matched(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """Whether every active head has sign(omega) = sign(mu), bool (...)."""
+    omega, mu = np.asarray(omega), np.asarray(mu)
+    matched = ~active_heads(omega, mu, rel) | (omega * mu > 0)
+    return matched.all(axis=-1) & np.isfinite(omega * mu).all(axis=-1)
+
+
+def zero_sum(mu: ArrayLike) -> Array:
+    """|sum mu| / sum |mu|, (...): 0 when the heads cancel, 1 when all have one sign."""
+    mu = np.asarray(mu, dtype=np.float64)
+    return np.abs(mu.sum(axis=-1)) / np.abs(mu).sum(axis=-1)
+
+
+def scale_spread(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """(max - min)/max of |omega| over the active heads, (...): 0 when the KQ scaling is homogeneous."""
+    omega, mu = np.asarray(omega), np.asarray(mu)
+    active, size = active_heads(omega, mu, rel), np.abs(omega)
+    top = np.max(np.where(active, size, -np.inf), axis=-1)
+    low = np.min(np.where(active, size, np.inf), axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(top) & np.isfinite(low), (top - low) / top, np.nan)
+
+
+def one_sided(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+    """Whether all active heads have one sign (no negative head, or no positive one), bool (...)."""
+    positive, negative, _ = head_counts(omega, mu, rel)
+    return ((positive == 0) | (negative == 0)) & (positive + negative > 0)
+
+
+def endings(omega: ArrayLike, mu: ArrayLike) -> dict[str, float]:
+    """Shares of the runs (R, H) that end ``one_sided``, ``two_sided`` and ``with_dummy`` beside active heads."""
+    assert np.isfinite([omega, mu]).all(), "a run diverged; no share would count it"
+    single, (positive, negative, dummies) = one_sided(omega, mu), head_counts(omega, mu)
+    with_dummy = (dummies > 0) & (positive + negative > 0)
+    return {
+        "one_sided": float(single.mean()),
+        "two_sided": float((~single).mean()),
+        "with_dummy": float(with_dummy.mean()),
+    }
+
+
+def first_kept(steps: ArrayLike, holds: ArrayLike) -> Array:
+    """First recorded step from which ``holds`` (T, ...) stays true to the end, float (...); NaN if it is false at the end."""
+    steps, holds = np.asarray(steps, dtype=np.float64), np.asarray(holds, dtype=bool)
+    kept = np.flip(np.logical_and.accumulate(np.flip(holds, axis=0), axis=0), axis=0)
+    return np.where(kept[-1], steps[np.argmax(kept, axis=0)], np.nan)
+
+
+def effective_pair(omega: ArrayLike, mu: ArrayLike) -> tuple[Array, Array, Array]:
+    """(gamma, mu_+, mu_-): the two-head form ("Equivalent to Two-Head Form"); gamma = sum |mu omega| / sum |mu|, each of shape (...)."""
+    omega, mu = np.asarray(omega, dtype=np.float64), np.asarray(mu, dtype=np.float64)
+    gamma = np.sum(np.abs(mu * omega), axis=-1) / np.sum(np.abs(mu), axis=-1)
+    return gamma, np.sum(np.where(omega > 0, mu, 0.0), axis=-1), np.sum(np.where(omega < 0, mu, 0.0), axis=-1)
+
+
+# -- trained circuits ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What single-task circuits say of each head.
+
+    Attributes:
+        steps: ``(T,)`` recorded steps.
+        omega: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included: the omega of the softmax.
+        mu: ``(T, R, H)`` last entry of OV.
+        kq_deviation: ``(T, R, H)`` Frobenius norm of the effective columns of KQ minus (omega I; 0), over that of (omega I; 0).
+        ov_deviation: ``(T, R, H)`` norm of OV's row without its last entry, over abs(mu).
+    """
+
+    steps: Array
+    omega: Array
+    mu: Array
+    kq_deviation: Array
+    ov_deviation: Array
+
+    def settled(self, values: Array) -> Array:
+        """Mean of ``values`` ``(T, ...)`` over the end of training."""
+        return settled(self.steps, values)
+
+    @property
+    def active(self) -> Array:
+        """``(R, H)`` heads that are not dummies at the end, by their settled omega and mu: single iterates of a dummy fluctuate."""
+        return active_heads(self.settled(self.omega), self.settled(self.mu))
+
+    @property
+    def one_sided(self) -> Array:
+        """``(R,)`` runs whose active heads end with one sign."""
+        return one_sided(self.settled(self.omega), self.settled(self.mu))
+
+    @property
+    def pairs(self) -> Array:
+        """``(R,)`` runs that end with heads of both signs. Where none does, as in short trainings, all count."""
+        found = ~self.one_sided
+        return found if found.any() else np.ones_like(found)
+
+    @property
+    def gamma(self) -> Array:
+        """``(T, R)`` the common abs(omega): mean over the heads, weighted by abs(mu)."""
+        return effective_pair(self.omega, self.mu)[0]
+
+    @property
+    def positive_mu(self) -> Array:
+        """``(T, R)`` sum of mu over the positive heads."""
+        return np.where(self.omega > 0, self.mu, 0.0).sum(-1)
+
+    def patterned(self, bound: float) -> Array:
+        """``(T, R)`` whether both deviations are below ``bound`` in all heads that end as no dummies."""
+        worst = np.maximum(self.kq_deviation, self.ov_deviation)
+        return np.where(self.active[None], worst, 0.0).max(-1) < bound
+
+    def worst(self, values: Array) -> Array:
+        """``(T, R)`` largest of ``values`` over the heads that end as no dummies."""
+        return np.where(self.active[None], values, -np.inf).max(-1)
+
+
+def spread(values: Array) -> Array:
+    """(max - min) / max along the last axis."""
+    return (values.max(-1) - values.min(-1)) / values.max(-1)
+
+
+def settled(steps: Array, values: Array) -> Array:
+    """Mean of ``values`` ``(T, ...)`` over the last :data:`SETTLED` of the training, at evenly spaced records."""
+    late = steps >= (1 - SETTLED) * steps[-1]
+    return np.asarray(values)[late].mean(0)
+
+
+def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
+    """Heads of a single-task group.
+
+    Args:
+        group: ``steps`` ``(T,)`` with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, 1, D)``, or with ``omega`` and ``mu`` ``(T, R, H)``
+            of a reduced model.
+        scale: the model's factor on its scores.
+    """
+    steps = group["steps"]
+    if "omega" in group:
+        omega, mu = group["omega"].astype(float), group["mu"].astype(float)
+        return Heads(steps, omega, mu, np.zeros_like(omega), np.zeros_like(mu))
+    kq, row = scale * group["kq"].astype(float), group["ov"].astype(float)[..., 0, :]
+    d = kq.shape[-1] - 1
+    omega = np.trace(kq[..., :d, :d], axis1=-2, axis2=-1) / d
+    # the last column meets the query's zero
+    residual = kq[..., :d] - omega[..., None, None] * np.eye(d + 1, d)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kq_deviation = np.linalg.norm(residual, axis=(-2, -1)) / (np.abs(omega) * math.sqrt(d))
+        ov_deviation = np.linalg.norm(row[..., :d], axis=-1) / np.abs(row[..., d])
+    return Heads(steps, omega, row[..., d], kq_deviation, ov_deviation)
+
+
+def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
+    """The heads of each sign merged into one: circuits sum_h mu_h KQ_h and sum_h OV_h over the heads that end positive, and over those that end negative.
+
+    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it. Of the runs that end with heads
+    of both signs.
+    """
+    kq, ov = scale * group["kq"].astype(float), group["ov"].astype(float)  # (T, R, H, D, D), (T, R, H, 1, D)
+    d = kq.shape[-1] - 1
+    positive = np.trace(kq[-1, ..., :d, :d], axis1=-2, axis2=-1) > 0  # (R, H)
+    both = positive.any(1) & ~positive.all(1)
+    kq, ov, positive = kq[:, both], ov[:, both], positive[both]
+    side = np.stack([positive, ~positive], 1).astype(float)  # (R, 2, H)
+    mu = np.einsum("rsh,trh->trs", side, ov[..., 0, d])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        merged = np.einsum("rsh,trh,trhij->trsij", side, ov[..., 0, d], kq) / mu[..., None, None]
+    rows = np.einsum("rsh,trhnj->trsnj", side, ov)
+    return read_heads({"steps": group["steps"], "kq": merged, "ov": rows})
+
+
+def groups_of(results: Results) -> list[str]:
+    """Names of the groups whose circuits are kept."""
+    return [key[:-3] for key in results.arrays if key.endswith("/kq")]
+
+
+def read_counts(
+    results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
+) -> dict[int, Heads]:
+    """Softmax heads by their number, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
+    names = [re.fullmatch(rf"{prefix}(\d+)", name) for name in groups_of(results)]
+    counts = sorted(int(name[1]) for name in names if name)
+    return {h: read(results.group(f"{prefix}{h}"), scale) for h in counts}
+
+
+def with_both_signs(results: Results) -> Results:
+    """The same results without the runs of several heads that end with one sign: what the paper says of pairs is asked of pairs."""
+    arrays = dict(results.arrays)
+    for name in groups_of(results):
+        if results[f"{name}/kq"].shape[2] == 1:
+            continue
+        kept = read_heads(results.group(name)).pairs
+        of_runs = {key: values for key, values in results.group(name).items() if values.ndim > 1}
+        arrays |= {f"{name}/{key}": values[:, kept] for key, values in of_runs.items()}
+    return replace(results, arrays=arrays)
+
+
+def code_scale(d: int, n_tasks: int = 1) -> float:
+    """The published code's factor on scores, 1/sqrt(d + N)."""
+    return 1 / math.sqrt(d + n_tasks)
+
+
+# -- standard errors over seeds and prompts ---------------------------------------------------------------------------
+# At the smoke profile some models have one run only; their part of an error is 0 there, and no claim is decided.
+
+
+def run_sd(*groups: Array) -> float:
+    """Standard deviation of one run about the mean of its group, pooled over groups ``(R, ...)`` and their other axes."""
+    squares, freedom = 0.0, 0
+    for group in groups:
+        group = np.asarray(group, dtype=float)
+        if len(group) > 1:
+            squares += float(((group - group.mean(0)) ** 2).sum())
+            freedom += (len(group) - 1) * group[0].size
+    return float(np.sqrt(squares / freedom)) if freedom else 0.0
+
+
+def each_run(*groups: Array) -> Estimate:
+    """Every run's value, groups one after the other, with the standard error of a single one."""
+    return Estimate(np.concatenate([np.ravel(group) for group in groups]), run_sd(*groups))
+
+
+def mean_of(runs: Array) -> Estimate:
+    """Mean over runs ``(R,)``."""
+    return Estimate(float(np.mean(runs)), float(standard_error(runs)) if len(runs) > 1 else 0.0)
+
+
+def largest_ratio(groups: list[Array]) -> Estimate:
+    """Largest over smallest mean of groups of runs; which two these are is taken as given."""
+    means = [np.mean(group) for group in groups]
+    return mean_of(groups[int(np.argmax(means))]) / mean_of(groups[int(np.argmin(means))])
+
+
+def over_blocks(statistic: Callable[..., float], *arrays: Array, blocks: int = 16) -> float:
+    """Standard error of a statistic of prompts (first axis), from its values in equal blocks of them."""
+    parts = zip(*(np.array_split(array, blocks) for array in arrays), strict=True)
+    return float(standard_error([statistic(*part) for part in parts]))
+
+
+def median_error(values: Array) -> float:
+    """Standard error of the median of ``(n,)``: half the distance of the order statistics one binomial standard deviation to its sides."""
+    values, half = np.sort(np.asarray(values, dtype=float)), np.sqrt(len(values)) / 2
+    low = max(int(np.floor((len(values) - 1) / 2 - half)), 0)
+    high = min(int(np.ceil((len(values) - 1) / 2 + half)), len(values) - 1)
+    return float(values[high] - values[low]) / 2
+
+
+def jackknife(statistic: Callable[[Array], float], values: Array) -> float:
+    """Standard error of a smooth statistic of ``(n,)``, from leaving out each value once."""
+    n = len(values)
+    if n < 3:
+        return 0.0
+    left = np.array([statistic(np.delete(values, i)) for i in range(n)])
+    return float(np.sqrt((n - 1) * left.var()))

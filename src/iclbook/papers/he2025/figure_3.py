@@ -1,0 +1,373 @@
+"""Covariates that are not isotropic, and two tasks at once: Figures 3.1 to 3.5 of He et al. (2025), "Extensions"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from ...drawing import style
+from ...statistics import Estimate
+from ...store import Results
+from ...tasks import MultiTaskRegression
+from . import circuits
+from .circuits import Records, code_scale, each_run, run_sd, settled
+from .loss import Array
+from .runs import PAPER_HEADS
+
+# -- Figure 3.1 ---------------------------------------------------------------------------------------------------------
+
+
+def preconditioned_error(omega: Array, cov: Array, L: int, noise_var: float) -> float:
+    """Total error E[(y_q - yhat)^2] of yhat = (1/L) sum_l y_l x_l^T Omega x_q for x ~ N(0, Sigma), beta ~ N(0, I/d); ``omega``, ``cov`` (d, d).
+
+    With b = (1/L) sum y_l x_l and B = I/d: E[b beta^T] = Sigma B and E[b b^T] = ((L + 1) Sigma B Sigma + (tr(B Sigma) + s2) Sigma) / L.
+    """
+    prior = np.eye(len(cov)) / len(cov)
+    signal = np.trace(prior @ cov)
+    second = ((L + 1) * cov @ prior @ cov + (signal + noise_var) * cov) / L
+    return float(
+        noise_var
+        + signal
+        - 2.0 * np.trace((cov @ prior).T @ omega @ cov)
+        + np.trace(omega.T @ second @ omega @ cov)
+    )
+
+
+def best_preconditioner(cov: ArrayLike, L: int, noise_var: float) -> Array:
+    """The Omega (d, d) that minimises `preconditioned_error`: [(1 + 1/L) Sigma + (tr Sigma + d s2)/L I]^-1, which tends to Sigma^-1 as L grows."""
+    cov = np.asarray(cov, dtype=np.float64)
+    d = len(cov)
+    prior = np.eye(d) / d
+    shift = np.trace(prior @ cov) + noise_var
+    return L * np.linalg.solve((L + 1) * prior @ cov + shift * np.eye(d), prior)
+
+
+def shape_distance(a: ArrayLike, b: ArrayLike) -> float:
+    """min over c of |a - c b|_F / |a|_F: 0 for proportional matrices, whatever their scale, 1 for orthogonal ones."""
+    a, b = np.asarray(a, dtype=np.float64).ravel(), np.asarray(b, dtype=np.float64).ravel()
+    cosine = (a @ b) / np.sqrt((a @ a) * (b @ b))
+    return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
+
+
+@dataclass(frozen=True)
+class Preconditioners:
+    """Two heads on covariates of covariance Sigma.
+
+    Attributes:
+        blocks: ``(R, 2, d, d)`` settled KQ blocks.
+        rows: ``(R, 2, d + 1)`` settled rows of OV.
+        linear: ``(R, d, d)`` settled preconditioner of the trained linear head, mu KQ.
+        inverse, optimum: ``(d, d)`` of Sigma, and the best preconditioner of linear attention.
+    """
+
+    blocks: Array
+    rows: Array
+    linear: Array
+    inverse: Array
+    optimum: Array
+
+    @property
+    def split(self) -> Array:
+        """``(R,)`` runs that end with a head of each sign."""
+        return np.sign(self.rows[..., -1]).sum(1) == 0
+
+
+def preconditioners(results: Results, sigma: Array, L: int, noise_var: float) -> Preconditioners:
+    """Of two softmax heads and of one linear head."""
+    d, steps = len(sigma), results["h2/steps"]
+    mu = results["linear/ov"][..., 0, 0, d, None, None]
+    return Preconditioners(
+        settled(steps, results["h2/kq"])[..., :d, :d],
+        settled(steps, results["h2/ov"])[:, :, 0],
+        settled(results["linear/steps"], mu * results["linear/kq"][..., 0, :d, :d]),
+        np.linalg.inv(sigma),
+        best_preconditioner(sigma, L, noise_var),
+    )
+
+
+def preconditioner_records(found: Preconditioners, noise_var: float) -> Records:
+    """Figure 3.1: how many runs split into a head of each sign, the shape of the blocks of those that do, and how the best preconditioner nears the inverse
+    covariance as L grows."""
+    sigma = np.linalg.inv(found.inverse)
+    best = (best_preconditioner(sigma, n, noise_var) for n in (10, 40, 160, 1000))
+    by_length = [shape_distance(omega, found.inverse) for omega in best]
+    split = found.split
+    apart = np.linalg.norm(found.linear - found.optimum, axis=(1, 2)) / np.linalg.norm(found.optimum)
+    values: Records = {
+        "fig3.1/inverse_by_length": by_length,
+        "fig3.1/inverse_fall": np.divide(by_length[1:], by_length[:-1]),
+        "fig3.1/runs": len(split),
+        "fig3.1/both_runs": int(split.sum()),
+        "fig3.1/both_share": float(split.mean()),
+        "fig3.1/linear": each_run(apart),
+    }
+    if not split.any():  # nothing to measure
+        return values
+    blocks, ov = found.blocks[split], found.rows[split]
+    d = blocks.shape[-1]
+    shapes = {"inverse": found.inverse, "optimal": found.optimum, "identity": np.eye(d)}
+    for name, shape in shapes.items():
+        values[f"fig3.1/to_{name}"] = [shape_distance(block, shape) for block in blocks.reshape(-1, d, d)]
+    return values | {
+        "fig3.1/to_inverse_worst": max(values["fig3.1/to_inverse"]),
+        "fig3.1/opposite": np.linalg.norm(blocks.sum(1), axis=(1, 2))
+        / np.linalg.norm(blocks[:, 0], axis=(1, 2)),
+        "fig3.1/ov_deviation": (np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])).ravel(),
+    }
+
+
+def plot_preconditioners(found: Preconditioners) -> Figure:
+    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each on its own scale."""
+    titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ", "trained\nlinear KQ"]
+    blocks = found.blocks[int(np.argmax(found.split))]
+    fig, axes = style.figure(5, height=2.0, squeeze=False)
+    shown = [*blocks, found.inverse, found.optimum, found.linear[0]]
+    for ax, matrix, title in zip(axes[0], shown, titles, strict=True):
+        style.heatmap(ax, matrix, title=title, bar=True)
+    return fig
+
+
+# -- two tasks: Figures 3.2 to 3.5 --------------------------------------------------------------------------------------
+
+#: Feature groups (own to task 1, shared, own to task 2) that each task uses, and the one it must not use.
+USED, UNUSED = ((0, 1), (1, 2)), (2, 0)
+#: A head serves a task when its mu there is above this share of the run's largest.
+SERVES = 0.1
+
+
+@dataclass(frozen=True)
+class MultiHeads:
+    """What two-task circuits say of each head at the end of training.
+
+    Attributes:
+        omega: ``(R, H, d)`` diagonal of KQ's top block, the score scale included.
+        mu: ``(R, H, N)`` diagonal of OV's response block.
+        steps: ``(R, N, N, d)`` sums over the heads of OV_nm omega_j: the step with which task n uses the responses of task m along feature j.
+        groups: feature indices of each group: own to task 1, shared, own to task 2.
+        kq_deviation: ``(R, H)`` norm of KQ's effective columns without the diagonal, over that of the diagonal.
+        ov_deviation: ``(R, H)`` norm of OV's read-out rows without the diagonal of its response block, over that of the diagonal.
+    """
+
+    omega: Array
+    mu: Array
+    steps: Array
+    groups: tuple[tuple[int, ...], ...]
+    kq_deviation: Array
+    ov_deviation: Array
+
+    @property
+    def active(self) -> Array:
+        """``(R, H)`` heads that are not dummies, by the norms of omega and mu."""
+        return circuits.active_heads(np.linalg.norm(self.omega, axis=-1), np.linalg.norm(self.mu, axis=-1))
+
+    def by_group(self) -> Array:
+        """``(R, H, 3)`` mean omega of each feature group."""
+        return np.stack([self.omega[..., list(g)].mean(-1) for g in self.groups], -1)
+
+    def transfer(self) -> Array:
+        """``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S."""
+        return np.einsum("rhn,rhs->rns", self.mu, self.by_group())
+
+
+#: Heads of two tasks by number of heads, and these by setting.
+ByCount = Mapping[int, MultiHeads]
+Settings = Mapping[str, ByCount]
+
+
+def read_multi_heads(
+    group: Mapping[str, Array], supports: tuple[tuple[int, ...], ...], scale: float
+) -> MultiHeads:
+    """Settled heads of a two-task group with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, N, D)``."""
+    kq, ov = settled(group["steps"], group["kq"]), settled(group["steps"], group["ov"])
+    d, n = kq.shape[-1] - ov.shape[-2], ov.shape[-2]
+    first, second = map(set, supports)
+    groups = tuple(tuple(sorted(s)) for s in (first - second, first & second, second - first))
+    omega = scale * np.diagonal(kq[..., :d, :d], axis1=-2, axis2=-1)
+    mu = np.diagonal(ov[..., :, d : d + n], axis1=-2, axis2=-1)
+    kq_norm, ov_norm = (np.linalg.norm(m, axis=-1) for m in (omega, mu))
+    kq_all, ov_all = scale * np.linalg.norm(kq[..., :d], axis=(-2, -1)), np.linalg.norm(ov, axis=(-2, -1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kq_off = np.sqrt(np.maximum(kq_all**2 - kq_norm**2, 0)) / kq_norm
+        ov_off = np.sqrt(np.maximum(ov_all**2 - ov_norm**2, 0)) / ov_norm
+    steps = np.einsum("rhnm,rhj->rnmj", ov[..., d:], omega)
+    return MultiHeads(omega, mu, steps, groups, kq_off, ov_off)
+
+
+def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array, Array]:
+    """The best predictor of task n by features f_mj = (1/L) sum_l y_lm xbar_lj, with coefficients ``(N, N, d)`` of f_mj x_qj, and its errors ``(N,)``.
+
+    The features j of x_q do not interact: each asks for A_j c = b_j with A_j = E[f_j f_j^T] and b_j = E[f_j beta_j], from the moments of the centred
+    scatter S = Xbar^T Xbar / L, a Wishart matrix with n = L - 1 degrees: E S_jj = n/L, E S_jj^2 = n (n + 2)/L^2, E S_jk^2 = n/L^2. With one beta for all
+    tasks their responses share beta_S for the common features S, and A_j is not diagonal: another task's responses help. ``separate``: its own responses
+    only, which are N separate steps of debiased gradient descent.
+    """
+    n, v, L, supports = task.L - 1, task.beta_var, task.L, [set(s) for s in task.supports]
+    N = len(supports)
+    steps, errors = np.zeros((N, N, task.d)), np.array([v * len(s) + task.target_noise_var for s in supports])
+    for j, q in np.ndindex(task.d, N):
+        used = [q] if separate or not task.shared_beta else list(range(N))
+        common = [[supports[m] & supports[k] for k in used] for m in used]
+        second = np.array([[(j in s) * n * (n + 2) + len(s - {j}) * n for s in row] for row in common])
+        A = v * second / L**2 + task.noise_var * n / L**2 * np.eye(len(used))
+        b = np.array([v * n / L * (j in supports[m] & supports[q]) for m in used])
+        steps[q, used, j] = np.linalg.solve(A, b)
+        errors[q] -= b @ steps[q, used, j]
+    return steps, errors
+
+
+def off_steps(heads: MultiHeads, steps: Array) -> Array:
+    """``(R,)`` root mean square distance of the heads' steps from these, over their size."""
+    return np.linalg.norm((heads.steps - steps).reshape(len(heads.steps), -1), axis=1) / np.linalg.norm(steps)
+
+
+def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
+    """Heads by setting and number, in the setting of the ``text`` and in that of the published ``code``, which scales its scores."""
+    found = {}
+    for setting, task in tasks.items():
+        scale = 1.0 if setting == "text" else code_scale(task.d, task.n_tasks)
+        groups = {h: runs[setting].group(f"h{h}") for h in PAPER_HEADS}
+        found[setting] = {h: read_multi_heads(group, task.supports, scale) for h, group in groups.items()}
+    return found
+
+
+def pattern(by_h: ByCount) -> Records:
+    """Global pattern: everything beside the diagonals over the diagonals, the worst active head and run of each head count."""
+    values: Records = {}
+    for name in ("kq_deviation", "ov_deviation"):
+        runs = [np.where(h.active, getattr(h, name), 0.0).max(-1) for h in by_h.values()]  # each (R,)
+        values[name] = Estimate([float(worst.max()) for worst in runs], [run_sd(worst) for worst in runs])
+    return values
+
+
+def one_head(heads: MultiHeads) -> Records:
+    """Figure 3.2: shared features weigh more than own ones, both tasks alike; a value per run."""
+    omega, mu = heads.by_group()[:, 0], heads.mu[:, 0]  # (R, 3), (R, 2)
+    own = omega[:, [0, 2]].mean(-1)
+    return {
+        "shared_over_own": each_run(omega[:, 1] / own),
+        # omega and mu of one head may both be negative: same predictor
+        "omega_own": each_run(own * np.sign(mu[:, 0])),
+        "mu_difference": each_run(np.abs(mu[:, 0] - mu[:, 1]) / np.abs(mu).mean(-1)),
+    }
+
+
+def two_heads(heads: MultiHeads, single: MultiHeads) -> Records:
+    """Figure 3.3: opposite heads, shared features above own ones, both small against one head; a value per run."""
+    omega = heads.by_group()  # (R, 2, 3)
+    positive = np.take_along_axis(omega, omega.mean(-1).argmax(1)[:, None, None], 1)[:, 0]  # (R, 3)
+    own = positive[:, [0, 2]].mean(-1)
+    return {
+        "asymmetry": each_run(np.abs(omega.sum(1)).mean(-1) / np.abs(omega).mean((1, 2))),
+        "shared_over_own": each_run(positive[:, 1] / own),
+        "omega_own": each_run(own),
+        "over_single": each_run(positive[:, 1] / np.abs(single.by_group()[:, 0, 1])),
+    }
+
+
+def opposite_heads(heads: MultiHeads) -> Array:
+    """``(R,)`` heads that serve both tasks with opposite signs."""
+    size = np.abs(heads.mu)  # (R, H, 2)
+    serves = size.min(-1) > SERVES * size.max((1, 2))[:, None]
+    return (serves & (heads.mu.prod(-1) < 0)).sum(-1)
+
+
+def _by_task(*values: Array) -> Estimate:
+    """Values of each run ``(R, ...)`` task by task, with the error of a run."""
+    return Estimate(
+        np.concatenate([v.ravel() for v in values]), run_sd(*(v.reshape(len(v), -1) for v in values))
+    )
+
+
+def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
+    """Figure 3.5: heads that serve both tasks with opposite signs (a count per run), the sums of mu omega, and errors over those of four heads on common
+    prompts (those of two heads do not suffice)."""
+    sums = three.transfer()  # (R, 2, 3)
+    return {
+        "opposite_heads": opposite_heads(three),
+        "opposite_of_four": opposite_heads(four),
+        "sum_on": _by_task(*(sums[:, n, USED[n]] for n in (0, 1))),
+        "sum_off": _by_task(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
+        "error_ratio": each_run(errors["h3/error"] / errors["h4/error"]),
+        "two_over_four": errors["h2/error"] / errors["h4/error"],
+    }
+
+
+def four_heads(heads: MultiHeads) -> Records:
+    """Figure 3.4: one head of each sign for each task, with the task's support in KQ; worst head, or a value per run and cell."""
+    size = np.abs(heads.mu)  # (R, 4, 2)
+    task = size.argmax(-1)  # (R, 4)
+    omega = np.abs(heads.by_group())  # (R, 4, 3)
+    own = np.where(task == 0, omega[..., 0], omega[..., 2])
+    off = np.where(task == 0, omega[..., 2], omega[..., 0])
+    sign = np.sign(np.take_along_axis(heads.mu, task[..., None], -1)[..., 0])
+    cells = [((task == n) & (sign == s)).sum(-1) for n in (0, 1) for s in (1, -1)]  # each (R,)
+    sums = heads.transfer()
+    return {
+        "mu_leak": each_run((size.min(-1) / size.max(-1)).max(-1)),
+        "support_leak": each_run((off / ((omega[..., 1] + own) / 2)).max(-1)),
+        "heads_per_cell": np.ravel(cells),
+        "mu_omega": _by_task(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
+    }
+
+
+def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTaskRegression) -> Records:
+    """One beta for both tasks: error of the best cross-task estimator over that of separate steps; how far from its steps four heads are, in the runs that
+    do better than three heads, and how far from separate ones."""
+    (cross, low), (separate, high) = best_steps(task), best_steps(task, separate=True)
+    better = errors["h4/error"] < errors["h3/error"]
+    if not better.any():  # as in short trainings: all count
+        better = ~better
+    return {
+        "crosstask/risk_ratio": float(low.sum() / high.sum()),
+        "crosstask/runs": int(better.sum()),
+        "crosstask/to_cross": each_run(off_steps(by_h[4], cross)[better]),
+        "crosstask/to_separate": off_steps(by_h[4], separate)[better],
+    }
+
+
+def multitask_records(
+    settings: Settings,
+    errors: Mapping[str, Mapping[str, Array]],
+    tasks: Mapping[str, MultiTaskRegression],
+) -> Records:
+    """Global pattern and Figures 3.2 to 3.5 in both settings; ``errors`` are the results that hold ``h<H>/error``."""
+    values: Records = cross_task_records(settings["text"], errors["text"], tasks["text"])
+    for setting, by_h in settings.items():
+        separate = best_steps(tasks[setting], separate=True)[0]
+        for h, figure in ((3, "fig3.5"), (4, "fig3.4")):
+            values[f"{figure}/{setting}/to_separate"] = each_run(off_steps(by_h[h], separate))
+        for figure, own in {
+            "multitask": pattern(by_h),
+            "fig3.2": one_head(by_h[1]),
+            "fig3.3": two_heads(by_h[2], by_h[1]),
+            "fig3.4": four_heads(by_h[4]),
+            "fig3.5": three_heads(by_h[3], by_h[4], errors[setting]),
+        }.items():
+            values |= {f"{figure}/{setting}/{name}": value for name, value in own.items()}
+    return values | {"multitask/transfer3": settings["text"][3].transfer()[0].ravel()}
+
+
+def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
+    """Each head's omega by feature and mu by task, for every head count (columns) and setting (pairs of rows)."""
+    counts = list(next(iter(settings.values())))
+    shape = {"height": 1.75 * 2 * len(settings) * 0.75, "width_ratios": [max(h, 1.3) for h in counts]}
+    fig, axes = style.figure(len(counts), 2 * len(settings), squeeze=False, **shape)
+    for i, (setting, by_h) in enumerate(settings.items()):
+        for j, h in enumerate(counts):
+            omega, mu = by_h[h].omega[run].T, by_h[h].mu[run].T  # (d, H), (N, H)
+            labels = [str(k + 1) for k in range(h)]
+            style.heatmap(axes[2 * i, j], omega, title=f"H = {h}", annotate=".2f")
+            style.heatmap(axes[2 * i + 1, j], mu, col_labels=labels, annotate=".1f")
+            axes[2 * i, j].set_aspect("auto")
+            axes[2 * i + 1, j].set_aspect("auto")
+        axes[2 * i, 0].set_ylabel(f"{setting}\n\nω by feature")
+        axes[2 * i + 1, 0].set_ylabel("μ by task")
+        axes[2 * i, 0].set_yticks(range(len(omega)), [str(k + 1) for k in range(len(omega))])
+        axes[2 * i + 1, 0].set_yticks(range(len(mu)), [str(k + 1) for k in range(len(mu))])
+    for ax in axes[-1]:
+        ax.set_xlabel("head")
+    return fig

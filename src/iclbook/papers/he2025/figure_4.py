@@ -1,0 +1,285 @@
+"""What the softmax is for: linear attention against length (Figure 4.1) and other activations (Figures 4.2) of He et al. (2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...models import attend
+from ...statistics import Estimate, standard_error
+from ...store import Results
+from ...tasks import LinearRegression
+from . import predictors
+from .circuits import (
+    Heads,
+    Records,
+    each_run,
+    jackknife,
+    largest_ratio,
+    over_blocks,
+    read_heads,
+)
+from .figure_2_1 import Group, matrices, peak
+from .figure_2_4 import Curve, Curves, attended, colour, marker, unexplained
+from .loss import Array, effective_rate
+from .predictors import Prompts
+from .runs import ACTIVATIONS
+
+# -- linear attention: Figure 4.1 ---------------------------------------------------------------------------------------
+
+
+def frozen_linear(results: Results, lengths: Array, task: LinearRegression, rng: torch.Generator) -> Curve:
+    """Linear attention's first run with the training length in the place of the context's, on fresh prompts."""
+    kq, ov = (torch.tensor(results[f"linear/{k}"][-1, 0]) for k in ("kq", "ov"))
+    rows = []
+    for n in lengths:
+        longer = replace(task, L=int(n))
+        batch = longer.batch(torch.randn(longer.normals, 16_384, generator=rng))
+        yhat = attend(kq, ov, batch.context, batch.query, "linear") * int(n) / task.L
+        squared = (yhat - batch.target) ** 2
+        rows.append((squared.mean().item(), float(standard_error(squared.double().ravel().numpy()))))
+    mean, error = np.array(rows).T
+    return Curve(mean, np.zeros_like(mean), error)
+
+
+def linear_closed(linear: Heads, lengths: Array, task: LinearRegression) -> Array:
+    """Error ``(n,)`` of linear attention in closed form, at the rate that training found."""
+    rate = float(linear.settled(effective_rate(linear.omega, linear.mu)).mean())
+    return predictors.linear_attention_error(rate, task.d, lengths, task.noise_var, train_L=task.L)
+
+
+def linear_records(curves: Curves, frozen: Curve, L: int) -> Records:
+    """Figure 4.1: errors at 100 examples over those at the training length, and linear over softmax attention."""
+    far, near = curves.index(100), curves.index(L)
+    linear, two = curves.linear, curves.heads[2]
+    # the frozen factor scales the predictions of the other runs alike: they vary as those at the context's own length
+    frozen = replace(frozen, seeds=linear.seeds / linear.mean * frozen.mean)
+    return {
+        "fig4.1/test/linear_ratio": linear.at(far) / linear.at(near),
+        "fig4.1/frozen/linear_ratio": frozen.at(far) / frozen.at(near),
+        "fig4.1/softmax_ratio": two.at(far) / two.at(near),
+        "qlength/over_softmax": linear.at(far) / two.at(far),
+    }
+
+
+def plot_linear_attention(curves: Curves, frozen: Array, closed: Array, trained: int) -> Figure:
+    """ICL error of linear attention under both readings of 1/L, and of softmax attention, against context length."""
+    fig, ax = style.figure(aspect=0.55)
+    lengths, linear = curves.lengths, style.PALETTE[3]
+    ax.plot(lengths, frozen, color=linear, ls="none", marker="x", label=f"linear, 1/{trained} frozen")
+    style.theory_line(ax, lengths, closed, "closed form at the trained rate")
+    own = {"mfc": "none", "ms": 8, "label": "linear, 1/L of the context at hand"}
+    ax.plot(lengths, curves.linear.mean, "o", color=linear, **own)
+    for h, name in ((1, "one head"), (2, "two heads")):
+        look = {"color": colour(h), "marker": marker(h), "label": f"softmax, {name}", "ms": 3.5}
+        ax.plot(lengths, curves.heads[h].mean, **look)
+    ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
+    top = min(1.9, float(np.max(frozen)) * 1.05)
+    ax.set(xlabel="context length L", ylabel="ICL error", ylim=(0, top))
+    ax.legend(fontsize=8, loc="upper center")
+    return fig
+
+
+# -- linear attention by softmax heads ----------------------------------------------------------------------------------
+
+
+def linear_attention(kq: Array, ov: Array, tokens: Array, query: Array) -> Array:
+    """(1/L) sum_h sum_l (ov_h . z_l)(z_l^T KQ_h z_q) over the context tokens (..., L, D), shape (...); ``kq`` (H, D, D), ``ov`` (H, D)."""
+    logits = np.einsum("...ld,hde,...e->...hl", tokens, kq, query, optimize=True)
+    values = np.einsum("...ld,hd->...hl", tokens, ov)
+    return np.sum(logits * values, axis=(-1, -2)) / tokens.shape[-2]
+
+
+def softmax_attention(kq: Array, ov: Array, tokens: Array, query: Array) -> Array:
+    """sum_h (ov_h . Z) smax(Z^T KQ_h z_q), shape (...)."""
+    weights = predictors.softmax(np.einsum("...ld,hde,...e->...hl", tokens, kq, query, optimize=True))
+    return np.sum(weights * np.einsum("...ld,hd->...hl", tokens, ov), axis=(-1, -2))
+
+
+def softmax_heads_of_linear(kq: Array, ov: Array, gamma: float) -> tuple[Array, Array]:
+    """The 2H softmax heads for H linear ones: (+-gamma KQ_h, +-OV_h/(2 gamma)), `kq` (2H, D, D) and `ov` (2H, D).
+
+    As gamma -> 0 they make linear attention less sum_h (ov_h . zbar)(zbar^T KQ_h z_q), which is zero for centred tokens: softmax attention does
+    not change when all keys move together, so that no number of softmax heads can supply this product of means.
+    """
+    return np.concatenate([gamma * kq, -gamma * kq]), np.concatenate([ov, -ov]) / (2.0 * gamma)
+
+
+def missed(built: Array, target: Array) -> float:
+    """Root mean square of a difference over that of the target."""
+    return float(np.sqrt(np.mean((built - target) ** 2) / np.mean(target**2)))
+
+
+def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
+    """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn."""
+    z = np.concatenate([prompts.x, prompts.y[..., None]], -1)[:2000]  # (n, L, D)
+    z_q = np.concatenate([prompts.x_q, np.zeros((len(prompts.x_q), 1))], -1)[:2000]
+    rng = np.random.default_rng(0)
+    kq, ov = rng.normal(size=(2, d + 1, d + 1)) / np.sqrt(d), rng.normal(size=(2, d + 1))
+    soft = softmax_heads_of_linear(kq, ov, gamma=1e-3)
+    values = {}
+    for name, tokens in (("centred", z - z.mean(1, keepdims=True)), ("uncentred", z)):
+        both = softmax_attention(*soft, tokens, z_q), linear_attention(kq, ov, tokens, z_q)
+        values[f"linsoft/{name}"] = Estimate(missed(*both), over_blocks(missed, *both))
+    return values
+
+
+# -- other activations: Figures 4.2 -------------------------------------------------------------------------------------
+
+#: ``C_f`` of the activations that the paper tests at C = 1: the slope of f at 0, over f(0).
+SLOPES = {"softmax": 1.0, "square": 2.0, "tanh": 1.0}
+
+
+def read_activations(results: Results, scale: float) -> dict[str, Heads]:
+    """Heads of each activation other than softmax."""
+    return {name: read_heads(results.group(name), scale) for name in ACTIVATIONS}
+
+
+def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> Records:
+    """Figure 4.2, a value per run (and head): the pattern, and largest over smallest gamma of the activations and softmax. By reading of C: the activations'
+    heads, and softmax's."""
+    values: Records = {}
+    for reading, (by_name, softmax) in by_c.items():
+        for name, h in by_name.items():
+            if reading.startswith("c0") and name != "affine":
+                continue  # as at C = 1
+            omega, mu = h.settled(h.omega), h.settled(h.mu)
+            own = {"omega_product": omega.prod(-1), "omega_mu": omega * mu}
+            own |= {of: h.settled(getattr(h, of)) for of in ("kq_deviation", "ov_deviation")}
+            values |= {f"fig4.2/{reading}/{name}/{key}": np.ravel(value) for key, value in own.items()}
+        gammas = [h.settled(h.gamma) for h in (*by_name.values(), softmax)]
+        values[f"fig4.2/{reading}/gamma_ratio"] = largest_ratio(gammas)
+    return values
+
+
+def formed(h: Heads) -> int:
+    """Runs of two heads that end as a pair of the pattern's form, by the ledger's bounds."""
+    off = np.maximum(h.settled(h.kq_deviation), h.settled(h.ov_deviation)).max(-1)  # (R,)
+    return int(((off < 0.1) & (h.settled(h.omega).prod(-1) < 0)).sum())
+
+
+def course_distance(h: Heads, softmax: Heads, kept=None, of_softmax=None) -> float:
+    """Root mean square difference of log gamma, of the mean over the runs ``kept``, to that of softmax along training."""
+
+    def course(of: Heads, runs: Array | None) -> Array:
+        return np.log((of.gamma if runs is None else of.gamma[:, runs]).mean(1)[1:])
+
+    found = np.interp(softmax.steps[1:], h.steps[1:], course(h, kept))
+    return float(np.sqrt(np.mean((found - course(softmax, of_softmax)) ** 2)))
+
+
+def nearer(by_name: Mapping[str, Heads], softmax: Heads, kept: Mapping[str, Array] | None = None) -> float:
+    """The distance of tanh's course to softmax's over that of the nearer polynomial; ``kept``: runs of a model, where not all."""
+    kept = kept or {}
+    affine, square, tanh = (
+        course_distance(by_name[name], softmax, kept.get(name), kept.get("softmax")) for name in ACTIVATIONS
+    )
+    return tanh / min(affine, square)
+
+
+def nearer_error(by_name: Mapping[str, Heads], softmax: Heads) -> float:
+    """Its standard error over the runs of all four models, which are not paired: each in turn is left without one run."""
+    errors = [
+        jackknife(lambda kept, name=name: nearer(by_name, softmax, {name: kept}), np.arange(h.mu.shape[1]))
+        for name, h in {**by_name, "softmax": softmax}.items()
+    ]
+    return float(np.linalg.norm(errors))
+
+
+def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> Records:
+    """Figure 4.2, the dynamics, by reading of C."""
+    values: Records = {}
+    for reading, (by_name, softmax) in by_c.items():
+        values[f"fig4.2/{reading}/tanh_peak"] = each_run(peak(by_name["tanh"]))
+        distance = Estimate(nearer(by_name, softmax), nearer_error(by_name, softmax))
+        values[f"fig4.2/{reading}/tanh_distance"] = distance
+    return values
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Two trained heads beside gradient descent on common prompts, each ``(R,)``.
+
+    Attributes:
+        excess, excess_error: mean squared error less that of debiased gradient descent at its best rate, and its standard error over prompts.
+        debiased, vanilla: share of the prediction's variance that a multiple of such a step leaves unexplained.
+    """
+
+    excess: Array
+    excess_error: Array
+    debiased: Array
+    vanilla: Array
+
+
+def compare(results: Results, prompts: Prompts, best: float) -> dict[str, Steps]:
+    """The runs of each activation of :data:`SLOPES` beside debiased gradient descent of rate ``best``."""
+    prompt = prompts.x, prompts.y, prompts.x_q
+    debiased, vanilla = predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
+    of_step = (best * debiased - prompts.y_q) ** 2
+    found = {}
+    for name in SLOPES:
+        kq, ov = (results[f"{'h2' if name == 'softmax' else name}/{k}"][-1] for k in ("kq", "ov"))
+        rows = []
+        for yhat in attended(kq, ov, prompts, name):
+            apart = (yhat - prompts.y_q) ** 2 - of_step  # prompt by prompt: what both find hard cancels
+            left = unexplained(yhat, debiased), unexplained(yhat, vanilla)
+            rows.append((apart.mean(), standard_error(apart), *left))
+        found[name] = Steps(*np.array(rows).T)
+    return found
+
+
+def rates(heads: Heads, slope: float) -> Array:
+    """``C_f <omega, mu>`` of every run ``(R,)``: the paper's effective rate ``2 C_f |omega| |mu|`` of a pair."""
+    return slope * heads.settled(effective_rate(heads.omega, heads.mu))
+
+
+def step_records(found: Mapping[str, Steps], heads: Mapping[str, Heads], star: float) -> Records:
+    """Softmax, square and tanh, a value a run; ``star`` is the rate of Theorem 1."""
+    values: Records = {"activation/eta_star": star}
+    for name, slope in SLOPES.items():
+        rate, steps = rates(heads[name], slope), found[name]
+        excess = Estimate(steps.excess, steps.excess_error)
+        plain = name == "softmax"  # shown beside the others, and judged nowhere
+        values[f"activation/{name}/rate"] = rate if plain else each_run(rate)
+        values[f"activation/{name}/excess"] = steps.excess if plain else excess
+    for step in ("debiased", "vanilla"):
+        values[f"activation/{step}"] = [float(getattr(steps, step).max()) for steps in found.values()]
+    return values
+
+
+def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
+    """Two-head circuits of several activations, first run, a pair of columns each on one colour scale; titles carry omega and mu."""
+    fig, axes = style.figure(2 * len(groups), 2, height=2.9, squeeze=False, height_ratios=[3, 1])
+    for i, (name, group) in enumerate(groups.items()):
+        kq, ov = matrices(group, -1, 0, scale)
+        for row, pair in enumerate((kq, ov)):
+            limit = max(np.abs(m).max() for m in pair)
+            for h, matrix in enumerate(pair):
+                d = kq[h].shape[1]
+                value = f"ω = {np.trace(kq[h][:d]) / d:.2f}" if row == 0 else f"μ = {ov[h][0, -1]:.2f}"
+                title = f"{name}\nhead {h + 1}: {value}" if row == 0 else value
+                style.heatmap(axes[row, 2 * i + h], matrix, limit, title=title)
+    for ax, name in zip(axes[:, 0], ("KQ", "OV"), strict=True):
+        ax.set_ylabel(name, rotation=0, ha="right", va="center")
+    for ax in axes.ravel():
+        ax.title.set_fontsize(8.5)
+    return fig
+
+
+def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
+    """gamma and the sum of positive mu against the step for softmax and other activations, mean over seeds."""
+    fig, (left, right) = style.figure(2, height=3.0)
+    for hue, (name, h) in zip(style.PALETTE, groups.items(), strict=False):
+        for ax, values in ((left, h.gamma), (right, h.positive_mu)):
+            ax.plot(h.steps[1:], values[1:].mean(1), color=hue, label=name)
+    for ax, label in ((left, "γ"), (right, "sum of positive μ")):
+        ax.set_xscale("log")
+        ax.set(xlabel="step", ylabel=label)
+    style.log_ticks(left, "y", (0.05, 0.1, 0.2, 0.5, 1))
+    left.legend(fontsize=8)
+    return fig

@@ -1,0 +1,166 @@
+"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold", "Training Setup")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...statistics import Estimate
+from ...store import Results
+from . import circuits
+from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads
+from .figure_2_1 import legend_below, paper_limits
+from .loss import Array, Optimum
+from .runs import RATES
+from .true_loss import pair_exact, pair_optimum_exact
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Two heads at rising learning rates and batch sizes: batch -> rate -> heads."""
+
+    heads: Mapping[int, Mapping[float, Heads]]
+
+    @property
+    def gamma(self) -> dict[int, list[Array]]:
+        """Settled gamma of the runs that end as a pair: batch -> one array a rate."""
+        return {
+            b: [h.settled(h.gamma)[h.pairs] for h in by_rate.values()] for b, by_rate in self.heads.items()
+        }
+
+
+def read_settings(found: Mapping[int, Results]) -> Settings:
+    """From the results by batch size."""
+    return Settings({b: {r: read_heads(res.group(f"rate_{r:g}")) for r in RATES} for b, res in found.items()})
+
+
+@dataclass(frozen=True)
+class Valley:
+    """The true loss of a pair (gamma, -gamma) with its best mu, on a grid of gamma, and its minimum."""
+
+    gamma: Array
+    loss: list[float]
+    best: Optimum
+
+
+def valley(points: int, d: int, L: int, noise_var: float) -> Valley:
+    """Evaluated at ``points`` values of gamma, evenly in the logarithm."""
+    grid = np.geomspace(0.02, 0.6, points)
+    losses = [pair_exact(g, d, L, noise_var).loss for g in grid]
+    return Valley(grid, losses, pair_optimum_exact(d, L, noise_var))
+
+
+def minimiser_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: float) -> Records:
+    """The pair's minimum, and how the trained gamma depends on rate and batch size.
+
+    Args:
+        two: two heads at the paper's size.
+        loss_of_013: the pair's true loss at gamma = 0.13.
+    """
+    gamma = settings.gamma
+    slow = next(iter(settings.heads[256].values()))
+    quarter = slow.gamma[np.argmin(np.abs(slow.steps - 0.75 * slow.steps[-1]))]
+    return {
+        "minimiser/gamma": best.omega,
+        "minimiser/interior": bool(best.omega > 0.01),
+        "minimiser/gamma_ratio": each_run(two.settled(two.gamma) / best.omega),
+        "minimiser/cost_of_013": loss_of_013 / best.loss - 1,
+        "minimiser/still_falling": float((1 - slow.gamma[-1] / quarter)[slow.pairs].mean()),
+        "minimiser/rate_ratio": mean_of(gamma[256][2]) / mean_of(gamma[256][0]),
+        "minimiser/batch_ratio": mean_of(gamma[64][1]) / mean_of(gamma[1024][1]),
+    }
+
+
+def decay_records(decayed: Heads, constant: Heads, best: Optimum, *size: float) -> Records:
+    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and the relative cost of the mean against the
+    pair's minimum (d, L, noise variance: ``size``)."""
+    gammas = decayed.settled(decayed.gamma)[decayed.pairs]
+    at_rate = constant.settled(constant.gamma).mean()
+    return {
+        "decay/gammas": gammas,
+        "decay/ratio": each_run(gammas / at_rate),
+        "decay/cost": pair_exact(float(gammas.mean()), *size).loss / best.loss - 1,
+    }
+
+
+def reduced_records(two: Heads) -> Records:
+    """The model of two numbers per head: its one-sided runs, and where the others settle."""
+    sided = two.one_sided
+    return {
+        "reduced/runs": len(sided),
+        "reduced/one_sided": int(sided.sum()),
+        "reduced/gamma": two.settled(two.gamma)[~sided] if not sided.all() else "no such run",
+    }
+
+
+def _matched_pair(h: Heads) -> Array:
+    """``(R,)`` runs that end with heads of both signs, each head's omega and mu of one sign."""
+    return circuits.sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
+
+
+def robust_records(settings: Settings) -> Records:
+    """Share of the runs of all settings with one head of each sign, matched; share of those that end otherwise, in this, than the same start under the paper's
+    own rate and batch; and the range of gamma over the settings."""
+    ends = {b: [_matched_pair(h) for h in by_rate.values()] for b, by_rate in settings.heads.items()}
+    own, every = ends[256][len(ends[256]) // 2], [end for by_rate in ends.values() for end in by_rate]
+    starts = min(map(len, every))  # that all settings have
+    gammas = [runs for by_rate in settings.gamma.values() for runs in by_rate]
+    return {
+        "robust/pattern_share": float(np.concatenate(every).mean()),
+        "robust/changed": float(np.mean([end[:starts] != own[:starts] for end in every])),
+        "robust/gamma_ratio": largest_ratio(gammas),
+    }
+
+
+def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
+    """Two heads under each other optimiser and on other data, from ``results(study)``."""
+    studies = {"momentum": "optimisers", "adamw": "optimisers", "d10": "d10", "noisy": "noisy"}
+    return {
+        name: read_heads(results(f"variations_{study}").group(name if study == "optimisers" else "adam"))
+        for name, study in studies.items()
+    }
+
+
+def variation_records(found: Mapping[str, Heads]) -> Records:
+    """For each variation: the share of runs that end with heads of one sign; of the others, the share whose heads are matched and the mean of what their
+    outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left over."""
+    sided = [h.one_sided for h in found.values()]  # each (R,)
+    shares = [Estimate.share(int(one.sum()), len(one)) for one in sided]
+    both = [(h, ~one) for h, one in zip(found.values(), sided, strict=True)]
+    matched = [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both]
+    sums = [float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both]
+    return {
+        "variations/runs": [len(one) for one in sided],
+        "variations/one_sided": Estimate([s.value for s in shares], [s.error for s in shares]),
+        "variations/matched": matched,
+        "variations/sum": sums,
+    }
+
+
+def plot_noise_level(valley: Valley, approx: Array, settings: Settings) -> Figure:
+    """Left: loss of a head pair with its best mu against gamma. Right: gamma at which runs settle, by learning rate and batch size."""
+    grid, true, best = valley.gamma, valley.loss, valley.best
+    fig, (left, right) = style.figure(2, height=3.4)
+    left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
+    left.plot(grid, approx, color=style.COLOURS["theory"], ls=":", label="approximate loss")
+    left.plot(best.omega, best.loss, "o", color=style.COLOURS["measured"], label="minimum of the true loss")
+    paper, _ = paper_limits()
+    style.paper_line(left, paper, f"paper: {paper:g}", axis="x")
+    style.log_ticks(left, "x", (0.02, 0.05, 0.1, 0.2, 0.5))
+    low = min(min(true), approx.min())
+    left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))
+    for marker, colour, (batch, values) in zip("os^", style.PALETTE, settings.gamma.items(), strict=False):
+        means = [v.mean() for v in values]
+        right.plot(RATES, means, marker=marker, color=colour, label=f"batch {batch}")
+        for rate, v in zip(RATES, values, strict=True):
+            right.plot([rate] * len(v), v, ".", color=colour, ms=3)
+    style.paper_line(right, paper, None)
+    right.axhline(best.omega, color=style.COLOURS["measured"], ls="--", lw=1.3, label="γ of that minimum")
+    style.log_ticks(right, "x", RATES)
+    right.set(xlabel="learning rate of Adam", ylabel="γ after training")
+    legend_below(fig, left, right)
+    return fig

@@ -1,0 +1,232 @@
+"""Approximate loss of the reduced model (omega, mu) and its solution manifold ("Mechanistic Interpretation" of He et al. 2025).
+
+``omega`` and ``mu`` have shape (..., H) and losses shape (...), in float64. A loss is the mean squared error of y_q in units of
+Var(beta^T x) = 1; ``noise_var`` is sigma^2 (s2 in formulas), ``d`` the dimension of x and ``L`` the number of context pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import gammaln
+
+Array = np.ndarray
+
+
+def heads(omega: ArrayLike, mu: ArrayLike) -> tuple[Array, Array]:
+    """Both parameter vectors as float64 arrays of one shape (..., H)."""
+    omega, mu = np.broadcast_arrays(np.asarray(omega, dtype=np.float64), np.asarray(mu, dtype=np.float64))
+    assert omega.ndim, f"omega and mu need a last axis of heads, not the shape {omega.shape}"
+    return omega, mu
+
+
+def coupling(d: int, L: int, noise_var: float) -> float:
+    """(1 + s2) / L, the weight of the exponential term of the approximate loss."""
+    assert min(d, L, 1 + noise_var) >= 1, f"no such task: d={d}, L={L}, noise_var={noise_var}"
+    return (1.0 + noise_var) / L
+
+
+def approx_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> Array:
+    """Approximate loss ("Simplification and Approximate Loss"), shape (...).
+
+    1 + s2 - 2 mu.omega + mu^T (omega omega^T + (1 + s2)/L exp(d omega omega^T)) mu, with an elementwise exp.
+    """
+    omega, mu = heads(omega, mu)
+    kernel = np.exp(d * omega[..., :, None] * omega[..., None, :])  # (..., H, H)
+    overlap = np.sum(mu * omega, axis=-1)
+    quadratic = np.einsum("...h,...hk,...k->...", mu, kernel, mu)
+    return 1.0 + noise_var - 2.0 * overlap + overlap**2 + coupling(d, L, noise_var) * quadratic
+
+
+def approx_gradients(
+    omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float
+) -> tuple[Array, Array]:
+    """Gradients of `approx_loss` in omega and in mu, each of shape (..., H)."""
+    omega, mu = heads(omega, mu)
+    c = coupling(d, L, noise_var)
+    kernel = np.exp(d * omega[..., :, None] * omega[..., None, :])  # (..., H, H)
+    rest = 1.0 - np.sum(mu * omega, axis=-1, keepdims=True)
+    in_mu = -2.0 * rest * omega + 2.0 * c * np.einsum("...hk,...k->...h", kernel, mu)
+    in_omega = -2.0 * rest * mu + 2.0 * c * d * mu * np.einsum("...hk,...k->...h", kernel, mu * omega)
+    return in_omega, in_mu
+
+
+def best_approx_mu(omega: ArrayLike, d: int, L: int, noise_var: float) -> Array:
+    """The mu that minimises `approx_loss` at fixed omega, no two of which are equal: a linear system, shape (..., H)."""
+    omega = np.asarray(omega, dtype=np.float64)
+    outer = omega[..., :, None] * omega[..., None, :]
+    matrix = outer + coupling(d, L, noise_var) * np.exp(d * outer)
+    return np.linalg.solve(matrix, omega[..., None])[..., 0]
+
+
+# -- Taylor form (Stages I and II) ------------------------------------------------------------------------------------
+
+
+def moments(omega: ArrayLike, mu: ArrayLike, order: int) -> Array:
+    """<mu, omega^k> for k = 0..order, shape (order + 1, ...)."""
+    omega, mu = heads(omega, mu)
+    return np.stack([np.sum(mu * omega**k, axis=-1) for k in range(order + 1)])
+
+
+def taylor_weights(d: int, order: int) -> Array:
+    """d^k / k! for k = 0..order, shape (order + 1,)."""
+    k = np.arange(order + 1)
+    return np.exp(k * np.log(d) - gammaln(k + 1))
+
+
+def taylor_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float, order: int = 60) -> Array:
+    """The Taylor form of the approximate loss (Stage II), with terms up to d^order / order!, shape (...).
+
+    s2 + (1 - <mu, omega>)^2 + (1 + s2)/L <mu, 1>^2 + (1 + s2)/L sum_{k=1}^order d^k/k! <mu, omega^k>^2. With ``order=1`` it is the
+    truncated loss whose gradient makes the Stage I updates.
+    """
+    series = moments(omega, mu, max(order, 1))
+    weights = taylor_weights(d, max(order, 1))[: order + 1]
+    high = np.tensordot(weights, series[: order + 1] ** 2, axes=(0, 0))
+    return noise_var + (1.0 - series[1]) ** 2 + coupling(d, L, noise_var) * high
+
+
+def odd_even_split(omega: ArrayLike, mu: ArrayLike, d: int, order: int = 60) -> tuple[Array, Array]:
+    """The odd and even parts (k >= 1) of sum_k d^k/k! <mu, omega^k>^2 (Stage II), each of shape (...)."""
+    terms = taylor_weights(d, order).reshape(-1, *[1] * (np.ndim(omega) - 1)) * moments(omega, mu, order) ** 2
+    return terms[1::2].sum(axis=0), terms[2::2].sum(axis=0)
+
+
+def holder_bound(omega: ArrayLike, mu: ArrayLike, d: int, order: int = 60) -> Array:
+    """The lower bound of Stage II: sum over odd k of d^k/k! |mu|_1^(2(1-k)) <|mu|, |omega|>^(2k), shape (...).
+
+    It bounds the odd part of the Taylor series when the signs of omega and mu match. Over all odd k the sum is
+    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2); ``order`` only cuts the series to compare with the paper's.
+    """
+    omega, mu = heads(omega, mu)
+    norm = np.abs(mu).sum(axis=-1)
+    overlap = np.sum(np.abs(mu * omega), axis=-1)
+    k = np.arange(1, order + 1, 2).reshape(-1, *[1] * norm.ndim)
+    weights = taylor_weights(d, order)[1::2].reshape(k.shape)
+    return np.sum(weights * norm**2 * (overlap / norm) ** (2 * k), axis=0)
+
+
+def stage_one_terms(
+    omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float, order: int = 60
+) -> dict[str, Array]:
+    """The terms of the Stage I updates as printed, without their factor 2 eta; each of shape (..., H).
+
+    Keys: ``mu_sign`` and ``omega_sign`` (sign-matching terms), ``mu_zero_sum`` and ``mu_high``, ``omega_high`` (which the updates subtract
+    with the factor (1 + s2)/L). An update is mu + 2 eta mu_sign - 2 eta (1 + s2)/L (mu_zero_sum + mu_high), and likewise omega.
+    """
+    omega, mu = heads(omega, mu)
+    c = coupling(d, L, noise_var)
+    series = moments(omega, mu, order)
+    weights = taylor_weights(d, order)
+    signal = (1.0 - (1.0 + c * d) * series[1])[..., None]
+    mu_high = np.zeros_like(mu)
+    omega_high = np.zeros_like(omega)
+    for k in range(2, order + 1):
+        mu_high += weights[k] * series[k][..., None] * omega**k
+        omega_high += k * weights[k] * series[k][..., None] * mu * omega ** (k - 1)  # d^k/(k-1)! = k d^k/k!
+    return {
+        "mu_sign": signal * omega,
+        "mu_zero_sum": series[0][..., None] * np.ones_like(mu),
+        "mu_high": mu_high,
+        "omega_sign": signal * mu,
+        "omega_high": omega_high,
+    }
+
+
+# -- the solution manifold --------------------------------------------------------------------------------------------
+
+
+def sinh_ratio(gamma: ArrayLike, d: int) -> Array:
+    """sinh(d gamma^2) / gamma^2, continued to its limit d at gamma = 0."""
+    x = d * np.asarray(gamma, dtype=np.float64) ** 2
+    series = 1.0 + x**2 / 6.0 * (1.0 + x**2 / 20.0)  # to rounding below 1e-2
+    safe = np.where(x > 1e-2, x, 1.0)
+    return d * np.where(x > 1e-2, np.sinh(safe) / safe, series)
+
+
+def manifold_mu(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
+    """mu_gamma = gamma/2 / (gamma^2 + (1 + s2)/L sinh(d gamma^2)) ("Solution Manifold"), the sum of mu over the positive heads."""
+    gamma = np.asarray(gamma, dtype=np.float64)
+    return 0.5 / (gamma * (1.0 + coupling(d, L, noise_var) * sinh_ratio(gamma, d)))
+
+
+def manifold_gamma(mu: float, d: int, L: int, noise_var: float) -> float:
+    """The gamma > 0 at which ``mu`` = mu_gamma (mu_gamma falls strictly from infinity to 0)."""
+
+    def excess(log_gamma: float) -> float:
+        return float(np.log(manifold_mu(np.exp(log_gamma), d, L, noise_var)) - np.log(mu))
+
+    return float(np.exp(brentq(excess, np.log(1e-8), np.log(20.0 / np.sqrt(d)), xtol=1e-14)))
+
+
+def manifold_loss(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
+    """Approximate loss on S_gamma: 1 + s2 - 1/(1 + (1 + s2)/L sinh(d gamma^2)/gamma^2), increasing in gamma."""
+    return 1.0 + noise_var - 1.0 / (1.0 + coupling(d, L, noise_var) * sinh_ratio(gamma, d))
+
+
+def two_sided_loss(
+    gamma: ArrayLike, mu_plus: ArrayLike, mu_minus: ArrayLike, d: int, L: int, noise_var: float
+) -> Array:
+    """Approximate loss on Theorem 1's parameter space, where only gamma and the sums mu_+ and mu_- matter, broadcast shape."""
+    gamma, plus, minus = np.broadcast_arrays(
+        *(np.asarray(v, dtype=np.float64) for v in (gamma, mu_plus, mu_minus))
+    )
+    return approx_loss(np.stack([gamma, -gamma], -1), np.stack([plus, minus], -1), d, L, noise_var)
+
+
+def eta_star(d: int, L: int, noise_var: float) -> float:
+    """Theorem 1.2: eta* = 1/(1 + (1 + s2) d / L)."""
+    return 1.0 / (1.0 + coupling(d, L, noise_var) * d)
+
+
+def effective_rate(omega: ArrayLike, mu: ArrayLike) -> Array:
+    """<mu, omega>, the step of the debiased GD that the heads make for small omega (2 gamma mu_gamma on the manifold), shape (...)."""
+    omega, mu = heads(omega, mu)
+    return np.sum(omega * mu, axis=-1)
+
+
+def in_theorem_space(omega: ArrayLike, rel: float = 1e-9, more_than: int = 1) -> Array:
+    """Whether omega lies in Theorem 1's space: one |omega| for all heads and min(|H+|, |H-|) > ``more_than``, shape (...).
+
+    As printed ``more_than`` is 1, which needs two positive and two negative heads and leaves out every model with H < 4.
+    ``more_than=0`` is the reading under which the two-head model is covered.
+    """
+    omega = np.asarray(omega, dtype=np.float64)
+    size = np.abs(omega)
+    top = size.max(axis=-1, keepdims=True)
+    same = np.all(size >= (1.0 - rel) * top, axis=-1) & (top[..., 0] > 0)
+    fewest = np.minimum(np.sum(omega > 0, axis=-1), np.sum(omega < 0, axis=-1))
+    return same & (fewest > more_than)
+
+
+def manifold_flow_gamma(time: ArrayLike, gamma0: float, d: int, L: int, noise_var: float) -> Array:
+    """gamma(t) of gradient flow of the approximate loss along the manifold, for small gamma and t = learning rate * steps.
+
+    The loss rises as k gamma^4, k = (1 + s2) d^3 eta*^2 / (6 L), and moving gamma moves mu_gamma = eta*/(2 gamma) much further, so the
+    flow in the valley obeys gamma' = -8 k gamma^7 / eta*^2 and gamma^-6 = gamma0^-6 + 8 (1 + s2) d^3 t / L: a power law
+    t^(-1/6) without an end.
+    """
+    rate = 8.0 * coupling(d, L, noise_var) * d**3
+    return (gamma0**-6.0 + rate * np.asarray(time, dtype=np.float64)) ** (-1.0 / 6.0)
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A minimiser: |omega|, mu (of the positive head) and the loss there."""
+
+    omega: float
+    mu: float
+    loss: float
+
+
+def single_head_approx(d: int, L: int, noise_var: float) -> Optimum:
+    """One head, approximate loss, in closed form: omega = 1/sqrt(d) exactly and mu = sqrt(d)/(1 + e d (1 + s2)/L).
+
+    At fixed omega the best mu leaves 1 + s2 - 1/(1 + (1 + s2)/L exp(d omega^2)/omega^2); exp(d omega^2)/omega^2 is least at
+    omega^2 = 1/d whatever L and sigma^2 ("Single-Head Attention vs. Multi-Head Attention").
+    """
+    cost = coupling(d, L, noise_var) * np.e * d
+    return Optimum(1.0 / np.sqrt(d), np.sqrt(d) / (1.0 + cost), 1.0 + noise_var - 1.0 / (1.0 + cost))

@@ -1,0 +1,128 @@
+"""Models of He et al. (2025) that run in the page: a prompt that trained heads answer, and the flow of the approximate loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...models import attend
+from ...sliders import PageModel
+from ...store import Results
+from ...tasks import LinearRegression
+from . import dynamics, loss, predictors
+
+#: Where the query of the first picture stands, and how many of the prompt's pairs are shown at first.
+QUERY, SHOWN = 2.5, 20
+#: Where the flow starts at first, its time, and the ranges of the sliders.
+START = {"heads": 2, "scale": 0.03, "gamma": 0.13, "draw": 0, "from": "random"}
+TIMES, SCALES, GAMMAS = (0.01, 1e4), (0.001, 0.6), (0.02, 0.6)
+DRAWS, MOST_HEADS = 8, 4
+
+
+def trained_heads(results: Results, group: str) -> list[dict[str, np.ndarray]]:
+    """The heads of a group's first run at its last record, each with ``kq`` ``(D, d)``, the columns that meet a query, and ``ov`` ``(D,)``.
+
+    Where some runs end with heads of one sign only, the first of the others is taken, if there is one.
+    """
+    arrays = results.group(group)
+    kq, ov = (
+        arrays["kq"][-1].astype(float),
+        arrays["ov"][-1, :, :, 0].astype(float),
+    )  # (R, H, D, D), (R, H, D)
+    signs = np.sign(ov[..., -1])
+    both = (signs.max(-1) > 0) & (signs.min(-1) < 0)
+    run = int(both.argmax())  # the first run where there is none
+    return [{"kq": kq[run, h, :, :-1], "ov": ov[run, h]} for h in range(kq.shape[1])]
+
+
+def answers(heads: list[dict[str, np.ndarray]], tokens: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Predictions ``(B,)`` of heads for tokens ``(L, D)`` and queries ``(d, B)``, by the library's own :func:`iclbook.models.attention.attend`."""
+    kq = torch.from_numpy(np.stack([np.pad(h["kq"], ((0, 0), (0, 1))) for h in heads]))
+    ov = torch.from_numpy(np.stack([h["ov"] for h in heads]))[:, None]
+    context = torch.from_numpy(np.repeat(tokens[..., None], query.shape[1], axis=-1))
+    return attend(kq, ov, context, torch.from_numpy(query))[0].numpy()
+
+
+def on_line(x: np.ndarray, d: int) -> np.ndarray:
+    """Covariates ``(..., d)`` whose first entry is ``x`` and whose others are zero."""
+    return np.concatenate([np.asarray(x)[..., None], np.zeros((*np.shape(x), d - 1))], axis=-1)
+
+
+def prompt(results: Results, task: LinearRegression, seed: int = 4) -> PageModel:
+    """One and two trained heads on a prompt along a line: pairs ``y = x + noise`` with normal x, as many as in training."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=task.L)
+    y = x + np.sqrt(task.noise_var) * rng.normal(size=task.L)
+    heads = {str(h): trained_heads(results, f"h{h}") for h in (1, 2)}
+    eta = predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var)
+    data = {"d": task.d, "eta": eta, "noise": task.noise_var, "heads": heads}
+    data |= {"pairs": np.stack([x, y], -1).round(3), "shown": min(SHOWN, task.L), "query": QUERY}
+
+    def still() -> Figure:
+        pairs = data["pairs"][: data["shown"]]
+        fig, axes = style.figure(2, height=2.9, sharey=True)
+        for ax, (count, model) in zip(axes, heads.items(), strict=True):
+            _answer(ax, model, pairs, eta, task.d)
+            ax.set(title={"1": "one head", "2": "two heads"}[count], xlabel="x")
+        axes[0].set_ylabel("y")
+        axes[0].legend(fontsize=8, loc="upper left")
+        return fig
+
+    alt = "The same pairs twice, with the answers to every query: those of one trained head bend, those of two heads run straight along one step of gradient descent."
+    title = "One trained head bends, two run straight"
+    description = (
+        "Drag a pair or the open circle, the query; with the keyboard, arrows move and page up and down change the pair. "
+        "Each disc is the weight with which that pair's response enters the answer."
+    )
+    return PageModel("prompt", data, still, alt, title, description)
+
+
+def _answer(ax: Axes, heads: list[dict[str, np.ndarray]], pairs: np.ndarray, eta: float, d: int) -> None:
+    """The answers to all queries on the line, one gradient step, and the pairs with what the heads make of them at the query."""
+    grid = np.linspace(-4, 4, 161)
+    tokens = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1)
+    step = [predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], q) for q in on_line(grid, d)]
+    folded = np.stack([h["kq"] @ on_line(QUERY, d) for h in heads])  # (H, D)
+    weights = np.exp(tokens @ folded.T)
+    weights = (weights / weights.sum(0)) @ [h["ov"][d] for h in heads]  # (L,)
+    ax.plot(grid, step, color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
+    ax.plot(grid, answers(heads, tokens, on_line(grid, d).T), color=style.INK, label="answer")
+    colours = [style.COLOURS["positive" if w > 0 else "negative"] for w in weights]
+    ax.scatter(*pairs.T, s=60 * np.abs(weights) * len(pairs), c=colours, alpha=0.45, lw=0)
+    ax.plot(*pairs.T, ".", color=style.INK, ms=4)
+    ax.axvline(QUERY, color=style.COLOURS["dummy"], lw=1, ls=":")
+    ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2))
+
+
+def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
+    """Gradient flow of the approximate loss from small random numbers or from a pair, with the solution manifold at gamma."""
+    draws = [np.stack(dynamics.sample_initial(1, MOST_HEADS, 1.0, seed=seed))[:, 0] for seed in range(DRAWS)]
+    data = {"d": d, "coupling": loss.coupling(d, L, noise_var), "noise": noise_var, "times": TIMES}
+    data |= {"scales": SCALES, "gammas": GAMMAS, "draws": draws, "start": START}
+
+    def still() -> Figure:
+        times = np.concatenate([[0.0], np.geomspace(*TIMES, 140)])
+        omega0, mu0 = START["scale"] * draws[START["draw"]][:, : START["heads"]]
+        path = dynamics.flow(omega0, mu0, times, d, L, noise_var)
+        gamma, mu = START["gamma"], float(loss.manifold_mu(START["gamma"], d, L, noise_var))
+        fig, axes = style.figure(3, height=2.5)
+        curves = {"ω": path.omega[1:, 0], "μ": path.mu[1:, 0], "loss": path.loss[1:]}
+        levels = {"ω": (gamma, -gamma), "μ": (mu, -mu)}
+        levels["loss"] = (float(loss.manifold_loss(gamma, d, L, noise_var)),)
+        for ax, (name, values) in zip(axes, curves.items(), strict=True):
+            ax.plot(times[1:], values)
+            for level in levels[name]:
+                ax.axhline(level, color=style.COLOURS["gd"], ls="--", lw=1)
+            ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=name)
+        return fig
+
+    alt = "omega, mu and loss of two heads against time: from a small start they part into a pair of opposite signs, whose omega then falls slowly."
+    title = "Gradient flow of the approximate loss from a start of your choice"
+    description = (
+        "Dashed: the pair at the chosen γ with its best μ, and its loss. Wherever the flow crosses these lines it has come to that γ; "
+        "the loss hardly changes on the way."
+    )
+    return PageModel("reduced_flow", data, still, alt, title, description)

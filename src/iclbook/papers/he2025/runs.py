@@ -1,0 +1,282 @@
+"""Which runs each figure of He et al. (2025) needs, at each profile."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...models import Attention, ReducedAttention, attend
+from ...profiles import check_profile
+from ...random import generator
+from ...tasks import LinearRegression, MultiTaskRegression
+from ...training import Adam, History, Momentum, Run, log_and_linear_steps
+from ...training.computation import Computation
+from ...training.optimisers import AdamW, Cosine
+from ...training.study import Group, Study
+from . import dynamics
+
+# -- errors of trained circuits on fresh prompts, kept with the runs -----------------------------------------------------
+
+#: Seed and purpose of evaluation prompts; purposes 0 and 1 belong to training.
+EVAL_SEED, EVAL_PURPOSE = 2025, 2
+#: Context lengths at which the published code evaluates.
+LENGTHS = tuple(range(10, 101, 5))
+EVAL_BATCH = 1024
+
+
+def _predict(
+    study: Study, name: str, circuits: dict[str, torch.Tensor], context: torch.Tensor, query: torch.Tensor
+) -> torch.Tensor:
+    """Predictions ``(N, B)`` of one run from its stored circuits."""
+    spec = next(group for group in study.groups if group.name == name)
+    model = spec.model(**dict(spec.kwargs))
+    if isinstance(model, ReducedAttention):
+        with torch.no_grad():
+            model.omega.copy_(circuits["omega"])
+            model.mu.copy_(circuits["mu"])
+            return model(context, query)
+    assert isinstance(model, Attention)
+    return attend(model.scale * circuits["kq"], circuits["ov"], context, query, model.activation)
+
+
+def squared_errors(
+    study: Study, histories: dict[str, History], length: int, n_batches: int
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Mean squared error of every run's final circuits on fresh prompts of one length, all runs on the same prompts.
+
+    Returns:
+        ``group -> (mean (R,), standard error (R,))``; linear attention divides by the length of the context it sees.
+    """
+    task = dataclasses.replace(study.data, L=length)
+    g = generator(EVAL_SEED, EVAL_PURPOSE)
+    sums = {name: np.zeros((2, h.loss.shape[1])) for name, h in histories.items()}
+    normals = torch.empty(task.normals, EVAL_BATCH)
+    for _ in range(n_batches):
+        batch = task.batch(normals.normal_(generator=g))
+        for name, history in histories.items():
+            for r in range(history.loss.shape[1]):
+                circuits = {k: torch.from_numpy(v[-1, r]) for k, v in history.circuits.items()}
+                yhat = _predict(study, name, circuits, batch.context, batch.query)
+                error = ((yhat - batch.target) ** 2).sum(0).double()
+                sums[name][:, r] += error.sum().item(), (error**2).sum().item()
+    n = n_batches * EVAL_BATCH
+    moments = {name: both / n for name, both in sums.items()}
+    return {k: (mean, np.sqrt(np.maximum(second - mean**2, 0) / n)) for k, (mean, second) in moments.items()}
+
+
+def _size(study: Study) -> tuple[int, tuple[int, ...]]:
+    """Batches of prompts, and lengths: fewer for short trainings."""
+    return (64, LENGTHS) if study.steps >= 100_000 else (4, (10, 40, 100))
+
+
+def error_by_length(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
+    """ICL error of the final circuits against the context length (Figures 2.4, 2.5, 4.1).
+
+    Returns:
+        ``<group>/lengths`` ``(n,)``, ``<group>/error`` and ``<group>/error_se`` ``(n, R)``.
+    """
+    n_batches, lengths = _size(study)
+    per_length = [squared_errors(study, histories, length, n_batches) for length in lengths]
+    arrays: dict[str, np.ndarray] = {}
+    for name in histories:
+        arrays[f"{name}/lengths"] = np.array(lengths)
+        arrays[f"{name}/error"] = np.stack([e[name][0] for e in per_length])
+        arrays[f"{name}/error_se"] = np.stack([e[name][1] for e in per_length])
+    return arrays
+
+
+def final_multitask_error(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
+    """Error of the final circuits at the training length, summed over tasks: ``<group>/error`` and ``error_se`` ``(R,)``."""
+    errors = squared_errors(study, histories, study.data.L, _size(study)[0])
+    means = {f"{name}/error": mean for name, (mean, _) in errors.items()}
+    return means | {f"{name}/error_se": se for name, (_, se) in errors.items()}
+
+
+# -- studies ------------------------------------------------------------------------------------------------------------
+
+#: Head counts of the paper, trained under both readings of the score scale.
+PAPER_HEADS = (1, 2, 3, 4)
+#: Head counts of Figure 2.4 as drawn here: one more number trains one more group. Above seven heads: one seed, at the paper profile only.
+HEADS = (*PAPER_HEADS, 8)
+#: Covariance of the non-isotropic experiment: the paper states none, so a first-order autoregressive one, whose inverse is tridiagonal.
+COVARIANCE = tuple(tuple(0.5 ** abs(i - j) for j in range(5)) for i in range(5))
+#: Constants C of ``1 + Cx`` in figure 4.2 that are tried beside 1 and the published code's 0.41.
+SMALL_C = (0.1, 0.3)
+#: Other activations than the softmax (Figure 4.2).
+ACTIVATIONS = ("affine", "square", "tanh")
+#: Learning rates and batch sizes of :func:`noise`.
+RATES, BATCHES = (3e-4, 1e-3, 3e-3), (64, 256, 1024)
+
+
+def _attention(name: str, d: int, n_heads: int, runs: tuple[Run, ...], **kwargs: Any) -> Group:
+    pole = kwargs.get("activation") == "affine"  # the sum that normalises its weights may pass through zero
+    return Group(name, Attention, {"d": d, "n_heads": n_heads, **kwargs}, runs, may_diverge=pole)
+
+
+def _seeds(n: int, rate: float = 1e-3) -> tuple[Run, ...]:
+    return tuple(Run(seed, rate=rate) for seed in range(n))
+
+
+def isotropic(
+    steps: int,
+    seeds: int,
+    heads: tuple[int, ...],
+    batch_size: int = 256,
+    rate: float = 1e-3,
+    affine_rate: float | None = None,
+) -> Study:
+    """Figures 2.1-2.8, 4.1 and 4.2: all models on the isotropic task, on common data per seed.
+
+    ``h<H>`` are the models as printed, ``code_h<H>`` divide scores by sqrt(d+1) as the published code does, ``linear`` is one-head linear
+    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads.
+    ``affine_rate`` is the affine activation's own rate: the sum that normalises its weights passes through zero where scores are large, and near
+    that pole rounding decides a step. A short run stays clear of it at a low rate.
+    """
+    runs = _seeds(seeds, rate)
+    groups = [_attention(f"h{h}", 5, h, runs if h < 8 else runs[:1]) for h in heads]
+    groups += [_attention(f"code_h{h}", 5, h, runs, score_scale="code") for h in PAPER_HEADS]
+    groups.append(_attention("linear", 5, 1, runs, activation="linear"))
+    rates = {"affine": affine_rate or rate}
+    groups += [
+        _attention(name, 5, 2, _seeds(seeds, rates.get(name, rate)), activation=name) for name in ACTIVATIONS
+    ]
+    return Study(
+        "he2025", "isotropic", LinearRegression(), tuple(groups), steps, batch_size, measure=error_by_length
+    )
+
+
+def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
+    """The model of two numbers per head on the true loss, from a small start (Mechanistic Interpretation)."""
+    runs = tuple(Run(seed, rate=rate, init_scale=0.1) for seed in range(seeds))
+    groups = tuple(Group(f"h{h}", ReducedAttention, {"n_heads": h}, runs) for h in (1, 2, 4))
+    return Study("he2025", "reduced", LinearRegression(), groups, steps, batch_size)
+
+
+def activations(name: str, steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
+    """Figure 4.2 with another constant C: ``activations_coded`` with the published code's score scale 1/sqrt(d+1), ``activations_small`` 1 + Cx with a smaller
+    C, so that the sum of its weights starts farther from its zero."""
+    if name == "activations_coded":
+        of = {kind: {"activation": kind, "score_scale": "code"} for kind in ACTIVATIONS}
+    else:
+        of = {f"affine_c{c}": {"activation": "affine", "score_scale": c} for c in SMALL_C}
+    groups = tuple(_attention(group, 5, 2, _seeds(seeds, rate), **settings) for group, settings in of.items())
+    return Study("he2025", name, LinearRegression(), groups, steps, batch_size)
+
+
+def nonisotropic(steps: int, seeds: int, batch_size: int = 256) -> Study:
+    """Figure 3.1: two softmax heads and one linear head on covariates with covariance :data:`COVARIANCE`."""
+    runs = _seeds(seeds)
+    groups = (_attention("h2", 5, 2, runs), _attention("linear", 5, 1, runs, activation="linear"))
+    task = LinearRegression(covariance=COVARIANCE)
+    return Study("he2025", "nonisotropic", task, groups, steps, batch_size)
+
+
+def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> Study:
+    """Figures 3.2-3.5, in the ``text``'s setting (one shared beta, noise 0.1, L=40) or the published ``code``'s.
+
+    The code draws one beta ~ N(0, I) per task, has L=48, context noise 0.4 and no noise on the target, and scales its scores.
+    """
+    if setting == "text":
+        task, scale = MultiTaskRegression(), "none"
+    else:
+        task = MultiTaskRegression(L=48, noise_var=0.4, target_noise_var=0.0, shared_beta=False, beta_var=1.0)
+        scale = "code"
+    runs = _seeds(seeds)
+    groups = tuple(_attention(f"h{h}", 6, h, runs, n_tasks=2, score_scale=scale) for h in PAPER_HEADS)
+    return Study(
+        "he2025", f"multitask_{setting}", task, groups, steps, batch_size, measure=final_multitask_error
+    )
+
+
+def seeds(steps: int, n_seeds: int, batch_size: int) -> Study:
+    """How often a run ends without a negative head or with a dummy head: the full model from many initialisations.
+
+    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Fewer steps and smaller batches than
+    the paper's, because there are hundreds of runs.
+    """
+    runs = tuple(Run(seed, stream=seed % 4) for seed in range(n_seeds))
+    groups = tuple(_attention(f"h{h}", 5, h, runs) for h in PAPER_HEADS if h > 1)
+    marks = {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)} | {1, 4, 16, 24}
+    return Study(
+        "he2025", "seeds", LinearRegression(), groups, steps, batch_size, record=tuple(sorted(marks))
+    )
+
+
+def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
+    """Is gamma a minimiser or a noise level? Two heads at three learning rates, for one batch size."""
+    groups = tuple(_attention(f"rate_{rate:g}", 5, 2, _seeds(n_seeds, rate)) for rate in RATES)
+    return Study("he2025", f"noise_b{batch_size}", LinearRegression(), groups, steps, batch_size)
+
+
+def decay(steps: int, n_seeds: int) -> Study:
+    """Where does gamma end as the noise goes? Two heads at the paper's rate, which falls by a cosine to a hundredth."""
+    group = Group("h2", Attention, {"d": 5, "n_heads": 2}, _seeds(n_seeds), schedule=Cosine(end=0.01))
+    return Study("he2025", "decay", LinearRegression(), (group,), steps)
+
+
+#: The data of :func:`variations`.
+VARIED = {
+    "optimisers": LinearRegression(),
+    "d10": LinearRegression(d=10),
+    "noisy": LinearRegression(noise_var=0.5),
+}
+
+
+def variations(which: str, steps: int, n_seeds: int, batch_size: int = 256) -> Study:
+    """Does the pattern depend on optimiser or data? Two heads under heavy-ball momentum and AdamW, or under Adam on other :data:`VARIED` data."""
+    task = VARIED[which]
+    ways = {"adam": (Adam(), 1e-3)}
+    if which == "optimisers":
+        ways = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
+    groups = tuple(
+        Group(name, Attention, {"d": task.d, "n_heads": 2}, _seeds(n_seeds, rate), optimiser=optimiser)
+        for name, (optimiser, rate) in ways.items()
+    )
+    # the file of ten covariates stays below 2 MB
+    record = tuple(log_and_linear_steps(steps, n_linear=50)) if which == "d10" else None
+    return Study("he2025", f"variations_{which}", task, groups, steps, batch_size, record)
+
+
+def studies(profile: str) -> dict[str, Any]:
+    """All studies of the paper at a profile, by name."""
+    if check_profile(profile) == "paper":
+        every = [
+            isotropic(500_000, 4, HEADS),
+            reduced(500_000, 4),
+            activations("activations_coded", 500_000, 4),
+            activations("activations_small", 500_000, 4),
+            nonisotropic(500_000, 4),
+            multitask("text", 500_000, 4),
+            multitask("code", 500_000, 4),
+            seeds(40_000, 200, 64),
+            *(noise(batch, 100_000, 4) for batch in BATCHES),
+            *(variations(which, 100_000, 16 if which == "d10" else 4) for which in VARIED),
+            decay(500_000, 4),
+        ]
+    else:
+        few = tuple(h for h in HEADS if h < 8)
+        every = [
+            isotropic(220, 2, few, batch_size=64, rate=5e-3, affine_rate=5e-4),
+            reduced(200, 2, batch_size=64, rate=5e-3),
+            activations("activations_coded", 100, 1, batch_size=64, rate=2e-3),
+            activations("activations_small", 60, 1, batch_size=64, rate=2e-3),
+            nonisotropic(200, 2, batch_size=64),
+            multitask("text", 100, 1, batch_size=64),
+            multitask("code", 100, 1, batch_size=64),
+            seeds(100, 8, 64),
+            *(
+                noise(batch, steps, n)
+                for batch, steps, n in zip(BATCHES, (100, 60, 30), (2, 1, 1), strict=True)
+            ),
+            *(variations(which, 60, 1, batch_size=64) for which in VARIED),
+            decay(60, 1),
+        ]
+    counts = tuple(f"h{h}" for h in dynamics.COUNTS)
+    # the same at every profile: a pattern may never appear
+    descent = Computation(
+        "he2025", "descent", dynamics.descend, counts, 0, dynamics.RUNS, dynamics.WITHIN, counts
+    )
+    return {study.name: study for study in (*every, descent)}

@@ -1,0 +1,230 @@
+"""The model of he2025 that trains in the page: its settings, what its curves are compared with, and the same run by the library.
+
+The page takes the trainer's own steps in WebAssembly (:mod:`iclbook.native.webassembly`); from one seed both start at the same parameters and see the
+same prompts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...claims import load_ledger, printed
+from ...drawing import style
+from ...models import Attention
+from ...random import INIT, generator
+from ...sliders import PageModel
+from ...tasks import LinearRegression
+from ...training import Group, History, Run, Trainer, log_and_linear_steps
+from . import predictors, true_loss
+from .loss import manifold_mu
+
+#: Where the page begins: two heads from PyTorch's own initialisation, at three times the paper's rate.
+BEGIN = {
+    "heads": 2,
+    "scale": 1.0,
+    "rate": 0.003,
+    "batch": 256,
+    "seed": 15,
+    "scores": "printed",
+    "activation": "softmax",
+}
+#: Ends of the sliders; sizes of a batch.
+LIMITS = {"heads": (1, 8), "scale": (0.01, 2.0), "rate": (1e-4, 0.03)}
+BATCHES = (16, 32, 64, 128, 256, 512, 1024)
+SEEDS = 100
+#: Training in the page stops here, where the paper's does.
+MOST = 500_000
+#: Steps of the run that the still picture shows: the pair stands.
+STEPS = 3_000
+ACTIVATIONS = {
+    "softmax": "softmax",
+    "linear": "linear",
+    "square": "1 + Cx, squared",
+    "tanh": "1 + tanh(Cx)",
+    "affine": "1 + Cx",
+}
+SCALES = {"printed": "none", "coded": "code"}
+#: Points of the prompt, and where its query stands.
+SHOWN, QUERY = 20, 2.5
+#: One click each: key, name, settings beside BEGIN, a sentence, the claim or question that it shows, and what the link to it says.
+TRIES = (
+    ("pair", "Two heads", {}, "Both heads begin on one side and act as one. Then one of them changes its side, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
+    ("one", "One head", {"heads": 1, "seed": 0}, "One head is a kernel smoother: its loss stops at {one_head:.3f}, and its answer bends.", "single-head", "The claim on one head"),
+    ("never", "No pair", {"seed": 6}, "From some starts, about one in five, two heads keep one sign for good. They do no better than one head.", "both-signs", "The claim on both signs"),
+    ("dummy", "Four heads", {"heads": 4, "seed": 2}, "One pair does the work. The other two heads fade: dummy heads, with small ω and small μ.", "fig2.7", "Figure 2.7"),
+    ("large", "A large start", {"scale": 2.0, "seed": 4}, "From entries twice as large a pair forms, too. It takes longer until KQ is a multiple of the identity.", "robust", "The claim on other starts"),
+    ("rate", "A high rate", {"rate": 0.02, "seed": 16}, "At rate 0.02 γ stays near 0.28. Lower the rate while it trains, and γ falls: it is not the minimum of the loss.", "q-minimiser", "Our question on γ"),
+    ("linear", "Linear attention", {"heads": 1, "activation": "linear", "seed": 0}, "Without a softmax one head makes the gradient step alone. It needs no pair.", "fig4.1", "Figure 4.1"),
+)  # fmt: skip
+
+
+def trainer(
+    task: LinearRegression, settings: Mapping[str, Any], steps: int, record: Sequence[int]
+) -> Trainer:
+    """The library's trainer for one run of the page; ``settings`` beside :data:`BEGIN`."""
+    chosen = BEGIN | dict(settings)
+    kwargs = {"d": task.d, "n_heads": chosen["heads"], "activation": chosen["activation"]}
+    kwargs["score_scale"] = SCALES[chosen["scores"]]
+    run = Run(chosen["seed"], rate=chosen["rate"], init_scale=chosen["scale"])
+    group = Group("page", Attention, kwargs, (run,), may_diverge=True)
+    return Trainer(task, [group], steps, chosen["batch"], record=record, device="cpu")
+
+
+def course(task: LinearRegression, settings: Mapping[str, Any], steps: int = STEPS) -> History:
+    """One run of the page, by the library."""
+    return trainer(task, settings, steps, log_and_linear_steps(steps)).train(progress=False)["page"]
+
+
+def omega_mu(history: History, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """omega, the mean of KQ's diagonal with the score scale, and mu, the last entry of OV: ``(T, H)`` each, of the first run."""
+    kq, ov = history.circuits["kq"][:, 0], history.circuits["ov"][:, 0, :, 0]  # (T, H, D, D), (T, H, D)
+    return scale * np.diagonal(kq, axis1=-2, axis2=-1)[..., :-1].mean(-1), ov[..., -1]
+
+
+@lru_cache(maxsize=4)
+def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
+    """What the training loss is compared with: one head's best, one debiased gradient step with its best rate, and ridge regression."""
+    sizes = task.d, task.L, task.noise_var
+    step = predictors.debiased_gd_error(predictors.debiased_gd_best_eta(*sizes), *sizes)
+    every = {
+        "one head's best": true_loss.single_head_exact(*sizes).loss,
+        "one gradient step": float(step),
+        "ridge regression": predictors.ridge_error(*sizes)[0],
+    }
+    return [{"name": name, "loss": loss} for name, loss in every.items()]
+
+
+def pairs_on_a_line(task: LinearRegression, seed: int = 4) -> np.ndarray:
+    """A prompt whose covariates lie on one line through the origin: pairs ``(x, y)`` with y = x + noise, ``(SHOWN, 2)``."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=SHOWN)
+    return np.stack([x, x + math.sqrt(task.noise_var) * rng.normal(size=SHOWN)], -1).round(3)
+
+
+def train_in_page(task: LinearRegression, history: History | None = None) -> PageModel:
+    """The panel in which a reader trains the paper's model.
+
+    Args:
+        task: the paper's.
+        history: the run of :data:`BEGIN`, which the still picture shows; trained here if it is not given.
+    """
+    layout, paper = task.layout(), printed("he2025")
+    history = course(task, {}) if history is None else history
+    anchors = {claim.id: claim.anchor for claim in load_ledger("he2025").claims}
+    one_head = loss_levels(task)[0]["loss"]
+    gammas = np.geomspace(0.06, 0.8, 60)
+    data = {
+        "d": task.d,
+        "L": task.L,
+        "noise": layout.noise_scale,
+        "beta": layout.beta_scale,
+        "eta": predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var),
+        "begin": BEGIN,
+        "limits": LIMITS,
+        "batches": BATCHES,
+        "scores": {key: Attention(task.d, 1, score_scale=scale).scale for key, scale in SCALES.items()},
+        # in the order of native/page/page.c
+        "activations": [
+            {"name": name, "text": ACTIVATIONS[name]}
+            for name in ("softmax", "affine", "square", "tanh", "linear")
+        ],
+        # of torch's generator, which draws the initial parameters: its first word
+        "states": [generator(seed, INIT).initial_seed() & 0xFFFFFFFF for seed in range(SEEDS)],
+        "levels": loss_levels(task),
+        "paper": {"omega": paper["fig2.8/gamma"], "mu": paper["fig2.8/mu"]},
+        "manifold": np.stack([gammas, manifold_mu(gammas, task.d, task.L, task.noise_var)], -1).round(4),
+        "pairs": pairs_on_a_line(task),
+        "query": QUERY,
+        "most": MOST,
+        "tries": [
+            {
+                "key": key,
+                "name": name,
+                "settings": settings,
+                "text": text.format(one_head=one_head),
+                "link": link,
+                "anchor": anchors[f"he2025/{claim}"],
+            }
+            for key, name, settings, text, claim, link in TRIES
+        ],
+        "page": "../notebooks/linear_regression.html",
+    }
+    alt = (
+        f"Two heads after {history.steps[-1]:,} steps: the loss has fallen from one head's best to one gradient step, omega and mu have become "
+        "opposite, and the answer runs straight."
+    )
+    title = "Train the paper's model here"
+    description = (
+        "Press Train: the library's own code takes the paper's steps in this page, from the seed that is shown. Drag a pair or the open circle, the query, "
+        "while it trains. Discs: the weight with which a pair's response enters. Dashed: closed forms, and the paper's values."
+    )
+    return PageModel("train", data, lambda: figure(task, history), alt, title, description)
+
+
+def figure(task: LinearRegression, history: History, settings: Mapping[str, Any] = BEGIN) -> Figure:
+    """A run so far: its answers to a prompt, its loss beside the closed forms, omega and mu of each head beside the paper's values."""
+    attention = Attention(
+        task.d, 1, activation=settings["activation"], score_scale=SCALES[settings["scores"]]
+    )
+    omega, mu = omega_mu(history, attention.scale)
+    paper = printed("he2025")
+    fig, axes = style.figure(2, 2, height=5.0)
+    prompt, loss, *heads = axes.ravel()
+    _answers(prompt, task, history, attention)
+    for ax in (loss, *heads):
+        ax.set_xscale("log")
+    for level in loss_levels(task):
+        loss.axhline(level["loss"], color=style.COLOURS["gd"], ls="--", lw=1)
+        loss.text(11, level["loss"] + 0.02, f"{level['name']} {level['loss']:.3f}", fontsize=7)
+    after = history.steps > 0
+    steps = history.steps[after]
+    loss.plot(steps, history.loss[after, 0], color=style.INK)
+    for ax, values, level, name in zip(
+        heads, (omega, mu), (paper["fig2.8/gamma"], paper["fig2.8/mu"]), "ωμ", strict=True
+    ):
+        for sign in (1, -1):
+            style.paper_line(ax, sign * level, label="paper" if sign > 0 else None)
+        for h, values_of_head in enumerate(values[after].T):
+            ax.plot(steps, values_of_head, label=f"head {h + 1}" if len(values.T) <= 4 else None)
+        ax.set(ylabel=name)
+    heads[0].legend(fontsize=7, loc="lower left")
+    for ax in (loss, *heads):
+        ax.set(xlabel="step", xlim=(10, max(1000, history.steps[-1])))
+    loss.set(ylabel="loss", ylim=(0, 1.3))
+    return fig
+
+
+def _answers(ax: Axes, task: LinearRegression, history: History, attention: Attention) -> None:
+    """The answers to all queries on the line at the start and now, and one gradient step."""
+    import torch
+
+    from ...models import attend
+
+    x = np.linspace(-4, 4, 161)
+    pairs, d = pairs_on_a_line(task), task.d
+    tokens = np.zeros((len(pairs), d + 1))
+    tokens[:, 0], tokens[:, d] = pairs.T
+    queries = np.zeros((d, len(x)))
+    queries[0] = x
+    context = torch.from_numpy(np.repeat(tokens[..., None], len(x), axis=-1))
+    looks = (
+        {"color": style.COLOURS["dummy"], "label": "before training"},
+        {"color": style.INK, "label": "answer"},
+    )
+    for at, look in zip((0, -1), looks, strict=True):
+        kq, ov = (torch.from_numpy(history.circuits[name][at, 0].astype(float)) for name in ("kq", "ov"))
+        answers = attend(attention.scale * kq, ov, context, torch.from_numpy(queries), attention.activation)
+        ax.plot(x, answers[0].numpy(), **look)
+    eta = predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var)
+    step = predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries.T[:, None])
+    ax.plot(x, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
+    ax.plot(*pairs.T, ".", color=style.INK, ms=4)
+    ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2), xlabel="x", ylabel="y")
+    ax.legend(fontsize=7, loc="upper left")

@@ -1,0 +1,220 @@
+"""Figure 1 (section 8.1): the synthetic probe. Descent curves, contraction of each channel, compounded layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...sliders import Slider, show
+from .common import cross
+
+#: What the paper prints of the probe.
+PRINTED = {
+    "largest": 108.0,
+    "smallest": 0.9,
+    "n": 20,
+    "d": 5,
+    "steps": 20,
+    "curvatures": (0.3, 0.6, 1.0, 1.5),
+}
+
+
+def design(eigenvalues: Sequence[float], n: int, seed: int = 0) -> np.ndarray:
+    """A random ``(n, d)`` design whose Gram matrix ``X^T X`` has exactly these eigenvalues."""
+    rng = np.random.default_rng(seed)
+    d = len(eigenvalues)
+    left = np.linalg.qr(rng.standard_normal((n, d)))[0]
+    right = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    return left * np.sqrt(eigenvalues) @ right.T
+
+
+def balanced_step(eigenvalues: Sequence[float]) -> float:
+    """``eta* = 2 / (lambda_min + lambda_max)`` (Theorem D2)."""
+    return 2 / (min(eigenvalues) + max(eigenvalues))
+
+
+def contraction_factors(eigenvalues: Sequence[float], eta: float) -> np.ndarray:
+    """``(1 - eta lambda_i)^2``, what each channel's squared error is multiplied by in a step."""
+    return (1 - eta * np.asarray(eigenvalues)) ** 2
+
+
+def scalar_descent(a: float, eta: float, steps: int, w_star: float = 1.0) -> np.ndarray:
+    """Loss ``L(w_k) / L(w_0)``, ``(steps + 1,)``, of descent on ``L = a w^2 - 2 b w + c`` from ``w_0 = 0``, realisable (``c = b^2 / a``)."""
+    b, c, w, losses = a * w_star, a * w_star**2, 0.0, []
+    for _ in range(steps + 1):
+        losses.append(a * w * w - 2 * b * w + c)
+        w = w - eta * (a * w - b)
+    return np.array(losses) / losses[0]
+
+
+def channel_errors(x: np.ndarray, eta: float, steps: int, seed: int = 0) -> np.ndarray:
+    """Squared error of each eigenchannel over its start, ``(steps + 1, d)``, of descent from 0 on ``|X w - y|^2 / 2``; channels by eigenvalue."""
+    rng = np.random.default_rng(seed)
+    w_star = rng.standard_normal(x.shape[1])
+    gram, cross = x.T @ x, x.T @ (x @ w_star)
+    vectors = np.linalg.eigh(gram)[1]
+    w, rows = np.zeros_like(w_star), []
+    for _ in range(steps + 1):
+        rows.append(((w - w_star) @ vectors) ** 2)
+        w = w - eta * (gram @ w - cross)
+    return np.array(rows) / rows[0]
+
+
+#: Section 6: layers -> what a single-step rate of 0.9 compounds to, as printed.
+PRINTED_COMPOUNDED = {2: 0.81, 5: 0.59, 10: 0.35}
+
+
+def spectrum() -> np.ndarray:
+    """Eigenvalues of a design with the printed ends, rising: columns of 20 normal numbers (NumPy's RandomState, seed 42) times a
+    geometric sequence from 0.3 to 2.
+
+    The paper prints the ends, 0.9 and 108, and not how they were drawn; the three between them are ours.
+    """
+    x = np.random.RandomState(42).randn(20, 5) * np.geomspace(0.3, 2, 5)
+    return np.linalg.eigvalsh(x.T @ x)
+
+
+def records(eigenvalues: np.ndarray) -> dict:
+    """What decides fig1 and q-fig1b, at ``eta* = 2 / (lambda_1 + lambda_5)`` and over as many steps as the paper."""
+    steps, powers = PRINTED["steps"], np.arange(PRINTED["steps"] + 1)
+    scalar = max(
+        np.abs(scalar_descent(a, 1.0, steps) - (1 - a) ** (2 * powers)).max() for a in PRINTED["curvatures"]
+    )
+    eta = balanced_step(eigenvalues)
+    factors = contraction_factors(eigenvalues, eta)
+    errors = channel_errors(design(eigenvalues, PRINTED["n"]), eta, steps)
+    small = contraction_factors(eigenvalues, 1 / eigenvalues[-1])
+    return {
+        "fig1/a_gap": float(scalar),
+        "fig1/b_gap": float(np.abs(errors - factors ** powers[:, None]).max()),
+        "fig1/largest_rank": _rank(factors, -1),
+        "fig1/smallest_rank": _rank(factors, 0),
+        "fig1/compounded_gap": max(abs(0.9**k - printed) for k, printed in PRINTED_COMPOUNDED.items()),
+        "q-fig1b/ends_ratio": float(factors[-1] / factors[0]),
+        "q-fig1b/rank_at_inverse": _rank(small, -1),
+    }
+
+
+def _rank(factors: np.ndarray, channel: int) -> int:
+    """1 for the channel that contracts fastest; equal factors (to rounding) share the later rank."""
+    return int((factors <= factors[channel] * (1 + 1e-9)).sum())
+
+
+#: From the smallest eigenvalue to the largest.
+CHANNEL_COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00")
+CHANNEL_MARKERS = ("o", "^", "s", "D", "v")
+_FLOOR = 1e-16  # below this a float64 error is rounding
+
+
+def figure(eigenvalues: np.ndarray) -> Figure:
+    """Figure 1: (a) scalar descent, (b) contraction of each eigenvalue ``(5,)`` at eta*, (c) compounding. Markers: run; dotted: closed form."""
+    fig, (a, b, c) = style.figure(3, height=2.95)
+    steps = PRINTED["steps"]
+    k = np.arange(steps + 1)
+    for curvature, colour in zip(PRINTED["curvatures"], style.PALETTE, strict=False):
+        loss = np.maximum(scalar_descent(curvature, 1.0, steps), _FLOOR)
+        a.semilogy(k, loss, "o", ms=3, color=colour, label=f"a = {curvature:g}")
+        style.theory_line(a, k, np.maximum((1 - curvature) ** (2.0 * k), _FLOOR), None)
+    a.set(xlabel="step k", title="(a) loss over its start")
+    a.legend(fontsize=7.5, loc="upper right", handletextpad=0.2, bbox_to_anchor=(1.02, 1.02))
+    a.set_ylim(1e-17, 1e3)
+
+    eta = balanced_step(eigenvalues)
+    errors = channel_errors(design(eigenvalues, PRINTED["n"]), eta, steps)
+    factors = contraction_factors(eigenvalues, eta)
+    for i, value in enumerate(eigenvalues):
+        look = {"ms": 6, "mfc": "none"} if i == 0 else {"ms": 3.2}
+        look |= {"color": CHANNEL_COLOURS[i], "zorder": 3 if i == len(eigenvalues) - 1 else 2}
+        b.semilogy(k, np.maximum(errors[:, i], 1e-13), CHANNEL_MARKERS[i], label=f"λ = {value:.3g}", **look)
+        style.theory_line(b, k, np.maximum(factors[i] ** k, 1e-13), None)
+    b.set(xlabel="step k", title="(b) squared error by channel", ylim=(1e-13, 3))
+    b.legend(fontsize=7.5, loc="lower left", handletextpad=0.2)
+
+    rate = np.linspace(0, 1, 201)
+    for layers, colour in zip((1, 2, 3, 5, 10), style.PALETTE, strict=False):
+        c.plot(rate, rate**layers, color=colour, label=f"k = {layers}")
+    cross(c, [0.9] * 3, [*PRINTED_COMPOUNDED.values()], "printed", ms=6, mew=1.6, zorder=2)
+    c.set(xlabel="rate ρ² of one layer", title="(c) rate of k layers")
+    c.legend(fontsize=7.5)
+    return fig
+
+
+def spectrum_frame(condition: float, step: float, d: int = 5, layers: int = 10) -> Figure:
+    """Contraction of ``d`` channels with eigenvalues from 1 to ``condition``, at ``step`` times eta*. Right: error along the layers."""
+    eigenvalues = np.geomspace(1.0, condition, d)
+    eta = step * balanced_step(eigenvalues)
+    factors = contraction_factors(eigenvalues, eta)
+    fig, (left, right) = style.figure(2, height=2.8)
+    left.bar(range(d), np.minimum(factors, 2.0), color=[style.PALETTE[3 if f > 1 else 0] for f in factors])
+    left.axhline(1, color=style.INK, lw=0.9)
+    for i in np.flatnonzero(factors > 2):
+        left.annotate(f"{factors[i]:.1f} ↑", (i, 1.98), ha="center", va="top", fontsize=8, color="white")
+    left.set_xticks(range(d), [f"{v:.3g}" for v in eigenvalues])
+    left.set(xlabel="eigenvalue λ", ylim=(0, 2), title=f"η = {step:.3g} η*")
+    left.set_ylabel(r"$(1-\eta\lambda)^2$, diverges above 1")
+    k = np.arange(layers + 1)
+    for i, factor in enumerate(factors):
+        look = {"ls": "--" if i == d - 1 else "-", "lw": 2.6 if i == 0 else 1.7, "color": style.PALETTE[i]}
+        right.semilogy(k, np.clip(factor**k, 1e-8, 1e3), label=f"λ = {eigenvalues[i]:.3g}", **look)
+    right.set(xlabel="layers", ylabel="squared error over its start", ylim=(1e-6, 1e2))
+    fig.legend(loc="outside right center", fontsize=7.5, handlelength=1.6)
+    return fig
+
+
+def layers_frame(layers: int, conditions: tuple[float, ...] = (2.0, 5.0, 20.0, 120.0)) -> Figure:
+    """Rate of the slowest channel at eta* after ``layers`` layers against the condition number, and the compounding curve."""
+    fig, (left, right) = style.figure(2, height=2.8)
+    kappa = np.geomspace(1.05, 200, 200)
+    rate = ((kappa - 1) / (kappa + 1)) ** 2
+    left.semilogx(kappa, rate**layers, color=style.COLOURS["measured"])
+    left.semilogx(kappa, rate, color=style.COLOURS["dummy"], lw=1, ls="--", label="one layer")
+    for marker, condition in zip("os^D", conditions, strict=True):
+        value = ((condition - 1) / (condition + 1)) ** (2 * layers)
+        left.plot([condition], [value], marker, ms=6, color=style.COLOURS["measured"])
+        above = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center"}
+        left.annotate(f"{value:.2g}", (condition, value), fontsize=8, **above)
+    left.set(xlabel="condition number κ", ylabel="squared error left", ylim=(-0.03, 1.1))
+    left.set_title(f"slowest channel, {layers} layers")
+    left.legend(fontsize=8, loc="upper left")
+    rates = np.linspace(0, 1, 101)
+    right.plot(rates, rates**layers, color=style.COLOURS["measured"])
+    right.plot(rates, rates, color=style.COLOURS["dummy"], lw=1, ls="--")
+    right.plot([0.9], [0.9**layers], "o", ms=6, color=style.COLOURS["measured"])
+    beside = {"xytext": (-8, 6), "textcoords": "offset points", "ha": "right"}
+    right.annotate(f"0.9 → {0.9**layers:.2f}", (0.9, 0.9**layers), fontsize=9, **beside)
+    right.set(xlabel="rate ρ² of one layer", ylabel=f"rate of {layers} layers", ylim=(-0.03, 1.1))
+    return fig
+
+
+def show_spectrum(few: bool) -> None:
+    """Five channels at some condition numbers and steps; ``few`` of all, for a short run."""
+    steps = [0.9, 1.0] if few else [0.25, 0.5, 0.9, 1.0, 1.05, 1.3]
+    conditions = [2.0, 20.0] if few else [2.0, 20.0, 120.0]
+    show(
+        spectrum_frame,
+        [
+            Slider("condition", "condition number κ", conditions, live=(1.1, 500.0, 0.1), log=True),
+            Slider("step", "step / η*", steps, live=(0.05, 1.6, 0.05)),
+        ],
+        start={"condition": 20.0, "step": 1.0},
+        title="Contraction of five eigenchannels in one step, and along ten layers",
+        alt=lambda condition, step: (
+            f"Contraction of five channels at condition number {condition:g} and {step:g} times the balanced step."
+        ),
+    )
+
+
+def show_layers(few: bool) -> None:
+    """The slowest channel after some numbers of layers."""
+    show(
+        layers_frame,
+        [Slider("layers", "layers", [1, 3] if few else [1, 2, 3, 5, 10, 20], live=(1, 30, 1))],
+        start={"layers": 3},
+        title="What equal layers compound to",
+        alt=lambda layers: (
+            f"Squared error left after {layers} layers against the condition number, and the rate compounded."
+        ),
+    )

@@ -1,0 +1,231 @@
+"""Figures and the table of the ladder, the printed values drawn in where there are any; ``get`` as in :mod:`.ladder`.
+
+Every size has its colour; a thin line is a seed, a dashed one a model that never saw a regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...sliders import Slider, show
+from . import arithmetic
+from .ladder import NULL_DRAWS, Get, Model, by_size, mixed, twins
+from .probe_statistics import errors, noise_around_prior
+
+#: Where the start is drawn: 0 has no place on a log scale.
+START = 0.5
+#: Printed valleys and peaks of the error reduction (section 8.4).
+PRINTED_VALLEYS = (-0.87, -0.43)
+PRINTED_PEAKS = (1.2, 2.6)
+#: Section 8.4: shares of updates with the residual's sign, over all models.
+PRINTED_SIGNS = ("0.55", "0.65")
+
+Curve = Callable[[Model], tuple[np.ndarray, np.ndarray]]
+
+
+def _coloured(get: Get) -> Iterator[tuple[str, str, list[Model], list[Model]]]:
+    """Colour and name of every size, its models and their twins."""
+    alone = by_size([twin for _, twin in twins(get)])
+    for colour, (name, runs) in zip(style.PALETTE, by_size(mixed(get)).items(), strict=False):
+        yield colour, name, runs, alone.get(name, [])
+
+
+def _curves(ax: Axes, get: Get, curve: Curve, with_twins: bool = False) -> None:
+    """A line for every model."""
+    for colour, name, runs, alone in _coloured(get):
+        for i, m in enumerate(runs):
+            ax.plot(*curve(m), color=colour, lw=1.3, label=name if i == 0 else None)
+        for m in alone if with_twins else ():
+            ax.plot(*curve(m), color=colour, lw=1.1, ls="--")
+
+
+def _legend(fig: Figure, ax: Axes, with_twins: bool) -> None:
+    """One legend over the panels: sizes, and what dashes mean."""
+    handles, labels = ax.get_legend_handles_labels()
+    if with_twins:
+        handles += ax.plot([], [], color=style.INK, lw=1.1, ls="--")
+        labels += ["never saw a regression"]
+    fig.legend(handles, labels, loc="outside upper center", ncols=7, fontsize=7.5, columnspacing=1.2)
+
+
+def _steps(m: Model) -> np.ndarray:
+    return np.maximum(m.steps, START)
+
+
+def _over_training(ax: Axes, label: str) -> None:
+    ax.set_xscale("log", base=2)
+    ticks = [START, *(float(4**i) for i in range(0, 8, 2) if 4**i <= ax.get_xlim()[1])]
+    ax.set_xticks(ticks, ["0", *(f"{t:,.0f}" for t in ticks[1:])])
+    ax.set(xlabel="training step", ylabel=label)
+
+
+def layers(get: Get) -> Figure:
+    """Figures 2a and 5 and section 8.4's first finding, at the end of training: error of the estimate by depth, surprisal in a repeated block by depth, and
+    updates against residuals of the largest model with their line."""
+    fig, axes = style.figure(3, height=3.3)
+
+    def depth(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.linspace(0, 1, len(values)), values
+
+    _curves(axes[0], get, lambda m: depth(errors(m.arrays["lines_estimate"][-1], m.target)), with_twins=True)
+    _curves(axes[1], get, lambda m: depth(m.arrays["block10_surprisal"][-1].mean(0)))
+    axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, None))
+    axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal of the right token (nats)", yscale="log")
+    largest = mixed(get)[-1]
+    estimate = largest.arrays["lines_estimate"][-1].astype(float)
+    residual, update = largest.target[:, None] - estimate[:, :-1], np.diff(estimate, axis=1)
+    axes[2].plot(residual.ravel(), update.ravel(), ".", ms=3, alpha=0.35, color=style.PALETTE[4])
+    slope, shift = np.polyfit(residual.ravel(), update.ravel(), 1)
+    ends = np.array([residual.min(), residual.max()])
+    axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
+    axes[2].axhline(0, color=style.INK, lw=0.6)
+    axes[2].set(xlabel="residual (digits)", ylabel="update (digits)")
+    axes[2].set_title(f"{largest.name}: slope {slope:.2f}", fontsize=9)
+    _legend(fig, axes[0], with_twins=True)
+    return fig
+
+
+def development(get: Get) -> Figure:
+    """Figure 3 over training: error reduction with the printed range of its valley and of its peak, and copying of a repeated block."""
+    fig, (reduction, induction) = style.figure(2, height=3.3)
+    for (low, high), label in ((PRINTED_VALLEYS, "printed"), (PRINTED_PEAKS, None)):
+        reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0, label=label)
+    _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_twins=True)
+    _curves(induction, get, lambda m: (_steps(m), (m.arrays["block10_margin"] > 0).mean(1)))
+    reduction.axhline(0, color=style.INK, lw=0.8)
+    _over_training(reduction, "error reduction (digits)")
+    _over_training(induction, "induction accuracy")
+    _legend(fig, reduction, with_twins=True)
+    return fig
+
+
+def signs(get: Get) -> Figure:
+    """Section 8, finding 1: sign agreement of every model, and of noise with its read-out's means and deviations; the printed range shaded."""
+    fig, ax = style.figure(height=3.4)
+    ax.axhspan(*map(float, PRINTED_SIGNS), color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed")
+    sizes = by_size(mixed(get))
+    for i, runs in enumerate(sizes.values()):
+        for m, at in zip(runs, i + 0.16 * (np.arange(len(runs)) - (len(runs) - 1) / 2), strict=True):
+            noise = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
+            drawn, first = [a.signs for a in noise], i == 0 and m.run == 0
+            bar = {"color": style.PALETTE[1], "lw": 5, "alpha": 0.6}
+            ax.plot(
+                [at, at], [min(drawn), max(drawn)], label="noise that knows nothing" if first else None, **bar
+            )
+            ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="model" if first else None)
+    ax.axhline(0.5, color=style.INK, lw=0.8)
+    ax.set_xticks(range(len(sizes)), list(sizes))
+    ax.set_ylabel("updates with the residual's sign (share)")
+    ax.legend(fontsize=7.5)
+    return fig
+
+
+def read_out_frame(m: Model, step: int, layer: int, prompt: int = 0) -> Figure:
+    """One checkpoint read at one layer: estimates against right answers, and along the layers the course of one prompt (thick), of all, and the mean error."""
+    at = int(np.flatnonzero(m.steps == step)[0])
+    estimate, target = m.arrays["lines_estimate"][at].astype(float), m.target
+    fig, (left, right) = style.figure(2, height=3.1)
+    left.plot([0, 9], [0, 9], color=style.INK, lw=0.9, ls=":", label="right")
+    spread = 0.25 * np.sin(np.arange(len(target)) * 2.4)  # equal answers side by side
+    left.plot(
+        target + spread, estimate[:, layer], ".", ms=5, alpha=0.5, color=style.PALETTE[0], label="a prompt"
+    )
+    here = {"ms": 8, "color": style.COLOURS["positive"]}
+    left.plot([target[prompt] + spread[prompt]], [estimate[prompt, layer]], "o", label="one of them", **here)
+    left.set(xlabel="right answer (digit)", ylabel="expected digit", xlim=(-0.5, 9.5), ylim=(-0.2, 9.2))
+    left.set_title(f"after {layer} of {estimate.shape[1] - 1} layers, step {step:,}", fontsize=9)
+    every = np.arange(estimate.shape[1])
+    right.plot(every, estimate.T, color=style.PALETTE[0], lw=0.4, alpha=0.15)
+    right.plot(every, estimate[prompt], color=style.COLOURS["positive"], lw=2)
+    right.plot([layer], [estimate[prompt, layer]], "o", **here)
+    right.axhline(target[prompt], color=style.COLOURS["positive"], lw=1.1, ls="--", label="its right answer")
+    right.axvline(layer, color=style.INK, lw=0.6)
+    right.set(xlabel="layer", ylabel="expected digit", ylim=(-0.2, 9.2), xticks=every)
+    right.set_title(f"mean error {errors(estimate, target)[layer]:.2f} digits", fontsize=9)
+    fig.legend(loc="outside upper center", ncols=4, fontsize=7.5)
+    return fig
+
+
+def clearest_prompt(m: Model) -> int:
+    """The prompt whose first estimate is farthest off, among those that the trained model answers to within half a digit; else the one that it answers best."""
+    off = np.abs(m.target[:, None] - m.arrays["lines_estimate"][-1])
+    found = np.where(off[:, -1] < 0.5, off[:, 0], -off[:, -1])
+    return int(found.argmax())
+
+
+def show_read_out(get: Get, few: bool) -> None:
+    """The read-out of the largest model under two sliders: training step and layer."""
+    m = mixed(get)[-1]
+    prompt = clearest_prompt(m)
+    last, depth = int(m.steps[-1]), m.arrays["lines_estimate"].shape[-1] - 1
+    steps = sorted({*(int(s) for s in m.steps if s in (1024, 2048, 4096)), last})
+    layers = sorted({0, depth // 2, depth - 1, depth})
+    show(
+        lambda step, layer: read_out_frame(m, step, layer, prompt),
+        [
+            Slider("step", "training step", steps[-2:] if few else steps),
+            Slider("layer", "layer", layers[-2:] if few else layers, live=(0, depth, 1)),
+        ],
+        start={"step": last, "layer": depth},
+        title=f"What {m.name} would answer, layer by layer",
+        alt=lambda step, layer: (
+            f"Estimates after layer {layer} at training step {step} against the right answers."
+        ),
+        play="layer",
+    )
+
+
+#: Heads of the columns of :func:`alignment_rows`.
+ALIGNMENT = {
+    "model": "model",
+    "slope": "slope $alpha$",
+    "r2": "$r^2$",
+    "signs": "signs agree",
+    "error": "error, first layer and last",
+    "shuffled": "reduction, with the context's answers shuffled",
+    "rates": "$rho_pred$ / $rho_obs$",
+    "contracting": "prompts that contract",
+}
+_ERRORS = [", ".join(pair) for pair in zip(arithmetic.ERRORS[::2], arithmetic.ERRORS[1::2], strict=True)]
+_RATES = [" / ".join(pair) for pair in zip(arithmetic.RHO[::2], arithmetic.RHO[1::2], strict=True)]
+#: Section 8.4, findings 1 and 4; what the paper gives for a group of models stands in one row.
+PRINTED_ALIGNMENT: tuple[dict[str, str], ...] = (
+    {"model": "gpt2 (printed)", "error": _ERRORS[0], "rates": _RATES[0]},
+    {"model": "Pythia-160M (printed)", "rates": _RATES[1]},
+    {"model": "Pythia-410M (printed)", "error": _ERRORS[1], "rates": _RATES[2]},
+    {"model": "Pythia-1B (printed)", "error": _ERRORS[2]},
+    {
+        "model": "all of them (printed)",
+        "slope": "0.08 to 0.12",
+        "r2": "0.05 to 0.09",
+        "signs": " to ".join(PRINTED_SIGNS),
+        "contracting": "90 to 96 %",
+    },
+)
+
+
+def alignment_rows(get: Get) -> list[dict[str, str]]:
+    """Sections 8 and 8.4 at the end of training: columns :data:`ALIGNMENT`."""
+
+    def row(runs: list[Model]) -> dict[str, str]:
+        aligned = [m.aligned() for m in runs]
+        a = {name: np.mean([getattr(one, name) for one in aligned]) for name in aligned[0]._fields}
+        first, *_, last = np.mean([errors(m.arrays["lines_estimate"][-1], m.target) for m in runs], 0)
+        return {
+            "slope": f"{a['slope']:.3f}",
+            "r2": f"{a['r2']:.3f}",
+            "signs": f"{a['signs']:.2f}",
+            "error": f"{first:.2f}, {last:.2f}",
+            "shuffled": f"{np.mean([m.aligned(which='shuffled').reduction for m in runs]):+.2f}",
+            "rates": f"{a['rho_pred']:.3f} / {a['rho_obs']:.3f}",
+            "contracting": f"{100 * a['contracting']:.0f} %",
+        }
+
+    alone = by_size([twin for _, twin in twins(get)])
+    sizes = by_size(mixed(get)) | {f"{name}, no regression": runs for name, runs in alone.items()}
+    return [*PRINTED_ALIGNMENT, *({"model": name} | row(runs) for name, runs in sizes.items())]

@@ -1,0 +1,277 @@
+"""``iclbook probe``: one probe of a model in a local folder, at the paper's number of prompts, and its result with where it comes from."""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import UserError
+from ...files import write_whole
+from ...models.pretrained import Pretrained, read_pretrained, refuse_pointer
+from ...sources import source_digest
+from ...tasks.mixed_corpus import VOCABULARY
+from . import prompts, readout
+from .probe_statistics import (
+    alignment,
+    causal_heads,
+    contraction,
+    curvature_correlation,
+    exceeds,
+    late_over_early,
+    noise_around_prior,
+    shuffled_targets,
+    uniform_sink,
+)
+from .prompts import CORPUS, Alphabet
+
+Arrays = dict[str, Tensor]
+Values = dict[str, float]
+#: Lengths of the random block, unstated.
+BLOCK_LENGTHS = (10, 25)
+
+
+class Sizes(NamedTuple):
+    """Prompts, as stated: 80 (section 8), 48 (8.2), 100 and 30 (9.3), 60 (9.4); of recall unstated."""
+
+    lines: int = 80
+    blocks: int = 48
+    recall: int = 128
+    patterns: int = 100
+    ablated: int = 30
+    sinks: int = 60
+
+
+def _alignment(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+    digits = torch.tensor(alphabet.digits)
+    found, values = {}, {}
+    for order in ("true", "shuffled"):
+        lines = prompts.lines(alphabet, sizes.lines, k, order=order)
+        estimate = readout.estimates(model, lines.tokens, digits)
+        found |= {f"estimate_{order}": estimate, "target": lines.target, "x": lines.x}
+        for name, value in alignment(estimate.numpy(), lines.target.numpy())._asdict().items():
+            values[name if order == "true" else f"{name}_shuffled_context"] = value
+    estimate, target = found["estimate_true"].double().numpy(), found["target"].numpy()
+    found["estimate_prior"] = readout.estimates(model, prompts.prior(alphabet), digits)
+    values["curvature_correlation"] = curvature_correlation(estimate, target, found["x"].numpy())
+    for label, null in (("shuffled_targets", shuffled_targets), ("noise", noise_around_prior)):
+        drawn = null(estimate, target)
+        for name in ("signs", "r2", "reduction"):
+            values[f"p_{name}_{label}"] = exceeds(values[name], [getattr(a, name) for a in drawn])
+    return found, values
+
+
+def _induction(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+    found, values = {}, {}
+    for m in BLOCK_LENGTHS:
+        tokens, target = prompts.blocks(alphabet, sizes.blocks, m)
+        found[f"surprisal{m}"] = readout.surprisals(model, tokens, target)
+        found[f"margin{m}"] = readout.answers(model, tokens, target)[1]
+        for name, value in contraction(found[f"surprisal{m}"].numpy())._asdict().items():
+            values[f"{name}{m}"] = value
+        values[f"accuracy{m}"] = float((found[f"margin{m}"] > 0).float().mean())
+    return found, values
+
+
+def _truncation(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+    tokens, target = prompts.blocks(alphabet, sizes.blocks, BLOCK_LENGTHS[0])
+    found: Arrays = {"singular": readout.singular_values(model.embed)}
+    values: Values = {}
+    singular, width = found["singular"].double().numpy(), model.width
+    ranks = {f"tau{tau:g}": readout.rank_tau(singular, tau) for tau in readout.THRESHOLDS}
+    values |= {f"rank_{name}": float(rank) for name, rank in ranks.items()}
+    values["effective_rank"] = readout.effective_rank(singular)
+    readings = [("embedding", False)] + ([("both", True)] if model.tied else [])
+    for drop in ("last", "first", "random"):
+        embeds = readout.truncations(model.embed, drop)
+        for reading, both in readings:
+            margin = readout.truncated(model, tokens, target, embeds, both)
+            found[f"margin_{drop}_{reading}"] = margin
+            accuracy = (margin > 0).double().mean(1).numpy()
+            for name, rank in ranks.items():
+                if 0 < sum(n >= rank for n in readout.kept(width)) < len(readout.SHARES):
+                    values[f"gap_{drop}_{reading}_{name}"] = readout.emergence_gap(accuracy, width, rank)
+    return found, values
+
+
+def _sinks(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+    last, match, every = readout.attention_shares(model, prompts.patterns(alphabet, sizes.sinks))
+    values = {f"late_over_early_{n}": late_over_early(every.numpy(), n) for n in (2, 3)}
+    values |= {"sink": float(every.mean()), "uniform": uniform_sink()}
+    return {"sink": last, "match": match, "sink_all": every}, values
+
+
+def _recall(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+    logp, margin = readout.answers(model, *prompts.recall(alphabet, sizes.recall))
+    values = {"logp": float(logp.mean()), "accuracy": float((margin > 0).float().mean())}
+    return {"logp": logp, "margin": margin}, values
+
+
+def _patterns(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+    every = prompts.patterns(alphabet, sizes.patterns)
+    few = prompts.patterns(alphabet, sizes.ablated)
+    loss, alone = readout.pattern_losses(model, every)
+    last, match, sink = readout.attention_shares(model, every)
+    intact = readout.pattern_losses(model, few)[0].mean()
+    found = {"loss": loss, "alone": alone, "read": every.read, "sink": last, "match": match, "sink_all": sink}
+    found |= {
+        "ablated_zero": readout.ablations(model, few),
+        "ablated_mean": readout.ablations(model, few, True),
+    }
+    found |= {"intact": intact, "ablated_layer": readout.layer_ablations(model, few)}
+    short = every.read <= 8
+    values = {
+        "loss": float(loss.mean()),
+        "alone": float(alone.mean()),
+        "icl_effect": float((alone - loss).mean()),
+    }
+    values |= {"loss_3_4": float(loss[short].mean()), "loss_5_6": float(loss[~short].mean())}
+    for name in ("zero", "mean"):
+        heads = causal_heads((found[f"ablated_{name}"] - intact).numpy())
+        values[f"causal_heads_{name}"] = float(len(heads))
+        values[f"first_causal_layer_{name}"] = float(heads[:, 0].min()) if len(heads) else -1.0
+    return found, values
+
+
+Probe = Callable[[Pretrained, Alphabet, int, Sizes], tuple[Arrays, Values]]
+PROBES: dict[str, Probe] = {
+    "alignment": _alignment,
+    "induction": _induction,
+    "truncation": _truncation,
+    "sinks": _sinks,
+    "recall": _recall,
+    "patterns": _patterns,
+}
+
+
+def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: int) -> Alphabet:
+    """How prompts are written for a model.
+
+    Args:
+        folder: the model's.
+        tokenizer: a ``tokenizer.json``, its folder, or ``corpus`` for the mixed corpus; by default the model's folder.
+        digits: ``spaced`` (" 3 -> 4") or ``plain`` ("3->4").
+        vocabulary: tokens that the model knows.
+
+    Raises:
+        UserError: no tokenizer, a damaged one, one of another model, or digits that are not single tokens.
+    """
+    if tokenizer == "corpus":
+        if vocabulary != VOCABULARY:
+            raise UserError(
+                f"a vocabulary of {vocabulary}", "Name the model's own tokenizer: --tokenizer PATH"
+            )
+        return CORPUS
+    path, known = _read_tokenizer(folder if tokenizer is None else Path(tokenizer))
+
+    def tokens(text: str) -> tuple[int, ...]:
+        return tuple(known.encode(text, add_special_tokens=False).ids)
+
+    space = " " if digits == "spaced" else ""
+    written = [tokens(f"{space}{d}") for d in range(10)]
+    if any(len(t) != 1 for t in written) or len({*written}) != 10:
+        other = "plain" if space else "spaced"
+        raise UserError(
+            f"digits are not single tokens of {path}", f"Try --digits {other}, or another tokenizer."
+        )
+    special = {*known.get_added_tokens_decoder()}
+    symbols = tuple(t for t in range(min(vocabulary, known.get_vocab_size())) if t not in special)
+    alphabet = Alphabet(tuple(t[0] for t in written), tokens(f"{space}->"), tokens("\n"), symbols)
+    if max(*alphabet.digits, *alphabet.arrow, *alphabet.line) >= vocabulary:
+        raise UserError(
+            f"{path} has tokens that the model lacks", "Name the model's own tokenizer: --tokenizer PATH"
+        )
+    return alphabet
+
+
+def _read_tokenizer(path: Path) -> tuple[Path, Any]:
+    """The file at ``path``, or of this folder, and the tokenizer in it; errors as for :func:`alphabet_of`."""
+    folder = path if path.is_dir() else path.parent
+    path = path / "tokenizer.json" if path.is_dir() else path
+    refuse_pointer(path)
+    try:
+        from tokenizers import Tokenizer, models, pre_tokenizers
+    except ImportError as error:
+        raise UserError(
+            "the package tokenizers is missing", "Install it: pip install 'iclbook[models]'"
+        ) from error
+    older = [folder / "vocab.json", folder / "merges.txt"]  # how GPT-2's tokenizer was saved
+    if not path.is_file() and not all(file.is_file() for file in older):
+        raise UserError(
+            f"no tokenizer at {path}",
+            "Name one: --tokenizer PATH (a tokenizer.json, or a folder with it or with vocab.json and merges.txt)",
+        )
+    try:
+        if path.is_file():
+            return path, Tokenizer.from_file(str(path))
+        known = Tokenizer(models.BPE.from_file(*map(str, older)))
+        known.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        return older[0], known
+    except Exception as error:  # the package raises bare exceptions
+        raise UserError(f"{path} cannot be read ({error})", "Fetch the file anew.") from error
+
+
+@torch.no_grad()
+def probe_folder(
+    folder: Path,
+    probe: str,
+    out: Path,
+    revision: str | None = None,
+    tokenizer: str | None = None,
+    digits: str = "spaced",
+    lines: int = 4,
+    sizes: Sizes | None = None,
+) -> Mapping[str, float]:
+    """Probe a model and write ``out``: raw arrays by name, and ``about``, JSON with values and provenance.
+
+    Returns:
+        The values.
+
+    Raises:
+        UserError: an unknown probe, what :func:`read_pretrained` and :func:`alphabet_of` refuse, numbers that are not finite, or a file that cannot be
+            written.
+    """
+    if probe not in PROBES:
+        raise UserError(f"unknown probe {probe!r}", f"Choose one of: {', '.join(PROBES)}.")
+    if out.suffix != ".npz":
+        raise UserError(f"--out {out}", "Give a file name that ends in .npz.")
+    model, place = read_pretrained(folder, revision)
+    alphabet = alphabet_of(place, tokenizer, digits, model.vocabulary)
+    arrays, values = PROBES[probe](model, alphabet, lines, sizes or Sizes())
+    bad = [name for name, x in arrays.items() if not torch.isfinite(x).all()]
+    if bad:
+        raise UserError(f"{bad[0]} of {folder} is not finite", "Check the weights: fetch the folder anew.")
+    write_whole(
+        out, _packed(arrays, _about(model.about, probe, values, tokenizer, digits, lines, sizes or Sizes()))
+    )
+    return values
+
+
+def _about(model: dict[str, Any], probe: str, values: Values, *settings: Any) -> dict[str, Any]:
+    """Provenance of a result."""
+    tokenizer, digits, lines, sizes = settings
+    return {
+        "probe": probe,
+        "values": values,
+        "model": model,
+        "prompts": {"seed": prompts.SEED, "digits": digits, "lines": lines, "tokenizer": tokenizer}
+        | sizes._asdict(),
+        "source": source_digest({__name__}),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def _packed(arrays: Arrays, about: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    named = {name: x.numpy() for name, x in arrays.items()}
+    np.savez_compressed(buffer, allow_pickle=False, about=np.array(json.dumps(about)), **named)
+    return buffer.getvalue()

@@ -1,0 +1,183 @@
+"""The prompts of all probes, as tokens of any vocabulary. What the paper leaves open is a number here.
+
+All choices are whole numbers from counted random words, so that any machine draws the same prompts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ... import random
+from ...errors import UserError
+from ...tasks.mixed_corpus import (
+    ARROW,
+    DIGITS,
+    DOCUMENT_LINES,
+    LINE,
+    SYMBOLS,
+    domain,
+    laws,
+    regression_lines,
+)
+
+#: Purpose of the words of prompts; the seed is the paper's, 42.
+PROMPTS, SEED = 24, 42
+#: Pairs of a prompt for associative recall, unstated.
+PAIRS = 8
+#: "3 to 6 repetitions" (section 9.3).
+FEWEST, MOST = 3, 6
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """How prompts are written in a vocabulary.
+
+    Attributes:
+        digits: tokens of the digits 0 to 9.
+        arrow, line: tokens between x and y, and after y.
+        symbols: tokens that random blocks are drawn from.
+    """
+
+    digits: tuple[int, ...]
+    arrow: tuple[int, ...]
+    line: tuple[int, ...]
+    symbols: tuple[int, ...]
+
+
+#: Of the ladder's corpus (:mod:`iclbook.tasks.mixed_corpus`).
+CORPUS = Alphabet(tuple(range(DIGITS)), (ARROW,), (LINE,), tuple(range(DIGITS, DIGITS + SYMBOLS)))
+
+
+class Lines(NamedTuple):
+    """In-context regression.
+
+    Attributes:
+        tokens: ``(n, T)`` prompts "x > y ; ... x_q >".
+        target: ``(n,)`` the answer ``y* = a x_q + b``.
+        x: ``(n, k)`` of the context.
+    """
+
+    tokens: Tensor
+    target: Tensor
+    x: Tensor
+
+
+def words(n: int, count: int, part: int, seed: int) -> Tensor:
+    """Random words ``(count, n)`` of one kind of prompt."""
+    return random.words(random.keys([seed]), torch.tensor([part]), PROMPTS, (count, n))[0, 0]
+
+
+def lines(
+    alphabet: Alphabet, n: int, k: int = DOCUMENT_LINES - 1, seed: int = SEED, order: str = "true"
+) -> Lines:
+    """Prompts of k lines and a query that is not among them (section 8.4; k and the laws of a, b, x are unstated).
+
+    Args:
+        order: of the context's y: ``true``, or ``shuffled`` among its lines (a control: the same digits without a law).
+
+    Raises:
+        UserError: an order that is not known, or no line.
+    """
+    if k < 1 or order not in ("true", "shuffled"):
+        raise UserError(f"k={k}, order={order!r}", "Give one line or more, and the order true or shuffled.")
+    if k == DOCUMENT_LINES - 1:
+        x, y = regression_lines(words(n, 1 + DIGITS, 0, seed), reserved=True)  # (k + 1, n)
+    else:
+        x, y = _repeating_lines(n, k, seed)
+    said = y[:-1]
+    if order == "shuffled":
+        said = said.gather(0, random.order(words(n, k, 1, seed), 0))
+    digits = torch.tensor(alphabet.digits)
+    parts = []
+    for i in range(k):
+        parts += [digits[x[i]][:, None], _repeat(alphabet.arrow, n), digits[said[i]][:, None]]
+        parts.append(_repeat(alphabet.line, n))
+    parts += [digits[x[-1]][:, None], _repeat(alphabet.arrow, n)]
+    return Lines(torch.cat(parts, 1), y[-1], x[:-1].T)
+
+
+def _repeating_lines(n: int, k: int, seed: int) -> tuple[Tensor, Tensor]:
+    """x and y ``(k + 1, n)`` for other k: a query from the law's domain, and lines with replacement from the rest of it."""
+    table = torch.tensor(laws())
+    drawn = words(n, k + 2, 2, seed)
+    a, b = table[random.below(len(table), drawn[0])].unbind(-1)
+    sizes = torch.tensor([[len(domain(*law)), domain(*law)[0]] for law in laws()])
+    size, first = sizes[random.below(len(table), drawn[0])].unbind(-1)
+    query = (drawn[1] * size) >> 32
+    place = (drawn[2:] * (size - 1)) >> 32
+    x = torch.cat([place + (place >= query), query[None]]) + first
+    return x, a * x + b
+
+
+def prior(alphabet: Alphabet) -> Tensor:
+    """The ten prompts "x >" without any context, ``(10, T)``: what a model says of digits alone."""
+    digits = torch.tensor(alphabet.digits)
+    return torch.cat([digits[:, None], _repeat(alphabet.arrow, len(digits))], 1)
+
+
+def _repeat(tokens: tuple[int, ...], n: int) -> Tensor:
+    return torch.tensor(tokens).expand(n, -1)
+
+
+def blocks(alphabet: Alphabet, n: int, m: int, seed: int = SEED) -> tuple[Tensor, Tensor]:
+    """A random block of m different symbols, repeated, without its last token (section 8.2; m is unstated): ``(n, 2 m - 1)`` and that token ``(n,)``.
+
+    Raises:
+        UserError: a block of less than two symbols, or more than there are.
+    """
+    if not 1 < m <= len(alphabet.symbols):
+        raise UserError(f"m={m}", f"Give blocks of 2 to {len(alphabet.symbols)} symbols.")
+    block = _different(alphabet, n, m, 100 + m, seed)
+    return torch.cat([block, block[:, :-1]], 1), block[:, -1]
+
+
+def _different(alphabet: Alphabet, n: int, m: int, part: int, seed: int) -> Tensor:
+    """Different symbols ``(n, m)``; of a large vocabulary, by Floyd's draws without replacement."""
+    symbols, size = torch.tensor(alphabet.symbols), len(alphabet.symbols)
+    drawn = words(n, m, part, seed)
+    chosen: list[Tensor] = []
+    for i in range(m):
+        top = size - m + i
+        new = random.below(top + 1, drawn[i])
+        taken = torch.stack([new == old for old in chosen]).any(0) if chosen else torch.zeros(n, dtype=bool)
+        chosen.append(torch.where(taken, top, new))
+    order = random.order(words(n, m, part + 50_000, seed), 0)
+    return symbols[torch.stack(chosen).gather(0, order)].T
+
+
+def recall(alphabet: Alphabet, n: int, pairs: int = PAIRS, seed: int = SEED) -> tuple[Tensor, Tensor]:
+    """Pairs of key and value, a line, and one of the keys (section 8.5.3): ``(n, 2 pairs + line + 1)`` and its value ``(n,)``."""
+    keys = _different(alphabet, n, pairs, 200, seed)
+    symbols = torch.tensor(alphabet.symbols)
+    values = symbols[random.below(len(symbols), words(n, pairs, 201, seed))].T
+    asked = random.below(pairs, words(n, 1, 202, seed)).T  # (n, 1)
+    lists = torch.stack([keys, values], 2).flatten(1)
+    return torch.cat([lists, _repeat(alphabet.line, n), keys.gather(1, asked)], 1), values.gather(1, asked)[
+        :, 0
+    ]
+
+
+class Patterns(NamedTuple):
+    """Prompts "A B A B ... A" of six repetitions; a causal model at an earlier A is a model with fewer.
+
+    Attributes:
+        tokens: ``(n, 13)``.
+        read: ``(n,)`` place of the A that ends a prompt: 6, 8, 10 or 12 after 3 to 6 repetitions.
+        target: ``(n,)`` B.
+    """
+
+    tokens: Tensor
+    read: Tensor
+    target: Tensor
+
+
+def patterns(alphabet: Alphabet, n: int, seed: int = SEED) -> Patterns:
+    """Pattern completion (section 9.3): two random tokens, as many prompts of each number of repetitions."""
+    a, b = _different(alphabet, n, 2, 300, seed).T
+    repetitions = FEWEST + torch.arange(n) % (MOST - FEWEST + 1)
+    tokens = torch.stack([a, b] * MOST + [a], 1)
+    return Patterns(tokens, 2 * repetitions, b)

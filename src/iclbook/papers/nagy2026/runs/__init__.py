@@ -1,1 +1,0 @@
-"""What is trained (nagy2026)."""

@@ -1,0 +1,255 @@
+"""Section 5 as real attention: what softmax weights do to one gradient step, realisable and not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...sliders import Slider, show
+from ...statistics import Estimate, bootstrap_error, standard_error
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Scalar in-context examples: ``x``, ``y``, each ``(..., n)``; leading axes are data sets."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    @property
+    def optimum(self) -> float:
+        """``w* = b / a`` of all examples weighted equally."""
+        return float((self.x @ self.y) / (self.x @ self.x))
+
+
+def examples(n: int, noise: float, seed: int = 0, w_true: float = 1.0) -> Examples:
+    """``n`` examples on the line ``y = w_true x``; with ``noise`` (standard deviation) off it."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(n)
+    return Examples(x, w_true * x + noise * rng.standard_normal(n))
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Along the last axis."""
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+#: Tokens ``(x, y, x^2, x y, 1)`` and a query ``(x_q, w, 0, 0, 1)``. The update ``b_p - a_p w`` is an average of ``x y - w x^2``, quadratic in the
+#: examples: a linear read-out of plain tokens ``(x, y)`` cannot form it, so the products must stand in the tokens.
+X, Y, SQUARE, PRODUCT, ONE = range(5)
+
+
+def tokens(data: Examples) -> np.ndarray:
+    """``(..., n, 5)``."""
+    return np.stack([data.x, data.y, data.x**2, data.x * data.y, np.ones_like(data.x)], -1)
+
+
+def attention_step(data: Examples, w: np.ndarray, eta: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """One softmax head on product tokens: ``w + eta (b_p - a_p w)``, written with key, query and value matrices.
+
+    Keys read ``x^2`` (score ``beta x^2``: concentration on curvature for ``beta > 0``); the head returns the averages ``(b_p, a_p)``, and the
+    query's own ``w`` multiplies ``a_p``, as a residual stream with a gate would.
+
+    Args:
+        data: examples ``(..., n)``.
+        w, eta, beta: numbers, or one for each data set ``(...)``.
+
+    Returns:
+        the new ``w`` ``(...)``.
+    """
+    key, value = np.zeros((1, 5)), np.zeros((2, 5))
+    key[0, SQUARE] = 1.0
+    value[0, PRODUCT], value[1, SQUARE] = 1.0, 1.0
+    w, eta, beta = (np.broadcast_to(np.asarray(v, dtype=float), data.x.shape[:-1]) for v in (w, eta, beta))
+    query = np.zeros((*w.shape, 1, 5))
+    query[..., 0, ONE] = beta
+    zero, one = np.zeros_like(w), np.ones_like(w)
+    asked = np.stack([zero, w, zero, zero, one], -1)[..., None]  # (..., 5, 1)
+    given = tokens(data)  # (..., n, 5)
+    attention = softmax((given @ key.T @ (query @ asked))[..., 0])  # (..., n)
+    averages = (attention[..., None, :] @ given)[..., 0, :] @ value.T  # (..., 2)
+    return w + eta * (averages[..., 0] - averages[..., 1] * w)
+
+
+def weights(data: Examples, beta: float) -> np.ndarray:
+    """Attention ``(n,)`` at inverse temperature ``beta`` on the curvature ``x^2``; 0 is uniform."""
+    return softmax(beta * data.x**2)
+
+
+def curvature(data: Examples, beta: float) -> float:
+    """``a_p = sum_i p_i x_i^2``."""
+    return float(weights(data, beta) @ data.x**2)
+
+
+def reweighted_optimum(data: Examples, beta: float) -> float:
+    """``w_p* = b_p / a_p``."""
+    p = weights(data, beta)
+    return float((p @ (data.x * data.y)) / (p @ data.x**2))
+
+
+def descend(data: Examples, eta: np.ndarray, beta: np.ndarray, layers: int) -> np.ndarray:
+    """``w`` after 0, 1, ..., ``layers`` attention steps from 0: ``(layers + 1, ...)`` for examples ``(..., n)``."""
+    path = [np.zeros(data.x.shape[:-1])]
+    for _ in range(layers):
+        path.append(attention_step(data, path[-1], eta, beta))
+    return np.array(path)
+
+
+def plain_answers(data: Examples, queries: np.ndarray, beta: float) -> np.ndarray:
+    """Softmax attention on plain tokens ``(x, y)`` with scores ``beta x_i x_q``: ``sum_i p_i y_i`` for each query ``(m,)``."""
+    return softmax(beta * queries[:, None] * data.x) @ data.y
+
+
+def preconditioned_answers(data: Examples, queries: np.ndarray, beta: float) -> np.ndarray:
+    """A preconditioned step from 0 with the same attention, which depends on the query: ``x_q sum_i p_i(x_q) x_i y_i`` for each query ``(m,)``."""
+    return queries * (softmax(beta * queries[:, None] * data.x) @ (data.x * data.y))
+
+
+def linear_answers(data: Examples, queries: np.ndarray, eta: float) -> np.ndarray:
+    """One step of linear attention from 0: ``eta sum_i y_i x_i x_q``."""
+    return eta * (data.x @ data.y) * queries
+
+
+#: Data sets whose descent is followed to its end, the costly part.
+LIMIT_SEEDS = 50
+
+
+def records(
+    n: int = 20, noise: float = 0.5, seeds: int = 200, betas: tuple[float, ...] = (0.5, 1.0, 2.0)
+) -> dict[str, Any]:
+    """What section 5 claims, on random examples.
+
+    ``step_gap``: largest difference between the head and ``w + eta (b_p - a_p w)``;
+    ``inside``: share of softmax answers within the targets' range, and ``linear_outside``: share of linear answers outside it;
+    ``faster``: share of data sets on which concentration contracts faster than uniform attention at ``eta = 1 / max x^2``;
+    ``slower_at_newton``: the same at ``eta = 1 / mean x^2``, where uniform attention is the Newton step;
+    ``realisable_gap``: largest ``|w_p* - w*|`` on a line, ``bias``: its median off the line;
+    ``limit_gap``: distance of 400 attention steps from ``w_p*``, on the first :data:`LIMIT_SEEDS` data sets;
+    ``amplified``: share of data sets with ``a_p >= mean x^2``;
+    ``plain_residual``: median share of the squared plain softmax answers (queries of standard deviation 2) that no preconditioned step from 0
+    explains, whatever its step size. Errors are over data sets.
+    """
+    found = _samples(n, noise, seeds, betas)
+    worst = {
+        "step_gap": max,
+        "realisable_gap": max,
+        "limit_gap": max,
+        "bias": np.median,
+        "plain_residual": np.median,
+    }
+    values: dict[str, Any] = {name: float(worst.get(name, np.mean)(x)) for name, x in found.items()}
+    for name in ("bias", "plain_residual"):
+        by_set = np.reshape(found[name], (seeds, len(betas)))
+        values[name] = Estimate(values[name], bootstrap_error(np.median, by_set))
+    error = float(standard_error(np.array(found["linear_outside"])))
+    values["linear_outside"] = Estimate(values["linear_outside"], error)
+    return {f"softmax-precond/{name}": value for name, value in values.items()}
+
+
+def _samples(n: int, noise: float, seeds: int, betas: tuple[float, ...]) -> dict[str, list[float]]:
+    """What :func:`records` sums up: for each data set, and in turn for each inverse temperature where that matters."""
+    rng = np.random.default_rng(1)
+    followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
+    names = "step_gap inside linear_outside faster slower_at_newton realisable_gap bias limit_gap amplified plain_residual"
+    found: dict[str, list[float]] = {name: [] for name in names.split()}
+    for seed in range(seeds):
+        on, off = examples(n, 0.0, seed, 0.7), examples(n, noise, seed, 0.7)
+        queries = 2 * rng.standard_normal(50)
+        safe, newton = 1 / (off.x**2).max(), 1 / (off.x**2).mean()
+        for beta in betas:
+            p = weights(off, beta)
+            expected = 0.3 + safe * (p @ (off.x * off.y) - p @ off.x**2 * 0.3)
+            found["step_gap"].append(abs(attention_step(off, 0.3, safe, beta) - expected))
+            a_p, mean = curvature(off, beta), curvature(off, 0.0)
+            found["amplified"].append(a_p >= mean)
+            found["faster"].append((1 - safe * a_p) ** 2 < (1 - safe * mean) ** 2)
+            found["slower_at_newton"].append((1 - newton * a_p) ** 2 > (1 - newton * mean) ** 2)
+            found["realisable_gap"].append(abs(reweighted_optimum(on, beta) - on.optimum))
+            found["bias"].append(abs(reweighted_optimum(off, beta) - off.optimum))
+            followed += [(data, safe, beta) for data in (on, off) if seed < LIMIT_SEEDS]
+            answers = plain_answers(off, queries, beta)
+            found["inside"].append(np.mean((answers >= off.y.min()) & (answers <= off.y.max())))
+            step = preconditioned_answers(off, queries, beta)
+            left = answers - step * (step @ answers) / (step @ step)
+            found["plain_residual"].append((left**2).sum() / (answers**2).sum())
+        linear = linear_answers(off, queries, newton / n)
+        found["linear_outside"].append(np.mean((linear < off.y.min()) | (linear > off.y.max())))
+    sets, etas, temperatures = zip(*followed, strict=True)
+    together = Examples(np.stack([data.x for data in sets]), np.stack([data.y for data in sets]))
+    ends = descend(together, np.array(etas), np.array(temperatures), 400)[-1]
+    limits = [reweighted_optimum(data, beta) for data, _, beta in followed]
+    found["limit_gap"] = np.abs(ends - limits).tolist()
+    return found
+
+
+def figure(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> Figure:
+    """Section 5. Left: error to w* along the layers, uniform and concentrated attention, on a line and off it. Right: plain softmax answers."""
+    fig, (left, right) = style.figure(2, height=3.0)
+    for beta, spread in ((0.0, 0.0), (1.0, 0.0), (0.0, noise), (1.0, noise)):
+        data = examples(n, spread, seed, 0.7)
+        path = descend(data, 1 / (data.x**2).max(), beta, layers)
+        attention, marker, colour = (
+            ("concentrated", "s", style.PALETTE[3]) if beta else ("uniform", "o", style.PALETTE[0])
+        )
+        place, line = ("off it", "--") if spread else ("on a line", "-")
+        look = {"marker": marker, "ms": 3.5, "ls": line, "color": colour, "label": f"{attention}, {place}"}
+        left.semilogy(range(layers + 1), np.abs(path - data.optimum), **look)
+    below = {"fontsize": 7.5, "loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "columnspacing": 1}
+    left.set(xlabel="layers", ylabel="distance to w*", title="softmax head on tokens with products")
+    left.legend(handlelength=3.2, ncols=2, **below)
+    data = examples(n, noise, seed, 0.7)
+    queries = np.linspace(-4, 4, 161)
+    right.axhspan(data.y.min(), data.y.max(), color="#E9E9E4", zorder=0, label="range of the targets")
+    right.plot(data.x, data.y, ".", color=style.COLOURS["dummy"], ms=5, label="examples")
+    for beta, colour in ((0.5, style.PALETTE[4]), (2.0, style.PALETTE[3])):
+        answers = plain_answers(data, queries, beta)
+        right.plot(queries, answers, color=colour, label=f"softmax, β = {beta:g}")
+    linear = linear_answers(data, queries, 1 / (data.x**2).sum())
+    right.plot(queries, linear, color=style.COLOURS["gd"], ls="--", label="linear")
+    right.set(xlabel="query $x_q$", ylabel="answer", title="plain tokens (x, y)")
+    right.legend(ncols=3, **below)
+    return fig
+
+
+def temperature_frame(beta: float, n: int = 12, noise: float = 0.5, seed: int = 3) -> Figure:
+    """Attention to each example at inverse temperature ``beta`` on its curvature, the step it makes, and where it ends, off the line."""
+    data = examples(n, noise, seed, 0.7)
+    eta = 1 / (data.x**2).max()
+    p = weights(data, beta)
+    a_p, mean = curvature(data, beta), curvature(data, 0.0)
+    fig, (left, right) = style.figure(2, height=2.8)
+    order = np.argsort(data.x**2)
+    left.bar(range(n), p[order], color=style.COLOURS["measured"])
+    left.axhline(1 / n, color=style.COLOURS["dummy"], ls="--", lw=1)
+    left.set(xlabel="examples, by x²", ylabel="attention", ylim=(0, 1))
+    left.set_title(f"factor {(1 - eta * mean) ** 2:.2f} → {(1 - eta * a_p) ** 2:.2f}")
+    left.set_xticks([])
+    path = descend(data, eta, beta, 15)
+    uniform = descend(data, eta, 0.0, 15)
+    right.plot(uniform, color=style.COLOURS["dummy"], marker=".", label="uniform attention")
+    right.plot(path, color=style.COLOURS["measured"], marker="o", ms=3.5, label="softmax")
+    right.axhline(data.optimum, color=style.INK, lw=1, ls=":", label="w*, all examples alike")
+    end = reweighted_optimum(data, beta)
+    right.axhline(end, color=style.PALETTE[3], lw=1, ls="--", label="w* of the weights")
+    right.set(xlabel="layers", ylabel="w", ylim=(-0.05, 1.05))
+    fig.legend(loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
+    return fig
+
+
+def show_temperature(few: bool) -> None:
+    """Softmax attention on curvature at some inverse temperatures."""
+    betas = [0.1, 0.2] if few else [-0.5, 0.0, 0.1, 0.2, 0.4, 1.0]
+    show(
+        temperature_frame,
+        [Slider("beta", "inverse temperature β", betas, live=(-1.0, 3.0, 0.1))],
+        start={"beta": 0.2},
+        title="Softmax attention on curvature: weights, and the descent that they give",
+        alt=lambda beta: (
+            f"Attention to twelve examples and the descent of w at inverse temperature {beta:g}."
+        ),
+    )

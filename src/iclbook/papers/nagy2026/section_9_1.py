@@ -1,0 +1,234 @@
+"""Section 9.1: heads restricted to bands of the spectrum. What masks allow in one step (Theorem M3), and what they do to trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.optimize import linprog
+
+from ...drawing import style
+from ...sliders import Slider, show
+from ...statistics import Estimate, bootstrap_error
+from ...store import Results
+from ...training.study import Study
+from .common import common_error, final_errors, label, named_ticks, printed_numbers, rates_of, strip, z_of
+from .studies import SPECTRUM
+
+#: The paper's error for each mask.
+MASK_ERRORS = dict(
+    zip(("none", "spectral", "random", "redundant"), printed_numbers("9.1/changes"), strict=True)
+)
+MASKED = tuple(mask for mask in MASK_ERRORS if mask != "none")
+#: Its changes against no mask in per cent.
+PRINTED_CHANGE = {mask: 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1) for mask in MASKED}
+
+
+@dataclass(frozen=True)
+class MaskRuns:
+    """Final errors of section 9.1.
+
+    Attributes:
+        settings: names of the settings that the paper leaves open.
+        errors: mask -> ``(settings, seeds)``.
+        common: relative standard error that all share, being measured on the same prompts.
+    """
+
+    settings: list[str]
+    errors: dict[str, np.ndarray]
+    common: float
+
+    def change(self, mask: str) -> np.ndarray:
+        """Change against no mask of the same seed in per cent, ``(settings, seeds)``; positive is worse."""
+        return 100 * (self.errors[mask] / self.errors["none"] - 1)
+
+
+def mask_runs(study: Study, results: Results) -> MaskRuns:
+    """Section 9.1's errors, one row for each setting."""
+    settings: list[str] = []
+    errors: dict[str, list[np.ndarray]] = {mask: [] for mask in MASK_ERRORS}
+    for spec in study.groups:
+        mask, activation, _ = spec.name.split("-")
+        errors[mask].append(final_errors(study, results, spec.name))
+        if mask == "none":
+            settings += [f"{activation}, {label(spec.optimiser, r)}" for r in rates_of(study, spec.name)]
+    joined = {mask: np.concatenate(rows) for mask, rows in errors.items()}
+    return MaskRuns(settings, joined, common_error(study))
+
+
+def records(runs: MaskRuns) -> dict:
+    """What decides the claims on section 9.1."""
+    base = runs.errors["none"]
+    z = z_of(MASK_ERRORS["none"], base, runs.common)
+    near = int(z.argmin())
+    by_seed = np.moveaxis(np.stack([runs.errors[mask] for mask in MASK_ERRORS]), -1, 0)
+    spreads = {mask: runs.change(mask).std(1, ddof=1) for mask in MASKED}
+    return {f"9.1/{mask}_change": Estimate.mean(runs.change(mask)) for mask in MASKED} | {
+        "9.1/spectral_worst_share": Estimate(
+            _spectral_worst(by_seed), bootstrap_error(_spectral_worst, by_seed)
+        ),
+        "9.1/nearest": runs.settings[near],
+        "9.1/baseline": float(base[near].mean()),
+        "9.1/settings": len(runs.settings),
+        "9.1/seeds": base.shape[1],
+        "9.1/spread": float(spreads["spectral"][near]),
+        "9.1/common": runs.common,
+        "q-unstated/one_seed": [PRINTED_CHANGE[m] / float(np.median(spreads[m])) for m in MASKED],
+    }
+
+
+def _spectral_worst(errors: np.ndarray) -> float:
+    """Share of settings in which spectral masks have the largest mean of the errors ``(seeds, masks, settings)``, masks as in :data:`MASK_ERRORS`."""
+    return float((errors.mean(0).argmax(0) == list(MASK_ERRORS).index("spectral")).mean())
+
+
+#: Heads of the columns of :func:`rows`.
+COLUMNS = {
+    "setting": "setting",
+    "none": "error, no mask",
+    "spectral": "change by spectral masks (%)",
+    "random": "random (%)",
+    "redundant": "redundant (%)",
+}
+
+
+def rows(runs: MaskRuns) -> list[dict[str, str]]:
+    """A table: setting, baseline error, mean change by each mask with its standard deviation over seeds."""
+    rows = [{"setting": "the paper (one seed)", "none": f"{MASK_ERRORS['none']:.2f}"}]
+    rows[0] |= {mask: f"{change:+.1f}" for mask, change in PRINTED_CHANGE.items()}
+    for i, setting in enumerate(runs.settings):
+        base = runs.errors["none"][i]
+        changes = {mask: runs.change(mask)[i] for mask in MASKED}
+        rows.append(
+            {"setting": setting, "none": f"{base.mean():.2f} ± {base.std(ddof=1):.2f}"}
+            | {mask: f"{c.mean():+.1f} ± {c.std(ddof=1):.1f}" for mask, c in changes.items()}
+        )
+    return rows
+
+
+MASK_COLOURS = dict(zip(MASK_ERRORS, (style.PALETTE[6], *style.PALETTE[:3]), strict=True))
+MASK_MARKERS = dict(zip(MASK_ERRORS, "osD^", strict=True))
+
+
+def figure(runs: MaskRuns) -> Figure:
+    """Section 9.1: error and its change against no mask, each seed, by setting; dashed, with the mask's mark at the right end: printed."""
+    fig, (top, bottom) = style.figure(1, 2, height=5.4, sharex=True)
+    changes = {mask: runs.change(mask) for mask in MASKED}
+    for ax, series, printed in ((top, runs.errors, MASK_ERRORS), (bottom, changes, PRINTED_CHANGE)):
+        for mask, values in series.items():
+            j = list(MASK_ERRORS).index(mask)
+            look = {"color": style.COLOURS["paper"], "zorder": 1}
+            ax.axhline(printed[mask], ls=(0, (5, 3)), lw=0.9, **look)
+            mark = {"mfc": MASK_COLOURS[mask], "mec": style.COLOURS["paper"], "zorder": 4}
+            ax.plot([len(runs.settings) - 0.4 + 0.16 * j], [printed[mask]], MASK_MARKERS[mask], ms=6, **mark)
+            for i in range(len(runs.settings)):
+                name = ("no mask" if mask == "none" else mask) if i == 0 else None
+                strip(ax, i + (j - 1.5) * 0.2, values[i], MASK_COLOURS[mask], MASK_MARKERS[mask], name)
+    top.plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), label="printed")
+    bottom.axhline(0, color=style.INK, lw=0.8)
+    most = max(np.quantile(e, 0.97) for e in runs.errors.values())
+    top.set(ylabel="error", ylim=(4.3, max(most, 6.3)))
+    high = max(30.0, float(np.quantile(changes["redundant"], 0.95)))
+    bottom.set(ylabel="change against no mask (%)", ylim=(-17, min(high, 45)))
+    for ax, series in ((top, runs.errors), (bottom, changes)):
+        _note_cut(ax, np.concatenate([np.ravel(values) for values in series.values()]))
+        named_ticks(ax, [s.replace(", ", "\n").replace(" 0", "\n0") for s in runs.settings])
+    bottom.tick_params(axis="x", labelsize=8, length=0)
+    top.legend(
+        ncols=5, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.17), markerscale=1.8, columnspacing=1
+    )
+    return fig
+
+
+def _note_cut(ax: Axes, values: np.ndarray) -> None:
+    """Write into the corner how many of the values lie beyond the axis, if any do."""
+    low, high = ax.get_ylim()
+    n = int(((values < low) | (values > high) | ~np.isfinite(values)).sum())
+    if n:
+        note = f"{n} of {values.size} marks beyond the axis"
+        ax.text(0.01, 0.97, note, transform=ax.transAxes, va="top", fontsize=7.5)
+
+
+# -- what masks allow in one step ------------------------------------------------------------------------------------------------------
+
+
+def visible(d: int, n_heads: int, mask: str, seed: int = 0) -> np.ndarray:
+    """Which channels each head sees: zeros and ones ``(H, d)``; bands of ``d / H`` neighbours, the same drawn at random, or the first band."""
+    assert mask in MASK_ERRORS, mask
+    assert d % n_heads == 0, (d, n_heads)
+    if mask == "none":
+        return np.ones((n_heads, d))
+    order = np.random.default_rng(seed).permutation(d) if mask == "random" else np.arange(d)
+    bands = order.reshape(n_heads, -1)
+    seen = np.zeros((n_heads, d))
+    for h in range(n_heads):
+        seen[h, bands[0 if mask == "redundant" else h]] = 1
+    return seen
+
+
+def best_residual(eigenvalues: Sequence[float], seen: np.ndarray) -> np.ndarray:
+    """Squared error left in each channel, ``(d,)``, after one step with the gains that make the worst channel as good as can be.
+
+    A channel's step is the sum of the gains of the heads that see it: residual ``(1 - lambda_i sum_h seen_hi kappa_h)^2``. With one gain for
+    all this is the balanced step of Theorem D2; with a head for each distinct eigenvalue it is 0 (Newton). Groups of channels that share no
+    head are independent, so each is solved on its own.
+    """
+    lam = np.asarray(eigenvalues, dtype=float)
+    n_heads, d = seen.shape
+    residual = np.ones(d)
+    left = {i for i in range(d) if seen[:, i].any()}
+    while left:
+        group = {left.pop()}
+        while True:  # channels that share a head with the group
+            heads = seen[:, sorted(group)].any(1)
+            grown = {i for i in range(d) if seen[heads, i].any()}
+            if grown == group:
+                break
+            group |= grown
+        left -= group
+        rows = np.array([lam[i] * seen[:, i] for i in sorted(group)])
+        ones = np.ones(len(rows))
+        bound = linprog(  # least t with |1 - row . kappa| <= t
+            c=np.r_[np.zeros(n_heads), 1],
+            A_ub=np.vstack([np.c_[-rows, -ones], np.c_[rows, -ones]]),
+            b_ub=np.r_[-ones, ones],
+            bounds=[(None, None)] * n_heads + [(0, None)],
+        )
+        residual[sorted(group)] = (1 - rows @ bound.x[:-1]) ** 2
+    return residual
+
+
+def gains_frame(n_heads: int, mask: str) -> Figure:
+    """Best that heads with one gain each can do in one step on section 9.1's spectrum, when each sees the channels that its mask leaves."""
+    seen = visible(len(SPECTRUM), n_heads, mask)
+    residual = best_residual(SPECTRUM, seen)
+    fig, (left, right) = style.figure(2, height=2.8, width_ratios=(1, 1.25))
+    left.imshow(seen, cmap="Blues", vmin=0, vmax=1.4, aspect="auto")
+    left.grid(False)
+    left.set_xticks(range(len(SPECTRUM)), [f"{v:g}" for v in SPECTRUM], fontsize=8)
+    left.set_yticks(range(n_heads), [f"head {h + 1}" for h in range(n_heads)], fontsize=8)
+    left.set(xlabel="λ of the channel", title="what each head sees")
+    right.bar(range(len(SPECTRUM)), residual, color=style.COLOURS["measured"])
+    right.set_xticks(range(len(SPECTRUM)), [f"{v:g}" for v in SPECTRUM], fontsize=8)
+    right.set(xlabel="λ of the channel", ylabel="squared error left", ylim=(0, 1.08))
+    right.set_title(f"worst channel {residual.max():.2g}")
+    return fig
+
+
+def show_gains(few: bool) -> None:
+    """What heads with one gain each can do, for some numbers of heads and masks."""
+    show(
+        gains_frame,
+        [
+            Slider("n_heads", "heads", [1, 4] if few else [1, 2, 4]),
+            Slider("mask", "mask", list(MASK_ERRORS)[: 2 if few else 4]),
+        ],
+        start={"n_heads": 4, "mask": "spectral"},
+        title="One gain for each head: the best that one step can do",
+        alt=lambda n_heads, mask: (
+            f"Channels seen by {n_heads} heads under the {mask} mask, and the squared error left in each channel."
+        ),
+    )

@@ -1,0 +1,319 @@
+"""Figures 1 and 4, jump by jump, the order of learning and the lifted simplifications; the slider over orders, and the race in the page (recall2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ....drawing import style
+from ....sliders import PageModel, Slider, show
+from ....tasks import AssociativeRecall
+from ....training import Flow, gradient_flow
+from ..measures.end_to_end import Trained, attention_by_offset
+from ..measures.stages import ACTIVE, SNAPSHOTS, activations, patience, small
+from ..runs.figures_1_4 import Training
+from ..theory.closed_forms import jump_limit
+from ..theory.population import Population
+
+HEAD = style.PALETTE[:4]
+DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (4, 1.5, 1, 1.5)))
+DOTS = (0, (1, 1.6))
+
+
+def plateau_lines(
+    ax: Axes, task: AssociativeRecall, last: int, label: str | None = None, loss: str = "dp"
+) -> None:
+    """The closed forms of plateaus 0 to ``last`` as dotted lines across."""
+    value = task.plateau_ce if loss == "ce" else task.plateau_dp
+    for m in range(last + 1):
+        ax.axhline(value(m), color=style.INK, lw=0.9, ls=DOTS, label=label if m == 0 else None)
+
+
+def training(pop: Population, run: Training, seed: int = 0) -> Figure:
+    """Figures 1 and 4: loss with the plateau values, beta, and first-layer attention at the three printed steps, for one seed over all."""
+    fig, grid = style.figure(3, 2, height=4.6, height_ratios=(1.15, 1))
+    for ax in grid[0][1:]:
+        ax.remove()
+    grid[0][0].remove()
+    spec = grid[0][0].get_gridspec()
+    top = spec[0, :].subgridspec(1, 2)
+    _loss_panel(fig.add_subplot(top[0]), pop, run.steps, run.loss, seed)
+    ax = fig.add_subplot(top[1])
+    beta = pop.split(run.states[:, seed])[1]
+    for h in range(pop.n_heads):
+        ax.plot(run.steps, beta[:, h], color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
+    _snapshots(ax)
+    ax.set(xlabel="step", ylabel=r"$\beta$")
+    ax.legend(loc="center right")
+    for ax, step in zip(grid[1], SNAPSHOTS, strict=True):
+        _attention(ax, pop, run.states[run.steps == step][0, seed], f"step {step}")
+    return fig
+
+
+def _loss_panel(ax: Axes, pop: Population, steps: np.ndarray, loss: np.ndarray, seed: int) -> None:
+    plateau_lines(ax, pop.task, pop.n_heads, "plateau values")
+    ax.plot(steps, loss, color=style.COLOURS["dummy"], lw=0.5, alpha=0.35)
+    ax.plot(steps, loss[:, seed], color=style.COLOURS["measured"], lw=0.9, label="batch loss, one seed")
+    _snapshots(ax)
+    ax.set(xlabel="step", ylabel="dot-product loss")
+    ax.legend(loc="upper right", fontsize=8)
+
+
+def _snapshots(ax: Axes) -> None:
+    for step in SNAPSHOTS:
+        style.paper_line(ax, step, None, axis="x")
+
+
+def _attention(ax: Axes, pop: Population, theta: np.ndarray, title: str) -> None:
+    style.heatmap(
+        ax,
+        pop.attention(theta),
+        1.0,
+        title=title,
+        annotate=".2f",
+        row_labels=[f"head {h + 1}" for h in range(pop.n_heads)],
+        col_labels=[f"{i + 1}" for i in range(pop.window)],
+    )
+    ax.set_xlabel("offset", fontsize=9)
+
+
+def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
+    """Exact flows under both losses, each with its plateau values."""
+    fig, axes = style.figure(2, aspect=0.75)
+    for ax, (name, (pop, flow)) in zip(axes, runs.items(), strict=True):
+        plateau_lines(ax, pop.task, pop.n_heads, "closed form", pop.loss)
+        ax.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"], label="exact flow")
+        ax.set(xlabel="time t of the flow", ylabel=name, xscale="log", xlim=(100, None))
+        ax.legend(loc="lower left")
+    return fig
+
+
+def slider_frame(pop: Population, flow: Flow, index: int, title: str) -> Figure:
+    """Loss so far and the first layer's attention at one time of a flow."""
+    fig, axes = style.figure(2, height=2.9, width_ratios=(1.25, 1))
+    ax, value = axes[0], pop.value(flow.states)
+    plateau_lines(ax, pop.task, pop.n_heads)
+    ax.plot(flow.times, value, color=style.COLOURS["dummy"], lw=1)
+    ax.plot(flow.times[: index + 1], value[: index + 1], color=style.COLOURS["measured"], lw=2.2)
+    ax.plot(flow.times[index], value[index], "o", color=style.COLOURS["measured"], ms=7)
+    ax.set(xlabel="time t of the flow", ylabel="dot-product loss", ylim=(-0.03, 0.8), title=title)
+    _attention(axes[1], pop, flow.states[index], "attention of each head")
+    return fig
+
+
+#: Initial orders of the three beta: the rank of each.
+RANKINGS = {
+    "β₁ > β₂ > β₃": (0, 1, 2),
+    "β₁ > β₃ > β₂": (0, 2, 1),
+    "β₂ > β₁ > β₃": (1, 0, 2),
+    "β₂ > β₃ > β₁": (2, 0, 1),
+    "β₃ > β₁ > β₂": (1, 2, 0),
+    "β₃ > β₂ > β₁": (2, 1, 0),
+}
+
+
+def show_orders(pop: Population, until: float, few: bool) -> None:
+    """A flow from every order of three beta, followed until a time; the small profile draws the first and the last order."""
+    names = list(RANKINGS)[::5] if few else list(RANKINGS)
+    times = np.linspace(0, until, 201)
+    starts = {name: small(pop, tuple(0.02 / 4.0 ** np.array(RANKINGS[name]))) for name in names}
+    flows = {
+        name: gradient_flow(pop.gradient, start, until, times, rtol=1e-8) for name, start in starts.items()
+    }
+
+    def frame(order: str, place: float) -> Figure:
+        return slider_frame(pop, flows[order], round(place * (len(times) - 1)), order)
+
+    places = (0.3, 0.8) if few else (0.02, 0.3, 0.5, 0.8, 1.0)
+    show(
+        frame,
+        [
+            Slider("order", "initial order", tuple(names)),
+            Slider("place", "training step (share of the run)", places, live=(0.0, 1.0, 0.01)),
+        ],
+        title="The initial order of β decides the order of learning",
+        alt=lambda order, place: (
+            f"Loss and attention of the three heads at {place:.0%} of a run that starts with {order}."
+        ),
+        play="place",
+    )
+
+
+def later(rows: Sequence[tuple[str, float, float]], stationary: Mapping[str, np.ndarray]) -> Figure:
+    """Left: slow-down of later jumps beside k/(k-h+1); right: gradient of the learned heads over e^-c, against c."""
+    fig, axes = style.figure(2, aspect=0.75)
+    ax, x = axes[0], np.arange(len(rows))
+    ax.bar(x, [r[1] for r in rows], color=style.COLOURS["measured"], width=0.55, label="measured")
+    ax.plot(x, [r[2] for r in rows], "D", color=style.INK, ms=7, label="$k/(k-h+1)$")
+    style.paper_line(ax, 1.0, "paper: the same jump")
+    ax.set_xticks(x, [r[0] for r in rows])
+    ax.set(ylabel="time over the reduced first jump", ylim=(0, 2.9))
+    ax.legend(loc="upper left", fontsize=8)
+    ax = axes[1]
+    ax.plot(
+        stationary["c"],
+        stationary["score"] * np.exp(stationary["c"]),
+        "o-",
+        color=style.COLOURS["measured"],
+        label=r"largest gradient $\times\ e^{c}$",
+    )
+    reach = stationary["score"][0] * np.exp(stationary["c"][0])
+    style.theory_line(
+        ax, stationary["c"], reach * np.sqrt(stationary["c"] / stationary["c"][0]), r"$\sqrt{c}$"
+    )
+    style.paper_line(ax, reach, r"paper: $O(e^{-c})$ stays bounded")
+    ax.set(xlabel="score c that a match adds", ylabel=r"gradient over $e^{-c}$")
+    ax.set_ylim(0.6 * reach, None)
+    ax.legend(loc="lower right")
+    return fig
+
+
+def census(
+    measured: Mapping[str, np.ndarray], beta_scales: Sequence[float], ratios: Sequence[float]
+) -> Figure:
+    """Left: share of pairs of heads in the order of beta; right: share of runs with all heads active; one curve for each ratio of the scales of w and beta."""
+    fig, axes = style.figure(2, aspect=0.75, sharey=True)
+    for ax, name in zip(axes, ("pairs", "finished"), strict=True):
+        for row, (ratio, share) in enumerate(zip(ratios, measured[name], strict=True)):
+            ax.semilogx(beta_scales, share, "osD^v"[row] + "-", color=style.PALETTE[row], label=f"{ratio:g}")
+        ax.set(xlabel=r"scale of the initial $\beta$", ylim=(0, 1.05))
+    axes[0].axhline(0.5, color=style.INK, ls=DOTS, lw=1.2)
+    axes[0].text(beta_scales[0], 0.47, "chance", va="top", fontsize=9)
+    axes[0].set(ylabel="share", title=r"larger $\beta$ active first (pairs of heads)")
+    axes[1].set(title="all three heads active (runs)")
+    axes[0].legend(loc="lower right", ncols=3, title=r"scale of $w$ over scale of $\beta$")
+    return fig
+
+
+def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecall) -> Figure:
+    """Loss of the eight models along their flows, in time over the first jump of the simplified one."""
+    unit = found["none"]["jumps"][0]
+    fig, axes = style.figure(2, aspect=0.85, sharey=True)
+    # without A3 attention starts on all tokens alike: one of them is right, and the other responses are right by chance
+    others = (task.n_permutations - 1) / task.n_responses
+    start = 1 - (1 + others) / task.length
+    for ax in axes:
+        plateau_lines(ax, task, 2)
+        ax.axhline(start, color=style.PALETTE[5], lw=0.9, ls=DOTS)
+    axes[1].text(0.11, start - 0.015, "start without A3", color=style.PALETTE[5], va="top", fontsize=8.5)
+    counts = [0, 0]
+    for name, run in found.items():
+        side = int("A0" in name)
+        axes[side].semilogx(
+            run["times"][1:] / unit,
+            run["loss"][1:],
+            color=style.PALETTE[counts[side]],
+            ls=DASHES[counts[side]],
+            label=name,
+        )
+        counts[side] += 1
+    for ax, title in zip(axes, ("A0 kept: window", "A0 lifted: all earlier tokens"), strict=True):
+        ax.set(xlabel="time over the simplified first jump", title=title, xlim=(0.1, None))
+        ax.legend(title="lifted", loc="lower left", fontsize=8.5)
+    axes[0].set_ylabel("dot-product loss")
+    return fig
+
+
+def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
+    """A3 alone lifted. Left: beta of the heads and the times at which they become active; right: attention on responses, and its share on the right one."""
+    fig, axes = style.figure(2, aspect=0.75, sharex=True)
+    times = run["times"]
+    for h in range(run["beta"].shape[1]):
+        axes[0].plot(times, run["beta"][:, h], color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
+        for ax in axes:
+            ax.axvline(run["active"][h], color=HEAD[h], ls=DOTS, lw=1.2)
+    axes[0].set(xlabel="time t of the flow", ylabel=r"$\beta$", ylim=(0, 3.2))
+    axes[0].legend(loc="upper left", title="dotted: active")
+    ax = axes[1]
+    ax.plot(times, run["accuracy"], color=style.PALETTE[6], label="right response, of all responses")
+    ax.plot(times, run["mass"], color=style.PALETTE[5], ls=DASHES[1], label="responses, of all tokens")
+    ax.set(xlabel="time t of the flow", ylabel="second-layer attention", ylim=(0, 1.4), yticks=(0, 0.5, 1))
+    ax.legend(loc="upper left", fontsize=8.5)
+    last = run["active"][np.isfinite(run["active"])].max()
+    ax.set_xlim(0.4 * last, 1.25 * last)
+    return fig
+
+
+def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
+    """A2 lifted, beta falling and rising from head to head. Top: loss with the plateaus; bottom: what a match at each head's own offset adds to a score."""
+    fig, axes = style.figure(2, 2, height=4.2, sharex=True, sharey="row")
+    for (name, (pop, flow)), top, bottom in zip(flows.items(), *axes, strict=True):
+        plateau_lines(top, pop.task, pop.n_heads)
+        top.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"])
+        top.set(title=rf"$\beta$ {name}", ylim=(0, None))
+        for h, course in enumerate(pop.advantage(flow.states).T):
+            bottom.plot(flow.times, course, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
+        bottom.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
+        bottom.set(xlabel="time t of the flow", ylim=(-1, 12))
+    axes[0][0].set_ylabel("dot-product loss")
+    axes[1][0].set_ylabel(r"score of a match, $\gamma_h$")
+    axes[1][0].legend(loc="center right", fontsize=8.5)
+    return fig
+
+
+def free(runs: Mapping[str, Trained]) -> Figure:
+    """The whole model with a free matrix, one column for each setting. Top: loss of the output divided by its sum, every seed; bottom: attention of the
+    heads to the offsets at the end, first seed."""
+    fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
+    for (name, run), top, bottom in zip(runs.items(), *axes, strict=True):
+        order = run.task.order
+        plateau_lines(top, run.task, order - 1, "plateau values")
+        top.plot(run.steps, run.normalised, color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
+        top.set(title=name, xlabel="step", ylim=(0, None))
+        style.heatmap(
+            bottom,
+            attention_by_offset(run.w[-1, 0], order, run.a0),
+            1.0,
+            annotate=".2f",
+            row_labels=[f"head {h + 1}" for h in range(order)],
+            col_labels=[f"{i + 1}" for i in range(order)],
+        )
+        bottom.set_xlabel("offset", fontsize=9)
+    axes[0][0].set_ylabel("normalised loss")
+    return fig
+
+
+# -- in the page
+
+#: Where the betas start at first, how far a reader may move one, and the range of the slider that moves all.
+BETAS, RANGE, LARGEST = (0.02, 0.005, 0.00125), (1e-4, 0.5), (0.003, 0.3)
+
+
+def race(pop: Population) -> PageModel:
+    """Everything that the flow of the dot-product loss needs: who matches whom in each permutation, the plateaus, and when a head counts as active."""
+    task = pop.task
+    data = {
+        "heads": pop.n_heads,
+        "window": pop.window,
+        "kappa": pop.kappa,
+        "chance": 1 / task.n_responses,
+        "match": pop.flat_match.astype(int).ravel(),
+        "plateaus": [task.plateau_dp(m) for m in range(pop.n_heads + 1)],
+        "limit": jump_limit(task.order, task.n_responses, pop.kappa),
+        "active": ACTIVE,
+        "betas": BETAS[: pop.n_heads],
+        "range": RANGE,
+        "largest": LARGEST,
+    }
+
+    def still() -> Figure:
+        start = small(pop, data["betas"])
+        end = 3 * float(activations(pop, start[None], patience(pop, np.array([data["betas"]]))).max())
+        times = np.geomspace(data["limit"] / max(BETAS) / 30, end, 200)
+        states = gradient_flow(pop.gradient, start, end, times, rtol=1e-8).states
+        fig, (left, right) = style.figure(2, height=2.8)
+        for h in range(pop.n_heads):
+            left.loglog(times, pop.split(states)[1][:, h], color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
+        plateau_lines(right, task, pop.n_heads, "plateaus")
+        right.plot(times, pop.value(states), color=style.INK)
+        right.set(xscale="log", xlabel="flow time", ylabel="dot-product loss")
+        left.set(xlabel="flow time", ylabel=r"$\beta$")
+        left.legend()
+        right.legend()
+        return fig
+
+    alt = "Three beta against time, the largest jumping first, and the loss that falls to the next plateau at each jump."
+    return PageModel("recall_race", data, still, alt)

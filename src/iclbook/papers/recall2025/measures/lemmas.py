@@ -1,0 +1,184 @@
+"""Lemmas C.1 to D.2 and the table of A.2 (recall2025) as printed and as they hold, against enumeration and automatic differentiation."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.functional import jacobian
+from torch.func import functional_call
+
+from ....models import RecallTransformer
+from ....tasks import AssociativeRecall
+from ..theory.closed_forms import lemma_c2, mean_delta, score_weight
+from ..theory.population import Population
+from .construction import Values, enumerated, relative
+
+
+def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
+    """Largest relative error of lemma C.1's gradients in w and beta against autograd, with the matrix that A.2 prints and with the one of the proof."""
+    rng, worst = np.random.default_rng(seed), {"printed": 0.0, "lemma": 0.0}
+    for matrix in worst:
+        for order in (2, 3):
+            pop = Population(AssociativeRecall(order, 2), order, order, 0.5, matrix)
+            for _ in range(draws):
+                theta = rng.normal(size=pop.size)
+                _, exact = enumerated(pop, theta)
+                beta = pop.split(theta)[1]
+                a, by_score = pop.attention(theta), pop._score_gradient(pop.weights(theta))
+                # (1 + gamma) 1{match} - <e, I~ R>, with I~ R taken from the matrix in use
+                read = pop.kappa * np.einsum("thi,hi->th", pop.match, a) - pop.gamma
+                inner = (1 + pop.gamma) * pop.match - pop.gamma - read[:, :, None]
+                by_w = beta[:, None] ** 2 * a * np.einsum("t,thi->hi", by_score, inner)
+                by_beta = 2 * beta * (by_score @ read)
+                for got, want in zip((by_w, by_beta), pop.split(exact), strict=True):
+                    worst[matrix] = max(worst[matrix], relative(got, want))
+    return {f"lemmaC1/{matrix}": error for matrix, error in worst.items()}
+
+
+def lemma_c2_errors(seed: int = 0, draws: int = 20) -> Values:
+    """Largest relative error of equation 11, of equation 12 as printed (any delta, and delta = 0), and of equation 6."""
+    rng = np.random.default_rng(seed)
+    worst = dict.fromkeys(("eq11", "eq12", "eq12_delta0", "eq6"), 0.0)
+    for order in (2, 3, 4):
+        pop = Population(AssociativeRecall(order, 3), order, order, 0.5)
+        for _ in range(draws):
+            alpha, beta, delta = rng.normal(size=(3, order))
+            for name, shift in (("eq6", delta), ("eq12", delta), ("eq12_delta0", 0 * delta)):
+                theta = pop.join(alpha[:, None] * np.eye(order) + shift[:, None], beta)
+                by_score = pop._score_gradient(pop.weights(theta))
+                w, b = pop.split(pop.gradient(theta))
+                for h in range(order):
+                    gb, gw = lemma_c2(h, alpha, beta, shift, by_score, pop.match, pop.kappa, name != "eq6")
+                    worst["eq11"] = max(worst["eq11"], abs(gb - b[h]) / np.abs(b).max())
+                    worst[name] = max(worst[name], float(np.abs(gw - w[h]).max() / np.abs(w).max()))
+    return {f"lemmaC2/{name}": error for name, error in worst.items()}
+
+
+def lemma_c3(gammas: tuple[float, ...] = (0.0, 0.3, 1.0, 3.0)) -> Values:
+    """``E Delta_{1,i}`` of lemma C.3, at given gamma_1, against brute force over all queries and maps: largest deviation."""
+    worst = 0.0
+    for order, n_responses in ((2, 2), (2, 3), (2, 5), (3, 2), (3, 3)):
+        task = AssociativeRecall(order, n_responses)
+        if n_responses**task.n_permutations * task.n_permutations > 5000:
+            continue
+        queries, maps = task.enumerate()
+        same = maps == maps[np.arange(len(queries)), queries][:, None]  # (N, n!)
+        wanted = task.permutations[queries][:, -1]  # (N,): q_{k-1}
+        hit = wanted[:, None, None] == task.permutations[None, :, ::-1]  # (N, n!, W)
+        for g in gammas:
+            e = np.exp(g * hit[:, :, 0])
+            s = e / e.sum(1, keepdims=True)
+            p = (s * same).sum(1)
+            own, other = mean_delta(np.array(g), order, n_responses)
+            for i in range(order):
+                brute = -np.mean((s * (same & hit[:, :, i])).sum(1) - p * (s * hit[:, :, i]).sum(1))
+                worst = max(worst, float(abs(brute - (other if i else own))))
+    return {"lemmaC3/deviation": worst}
+
+
+def lemma_d(seed: int = 0) -> Values:
+    """Lemma D.1 (all earlier tokens) and lemma D.2 (a window) against the Jacobian of the first layer in w: largest deviation."""
+    return {f"lemmaD{2 if window else 1}/error": _first_layer_error(window, seed) for window in (False, True)}
+
+
+def _first_layer_error(window: bool, seed: int) -> float:
+    model = RecallTransformer(2, 2, 2, a0=window, a2=window)
+    model.initialise(torch.Generator().manual_seed(seed))
+    x = torch.eye(model.length, dtype=torch.float64)  # tokens all different: the attention itself
+    weights, first = model.w.detach(), _FirstLayer(model)
+
+    def layer(w: Tensor) -> Tensor:
+        return functional_call(first, {"model.w": w}, ()) @ x
+
+    slopes, r = jacobian(layer, weights), layer(weights)  # (K, l, l, K, W), (K, l, l)
+    low, worst = int(window), 0.0
+    for h in range(2):
+        for t in range(model.order if window else 0, model.length):
+            offsets = range(low, low + (2 if window else t + 1))
+            e = {i: torch.exp(weights[h, i - low]) for i in offsets}
+            total = sum(e.values())
+            for i in offsets:
+                closed = e[i] / total * (x[t - i] - r[h, t])
+                worst = max(worst, float((slopes[h, t, :, h, i - low] - closed).abs().max()))
+    return worst
+
+
+class _FirstLayer(torch.nn.Module):
+    def __init__(self, model: RecallTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self) -> Tensor:
+        return self.model.first_layer()
+
+
+# -- errata: what is printed in two ways -------------------------------------------------------------------------------------
+
+
+def lemma_d1_matrix(above: float, length: int = 6, seed: int = 0) -> float:
+    """Lemma D.1 against the Jacobian of ``softmax(A) x`` where A holds ``above`` in place of the tokens to come: largest deviation."""
+    w = torch.randn(length, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    offset = torch.arange(length)[:, None] - torch.arange(length)[None, :]
+    x = torch.eye(length, dtype=torch.float64)
+
+    def layer(w: Tensor) -> Tensor:
+        return torch.softmax(torch.where(offset >= 0, w[offset.clamp(min=0)], above), -1) @ x
+
+    slopes, r, worst = jacobian(layer, w), layer(w), 0.0  # (l, l, l), (l, l)
+    for t in range(length):
+        for i in range(t + 1):
+            closed = torch.exp(w[i]) / torch.exp(w[: t + 1]).sum() * (x[t - i] - r[t])
+            worst = max(worst, float((slopes[t, :, i] - closed).abs().max()))
+    return worst
+
+
+def lemma_c3_weight(seed: int = 0, draws: int = 10) -> dict[str, float]:
+    """Largest relative error of lemma C.3's ``E Delta_{1,1}`` with ``e^(alpha - 1)`` in gamma_1 (``printed``) and with ``e^alpha - 1`` (``eq13``), against
+    the population's gradient in beta (equation 5)."""
+    rng, worst = np.random.default_rng(seed), {"printed": 0.0, "eq13": 0.0}
+    pop = Population(AssociativeRecall(4, 3), 4, 4, 0.5)
+    for _ in range(draws):
+        alpha, beta = rng.uniform(0.5, 2.0, 2)
+        w = np.zeros((4, 4))
+        w[0, 0] = alpha
+        by_beta = pop.split(pop.gradient(pop.join(w, np.array([beta, 0.0, 0.0, 0.0]))))[1][0]
+        total = np.expm1(alpha) + 4
+        exact = by_beta / (2 * beta * np.expm1(alpha) / total * pop.kappa)
+        printed = pop.kappa * beta**2 * np.exp(alpha - 1) / total
+        for name, weight in (("printed", printed), ("eq13", score_weight(alpha, beta, 4, pop.kappa))):
+            worst[name] = max(worst[name], float(abs(mean_delta(weight, 4, 3)[0] / exact - 1)))
+    return worst
+
+
+def table(seed: int = 0) -> dict[str, float]:
+    """The scores that A.2's table sums, against those of the models, relative to the largest score: the original column with ``R_{t-1}`` (``printed``) and
+    with ``R_{l-1}`` (``last``), from t = 1 on, and the ``simplified`` column."""
+    task = AssociativeRecall(3, 2)
+    tokens = torch.tensor(task.sequences(*task.sample(1, np.random.default_rng(seed))))
+    original = RecallTransformer(3, 2, 3, a0=False, a1=False, a2=False, a3=False)
+    simple = RecallTransformer(3, 2, 3, 0.4)
+    for model in (original, simple):
+        model.initialise(torch.Generator().manual_seed(seed))
+    x = torch.nn.functional.one_hot(tokens[0], task.vocabulary).double()  # (l, S)
+    with torch.no_grad():
+        layers = torch.cat([x[None], original.first_layer() @ x])  # (K + 1, l, S): R^0 .. R^K
+        blocks = original.matrix().unflatten(0, (4, -1)).unflatten(2, (4, -1))  # (K + 1, S, K + 1, S)
+        worth = torch.einsum("hus,hsgd,gtd->ut", layers, blocks, layers)  # [R_u]^T Q^T K R_t
+        scores = original.scores(tokens)[0]
+        t, size = torch.arange(1, len(scores)), scores.abs().max()
+        asked = simple.beta[:, None] ** 2 * (x[[-1, -2, -3]] @ simple.block)  # (K, S): of x_{l-h}
+        summed = torch.einsum("hs,hts->t", asked, simple.first_layer() @ x)[simple.responses]
+        kept = simple.scores(tokens)[0]
+        return {
+            "printed": float((worth[t - 1, t] - scores[t]).abs().max() / size),
+            "last": float((worth[-1, t] - scores[t]).abs().max() / size),
+            "simplified": float((summed - kept).abs().max() / kept.abs().max()),
+        }
+
+
+def lemma_values() -> Values:
+    """Errors of the lemmas, and of every form that is printed in two ways."""
+    values = lemma_c1() | lemma_c2_errors() | lemma_c3() | lemma_d() | {"lemmaD1/zeros": lemma_d1_matrix(0.0)}
+    values |= {f"lemmaC3/weight_{name}": error for name, error in lemma_c3_weight().items()}
+    return values | {f"table/{name}": error for name, error in table().items()}

@@ -1,0 +1,145 @@
+"""Jumps after the first: proposition A.2, stitching, and the symmetry near the origin (recall2025, Section 3, appendix A.4, A.6)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from ....tasks import AssociativeRecall
+from ....training import gradient_flow
+from ....training.flow import first_crossings
+from ..theory.closed_forms import chained_times, jump_limit
+from ..theory.population import Population
+from .construction import Values
+from .stages import ACTIVE, HEADS, ORDER, R, activations, experiment, patience, small
+from .theorem_3_1 import start
+
+Array = np.ndarray
+CASES = ((3, 1), (4, 1), (4, 2))  # order, heads learned before
+#: Ratios of the three initial beta, as in the chapter's other flows.
+FALLING = np.array([1.0, 1 / 4, 1 / 16])
+
+
+def initialisation(pop: Population, learned: int, beta: float, w: float, eps: float) -> Array:
+    """``I_h`` with h - 1 = ``learned``: these heads at ``w = w e_i`` and ``beta``, the next at ``eps``, the others at zero."""
+    heads, betas = np.zeros((pop.n_heads, pop.window)), np.zeros(pop.n_heads)
+    for h in range(learned):
+        heads[h, h], betas[h] = w, beta
+    betas[learned] = eps
+    return pop.join(heads, betas)
+
+
+def later_jump(order: int, learned: int, eps: float = 1e-3, c: float = 60.0) -> tuple[float, float]:
+    """Time of the jump from I_h (``beta^2 = c``, ``w = c e_i``) over that of the first jump of the reduced order, and the factor ``k / (k - h + 1)`` that
+    counting offsets predicts."""
+    left = order - learned
+    pop, reduced = (Population(AssociativeRecall(n, R), n, n) for n in (order, left))
+    until, times = 4 * order / left * jump_limit(left, R) / eps, []
+    full = initialisation(pop, learned, np.sqrt(c), c, eps)
+    for p, theta, h in ((pop, full, learned), (reduced, start(reduced, eps), 0)):
+        active = [lambda state, p=p, h=h: float(p.advantage(state)[h]) - ACTIVE]
+        times.append(gradient_flow(p.gradient, theta, until, events=active, stop_at=0).first())
+    return times[0] / times[1], order / left
+
+
+def stationarity(
+    order: int = 4, learned: int = 2, sizes: tuple[float, ...] = (8.0, 10.0, 12.0, 14.0, 16.0, 18.0)
+) -> dict[str, Array]:
+    """Proposition A.2 a: largest gradient of the learned heads (``w = 40 e_i``) against c. ``score``: c is what a match adds to a score (the proof assumes
+    ``gamma_i = c``), so ``beta^2 = c``; the same gradients belong to ``beta_i = c`` (I_h) at ``c_beta``."""
+    pop = Population(AssociativeRecall(order, R), order, order)
+
+    def gradient(beta: float) -> float:
+        by_w, by_beta = pop.split(pop.gradient(initialisation(pop, learned, beta, 40.0, 0.01)))
+        return float(max(np.abs(by_w[:learned]).max(), np.abs(by_beta[:learned]).max()))
+
+    c = np.array(sizes)
+    return {"c": c, "c_beta": np.sqrt(c), "score": np.array([gradient(np.sqrt(x)) for x in c])}
+
+
+def stationarity_values(found: dict[str, Array]) -> Values:
+    """Exponents in c of gradients over ``e^-c`` under both readings of c (not positive if gradients are ``O(e^-c)``), and the log slope of
+    ``gradient / sqrt(c)``."""
+    c, c_beta, log = found["c"], found["c_beta"], np.log(found["score"])
+    return {
+        "propA2/growth_score": float(np.polyfit(np.log(c), log + c, 1)[0]),
+        "propA2/growth_beta": float(np.polyfit(np.log(c_beta), log + c_beta, 1)[0]),
+        "propA2/slope": float(np.polyfit(c, log - np.log(c) / 2, 1)[0]),
+    }
+
+
+def jump_counts(orders: tuple[int, ...] = (2, 3, 4)) -> Values:
+    """Order k with k heads and window k, beta falling by 2 from 0.02: how many heads become active, and by what factor the last one's beta grows."""
+    count, last = [], []
+    for order in orders:
+        pop = Population(AssociativeRecall(order, R), order, order)
+        betas = 0.02 / 2.0 ** np.arange(order)
+        until = float(patience(pop, betas))
+        times = activations(pop, small(pop, betas)[None], until, 1e-7, 1e-12)[0]
+        flow = gradient_flow(pop.gradient, small(pop, betas), until, rtol=1e-8)
+        count.append(int(np.isfinite(times).sum()))
+        last.append(float(pop.split(flow.states[-1])[1][-1] / betas[-1]))
+    return {"jumps/count": count, "jumps/k_minus_1": [k - 1 for k in orders], "jumps/last_beta": last}
+
+
+def stitched(scales: tuple[float, float] = (0.01, 0.003), large: float = 2.0) -> Values:
+    """From ``beta = scale (1, 1/4, 1/16)`` until ``beta_1`` is ``large``: exponents in the scale of the other heads' largest parameter and gradient; and
+    activation times at the smaller scale over the chained closed forms, heads carried on or each begun afresh."""
+    pop, largest = experiment(), []
+    for scale in scales:
+        begin, until = small(pop, scale * FALLING), float(patience(pop, scale * FALLING))
+        stop = [lambda x: pop.split(x)[1][0] - large]
+        flow = gradient_flow(pop.gradient, begin, until, events=stop, stop_at=0, rtol=1e-9)
+        both = (pop.split(flow.states), pop.split(pop.gradient(flow.states)))
+        largest.append([max(np.abs(w[:, 1:]).max(), np.abs(beta[:, 1:]).max()) for w, beta in both])
+    exponents = np.log(np.divide(*largest[::-1])) / np.log(scales[1] / scales[0])
+    betas = scales[1] * FALLING
+    times = activations(pop, small(pop, betas)[None], patience(pop, betas), 1e-8, 1e-13)[0]
+    carried, afresh = (chained_times(tuple(betas), ORDER, R, carried=c) for c in (True, False))
+    return {
+        "stitch/parameters": float(exponents[0]),
+        "stitch/gradients": float(exponents[1]),
+        "stitch/carried": (times / carried).tolist(),
+        "stitch/afresh": (times / afresh).tolist(),
+    }
+
+
+def sharpness(pop: Population, scales: tuple[float, ...]) -> Array:
+    """Length of each plateau over the time in which the loss then falls from 0.9 to 0.1 of the step to the next, ``(scales, K)``; 0 for a plateau that is
+    passed without rest."""
+    steps = [(pop.task.plateau_dp(m), pop.task.plateau_dp(m + 1)) for m in range(HEADS)]
+    levels = np.array([a * share + b * (1 - share) for a, b in steps for share in (0.9, 0.1)])
+    betas = np.array(scales)[:, None] * FALLING
+    passed = lambda theta: levels - pop.value(theta)[:, None]  # noqa: E731
+    found = first_crossings(
+        pop.gradient, passed, small(pop, betas), 100 * patience(pop, betas), 1e-7, 1e-12
+    ).times.reshape(-1, HEADS, 2)
+    begin = np.concatenate([np.zeros((len(found), 1)), found[:, :-1, 1]], 1)
+    return np.maximum(found[..., 0] - begin, 0) / (found[..., 1] - found[..., 0])
+
+
+def pronounced(scales: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01)) -> Values:
+    """Least factor, over jumps and scales, by which plateaus grow against jumps when the initial scale falls to about a third, with either window."""
+    found = {name: sharpness(experiment(window=w), scales) for name, w in (("order", ORDER), ("k", HEADS))}
+    return {f"pronounced/{name}": float((of[1:] / of[:-1]).min()) for name, of in found.items()}
+
+
+def scaling_exponent(pop: Population, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3), seed: int = 0) -> float:
+    """Exponent in lambda of the distance between flows from ``(lambda w, lambda beta)`` for a time ``T / lambda``, over lambda, at successive scales: 1 for
+    a symmetry of the equations near the origin, up to corrections of order lambda."""
+    rng = np.random.default_rng(seed)
+    direction = pop.join(rng.normal(size=(pop.n_heads, pop.window)), np.abs(rng.normal(size=pop.n_heads)))
+    ends = []
+    for scale in scales:
+        until = 0.2 * jump_limit(ORDER, R) / scale
+        flow = gradient_flow(pop.gradient, scale * direction, until, [until], rtol=1e-11, atol=1e-16)
+        ends.append(flow.states[-1] / scale)
+    first, second = (np.linalg.norm(b - a) for a, b in itertools.pairwise(ends))
+    return float(np.log(first / second) / np.log(scales[0] / scales[1]))
+
+
+def symmetry() -> Values:
+    """The scaling of w, beta and 1/t together, with the window of the order and with one that is shorter (a control)."""
+    windows = {"order": ORDER, "k": HEADS}
+    return {f"symmetry/{name}": scaling_exponent(experiment(window=w)) for name, w in windows.items()}

@@ -1,0 +1,253 @@
+"""The first jump along exact flows: direction, ODE, conserved quantity and time scales (recall2025, Theorem 3.1 and the text after it)."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from ....tasks import AssociativeRecall
+from ....training import Flow, gradient_flow
+from ..theory import closed_forms
+from ..theory.population import Population
+from .construction import Values
+from .stages import ACTIVE, HEADS, R, experiment, plateau_scan
+
+Array = np.ndarray
+ORDERS = (2, 3, 4, 5)
+#: Settings other than gamma = 0, |R| = 4 at which the closed forms are tried: |R|, gamma, order.
+OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))
+#: Accuracy of the ODE's integrator.
+ACCURATE = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-14}
+
+
+def start(pop: Population, eps: float) -> Array:
+    """The initialisation I_1: ``beta_1 = eps``, everything else zero."""
+    theta = np.zeros(pop.size)
+    theta[pop.n_heads * pop.window] = eps
+    return theta
+
+
+def alpha_beta(pop: Population, states: Array) -> tuple[Array, Array]:
+    """``alpha_1 = w^1_1 - w^1_k`` and ``beta_1`` along a flow."""
+    w, beta = pop.split(states)
+    return w[..., 0, 0] - w[..., 0, -1], beta[..., 0]
+
+
+@lru_cache(maxsize=16)
+def run(
+    order: int,
+    eps: float = 0.01,
+    gamma: float = 0.0,
+    loss: str = "dp",
+    window: int | None = None,
+    periods: float = 3.0,
+) -> tuple[Population, Flow]:
+    """The first jump from I_1 on a task of this order, with as many heads as offsets, for ``periods`` times the predicted jump time."""
+    width = order if window is None else window
+    pop = Population(AssociativeRecall(order, R), width, width, gamma, loss=loss)
+    until = periods * closed_forms.jump_limit(order, R, pop.kappa) / eps
+    if loss == "ce":  # the gradient is larger by 1/p, and p starts near 1/|R|
+        until *= 4 / (1 + pop.task.n_permutations / R)
+    return pop, gradient_flow(pop.gradient, start(pop, eps), until)
+
+
+def direction(orders: tuple[int, ...] = ORDERS) -> Values:
+    """Theorem 3.1 a and b along exact flows: relative spread of the other offsets, movement of the other heads, signs of dw; and how far ``delta`` is from
+    ``-alpha / k`` over the largest alpha, with the same for ``-alpha / (k - 1)``, which would hold if the head's own offset stood still."""
+    spread, others, signs, delta, wrong = 0.0, 0.0, True, 0.0, np.inf
+    for order in orders:
+        pop, flow = run(order, gamma=0.3)
+        w, beta = pop.split(flow.states)
+        spread = max(spread, float(np.ptp(w[:, 0, 1:], axis=1).max() / np.abs(w[-1, 0]).max()))
+        others = max(others, float(np.abs(w[:, 1:]).max() + np.abs(beta[:, 1:]).max()))
+        velocity = -pop.split(pop.gradient(flow.states))[0][:, 0]  # (T, W)
+        signs &= bool((velocity[:, 0] > 0).all() and (velocity[:, 1:] < 0).all())
+        alpha = alpha_beta(pop, flow.states)[0]
+        off = [float(np.abs(w[:, 0, -1] + alpha / n).max() / alpha.max()) for n in (order, order - 1)]
+        delta, wrong = max(delta, off[0]), min(wrong, off[1])
+    found = {"spread": spread, "others": others, "signs": signs, "delta": delta, "delta_wrong": wrong}
+    return {f"thm3.1/{name}": value for name, value in found.items()}
+
+
+def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Values:
+    """Exact flow against the ODE of Theorem 3.1 c with Xi as printed and with half of it: largest difference of (alpha, beta) relative to the largest value;
+    and the printed ODE's clock, the time at which alpha reaches half its end over that of the ODE."""
+    worst, clocks = {True: 0.0, False: 0.0}, []
+    for order in orders:
+        pop, flow = run(order, eps, gamma=0.3)
+        truth = np.stack(alpha_beta(pop, flow.states), -1)  # (T, 2)
+        half = truth[-1, 0] / 2
+        reached = np.interp(half, truth[:, 0], flow.times)
+        for printed in worst:
+            y = _ode(pop, eps, flow.times[-1], printed, t_eval=flow.times, **ACCURATE).y.T
+            worst[printed] = max(worst[printed], float(np.abs(y - truth).max() / truth.max()))
+        passing = _ode(pop, eps, 3 * reached, True, events=lambda _, y, half=half: y[0] - half, **ACCURATE)
+        clocks.append(float(reached / passing.t_events[0][0]))
+    return {"ode/printed": worst[True], "ode/half": worst[False], "ode/clock": clocks}
+
+
+def _ode(pop: Population, eps: float, until: float, printed: bool, **options):
+    """Theorem 3.1 c's ODE from ``(0, eps)``, as scipy solves it."""
+    k, responses = pop.task.order, pop.task.n_responses
+    velocity = lambda _, y: closed_forms.ode(y, k, responses, pop.kappa, printed)  # noqa: E731
+    return solve_ivp(velocity, (0, until), [0.0, eps], **options)
+
+
+def ode_path(pop: Population, flow: Flow, eps: float, printed: bool) -> tuple[Array, Array]:
+    """Times and ``(alpha, beta)`` ``(2, T)`` of Theorem 3.1 c's ODE over the span of a flow, with Xi as printed or with half of it."""
+    times = np.linspace(0, flow.times[-1], 600)
+    solved = _ode(pop, eps, times[-1], printed, method="DOP853", t_eval=times, rtol=1e-10)
+    return solved.t, solved.y
+
+
+def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
+    """Drift of ``f(alpha) -+ beta^2/4`` along exact flows, over the largest ``beta^2/4``: worst order for the law that holds, best for those that do not.
+
+    ``window``: a window k on the task of order k + 1, with the f of order k and with that of order k + 1; the least over orders of each.
+    """
+
+    def drift(
+        f_of: int = 0, sign: int = 1, of_beta: int = -1, loss: str = "dp", short: bool = False
+    ) -> list[float]:
+        found = []
+        for k in (k for k in orders if k > 2 or not short):
+            pop, flow = run(k, gamma=0.3, loss=loss, window=k - 1 if short else None)
+            alpha, beta = alpha_beta(pop, flow.states)
+            part = of_beta * beta**2 / 4
+            total = closed_forms.potential(alpha, k + f_of, sign) + part
+            found.append(float(np.abs(total - total[0]).max() / np.abs(part).max()))
+        return found
+
+    return {
+        "conserved/statement": min(drift(sign=-1)),
+        "conserved/proof": max(drift()),
+        "conserved/flipped": min(drift(of_beta=1)),
+        "conserved/ce": max(drift(loss="ce")),
+        "conserved/window": min(drift(-1, short=True)),
+        "conserved/window_longer": min(drift(short=True)),
+    }
+
+
+# -- how long it takes -------------------------------------------------------------------------------------------------------
+
+
+def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
+    """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives."""
+    measured = []
+    for order in orders:
+        pop, flow = run(order, eps, periods=1.0)
+        alpha, beta = alpha_beta(pop, flow.states)
+        s = np.expm1(alpha)
+        i = int(np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps)))))
+        measured.append(float((beta[i] ** 2 - eps**2) / s[i] ** 2))
+    predicted = [closed_forms.local_coefficient(k) for k in orders]
+    return {"local/coefficient": measured, "local/predicted": predicted}
+
+
+def jump_time(pop: Population, eps: float) -> float:
+    """Time at which ``s = e^alpha - 1`` reaches 1 from I_1."""
+    until = 2 * closed_forms.jump_limit(pop.task.order, pop.task.n_responses, pop.kappa) / eps
+    reached = [lambda theta: alpha_beta(pop, theta)[0] - np.log(2.0)]
+    return gradient_flow(pop.gradient, start(pop, eps), until, events=reached, stop_at=0).first()
+
+
+def time_scale(epsilons: tuple[float, ...], orders: tuple[int, ...] = ORDERS) -> dict[str, Array]:
+    """Jump times ``(orders, epsilons)`` at gamma = 0, |R| = 4, and the limit of eps T in closed form."""
+    pops = [Population(AssociativeRecall(order, R), order, order) for order in orders]
+    return {
+        "times": np.array([[jump_time(pop, eps) for eps in epsilons] for pop in pops]),
+        "limit": np.array([closed_forms.jump_limit(k, R) for k in orders]),
+        "eps": np.array(epsilons),
+    }
+
+
+def window_time_scale(epsilons: tuple[float, ...], order: int = 4) -> dict[str, Array]:
+    """Time at which the first head becomes active with a window of ``order - 1``, ``(epsilons,)``."""
+    pop = Population(AssociativeRecall(order, R), order - 1, order - 1)
+    active, times = [lambda theta: float(pop.advantage(theta)[0]) - ACTIVE], []
+    for eps in epsilons:
+        until = 10 * closed_forms.jump_limit(order, R) / eps
+        times.append(gradient_flow(pop.gradient, start(pop, eps), until, events=active, stop_at=0).first())
+    return {"eps": np.array(epsilons), "times": np.array(times)}
+
+
+def log_time_velocity(tau: float, y: Array, pop: Population) -> Array:
+    """Derivatives of ``(alpha, beta)`` in ``tau = log T`` along the corrected ODE (Theorem 3.1 c with half of Xi), for any size of gamma_1."""
+    alpha, beta = y
+    k, n_responses = pop.task.order, pop.task.n_responses
+    total = np.expm1(alpha) + k
+    weight = closed_forms.score_weight(alpha, beta, k, pop.kappa)
+    # log of Xi/2, kept in logs because e^-gamma_1 underflows
+    log_clock = -weight - 2 * np.log1p((k - 1) * np.exp(-weight))
+    log_clock += np.log(pop.kappa * (n_responses - 1) / n_responses / math.factorial(k - 2))
+    slopes = [beta**2 * np.exp(alpha) / total**2 * k**2 / (k - 1), 2 * beta * np.expm1(alpha) / total]
+    return np.array(slopes) * np.exp(np.minimum(tau + log_clock, 300.0))
+
+
+def late_growth(pop: Population | None = None, decades: float = 300.0) -> dict[str, Array | float]:
+    """The corrected ODE in log time up to ``10^decades``: alpha, beta and ``s = e^alpha - 1`` against log T, the slope of s at the end, and ``1/lambda``.
+    Order 4 at gamma = 0 and |R| = 4 unless another population is given."""
+    pop = Population(AssociativeRecall(4, R), 4, 4) if pop is None else pop
+    k, n_responses, eps = pop.task.order, pop.task.n_responses, 0.1
+    begin = np.log(closed_forms.jump_limit(k, n_responses, pop.kappa) / eps * 1.5)
+    flow = gradient_flow(pop.gradient, start(pop, eps), float(np.exp(begin)))
+    first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
+    taus = np.linspace(begin, decades * np.log(10), 400)
+    span = (begin, taus[-1])
+    solved = solve_ivp(log_time_velocity, span, first, "LSODA", taus, args=(pop,), rtol=1e-8, atol=1e-10)
+    s = np.expm1(solved.y[0])
+    return {
+        "log_time": taus,
+        "alpha": solved.y[0],
+        "beta": solved.y[1],
+        "s": s,
+        "slope": float((s[-1] - s[-40]) / (taus[-1] - taus[-40])),
+        "predicted": 1 / closed_forms.late_rate(k, pop.kappa),
+    }
+
+
+def growth_exponent(x: Array, y: Array) -> float:
+    """``p`` of ``y = a x^p + b`` for rising ``x (N,)``, from how the slope between neighbours changes with x, whatever a and b are."""
+    slope, middle = np.diff(y) / np.diff(x), (x[1:] + x[:-1]) / 2
+    return 1 + float(np.polyfit(np.log(middle), np.log(slope), 1)[0])
+
+
+def window_exponents(
+    epsilons: tuple[float, ...] = (1e-2, 1e-4, 1e-6, 1e-8), ratios: tuple[float, ...] = (1e2, 1e3, 1e4, 1e5)
+) -> Values:
+    """With the short window: exponents in ``log(1/eps)`` of the first jump's time, and in the log of the ratio of beta of the second plateau's length.
+    Both ranges begin where corrections of order eps, or of one over the ratio, are small."""
+    times = window_time_scale(epsilons)["times"]
+    lengths = plateau_scan(experiment(window=HEADS), ratios)["length"]
+    return {
+        "window/log_exponent": growth_exponent(-np.log(epsilons), times),
+        "window/plateau_exponent": growth_exponent(np.log(ratios), np.array(lengths)),
+    }
+
+
+def time_scale_values(scan: dict, window: dict, late: dict, eps: float = 1e-4) -> Values:
+    """Exponents and constants of the jump's time and of the late law, at gamma = 0 and |R| = 4 and at :data:`OTHERS`."""
+    limits, slopes = [], []
+    for n_responses, gamma, order in OTHERS:
+        pop = Population(AssociativeRecall(order, n_responses), order, order, gamma)
+        limits.append(jump_time(pop, eps) * eps / closed_forms.jump_limit(order, n_responses, pop.kappa))
+        other = late_growth(pop)
+        slopes.append(other["slope"] / other["predicted"])
+    log_eps, half = np.log(scan["eps"]), len(late["s"]) // 2
+    alpha, beta, s, tau = (late[name][half:] for name in ("alpha", "beta", "s", "log_time"))
+    return {
+        "timescale/exponent": [float(np.polyfit(log_eps[1:], np.log(t[1:]), 1)[0]) for t in scan["times"]],
+        "timescale/limit_ratio": (scan["times"][:, -1] * scan["eps"][-1] / scan["limit"]).tolist(),
+        "timescale/limit_others": limits,
+        "late/exponent": growth_exponent(tau, s),
+        "late/alpha": float(np.polyfit(np.log(tau), alpha, 1)[0]),
+        "late/beta": float(np.polyfit(np.log(s), np.log(beta), 1)[0]),
+        "late/slope": late["slope"],
+        "late/ratio": late["slope"] / late["predicted"],
+        "late/ratio_others": slopes,
+        "window/exponent": float(np.polyfit(log_eps, np.log(window["times"]), 1)[0]),
+        "window/gain": float(window["times"][-1] / window["times"][0]),
+    }

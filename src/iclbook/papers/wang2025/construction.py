@@ -1,0 +1,315 @@
+"""The construction of sections 2 and 3, appendices C, D, G and H, checked to rounding (float64), and figures 1 and 2 from its tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ...drawing import style
+from ...models.functional_gd import FunctionalGD
+from ...models.kernels import KERNELS, kernel_values, relate
+from ...models.literal_blocks import LiteralBlocks, LiteralStep
+from ...models.multi_kernel import MultiKernelGD
+from ...tasks.categorical import Anchors, Categorical
+from . import descent
+from .contexts import sample_contexts
+
+#: Sizes of the exact checks: examples, covariates, embeddings, categories, steps.
+N, D, WIDTH, CLASSES, STEPS = 10, 10, 5, 25, 4
+RATES = (2.0, 1.5, 1.0, 0.5)
+PARTS = ("x", "w", "E", "f")
+
+
+def generator(seed: int) -> torch.Generator:
+    """Random numbers of a seed."""
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(source: torch.Generator, *shape: int) -> Tensor:
+    """Standard normals in float64."""
+    return torch.randn(*shape, generator=source, dtype=torch.float64)
+
+
+def problem(seed: int, m: int = 30) -> tuple[Tensor, Tensor, Tensor]:
+    """Random features ``(N + 1, m)`` (the query last), labels ``(N,)``, embeddings ``(d', C)``."""
+    source = generator(seed)
+    psi, w = normal(source, N + 1, m) / m**0.5, normal(source, WIDTH, CLASSES)
+    return psi, torch.randint(0, CLASSES, (N,), generator=source), w
+
+
+def gap(a: list[Tensor], b: list[Tensor]) -> float:
+    """Largest difference of two lists of tensors."""
+    return max(float((x - y).abs().max()) for x, y in zip(a, b, strict=True))
+
+
+def functional_form(problems: int = 20) -> dict[str, Any]:
+    """Equations 2, 3 and 14 against autograd on (A, b), over random features, labels and embeddings."""
+    gaps: dict[str, list[float]] = {name: [] for name in ("plain", "bias", "printed")}
+    for seed in range(problems):
+        psi, y, w = problem(seed)
+        kappa = [psi[:N] @ psi.T]
+        plain = descent.parameter_descent([psi], y, w, RATES)
+        biased = descent.parameter_descent([psi], y, w, RATES, bias=True)
+        gaps["plain"].append(gap(descent.functional_descent(kappa, y, w, RATES), plain))
+        gaps["bias"].append(gap(descent.functional_descent(kappa, y, w, RATES, bias="mean"), biased))
+        gaps["printed"].append(gap(descent.functional_descent(kappa, y, w, RATES, bias="printed"), biased))
+    return {
+        "eq2-3/difference": max(gaps["plain"]),
+        "eq14/with_mean": max(gaps["bias"]),
+        "eq14/printed": min(gaps["printed"]),
+    }
+
+
+# -- blocks with all matrices written out -----------------------------------------------------------------------------
+
+
+def paired(model: FunctionalGD, kind: type[FunctionalGD], **options: Any) -> FunctionalGD:
+    """A literal model with the parameters of a fast one."""
+    vector = model.rate.shape[1] > 1
+    literal = kind(model.n_classes, model.width, model.n_blocks, model.kernel, vector, **options).double()
+    literal.load_state_dict(model.state_dict())
+    return literal
+
+
+def fast_model(
+    kernel: str, n_blocks: int, seed: int, task: Categorical, vector: bool = False
+) -> FunctionalGD:
+    """A GD model at random parameters, float64."""
+    model = FunctionalGD(task.n_classes, task.width, n_blocks, kernel, vector).double()
+    model.initialise(generator(seed))
+    with torch.no_grad():
+        model.rate.uniform_(0.5, 2.0, generator=generator(seed + 1))
+        model.log_gamma.uniform_(-1.0, 0.5, generator=generator(seed + 2))
+    return model
+
+
+def eight_contexts(contexts: int = 8) -> tuple[Tensor, Tensor]:
+    """Contexts ``(N, d + 1, B)`` and queries ``(d, B)`` of appendix E, float64."""
+    batch = sample_contexts(Anchors(N, D), contexts, 3)
+    return batch.context.double(), batch.query.double()
+
+
+@torch.no_grad()
+def construction(blocks: int = STEPS) -> dict[str, Any]:
+    """Blocks of appendix D and the step of appendix C against functional GD, block by block; what each missing piece costs."""
+    task, (context, query) = Anchors(N, D), eight_contexts()
+    gaps: dict[str, list[float]] = {name: [] for name in ("rbf", "none", "query", "step", "fast")}
+    for kernel in KERNELS:
+        fast, step = (fast_model(kernel, n, 5, task) for n in (blocks, 1))
+        reference = _reference(fast, context, query)
+
+        def literal(fast: FunctionalGD = fast, reference: list[Tensor] = reference, **options: Any) -> float:
+            stream = paired(fast, LiteralBlocks, **options).run(context, query)[1:]
+            pairs = zip(stream, reference, strict=True)
+            return max(float((e[:, -WIDTH:, -1] - f).abs().max() / f.abs().max()) for e, f in pairs)
+
+        gaps["rbf"].append(literal(erasure="rbf"))
+        gaps["none"].append(literal(erasure="none"))
+        gaps["query"].append(literal(erasure="rbf", query_among_keys=True))
+        gaps["step"].append(gap([paired(step, LiteralStep)(context, query)], [step(context, query)]))
+        parts = fast.cache(context, query).movedim(-1, 0)
+        descended = fast.descend(parts[..., 0], parts[..., 1].long(), parts[..., 2:]).movedim(1, 0)
+        gaps["fast"].append(gap(list(descended), reference))
+    worst = {name: (min if name in ("none", "query") else max)(each) for name, each in gaps.items()}
+    return {f"construction/{name}": value for name, value in worst.items()} | _query_slot(blocks)
+
+
+def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tensor]:
+    """The query's function after each step by :func:`descent.functional_descent`, context by context: ``K`` times ``(B, d')``."""
+    steps = []
+    for b in range(query.shape[1]):
+        x = torch.cat([context[:, :-1, b], query[:, b][None]])
+        relation = relate(KERNELS[model.kernel], x, x[:N])  # (N + 1, N)
+        kappa = kernel_values(model.kernel, relation, model.log_gamma.exp()).T
+        rates, labels = [float(r) for r in model.rate[:, 0]], context[:, -1, b].long()
+        mean = model.kernel != "softmax"
+        steps.append(descent.functional_descent([kappa], labels, model.embed, rates, mean=mean))
+    return [torch.stack([one[k][-1] for one in steps]) for k in range(model.n_blocks)]
+
+
+def _query_slot(blocks: int) -> dict[str, Any]:
+    """The query's expectation slot with the erasure head's keys 1..N only, and with the query among them: is it erased, and does f notice?"""
+    context, query = eight_contexts()
+    fast = fast_model("rbf", blocks, 7, Anchors(N, D))
+    plain, among = (
+        paired(fast, LiteralBlocks, erasure="rbf", **options).run(context, query)
+        for options in ({}, {"erase_query": True})
+    )
+    slot = slice(-2 * WIDTH, -WIDTH)
+
+    def off(e: Tensor) -> float:
+        return float((e[:, slot, -1] - descent.expectation(fast.embed, e[:, -WIDTH:, -1])).abs().max())
+
+    return {
+        "query-slot/error": min(off(e) for e in plain[1:]),
+        "query-slot/error_among": max(off(e) for e in among[1:]),
+        "query-slot/f_difference": gap([e[:, -WIDTH:] for e in plain], [e[:, -WIDTH:] for e in among]),
+    }
+
+
+@torch.no_grad()
+def absorbed(contexts: int = 32) -> dict[str, Any]:
+    """One block with a positive vector alpha against alpha = 1 and embeddings ``sqrt(alpha) w``: relative difference of the logits."""
+    task, (context, query) = Anchors(), eight_contexts(contexts)
+    vector, scalar = fast_model("rbf", 1, 11, task, vector=True), fast_model("rbf", 1, 11, task)
+    scalar.log_gamma.copy_(vector.log_gamma)
+    scalar.rate.fill_(1.0)
+    scalar.embed.copy_(vector.rate[0].sqrt()[:, None] * vector.embed)
+    a, b = vector(context, query), scalar(context, query)
+    return {"q-alpha/absorbed": float((a - b).abs().max() / a.abs().max())}
+
+
+# -- special cases ----------------------------------------------------------------------------------------------------
+
+
+def gaussian(prompts: int = 20) -> dict[str, Any]:
+    """Appendix G: squared loss, several steps; with the linear kernel one step is ``(eta/L) sum_l y_l x_l^T x_q``, He et al. (2025)'s predictor."""
+    gaps, eta, ours, theirs = [], 0.7, [], []
+    for seed in range(prompts):
+        source = generator(100 + seed)
+        psi, y = normal(source, N + 1, 20) / 20**0.5, normal(source, N, WIDTH)
+        w = torch.zeros(WIDTH, 2, dtype=torch.float64)
+        a = descent.parameter_descent([psi], y, w, RATES, loss=descent.squared_loss)
+        b = descent.functional_descent([psi[:N] @ psi.T], y, w, RATES, expect=lambda _, f: f)
+        gaps.append(gap(a, b))
+        source = generator(200 + seed)
+        points, y = normal(source, 41, 5), normal(source, 40, 1)
+        w = torch.zeros(1, 2, dtype=torch.float64)
+        f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), expect=lambda _, f: f)
+        ours.append(float(f[-1][-1, 0]))
+        theirs.append(float(eta * (y[:, 0] * (points[:-1] @ points[-1])).mean()))
+    return {
+        "gaussian/steps": max(gaps),
+        "gaussian/he2025": float(np.abs(np.subtract(ours, theirs)).max()),
+    }
+
+
+@torch.no_grad()
+def _heads(scales: Tensor, x: Tensor, y: Tensor, w: Tensor, mixes: Tensor | None) -> Tensor:
+    """The query's function after four steps of the model with heads of linear kernels."""
+    model = MultiKernelGD(D, CLASSES, WIDTH, len(scales), len(RATES), "linear", mixes is not None).double()
+    model.embed.copy_(w)
+    model.scales.copy_(scales)
+    model.rate.copy_(torch.tensor(RATES, dtype=torch.float64)[:, None].expand(-1, len(scales)))
+    if mixes is not None:
+        model.mix.copy_(mixes)
+    context = torch.cat([x[:N], y[:, None].double()], dim=1)[..., None]
+    return model.descend(context, x[N][:, None])[0]
+
+
+def multi_kernel(problems: int = 10, heads: int = 3) -> dict[str, Any]:
+    """Appendix H against autograd on A_m: heads with diagonal Lambda_m; with P_m the identity, with free P_m as printed, and with ``P_m P_m^T``."""
+    gaps: dict[str, list[float]] = {"difference": [], "mixed": [], "mixed_corrected": []}
+    for seed in range(problems):
+        source = generator(200 + seed)
+        x, w = normal(source, N + 1, D) / D**0.5, normal(source, WIDTH, CLASSES)
+        y = torch.randint(0, CLASSES, (N,), generator=source)
+        scales = 0.5 + torch.rand(heads, D, generator=source, dtype=torch.float64)
+        mixes = normal(source, heads, WIDTH, WIDTH) / WIDTH**0.5
+        psis = [x * s for s in scales]  # linear kernels: features are Lambda_m x
+        kappas = [psi[:N] @ psi.T for psi in psis]
+        plain = torch.stack([f[-1] for f in descent.parameter_descent(psis, y, w, RATES)])
+        truth = descent.parameter_descent(psis, y, w, RATES, mixes=list(mixes))
+        last = torch.stack([f[-1] for f in truth])
+        gaps["difference"].append(float((_heads(scales, x, y, w, None) - plain).abs().max()))
+        gaps["mixed"].append(float((_heads(scales, x, y, w, mixes) - last).abs().max()))
+        squares = [p @ p.T for p in mixes]
+        gaps["mixed_corrected"].append(gap(descent.functional_descent(kappas, y, w, RATES, squares), truth))
+    return {f"multi-kernel/{name}": (min if name == "mixed" else max)(each) for name, each in gaps.items()}
+
+
+# -- figures 1 and 2 --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The encoding of one context through the literal blocks.
+
+    Attributes:
+        states: ``(K + 1, D, N + 1)`` columns ``e_i`` at the input and after each block.
+        sizes: rows of the four parts ``x, w, E, f``.
+        matrices: the matrices of one block, by name.
+    """
+
+    states: np.ndarray
+    sizes: tuple[int, int, int, int]
+    matrices: dict[str, np.ndarray]
+
+
+@torch.no_grad()
+def stream(blocks: int = 2, n: int = 6, d: int = 4) -> Stream:
+    """A small context through the blocks (figures 1 and 2), lambda = 100 so that the erasure's matrices can be drawn."""
+    task = Anchors(n, d)
+    literal = paired(fast_model("rbf", blocks, 5, task), LiteralBlocks, erasure="rbf", erase_query=True)
+    literal.lam = 100.0
+    batch = sample_contexts(task, 1, 8)
+    states = torch.stack(literal.run(batch.context.double(), batch.query.double()))[:, 0]
+    matrices = {k: v.numpy() for k, v in literal.matrices(d, n, 0).items()}
+    return Stream(states.numpy(), (d, task.width, task.width, task.width), matrices)
+
+
+@torch.no_grad()
+def architecture(blocks: int = 4) -> dict[str, Any]:
+    """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block."""
+    task, w = Anchors(N, D), WIDTH
+    literal = paired(fast_model("rbf", blocks, 6, task), LiteralBlocks, erasure="rbf", erase_query=True)
+    states = literal.run(*eight_contexts())
+    fixed = D + w
+    slots = [e[:, fixed : fixed + w].mT for e in states]
+    return {
+        "fig1-2/kept": max(float((e[:, :fixed] - states[0][:, :fixed]).abs().max()) for e in states[1:]),
+        "fig1-2/slot": gap(slots, [descent.expectation(literal.embed, e[:, -w:].mT) for e in states]),
+    }
+
+
+def _bands(ax: Axes, sizes: tuple[int, ...], both: bool = False, labels: bool = True) -> None:
+    edges = np.cumsum(sizes)[:-1] - 0.5
+    for edge in edges:
+        ax.axhline(edge, color=style.INK, lw=0.7)
+        if both:
+            ax.axvline(edge, color=style.INK, lw=0.7)
+    middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
+    if labels:
+        ax.set_yticks(middle, PARTS)
+    if both:
+        ax.set_xticks(middle, PARTS)
+
+
+def plot_stream(s: Stream) -> Figure:
+    """Columns ``e_i`` at the input and after each block; each part on its own scale."""
+    fig, axes = style.figure(len(s.states), height=3.0)
+    rows = np.split(s.states, np.cumsum(s.sizes)[:-1], axis=1)
+    scaled = np.concatenate([part / max(np.abs(part).max(), 1e-12) for part in rows], axis=1)
+    n = s.states.shape[-1]
+    for k, (ax, state) in enumerate(zip(axes, scaled, strict=True)):
+        style.heatmap(ax, state, 1.0, title="input" if k == 0 else f"after block {k}")
+        ax.set_aspect("auto")
+        _bands(ax, s.sizes, labels=k == 0)
+        ax.axvline(n - 1.5, color=style.INK, lw=0.7, ls=":")
+        ax.set_xticks([0, n - 2, n - 1], ["1", "N", "query"])
+    return fig
+
+
+def plot_matrices(s: Stream) -> Figure:
+    """The matrices of one block that are not the identity, each divided by its largest entry."""
+    names = {
+        "W_Q1": r"$W_Q^{(1)} = W_K^{(1)}$",
+        "W_V1": r"$W_V^{(1)}$",
+        "W_Q2": r"$W_Q^{(2)} = W_K^{(2)}$",
+        "W_V2": r"$W_V^{(2)}$",
+        "P2": r"$P^{(2)}$",
+        "W_Qc": r"$W_Q$ cross",
+    }
+    fig, axes = style.figure(len(names), height=1.75)
+    for number, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
+        matrix = s.matrices[name]
+        style.heatmap(ax, matrix / np.abs(matrix).max(), 1.0, title=title)
+        ax.title.set_fontsize(9)
+        _bands(ax, s.sizes, both=True, labels=number == 0)
+    return fig

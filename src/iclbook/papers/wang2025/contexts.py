@@ -1,0 +1,225 @@
+"""Fixed sets of contexts, as tokens or as relations between covariates, and models that score themselves on new contexts while they train."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ... import random, threefry
+from ...models.functional_gd import cached_relations
+from ...rounding import UNIT, choosing, chosen_anew, current, moved_batch, signs
+from ...store import Results
+from ...tasks import Batch
+from ...tasks.categorical import Anchors, Categorical
+from ...training import Group, Run
+from ...training.groups import cross_entropy
+
+#: Purpose of the contexts' random numbers; 0 and 1 belong to a run's parameters and minibatches.
+CONTEXTS = 7
+#: Contexts are drawn in blocks of this many, so that a smaller set is the beginning of a larger one.
+BLOCK = 1024
+#: Seeds of the validation and test contexts (training contexts: 0).
+VALIDATION, TEST = 1, 2
+#: Seed of a further draw's W_e and of its contexts: far from those of the other studies.
+FIRST = 100
+#: Held-out contexts are scored this many at a time, which bounds the memory of deep models with many keys.
+CHUNK = 512
+#: What GD and Trained TF learn with one block, kept where their maps and matrices are shown.
+GD_PARAMETERS = ("embed", "rate", "log_gamma")
+TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
+#: ``PRNGKey(5)`` of the authors' ``eval.py``, split into four; the last key draws ``W_e`` after one more split (``create_w_e`` of ``data.py``). The notebooks
+#: that printed the numbers ran on Python 3.9, for which no version of JAX counts random numbers in the newer way.
+AUTHORS_SEED = 5
+
+
+# -- contexts ---------------------------------------------------------------------------------------------------------
+
+
+def numbers(task: Any, block: int, seed: int) -> tuple[Tensor, ...]:
+    """What the contexts of a block are made of, as :func:`iclbook.random.drawn` gives it."""
+    return random.drawn(task, seed, CONTEXTS, (BLOCK,), block)
+
+
+def sample_contexts(task: Categorical, n: int, seed: int) -> Batch:
+    """The first ``n`` contexts of a seed, batch last; for a perturbed replica (:mod:`iclbook.rounding`) with rounding errors."""
+    jitter = current()
+    blocks = []
+    for block in range(math.ceil(n / BLOCK)):
+        drawn = numbers(task, block, seed)
+        blocks.append(task.batch(*drawn) if jitter is None else _perturbed(task, drawn, jitter))
+    return Batch(*(torch.cat(parts, dim=-1)[..., :n] for parts in zip(*blocks, strict=True)))
+
+
+def _perturbed(task: Any, drawn: tuple[Tensor, ...], jitter: torch.Generator) -> list[Tensor]:
+    """Contexts with rounding errors. A category is chosen by a word and probabilities that each machine rounds in its own way, so words near an edge choose
+    anew. Words that choose by whole numbers alone, such as the categories of a context or an episode, are exact."""
+    normals, words = drawn
+    beside = words.clone()
+    if isinstance(task, Categorical):
+        labels = beside[..., -task.N - 1 :, :]
+        labels += (choosing() * UNIT * 2**32 * signs(labels, jitter)).long()
+    pairs = zip(
+        moved_batch(task.batch, drawn, jitter), task.batch(normals, beside.clamp_(0, 2**32 - 1)), strict=True
+    )
+    return [chosen_anew(*pair) for pair in pairs]
+
+
+def truths(task: Categorical, n: int, seed: int) -> Tensor:
+    """``p(y_{N+1})`` ``(C, n)`` of the same contexts."""
+    blocks = [task.truth(*numbers(task, block, seed)) for block in range(math.ceil(n / BLOCK))]
+    return torch.cat(blocks, dim=-1)[..., :n]
+
+
+def seen_as(batch: Batch, view: str, among_keys: bool = False) -> Batch:
+    """Contexts as a model reads them: ``tokens``, or relations to the query (and ``among_keys``) with an empty query."""
+    if view == "tokens":
+        return batch
+    parts = zip(*(part.split(BLOCK, dim=-1) for part in batch), strict=True)
+    cached = torch.cat([cached_relations(view, c, q, among_keys) for c, q, _ in parts], dim=-1)
+    return Batch(cached, batch.query[:0], batch.target)
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Contexts of a task for a :class:`iclbook.training.FixedSet`, which computes relations once for the whole set (the published code walks through
+    its set in epochs).
+
+    Attributes:
+        task: where they come from.
+        view, among_keys: of :func:`seen_as`.
+    """
+
+    task: Categorical
+    view: str = "tokens"
+    among_keys: bool = False
+
+    def draw(self, n: int, seed: int) -> Batch:
+        """The first ``n`` contexts of a seed, as a model reads them."""
+        return seen_as(sample_contexts(self.task, n, seed), self.view, self.among_keys)
+
+    def batch(self, parts: tuple[Tensor, ...], normals: Tensor) -> Batch:
+        """Chosen contexts as they are."""
+        return Batch(*parts)
+
+    def probes(self, n: int) -> dict[str, Batch]:
+        """Validation and test contexts, shown alike."""
+        return {"validation": self.draw(n, VALIDATION), "test": self.draw(n, TEST)}
+
+
+@dataclass(frozen=True)
+class UnitContexts(Contexts):
+    """Contexts of one draw of everything (a unit), whose held-out contexts are its own too."""
+
+    unit: int = 0
+
+    @property
+    def seed(self) -> int:
+        """Seed of the unit's training contexts; validation and test contexts have the next two."""
+        return 10 * (FIRST + self.unit)
+
+    def probes(self, n: int) -> dict[str, Batch]:
+        """Validation and test contexts of the unit."""
+        return {"validation": self.draw(n, self.seed + VALIDATION), "test": self.draw(n, self.seed + TEST)}
+
+
+@lru_cache(maxsize=4)
+def published_embedding(n_classes: int, width: int) -> Tensor:
+    """The authors' own ``W_e`` ``(d', C)``, drawn again from the seed of their code."""
+    key = threefry.split(threefry.split(threefry.key_of(AUTHORS_SEED), 4)[3])[1]
+    return torch.from_numpy(threefry.normals(key, (width, n_classes)).copy())
+
+
+@dataclass(frozen=True)
+class PublishedAnchors(Anchors):
+    """Appendix E with the authors' own ``W_e``; ``embed_seed`` says nothing here."""
+
+    @property
+    def embedding(self) -> Tensor:
+        """``W_e`` ``(d', C)``."""
+        return published_embedding(self.n_classes, self.width)
+
+
+# -- scores along training --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnHeldOut:
+    """Observes a classifier's NLL (nats) and accuracy on validation and test contexts.
+
+    Attributes:
+        contexts: whose probes are held out.
+        n: how many of each.
+    """
+
+    contexts: Contexts
+    n: int = 2048
+
+    def held_out(self) -> dict[str, Batch]:
+        """Validation and test contexts."""
+        return self.contexts.probes(self.n)
+
+    def __call__(self, model: nn.Module, held_out: dict[str, Batch]) -> dict[str, Tensor]:
+        """``nll_<name>`` and ``accuracy_<name>``, each a number."""
+        found = {}
+        for name, batch in held_out.items():
+            chunks = zip(*(part.split(CHUNK, dim=-1) for part in batch), strict=True)
+            logits = torch.cat([model(context, query) for context, query, _ in chunks], dim=1)  # (C, n)
+            target = batch.target[0].long()
+            found[f"nll_{name}"] = torch.nn.functional.cross_entropy(logits.transpose(0, 1), target)
+            found[f"accuracy_{name}"] = (logits.argmax(0) == target).to(logits.dtype).mean()
+        return found
+
+
+def classifiers(
+    name: str,
+    model: type[nn.Module],
+    kwargs: Mapping[str, Any],
+    runs: Sequence[Run],
+    contexts: Contexts,
+    held_out: int,
+    keep: tuple[str, ...] = (),
+) -> Group:
+    """A group of runs trained on cross-entropy, scored on as many validation and test contexts as ``held_out`` says."""
+    observe = OnHeldOut(contexts, held_out)
+    return Group(name, model, kwargs, tuple(runs), loss=cross_entropy, observe=observe, keep=keep)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a group's runs along training and at the best validation record.
+
+    Attributes:
+        steps: ``(T,)``.
+        accuracy, nll: on the test contexts, ``(T, R)``.
+        best: ``(R,)`` index of the record with the lowest validation NLL.
+    """
+
+    steps: np.ndarray
+    accuracy: np.ndarray
+    nll: np.ndarray
+    best: np.ndarray
+
+    def stopped(self, what: str) -> np.ndarray:
+        """Test ``accuracy`` or ``nll`` at the best validation record, ``(R,)``."""
+        return np.take_along_axis(getattr(self, what), self.best[None], axis=0)[0].astype(float)
+
+
+def scores(results: Results, group: str) -> Scores:
+    """Scores of a group."""
+    g = results.group(group)
+    best = np.where(np.isfinite(g["nll_validation"]), g["nll_validation"], np.inf).argmin(0)
+    return Scores(g["steps"], g["accuracy_test"], g["nll_test"], best)
+
+
+def stopped_parameters(results: Results, group: str) -> dict[str, np.ndarray]:
+    """Reported parameters of a group at each run's best validation record, ``name -> (R, ...)``."""
+    g, best = results.group(group), scores(results, group).best
+    names = [n for n in g if n != "steps" and n != "loss" and not n.startswith(("nll_", "accuracy_"))]
+    return {n: np.stack([g[n][t, r] for r, t in enumerate(best)]).astype(float) for n in names}

@@ -1,0 +1,175 @@
+"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token, and what 8K and 6M count."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ...claims import printed
+from ...drawing import style
+from ...models.gd_language import KERNELS, GDLanguage
+from ...models.language import LanguageModel, normed
+from ...models.transformer_language import TransformerLanguage
+
+#: Of the checks: tokens, places, width, heads.
+V, S, WIDTH, HEADS = 13, 9, 8, 3
+#: Weights of the checks: large enough for attention to be far from uniform.
+SCALE = 20.0
+#: Section 6.3: vocabulary, positions (the GD model has one more), embedding dimension; heads.
+SIZES, PAPER_HEADS = (50_257, 256, 512), 8
+#: Rows of figure 14; the first four are those of table 3.
+FIGURE_14 = (
+    "fig14/true",
+    "fig14/gd",
+    "fig14/gd-ff",
+    "fig14/tf",
+    "fig14/linear",
+    "fig14/rbf",
+    "fig14/linear-ff",
+    "fig14/rbf-ff",
+)
+
+
+def one_block(kernel: str = "") -> Any:
+    """One block of GD with this kernel, or of the Transformer, in float64."""
+    sizes = {"vocabulary": V, "context": S, "width": WIDTH, "n_heads": HEADS}
+    model = GDLanguage(**sizes, kernel=kernel) if kernel else TransformerLanguage(**sizes, split=False)
+    model = model.double().requires_grad_(False)
+    model.initialise(torch.Generator().manual_seed(0), SCALE)
+    return model
+
+
+def story(seed: int = 1) -> Tensor:
+    """Tokens ``(S, 1)``."""
+    return torch.randint(V, (S, 1), generator=torch.Generator().manual_seed(seed))
+
+
+def function(model: Any, tokens: Tensor) -> Tensor:
+    """What attention of one block adds at the last position ``(d',)``, before anything nonlinear: of a GD model, f."""
+    if isinstance(model, TransformerLanguage):
+        h = normed(model.embed[tokens] + model.positions[: len(tokens), None], model.gain_embed)
+        return model._attended(normed(h, model.gain_attention[0]), 0)[-1, 0]
+    e = normed(model.embed, model.gain_embed)[tokens] - model._expected(model.embed, True)
+    return model._step((model.attention() @ e.flatten(1)).unflatten(-1, e.shape[1:]), 0)[-1, 0]
+
+
+def example_by_example(model: GDLanguage, tokens: Tensor) -> Tensor:
+    """Equation 3 for one step from f = 0 with M heads (appendix H), kernels of ``Lambda_m p`` and ``P_m``, one example after another ``(d',)``."""
+    p = normed(model.positions, model.gain_positions)
+    query, mean, n = p[len(tokens)], model.embed.mean(0), len(tokens)
+    f = torch.zeros(WIDTH, dtype=p.dtype)
+    for m in range(HEADS):
+        square = model.lam[m] ** 2
+        inner = [float((square * query * p[i]).sum()) / math.sqrt(WIDTH) for i in range(n)]
+        if model.kernel == "softmax":
+            total = sum(math.exp(x) for x in inner)
+            kappa = [math.exp(x) / total for x in inner]
+        elif model.kernel == "rbf":
+            far = [float((square * (query - p[i]) ** 2).sum()) / math.sqrt(WIDTH) for i in range(n)]
+            kappa = [math.exp(-float(model.gain_gamma[m]) * x) for x in far]
+        else:
+            kappa = inner
+        for i, token in enumerate(tokens[:, 0].tolist()):
+            w = normed(model.embed[token], model.gain_embed)
+            f = f + kappa[i] / n * (w - mean) @ model.mix[0, m]
+    return f
+
+
+def interaction(model: Any) -> float:
+    """How far the effect of two changed tokens is from the sum of their effects, relative to one of them."""
+    y = story()
+    one, two, both = y.clone(), y.clone(), y.clone()
+    one[2], both[2] = (y[2] + 1) % V, (y[2] + 1) % V
+    two[5], both[5] = (y[5] + 1) % V, (y[5] + 1) % V
+    start, a, b, ab = (function(model, x) for x in (y, one, two, both))
+    return float((ab - a - b + start).abs().max() / (a - start).abs().max())
+
+
+def records() -> dict[str, Any]:
+    """``language/formula``, ``language/additive`` (softmax, linear, RBF) and ``language/additive_tf``."""
+    apart = []
+    for kernel in KERNELS:
+        own = function(one_block(kernel), story())
+        by_hand = example_by_example(one_block(kernel), story())
+        apart.append(float((by_hand - own).abs().max() / own.abs().max()))
+    return {
+        "language/formula": apart,
+        "language/additive": [interaction(one_block(kernel)) for kernel in KERNELS],
+        "language/additive_tf": interaction(one_block()),
+    }
+
+
+def parameters() -> dict[str, Any]:
+    """Section 6.3's counts, taken in modules without memory, and what they leave out: GD, GD with feed-forward, the Transformer with heads of full width
+    (published code) and with standard ones (Radford et al. 2019)."""
+    with torch.device("meta"):
+        gd, gd_ff = (GDLanguage(*SIZES, n_heads=PAPER_HEADS, feed_forward=ff) for ff in (False, True))
+        tf, split = (TransformerLanguage(*SIZES, n_heads=PAPER_HEADS, split=split) for split in (False, True))
+
+    def part(model: LanguageModel, *names: str) -> int:
+        return sum(getattr(model, name).numel() for name in names)
+
+    diagonals, mixing = part(gd, "lam"), part(gd, "mix")
+    qkv, text = ("W_Q", "W_K", "W_V"), diagonals + gd.n_heads + mixing
+    inner, standard = (model.count() - model.embedding_count() for model in (gd_ff, split))
+    return {
+        "params/gd": diagonals,
+        "params/gd_counted_twice": 2 * diagonals,
+        "params/gd_scalar": diagonals + gd.n_heads,
+        "params/gd_text_millions": text / 1e6,
+        "params/tf_millions": part(tf, *qkv) / 1e6,
+        "params/tf_with_P_millions": part(tf, *qkv, "W_O") / 1e6,
+        "params/tf_narrow_millions": part(split, *qkv, "W_O") / 1e6,
+        "params/gd_with_P_ratio": (diagonals + mixing) / diagonals,
+        "params/gd_total_millions": gd.count() / 1e6,
+        "params/tf_total_millions": tf.count() / 1e6,
+        "params/total_ratio": gd.count() / tf.count(),
+        "params/gd_ff_millions": inner / 1e6,
+        "params/standard_millions": standard / 1e6,
+        "params/standard_ratio": inner / standard,
+        "params/attention_ratio": text / part(split, *qkv, "W_O"),
+    }
+
+
+def printed_scores() -> dict[str, Any]:
+    """Table 3 and figure 14 by their own numbers: leads in Overall, and how far Overall is from the mean of the four grades."""
+    rows = {name: printed("wang2025")[name] for name in FIGURE_14}
+    true, gd, gd_ff, tf = (rows[name][-1] for name in FIGURE_14[:4])
+    return {
+        "fig14/true_lead": true - tf - (tf - gd),
+        "fig14/ff_left": tf - gd_ff,
+        "fig14/mean_off": [abs(sum(says[:4]) / 4 - says[-1]) for says in rows.values()],
+    }
+
+
+def plot_tensors() -> Figure:
+    """Figure 7 from tensors: values (tokens), covariates (positions, the query's among them), the weights of each head, and f."""
+    model, y = one_block("softmax"), story()
+    n = len(y)
+    values = normed(model.embed, model.gain_embed)[y[:, 0]].T
+    places = normed(model.positions, model.gain_positions).T
+    weights = model.attention()[:, n - 1] * n
+    f = function(model, y)[:, None]
+    fig, axes = style.figure(2, 2, height=3.6, width_ratios=(2, 1))
+    shown = (
+        (values, "token embeddings: the values"),
+        (f, "f"),
+        (places, "positions: the covariates, query last"),
+    )
+    for ax, (part, title) in zip((axes[0, 0], axes[0, 1], axes[1, 0]), shown, strict=True):
+        limit = float(part.abs().max())
+        ax.imshow(part, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+        ax.set_title(title, fontsize=9)
+        ax.set(yticks=[], xticks=[])
+        ax.grid(False)
+    axes[1, 0].set_xlabel("position")
+    for m, row in enumerate(weights):
+        axes[1, 1].plot(range(1, n + 1), row, marker=".", label=f"head {m + 1}")
+    axes[1, 1].set_title("weights of the query", fontsize=9)
+    axes[1, 1].set_xlabel("position")
+    axes[1, 1].legend(fontsize=7, loc="upper center")
+    return fig

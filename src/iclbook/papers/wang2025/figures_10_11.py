@@ -1,0 +1,299 @@
+"""Figures 10 and 11: the matrices that Trained TF learns on the quadrants, and what they mean when W_e is learned too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from ...drawing import style
+from ...models.trained_tf import TrainedStep
+from ...statistics import Estimate, widened_error
+from ...tasks.categorical import Quadrants
+from .contexts import FIRST, sample_contexts, stopped_parameters
+from .figures_3_5 import Get, estimate
+from .figures_8_9 import NAMES, model_of_run
+from .studies import SIZES, STARTS
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What Trained TF learned, and the products that figures 10 and 11 show, run by run.
+
+    Attributes:
+        matrices: ``W_Q, W_K, W_V, P`` ``(R, D, D)``, ``embed`` ``(R, d', C)``.
+        A, B: the first columns of W_K and W_Q, ``(R, D, d)``.
+        Q: ``A^T B`` ``(R, d, d)``.
+        E, D: ``(R, d', D)`` and ``(R, D, d')``.
+        ED: ``(R, d', d')``.
+    """
+
+    matrices: dict[str, np.ndarray]
+    A: np.ndarray
+    B: np.ndarray
+    Q: np.ndarray
+    E: np.ndarray
+    D: np.ndarray
+    ED: np.ndarray
+
+
+def products(m: dict[str, np.ndarray], task: Quadrants) -> Learned:
+    """The products of matrices ``(R, D, D)``."""
+    d, w = task.d, task.width
+    a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
+    e, v = m["P"][:, -w:], m["W_V"][:, :, d : d + w]
+    return Learned(m, a, b, np.einsum("rki,rkj->rij", a, b), e, v, e @ v)
+
+
+def learned(get: Get, profile: str, group: str) -> Learned:
+    """Figures 10 and 11 of a group, each draw at its best validation record."""
+    every = [stopped_parameters(get(f"long{u}"), group) for u in range(SIZES[profile].units)]
+    return products({n: np.concatenate([one[n] for one in every]) for n in every[0]}, quadrants(profile))
+
+
+def quadrants(profile: str) -> Quadrants:
+    """The task of the first draw; the others differ in W_e."""
+    return Quadrants(N=SIZES[profile].quad_N, embed_seed=FIRST)
+
+
+def crossed(one: Learned, task: Quadrants) -> Learned:
+    """The control: W_K and P of each draw beside W_Q and W_V of the next one."""
+    rolled = {n: np.roll(one.matrices[n], -1, axis=0) for n in ("W_Q", "W_V")}
+    return products(one.matrices | rolled, task)
+
+
+def without_trace(matrices: np.ndarray) -> np.ndarray:
+    """Each matrix ``(R, n, n)`` less the nearest multiple of I."""
+    n = matrices.shape[-1]
+    return matrices - np.trace(matrices, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
+
+
+def anisotropy(matrices: np.ndarray) -> np.ndarray:
+    """Distance of each matrix ``(R, n, n)`` from the nearest multiple of I, relative to its norm: 0 for a multiple, at most 1."""
+    return np.linalg.norm(without_trace(matrices), axis=(1, 2)) / np.linalg.norm(matrices, axis=(1, 2))
+
+
+def distance(these: np.ndarray, those: np.ndarray) -> np.ndarray:
+    """Distance of matrices ``(R, n, k)`` from others, relative to the norm of the first, run by run ``(R,)``."""
+    return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm(these, axis=(1, 2))
+
+
+def transposed(matrices: np.ndarray) -> np.ndarray:
+    """Each matrix ``(R, n, k)`` transposed."""
+    return matrices.swapaxes(1, 2)
+
+
+def good_gauge(one: Learned) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates in which the symmetric part of E D is I, ``G = S^{-1/2}`` ``(R, d', d')``, and whether there are any ``(R,)``: S is positive definite.
+
+    ``W_e -> G^-T W_e`` with ``E -> G E``, ``D -> D G^T`` leaves every prediction as it is, so E D means something only up to ``G E D G^T``. Without such
+    coordinates G is I.
+    """
+    values, vectors = np.linalg.eigh((one.ED + transposed(one.ED)) / 2)
+    definite = values.min(1) > 0
+    roots = 1 / np.sqrt(np.where(definite[:, None], values, 1.0))
+    gauge = np.einsum("rik,rk,rjk->rij", vectors, roots, vectors)
+    return np.where(definite[:, None, None], gauge, np.eye(gauge.shape[-1])), definite
+
+
+def distances(one: Learned) -> dict[str, np.ndarray]:
+    """How far the products are from what gradient descent would have, run by run: Q and E D from multiples of I, A from B, E from ``D^T``; ``gauge_...``: in
+    the coordinates of :func:`good_gauge`, 1 where there are none."""
+    gauge, definite = good_gauge(one)
+    e, d = gauge @ one.E, one.D @ transposed(gauge)
+    return {
+        "code_Q": anisotropy(one.Q),
+        "code_AB": distance(one.A, one.B),
+        "code_ED": anisotropy(one.ED),
+        "code_transpose": distance(one.E, transposed(one.D)),
+        "gauge_ED": np.where(definite, anisotropy(e @ d), 1.0),
+        "gauge_transpose": np.where(definite, distance(e, transposed(d)), 1.0),
+    }
+
+
+def columns(one: Learned) -> dict[str, np.ndarray]:
+    """Distance of ``A^T A``, and of ``D^T D`` in the coordinates of :func:`good_gauge`, from a multiple of I: 0 for orthogonal columns of one length."""
+    d = one.D @ transposed(good_gauge(one)[0])
+    return {"A_columns": anisotropy(transposed(one.A) @ one.A), "D_columns": anisotropy(transposed(d) @ d)}
+
+
+def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
+    """What the parts that should vanish do, run by run, as root mean squares over test contexts: attention logits from w over those from x (each less its mean
+    over the examples, which softmax ignores), and output logits from x over those from w (each less its mean over the categories)."""
+    found: dict[str, list[float]] = {"keys_logits": [], "values_logits": []}
+
+    def size(part: np.ndarray, axis: int) -> float:
+        return float(np.sqrt(((part - part.mean(axis, keepdims=True)) ** 2).mean()))
+
+    for u in range(len(one.Q)):
+        m = {name: part[u] for name, part in one.matrices.items()}
+        task = Quadrants(embed_seed=FIRST + u)
+        batch = sample_contexts(task, contexts, 23)
+        x, y = batch.context[:, :2].double().numpy(), batch.context[:, 2].long().numpy()  # (N, 2, B), (N, B)
+        embed = m["embed"] - m["embed"].mean(1, keepdims=True)
+        w, d = embed[:, y].transpose(1, 0, 2), task.d  # (N, d', B)
+        seen = slice(d, d + task.width)
+        folded = m["W_K"].T @ (m["W_Q"][:, :d] @ batch.query.double().numpy()) / np.sqrt(len(m["W_K"]))
+        by_x, by_w = (np.einsum("kb,nkb->nb", folded[at], part) for at, part in ((slice(d), x), (seen, w)))
+        found["keys_logits"].append(size(by_w, 0) / size(by_x, 0))
+        weights = np.exp(by_x + by_w - (by_x + by_w).max(0))
+        weights /= weights.sum(0)
+        step = m["P"][-task.width :] @ m["W_V"]  # (d', D)
+        to_f = [
+            step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in ((slice(d), x), (seen, w))
+        ]
+        by_x, by_w = (embed.T @ f for f in to_f)
+        found["values_logits"].append(size(by_x, 0) / size(by_w, 0))
+    return {name: np.array(each) for name, each in found.items()}
+
+
+def every_kernel(get: Get, profile: str) -> dict[str, Any]:
+    """Five kernels, mean over five starts: distance of E D from a multiple of I in the coordinates of :func:`good_gauge`, and of A from B."""
+    found: dict[str, list[Estimate]] = {"fig11/kernels_ED": [], "fig11/kernels_AB": []}
+    for kernel in NAMES:
+        one = products(stopped_parameters(get(f"square_{kernel}"), "tf"), quadrants(profile))
+        away = distances(one)
+        for key, name in (("fig11/kernels_ED", "gauge_ED"), ("fig11/kernels_AB", "code_AB")):
+            found[key].append(estimate(away[name]))
+    return {
+        key: Estimate(np.array([e.value for e in each]), np.array([e.error for e in each]))
+        for key, each in found.items()
+    }
+
+
+def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:
+    """What decides figures 10 and 11 (from the published start) and the questions of gauge, one number for each draw; and the trainings by start."""
+    task = quadrants(profile)
+    found = {name: learned(get, profile, name) for name, _, _ in STARTS}
+    code = found["code"]
+    each = {**distances(code), **columns(code), **in_logits(code)}
+    values: dict[str, Any] = {f"fig10/{name}": per_draw(these) for name, these in each.items()}
+    for name, these in distances(crossed(code, task)).items():
+        values[f"fig10/{name}_crossed"] = these.tolist()
+    del values["fig10/code_ED_crossed"], values["fig10/code_transpose_crossed"]
+    half = (code.ED - transposed(code.ED)) / 2
+    values["fig10/asymmetry"] = (
+        np.linalg.norm(half, axis=(1, 2)) / np.linalg.norm(code.ED, axis=(1, 2))
+    ).tolist()
+    values["fig10/definite"] = int(good_gauge(code)[1].sum())
+    values["fig10/draws"] = len(code.Q)
+    values["fig10/true_ED"] = per_draw(anisotropy(found["true"].ED))
+    values |= every_kernel(get, profile) | inert(get, profile)
+    return values | gauge(code, task) | gauge_spreads(found) | inverse_values(found["true"]), found
+
+
+def per_draw(values: np.ndarray) -> Estimate:
+    """One number for each draw ``(R,)``, every one of which is judged, and how far another draw's would lie: their standard deviation."""
+    return Estimate(values, float(np.std(values, ddof=1)))
+
+
+def gauge_spreads(found: dict[str, Learned]) -> dict[str, Any]:
+    """How far E D of one start is from that of the other, relative to their mean's norm: with W_e learned and with the true W_e held, means over draws."""
+
+    def apart(one: str, other: str) -> np.ndarray:  # (R,)
+        these, those = found[one].ED, found[other].ED
+        return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm((these + those) / 2, axis=(1, 2))
+
+    free, held = apart("code", "glorot"), apart("true", "true-glorot")
+    return {
+        "q-ed-gauge/true_spread": float(held.mean()),
+        "q-ed-gauge/learned_spread": Estimate(float(free.mean()), widened_error(free - held)),
+    }
+
+
+def inverse_values(held: Learned) -> dict[str, Any]:
+    """Where the true W_e is held: whether E D departs from a multiple of I towards the inverse of the classes' second moment, as Newton's step at f = 0 would.
+
+    The Hessian of the cross-entropy is there ``(W_e - mean)(W_e - mean)^T / C``. Cosine of the angle between the parts of E D and of its inverse that are no
+    multiple of I, for the draw's own W_e and for the next draw's.
+    """
+    centred = held.matrices["embed"] - held.matrices["embed"].mean(2, keepdims=True)  # (R, d', C)
+    inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ centred.swapaxes(1, 2)), held.ED))
+
+    def cosine(those: np.ndarray) -> np.ndarray:
+        norms = np.linalg.norm(departs, axis=(1, 2)) * np.linalg.norm(those, axis=(1, 2))
+        return (departs * those).sum((1, 2)) / norms
+
+    own, other = cosine(inverse), cosine(np.roll(inverse, -1, axis=0))
+    return {
+        "q-ed-inverse/cosine": own.tolist(),
+        "q-ed-inverse/other": other.tolist(),
+        "q-ed-inverse/gap": Estimate(float((own - other).mean()), widened_error(own - other)),
+    }
+
+
+def inert(get: Get, profile: str) -> dict[str, float]:
+    """Share of the entries whose gradient is zero for every prompt, and their largest change during training over draws (published start)."""
+    task = quadrants(profile)
+    masks = TrainedStep(task.d, task.n_classes, task.width).inert()
+    every = [get(f"long{u}").group("code") for u in range(SIZES[profile].units)]
+    moved = [
+        float(np.abs(results[n][-1] - results[n][0])[:, mask.numpy()].max())
+        for results in every
+        for n, mask in masks.items()
+    ]
+    share = float(torch.cat([m.flatten() for m in masks.values()]).double().mean())
+    return {"fig10/inert_share": share, "fig10/inert_moved": max(moved)}
+
+
+@torch.no_grad()
+def gauge(one: Learned, task: Quadrants, seed: int = 0) -> dict[str, Any]:
+    """``W_e -> G^-T W_e`` with ``E D -> G E D G^T`` leaves every prediction as it is: E D is a choice of coordinates when W_e is learned."""
+    source = torch.Generator().manual_seed(seed)
+    g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
+    batch = sample_contexts(task, 64, 22)
+    context, query = batch.context.double(), batch.query.double()
+    model, turned = (
+        model_of_run("TF", "softmax", task, {n: p[0] for n, p in one.matrices.items()}) for _ in range(2)
+    )
+    before = model(context, query)
+    d, w = task.d, task.width
+    turned.embed.copy_(torch.linalg.inv(g).T @ model.embed)
+    turned.P[-w:] = g @ model.P[-w:]
+    turned.W_V[:, d : d + w] = model.W_V[:, d : d + w] @ g.T
+    # The keys read w as well, by entries that training has left small: they change coordinates too.
+    turned.W_K[:, d : d + w] = model.W_K[:, d : d + w] @ g.T
+    after = turned(context, query)
+    turned_ed = (turned.P[-w:] @ turned.W_V[:, d : d + w]).numpy()
+    return {
+        "q-ed-gauge/logits": float((after - before).abs().max() / before.abs().max()),
+        "q-ed-gauge/turned": float(anisotropy(turned_ed[None])[0]),
+    }
+
+
+def plot_matrices(one: Learned, run: int = 0) -> Figure:
+    """Figure 10: the four matrices of one run; hatched: entries that no gradient reaches."""
+    names = ("W_Q", "W_K", "W_V", "P")
+    size = one.matrices["W_Q"].shape[-1]
+    w, d = one.matrices["embed"].shape[1], one.Q.shape[-1]
+    beyond = (d + w - 0.5, -0.5, w, size)
+    never = {
+        "W_Q": (d - 0.5, -0.5, size - d, size),
+        "W_K": beyond,
+        "W_V": beyond,
+        "P": (-0.5, -0.5, size, d + w),
+    }
+    fig, axes = style.heatmap_row([one.matrices[n][run] for n in names], [f"${n}$" for n in names])
+    for ax, name in zip(axes, names, strict=True):
+        x, y, width, height = never[name]
+        ax.add_patch(Rectangle((x, y), width, height, fill=False, hatch="////", ec="#9A9A94", lw=0))
+        ax.set_xticks([0, d, d + w], ["x", "w", "f"])
+    return fig
+
+
+def plot_products(one: Learned) -> Figure:
+    """Figure 11 for every draw: ``Q = A^T B``, E D, and E D in coordinates that make its symmetric part I, each divided by its largest entry."""
+    gauge, _ = good_gauge(one)
+    rows = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, best\ncoordinates": gauge @ one.ED @ transposed(gauge)}
+    fig, axes = style.figure(len(one.Q), 3, height=5.0)
+    for row, (name, matrices) in enumerate(rows.items()):
+        for run, matrix in enumerate(matrices):
+            style.heatmap(axes[row, run], matrix / np.abs(matrix).max(), 1.0, annotate=".1f")
+        axes[row, 0].set_ylabel(name)
+    for run in range(len(one.Q)):
+        axes[0, run].set_title(f"draw {run + 1}", fontsize=9)
+    return fig

@@ -1,0 +1,421 @@
+"""GD against Trained TF on the data of appendix E (figures 3, 4 and 5, left): accuracy and NLL against contexts, blocks and steps, and over draws of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...claims import printed
+from ...drawing import style
+from ...statistics import (
+    Estimate,
+    bootstrap_error,
+    nested_interval,
+    prediction,
+    standard_error,
+    t_of_mean,
+)
+from ...store import Results
+from .contexts import Scores, scores
+from .studies import SIZES
+
+#: How a notebook or a test hands in results: ``get(study) -> Results``.
+Get = Callable[[str], Results]
+#: An NLL counts as reached within this of the value at the largest number of contexts (nats).
+REACHED = 0.05
+#: Number of contexts that stands for "at none of the numbers tried".
+NEVER = 10**9
+WHAT = {"accuracy": "test accuracy", "nll": "test NLL (nats)"}
+#: Printed values of figure 4, with errors, and of figure 5 (left) for GD and Trained TF.
+FIGURE_4 = {"accuracy": ("authors/accuracy", "authors/accuracy_sd"), "nll": ("authors/nll", "authors/nll_sd")}
+FIGURE_5 = {
+    "accuracy": ("authors/two_gd_accuracy", "authors/two_tf_accuracy"),
+    "nll": ("authors/two_gd_nll", "authors/two_tf_nll"),
+}
+
+
+def estimate(differences: np.ndarray) -> Estimate:
+    """Mean of paired differences over runs ``(R,)`` with its standard error; 0 for the single run that the smoke profile has of costly models."""
+    error = float(standard_error(differences)) if len(differences) > 1 else 0.0
+    return Estimate(float(np.mean(differences)), error)
+
+
+def t_of_runs(differences: np.ndarray) -> float:
+    """Mean of paired differences ``(R,)`` over its standard error; 0 for a single run or runs without spread."""
+    return float(t_of_mean(differences)) if np.ptp(differences) > 0 else 0.0
+
+
+def behind(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """``first - second`` ``(..., R)`` over the runs that both have: runs of one number start from one seed and share minibatches."""
+    runs = min(first.shape[-1], second.shape[-1])
+    return first[..., :runs] - second[..., :runs]
+
+
+# -- against the number of contexts -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Early-stopped scores against the number of contexts: ``accuracy[model]``, ``nll[model]``, ``train[model]`` of shape ``(len(L), R)``.
+
+    ``train`` is the mean minibatch loss over the recorded stretch that ends at the best validation record, where ``accuracy`` and ``nll`` are taken.
+    """
+
+    L: tuple[int, ...]
+    accuracy: dict[str, np.ndarray]
+    nll: dict[str, np.ndarray]
+    train: dict[str, np.ndarray]
+
+
+def _sweep(get: Get, L: tuple[int, ...], models: Mapping[str, tuple[str, str]]) -> Sweep:
+    """``models``: name -> beginning of the study's name, which L follows, and group."""
+    found: dict[str, dict[str, np.ndarray]] = {"accuracy": {}, "nll": {}, "train": {}}
+    for model, (study, group) in models.items():
+        results = [get(f"{study}_L{n}") for n in L]
+        kept = [scores(one, group) for one in results]
+        for what in WHAT:
+            found[what][model] = np.stack([s.stopped(what) for s in kept])
+        losses = [
+            np.take_along_axis(one[f"{group}/loss"], s.best[None], axis=0)[0]
+            for one, s in zip(results, kept, strict=True)
+        ]
+        found["train"][model] = np.stack(losses).astype(float)
+    return Sweep(L, **found)
+
+
+def one_block(get: Get, profile: str) -> Sweep:
+    """Figure 3."""
+    models = {
+        "GD softmax": ("gd_inner", "softmax"),
+        "GD RBF": ("gd_squared", "rbf"),
+        "GD linear": ("gd_inner", "linear"),
+        "GD softmax, scalar alpha": ("gd_inner", "softmax-scalar"),
+        "TF softmax": ("tf", "softmax"),
+        "TF RBF": ("tf", "rbf"),
+    }
+    return _sweep(get, SIZES[profile].L, models)
+
+
+def two_blocks(get: Get, profile: str) -> Sweep:
+    """Figure 5, left."""
+    return _sweep(get, SIZES[profile].deep_L, {"GD": ("two_gd", "gd"), "TF": ("two_tf", "tf")})
+
+
+def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
+    """The smallest number of contexts from which on the mean NLL stays within :data:`REACHED` of the target; :data:`NEVER` if none.
+
+    A number of contexts of the grid: the true one lies above the grid's point before it.
+    """
+    below = nll.mean(1) <= target + REACHED
+    index = next((i for i in range(len(L)) if below[i:].all()), None)
+    return NEVER if index is None else int(L[index])
+
+
+def figure_3(sweep: Sweep) -> dict[str, Any]:
+    """Figure 3: how far Trained TF is behind GD at the largest L, and from which L on each is near GD's best."""
+    accuracy, nll = sweep.accuracy, sweep.nll
+    softmax, linear = accuracy["GD softmax"], accuracy["GD linear"]
+    found: dict[str, Any] = {
+        "fig3/seeds": softmax.shape[1],
+        "fig3/L": list(sweep.L),
+        "fig3/softmax_accuracy": softmax.mean(1).tolist(),
+        "fig3/softmax_accuracy_tf": accuracy["TF softmax"].mean(1).tolist(),
+        "fig3/linear_accuracy": float(linear[-1].mean()),
+        "fig3/linear_behind": estimate((softmax - linear)[-1]),
+        "q-alpha/one_block": float((nll["GD softmax, scalar alpha"] - nll["GD softmax"])[-1].mean()),
+    }
+    for kernel in ("softmax", "RBF"):
+        gd, tf, key = f"GD {kernel}", f"TF {kernel}", f"fig3/{kernel.lower()}"
+        gaps = {"accuracy": accuracy[gd] - accuracy[tf], "nll": nll[tf] - nll[gd]}
+        for what, gap in gaps.items():
+            found[f"{key}_{what}_gap"] = estimate(gap[-1])
+            found[f"{key}_{what}_gap_t"] = t_of_runs(gap[-1])
+        found[f"{key}_reach"] = reached(sweep.L, nll[gd], nll[gd][-1].mean())
+        found[f"{key}_reach_tf"] = reached(sweep.L, nll[tf], nll[gd][-1].mean())
+    return found
+
+
+def wide_pair(get: Get) -> dict[str, Any]:
+    """One block with the published code's N = 125: accuracy and NLL of GD and of Trained TF (which is given more contexts)."""
+    both = scores(get("wide_gd"), "softmax-1"), scores(get("wide_tf"), "softmax")
+    return {f"fig3/wide_{what}": [float(one.stopped(what).mean()) for one in both] for what in WHAT}
+
+
+def figure_5(sweep: Sweep) -> dict[str, Any]:
+    """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L."""
+    gd, tf = sweep.nll["GD"], sweep.nll["TF"]
+    between = behind(tf, gd)
+    return {
+        "fig5/L": list(sweep.L),
+        "fig5/seeds": [gd.shape[1], tf.shape[1]],
+        "fig5/gd_nll": gd.mean(1).tolist(),
+        "fig5/tf_nll": tf.mean(1).tolist(),
+        "fig5/first_gap": estimate(between[0]),
+        "fig5/last_gap": estimate(between[-1]),
+        "fig5/last_gap_t": t_of_runs(between[-1]),
+        "fig5/gd_cost": estimate(gd[0] - gd[-1]),
+    }
+
+
+def of_printed_values() -> dict[str, float]:
+    """Figures 4 and 5 (left) by the values that the authors' notebook prints, at one and at two blocks of Trained TF."""
+    says = printed("wang2025")
+    nll, accuracy, L = says["authors/nll"], says["authors/accuracy"], says["authors/L"]
+    gaps = np.subtract(says["authors/two_tf_nll"], says["authors/two_gd_nll"])
+    near = next(i for i in range(len(L)) if (gaps[i:] <= 0.075).all())
+    return {
+        "fig4/printed_more": (nll[0] - nll[-1]) / nll[0] - (accuracy[-1] - accuracy[0]) / accuracy[0],
+        "fig5/printed_gap": float(gaps[-1]),
+        "fig5/printed_reach": L[near],
+        "fig5/printed_more": float(gaps[0] - (says["authors/one_tf_nll"] - nll[0])),
+    }
+
+
+def gap(sweep: Sweep, deep: Sweep) -> dict[str, Any]:
+    """Is the gap of Trained TF data (it fits its contexts better than new ones) or optimisation (it does not fit them)? NLL at the best validation record."""
+    found: dict[str, Any] = {}
+    for name, s, gd, tf in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
+        overfit, apart = s.nll[tf] - s.train[tf], behind(s.nll[tf], s.nll[gd])[-1]
+        found |= {
+            f"q-gap/{name}_unfitted_large": float(s.train[tf][-1].mean() - s.train[gd][-1].mean()),
+            f"q-gap/{name}_overfit_small": float(overfit[0].mean()),
+            f"q-gap/{name}_overfit_large": float(overfit[-1].mean()),
+            f"q-gap/{name}_test_large": float(apart.mean()),
+            f"q-gap/{name}_test_large_t": t_of_runs(apart),
+        }
+    return found
+
+
+def fits(get: Get, profile: str) -> dict[tuple[str, int], tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Two blocks along training: ``(model, L) -> steps, training NLL, test NLL`` (means over runs)."""
+    found = {}
+    for L in SIZES[profile].deep_L:
+        for model, study in (("GD", f"two_gd_L{L}"), ("TF", f"two_tf_L{L}")):
+            g = get(study).group(model.lower())
+            found[model, L] = (g["steps"][1:], g["loss"][1:].mean(1), g["nll_test"][1:].mean(1))
+    return found
+
+
+# -- against the number of blocks -------------------------------------------------------------------------------------
+
+
+def by_depth(get: Get, profile: str) -> dict[str, dict[int, Scores]]:
+    """Figure 4: scores along training for each number of blocks, ``N = 10`` (narrow) and the contexts of the published code (wide)."""
+    s = SIZES[profile]
+    narrow = {k: scores(get("deep_gd"), f"softmax-{k}") for k in s.depths}
+    wide = {1: scores(get("wide_gd"), "softmax-1")}
+    wide |= {k: scores(get("wide_deep"), f"softmax-{k}") for k in s.wide_depths if k > 1}
+    return {"narrow": narrow, "wide": wide}
+
+
+def figure_4(found: Mapping[str, Mapping[int, Scores]]) -> dict[str, Any]:
+    """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed).
+
+    ``at_end`` is the share of the runs that are best at their last record, which have not converged.
+    """
+
+    def gain(by: Mapping[int, Scores], what: str, block: int = 2) -> Estimate:
+        sign = 1 if what == "accuracy" else -1
+        return estimate(sign * behind(by[block].stopped(what), by[block - 1].stopped(what)))
+
+    values: dict[str, Any] = {}
+    for name, by in found.items():
+        nll = [s.stopped("nll").mean() for s in by.values()]
+        for what in WHAT:
+            values[f"fig4/{name}_{what}"] = [float(s.stopped(what).mean()) for s in by.values()]
+        values[f"fig4/{name}_late_gain"] = float(nll[1] - min(nll[1:]))
+        values[f"fig4/{name}_seeds"] = [len(s.best) for s in by.values()]
+    narrow, wide = found["narrow"], found["wide"]
+    return values | {
+        "fig4/narrow_gain": gain(narrow, "accuracy"),
+        "fig4/narrow_nll_gain": gain(narrow, "nll"),
+        "fig4/narrow_third_gain": gain(narrow, "nll", 3),
+        "fig4/wide_gain": gain(wide, "accuracy").value,
+        "fig4/wide_nll_gain": gain(wide, "nll").value,
+        "fig4/wide_at_end": float(np.mean([(s.best == len(s.steps) - 1).mean() for s in wide.values()])),
+    }
+
+
+# -- over draws of W_e, contexts and initialisation -------------------------------------------------------------------
+
+
+def over_units(get: Get, profile: str, study: str, group: str, what: str) -> np.ndarray:
+    """Early-stopped ``accuracy`` or ``nll`` of a group of ``new<u>_<study>``, ``(units, inits)``."""
+    units = range(SIZES[profile].units)
+    return np.stack([scores(get(f"new{u}_{study}"), group).stopped(what) for u in units])
+
+
+def new_draws(get: Get, profile: str) -> dict[str, Any]:
+    """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add."""
+
+    def of(study: str, group: str, what: str) -> np.ndarray:
+        return over_units(get, profile, study, group, what)
+
+    def mean(values: np.ndarray) -> Estimate:
+        return Estimate(nested_interval(values).mean, float(standard_error(values.mean(1))))
+
+    found: dict[str, Any] = {}
+    for kernel in ("softmax", "rbf"):
+        for what, sign in (("accuracy", 1), ("nll", -1)):
+            apart = sign * (of("gd", kernel, what) - of("tf", kernel, what))
+            found[f"q-new-draws/{kernel}_{what}_gap"] = mean(apart)
+    for key, what, sign in (("linear_gap", "accuracy", 1), ("linear_nll_gap", "nll", -1)):
+        apart = sign * (of("gd", "softmax", what) - of("gd", "linear", what))
+        found[f"q-new-draws/{key}"] = mean(apart).value
+    depth = {(k, what): of("deep", f"softmax-{k}", what) for k in (1, 2, 3) for what in WHAT}
+    return found | {
+        "q-new-draws/second_gain": mean(depth[2, "accuracy"] - depth[1, "accuracy"]),
+        "q-new-draws/second_nll_gain": mean(depth[1, "nll"] - depth[2, "nll"]),
+        "q-new-draws/third_nll_gain": mean(depth[2, "nll"] - depth[3, "nll"]),
+        "q-new-draws/two_block_gap": mean(of("two_tf", "tf", "nll") - depth[2, "nll"]),
+        **spreads(depth[1, "accuracy"]),
+    }
+
+
+def spreads(values: np.ndarray) -> dict[str, float]:
+    """Standard deviation between units and within them (0 for one initialisation), from ``(units, inits)``; the error is that of their difference."""
+
+    def within(values: np.ndarray) -> float:
+        return float(np.sqrt(values.var(1, ddof=1).mean())) if values.shape[1] > 1 else 0.0
+
+    def between(values: np.ndarray) -> float:
+        return float(values.mean(1).std(ddof=1))
+
+    return {
+        "q-draw-spread/units": between(values),
+        "q-draw-spread/inits": within(values),
+        "q-draw-spread/units_se": bootstrap_error(lambda drawn: between(drawn) - within(drawn), values),
+    }
+
+
+def on_the_authors_embeddings(get: Get, profile: str) -> dict[str, Any]:
+    """One block on the authors' W_e at the published code's length, less their printed .702 and 1.058: three readings of the data.
+
+    ``reach`` is how far the mean of one more draw of contexts lies from ours with a chance of 95% (their five initialisations share one draw, so their mean
+    counts as one more unit); the error is that of how far the printed value lies beyond it, over draws of contexts.
+    """
+    says, found = printed("wang2025"), {}
+    keys = {"narrow": "q-published/narrow_", "wide": "q-published/wide_", "printed": "q-printed-kernel/"}
+    for reading, key in keys.items():
+        for what in WHAT:
+            units = range(SIZES[profile].published)
+            ours = np.array(
+                [scores(get(f"published{u}_{reading}"), "softmax").stopped(what)[0] for u in units]
+            )
+            mean, low, _ = prediction(ours, 1)
+            theirs = says[FIGURE_4[what][0]][0]
+            deviations = (mean - low) / (ours.std(ddof=1) or 1.0)  # the same for every sample of this size
+
+            def beyond(drawn: np.ndarray, theirs: float = theirs, deviations: float = deviations) -> float:
+                return abs(drawn.mean() - theirs) - deviations * drawn.std(ddof=1)
+
+            found[f"{key}{what}"] = Estimate(mean - theirs, bootstrap_error(beyond, ours))
+            found[f"{key}{what}_reach"] = mean - low
+    return found
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+
+def _bars(ax: Axes, x: Any, values: Any, **how: Any) -> None:
+    """Mean over runs with one standard deviation of each of ``values``, arrays ``(R,)``."""
+    sd = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in values]
+    ax.errorbar(x, [v.mean() for v in values], sd, ms=4, capsize=2, **how)
+
+
+def _contexts_axis(ax: Axes, L: tuple[int, ...]) -> None:
+    ax.set_xscale("log")
+    ax.set_xticks(L, [f"{n:,}" for n in L])
+    ax.minorticks_off()
+    ax.set_xlabel("training contexts L")
+
+
+GD = {"color": style.PALETTE[0], "marker": "o"}
+TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
+
+
+def plot_sweep(s: Sweep, oracle: float) -> Figure:
+    """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right)."""
+    fig, axes = style.figure(2, 2, height=4.9, sharex=True)
+    for column, kernel in enumerate(("RBF", "softmax")):
+        for row, what in enumerate(WHAT):
+            ax, values = axes[row, column], getattr(s, what)
+            _bars(ax, s.L, values[f"GD {kernel}"], label="GD", **GD)
+            _bars(ax, s.L, values[f"TF {kernel}"], label="Trained TF", **TF)
+            if column == 1:
+                _bars(ax, s.L, values["GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
+            _contexts_axis(ax, s.L)
+            ax.set_xlabel("training contexts L" if row else "")
+        axes[0, column].set_title(f"{kernel} attention")
+        axes[0, column].set_ylim(0, oracle + 0.05)
+        axes[0, column].axhline(oracle, color=style.COLOURS["theory"], ls=":", lw=1.3, label="oracle")
+        axes[1, column].set_ylim(1.3, 3.3)
+    for row, label in enumerate(WHAT.values()):
+        axes[row, 0].set_ylabel(label)
+    axes[0, 0].legend(*axes[0, 1].get_legend_handles_labels(), fontsize=8, loc="lower right")
+    return fig
+
+
+def plot_two_blocks(s: Sweep) -> Figure:
+    """Figure 5, left, beside the values that the authors' notebook prints (N = 125)."""
+    fig, axes = style.figure(2, height=2.8)
+    says = printed("wang2025")
+    for ax, (what, label) in zip(axes, WHAT.items(), strict=True):
+        _bars(ax, s.L, getattr(s, what)["GD"], label="GD, 2 blocks", **GD)
+        _bars(ax, s.L, getattr(s, what)["TF"], label="Trained TF, 2 blocks", **TF)
+        for name, model, dashes in zip(FIGURE_5[what], ("GD", "Trained TF"), ("-", "--"), strict=True):
+            how = {
+                "marker": "x",
+                "lw": 1,
+                "color": style.COLOURS["paper"],
+                "label": f"authors' code, {model}",
+            }
+            ax.plot(says["authors/L"], says[name], dashes, **how)
+        _contexts_axis(ax, s.L)
+        ax.set_ylabel(label)
+    axes[0].legend(fontsize=7)
+    return fig
+
+
+def plot_fits(found: Mapping[tuple[str, int], tuple]) -> Figure:
+    """Two blocks: NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
+    Ls = sorted({L for _, L in found})
+    fig, axes = style.figure(max(len(Ls), 2), height=2.8, sharey=True)
+    for ax, L in zip(axes, Ls, strict=False):
+        for model, colour, name in (("GD", style.PALETTE[0], "GD"), ("TF", style.PALETTE[1], "Trained TF")):
+            steps, train, test = found[model, L]
+            ax.plot(steps, test, color=colour, label=f"{name}, new contexts")
+            ax.plot(steps, train, color=colour, ls="--", label=f"{name}, training contexts")
+        ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 4))
+    for ax in axes[len(Ls) :]:
+        ax.set_axis_off()
+    axes[0].set_ylabel("NLL (nats)")
+    axes[0].legend(fontsize=7.5)
+    return fig
+
+
+def plot_depths(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
+    """Figure 4: top, accuracy and NLL along training (N = 10); bottom, scores at the best validation record against the number of blocks, both N."""
+    fig, grid = style.figure(2, 2, height=5.2)
+    colours, says = [style.PALETTE[i] for i in (6, 0, 2, 1, 3, 5)], printed("wang2025")
+    readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("wide", "N = 125", style.PALETTE[2], "s"))
+    for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
+        for (k, s), colour in zip(found["narrow"].items(), colours, strict=False):
+            along.plot(s.steps[1:], getattr(s, what)[1:].mean(1), color=colour, label=f"{k}")
+        style.log_ticks(along, "x", (30, 100, 300))
+        along.set(xlabel="minibatches", ylabel=label, title="N = 10")
+        for reading, name, colour, marker in readings:
+            values = [s.stopped(what) for s in found[reading].values()]
+            _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
+        mean, errors = (says[name] for name in FIGURE_4[what])
+        paper = {"fmt": "x", "color": style.COLOURS["paper"], "capsize": 2}
+        ax.errorbar(range(1, 7), mean, errors, label="authors' code", **paper)
+        ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
+    grid[0][1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
+    grid[1][0].legend(fontsize=8, loc="center right")
+    return fig

@@ -1,0 +1,310 @@
+"""Figures 8 and 9, the quadrants of appendix F: GD against Trained TF with five kernels, and their maps over the square."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ...claims import printed
+from ...drawing import style
+from ...models.functional_gd import FunctionalGD
+from ...models.kernels import KERNELS, relate
+from ...models.trained_tf import TrainedStep
+from ...rounding import number
+from ...statistics import Estimate, standard_error
+from ...tasks.categorical import Quadrants
+from .contexts import TEST, Scores, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
+from .figures_3_5 import Get, estimate
+from .studies import SIZES
+
+#: Points along each side of the maps.
+GRID = 41
+NAMES = {
+    "rbf": "RBF",
+    "softmax": "softmax",
+    "laplacian": "Laplacian",
+    "exponential": "exponential",
+    "linear": "linear",
+}
+CURVED = tuple(k for k in KERNELS if k != "linear")
+#: Starts "overlap" where their accuracies lie within this.
+OVERLAP = 0.031
+#: Study groups -> kinds of model.
+KINDS = {"gd": "GD", "tf": "TF"}
+
+
+def compare(get: Get) -> dict[str, dict[str, Scores]]:
+    """Figure 8: scores along training, ``[kernel]["GD" or "TF"]``."""
+    return {k: {kind: scores(get(f"square_{k}"), g) for g, kind in KINDS.items()} for k in KERNELS}
+
+
+@torch.no_grad()
+def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
+    """Probabilities ``(R, C, n)`` for the queries of test contexts by each kind of model and kernel, at each start's best validation record; the categories
+    ``(n,)`` drawn."""
+    task = Quadrants(N=SIZES[profile].quad_N)
+    batch = sample_contexts(task, contexts, UnitContexts(task).seed + TEST)
+    context, query = batch.context.double(), batch.query.double()
+    found = {}
+    for kernel in KERNELS:
+        for group, kind in KINDS.items():
+            stored = stopped_parameters(get(f"square_{kernel}"), group)
+            models = (
+                model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
+                for r in range(len(next(iter(stored.values()))))
+            )
+            found[kind, kernel] = np.stack([torch.softmax(m(context, query), 0).numpy() for m in models])
+    return found, batch.target[0].long().numpy()
+
+
+def distance(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """``|mean(first - second)|`` of scores ``(R, n)`` by start and context, with the errors of both: starts are paired, and share their contexts."""
+    apart = first - second
+    errors = estimate(apart.mean(1)).error, float(standard_error(apart.mean(0)))
+    return Estimate(abs(float(apart.mean())), float(np.hypot(*errors)))
+
+
+def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: float) -> dict[str, Any]:
+    """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
+    beside GD with linear attention."""
+    hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
+    nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
+    runs = {key: each.mean(1) for key, each in hits.items()}
+    least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["GD", k].mean())
+    exponential, linear = hits["GD", "exponential"], hits["GD", "linear"]
+    values: dict[str, Any] = {
+        "fig8/gd": [float(runs["GD", k].mean()) for k in CURVED],
+        "fig8/tf": [float(runs["TF", k].mean()) for k in CURVED],
+        "fig8/linear": float(linear.mean()),
+        "fig8/linear_tf": float(runs["TF", "linear"].mean()),
+        "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in ("GD", "TF"))),
+        "fig8/exponential_behind": signed(hits["GD", least], exponential),
+        "fig8/linear_behind": signed(exponential, linear),
+        "fig8/bound": float(bound),
+        "fig8/seeds": len(linear),
+    }
+    for name, score in (("", hits), ("nll_", nll)):
+        gaps = [distance(score["GD", k], score["TF", k]) for k in CURVED]
+        values[f"fig8/{name}gaps"] = Estimate(
+            np.array([g.value for g in gaps]), np.array([g.error for g in gaps])
+        )
+        values[f"fig8/linear_{name}gap"] = distance(score["GD", "linear"], score["TF", "linear"])
+        values[f"fig8/control_{name}gap"] = distance(score["GD", "linear"], score["TF", "softmax"]).value
+    return values
+
+
+def signed(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """``mean(first - second)`` with the error of :func:`distance`."""
+    return Estimate(float((first - second).mean()), distance(first, second).error)
+
+
+def grid() -> Tensor:
+    """Points of the square ``(GRID^2, 2)``; reshape to ``(GRID, GRID)`` with the second covariate first.
+
+    The middle is 0 exactly: ``linspace`` leaves it on one side of the quadrants' border on some processors and on the other on others.
+    """
+    half = GRID // 2
+    side = torch.arange(-half, half + 1, dtype=torch.float64) / half
+    second, first = torch.meshgrid(side, side, indexing="ij")
+    return torch.stack([first.flatten(), second.flatten()], dim=-1)
+
+
+def model_of_run(
+    kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]
+) -> torch.nn.Module:
+    """A model of one run, float64, with its stored parameters."""
+    if kind == "GD":
+        model = FunctionalGD(task.n_classes, task.width, 1, kernel, vector_rate=True).double()
+    else:
+        model = TrainedStep(task.d, task.n_classes, task.width, kernel).double()
+    model.load_state_dict({k: torch.from_numpy(np.asarray(v)) for k, v in parameters.items()})
+    return model
+
+
+def logits_over(model: FunctionalGD | TrainedStep, tokens: Tensor, points: Tensor) -> Tensor:
+    """Logits ``(C, P)`` of a model of one step for queries ``points (P, d)`` that share the context ``tokens (N, d + 1)``."""
+    if isinstance(model, TrainedStep):
+        return model(tokens[..., None], points.T)  # a batch of one context broadcasts
+    to_query = relate(KERNELS[model.kernel], points, tokens[:, :-1])  # (P, N)
+    return model.logits(to_query, tokens[:, -1].long().expand(len(points), -1)).T
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Probabilities over the square for one context.
+
+    Attributes:
+        gd_runs, tf_runs: ``(R, C, GRID, GRID)``, run by run; ``truth`` ``(C, GRID, GRID)``, by the data's law.
+        points, labels: the context, ``(N, 2)`` and ``(N,)``.
+        shown: three categories, the most probable ones of the quadrants.
+        top: most probable category of each quadrant, counter-clockwise from the top right.
+    """
+
+    gd_runs: np.ndarray
+    tf_runs: np.ndarray
+    truth: np.ndarray
+    points: np.ndarray
+    labels: np.ndarray
+    shown: tuple[int, ...]
+    top: tuple[int, ...]
+
+    @property
+    def gd(self) -> np.ndarray:
+        """Mean over runs ``(C, GRID, GRID)``."""
+        return self.gd_runs.mean(0)
+
+    @property
+    def tf(self) -> np.ndarray:
+        """Mean over runs ``(C, GRID, GRID)``."""
+        return self.tf_runs.mean(0)
+
+
+@lru_cache(maxsize=2)
+def _test_contexts(task: Quadrants, twin: int | None) -> tuple[Tensor, Tensor]:
+    """Test contexts ``(N, 3, 64)`` for maps, which every kernel shares, of a twin or none, and the categories of their quadrants ``(4, 64)``."""
+    return sample_contexts(task, 64, 21).context, task.chosen(numbers(task, 0, 21)[1])[:, :64]
+
+
+@torch.no_grad()
+def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
+    """Figure 9 for the ``pick``-th test context whose quadrants have three different most probable categories or more."""
+    task = Quadrants(N=SIZES[profile].quad_N)
+    w = task.embedding.double()
+    context, chosen = _test_contexts(task, number())
+    tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
+    several = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3]
+    b = several[pick]
+    points, tokens = grid(), context[..., b].double()
+    each: dict[str, list[np.ndarray]] = {"GD": [], "TF": []}
+    for group, kind in KINDS.items():
+        stored = stopped_parameters(get(f"square_{kernel}"), group)
+        for r in range(len(next(iter(stored.values())))):
+            model = model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
+            logits = logits_over(model, tokens, points)
+            each[kind].append(torch.softmax(logits, dim=0).reshape(-1, GRID, GRID).numpy())
+    quadrant = torch.from_numpy(_quadrants().ravel())
+    truth = torch.softmax(w.T @ w[:, chosen[:, b]], dim=0)[:, quadrant].reshape(-1, GRID, GRID)
+    top = tuple(int(c) for c in tops[:, b])
+    shown = tuple(dict.fromkeys(top))[:3]
+    return Maps(
+        np.stack(each["GD"]),
+        np.stack(each["TF"]),
+        truth.numpy(),
+        context[:, :2, b].numpy(),
+        context[:, 2, b].numpy().astype(int),
+        shown,
+        top,
+    )
+
+
+def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any]]:
+    """Figure 9: distance and correlation of GD's and Trained TF's maps with RBF attention, run by run and then averaged, one number for each context; the
+    first context's maps. Control: GD with linear attention in GD's place. Values: the same of GD's next start, and the share of the square where the most
+    probable category is the right one."""
+    found = [maps(get, profile, "rbf", pick) for pick in range(contexts)]
+    flat = [maps(get, profile, "linear", pick) for pick in range(contexts)]
+    own = [compared(m.gd_runs, m.tf_runs, m.shown) for m in found]
+    control = [compared(o.gd_runs, m.tf_runs, m.shown) for m, o in zip(found, flat, strict=True)]
+    seeds = [compared(m.gd_runs, np.roll(m.gd_runs, 1, axis=0), m.shown) for m in found]
+    values: dict[str, Any] = {"fig9/seeds_difference": [float(a.mean()) for a, _ in seeds]}
+    for i, name in enumerate(("difference", "correlation")):
+        each = [estimate(pair[i]) for pair in own]
+        values[f"fig9/{name}"] = Estimate(
+            np.array([e.value for e in each]), np.array([e.error for e in each])
+        )
+        values[f"fig9/control_{name}"] = [float(pair[i].mean()) for pair in control]
+    for kind in ("gd", "tf"):
+        values[f"fig9/right_{kind}"] = [
+            float((getattr(m, f"{kind}_runs").argmax(1) == np.array(m.top)[_quadrants()]).mean())
+            for m in found
+        ]
+    return found[0], values
+
+
+def compared(a: np.ndarray, b: np.ndarray, shown: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean absolute difference and correlation of two maps of the categories shown, run by run: ``(R,)`` each, from ``(R, C, GRID, GRID)``."""
+    pairs = [(x[list(shown)], y[list(shown)]) for x, y in zip(a, b, strict=True)]
+    difference = np.array([np.abs(x - y).mean() for x, y in pairs])
+    return difference, np.array([np.corrcoef(x.ravel(), y.ravel())[0, 1] for x, y in pairs])
+
+
+def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
+    """Total variation distance of Trained TF's answers with each kernel from GD's with the same kernel and from those with the nearest other, start by start
+    (``found`` as of :func:`answers`)."""
+    apart = {
+        (k, j): np.abs(found["TF", k] - found["GD", j]).sum(1).mean(-1) / 2 for k in KERNELS for j in KERNELS
+    }  # (R,)
+    nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
+    return {
+        "q-own-kernel/own": [float(apart[k, k].mean()) for k in KERNELS],
+        "q-own-kernel/own_se": [estimate(apart[k, k] - nearest[k]).error for k in KERNELS],
+        "q-own-kernel/nearest": [float(nearest[k].mean()) for k in KERNELS],
+    }
+
+
+def _quadrants() -> np.ndarray:
+    """Quadrant of every grid point, ``(GRID, GRID)``."""
+    p = grid().numpy()
+    return np.where(p[:, 1] >= 0, (p[:, 0] < 0).astype(int), 2 + (p[:, 0] >= 0).astype(int)).reshape(
+        GRID, GRID
+    )
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+
+def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Figure:
+    """Figure 8 (and linear attention): test accuracy along training, every start and their mean; dots: mean maximum probability, and as printed."""
+    fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
+    for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
+        for model, colour in (("GD", style.PALETTE[0]), ("TF", style.PALETTE[1])):
+            s = found[kernel][model]
+            ax.plot(s.steps[1:], s.accuracy[1:], color=colour, lw=0.6, alpha=0.5)
+            label = "GD" if model == "GD" else "Trained TF"
+            ax.plot(s.steps[1:], s.accuracy[1:].mean(1), color=colour, lw=2, label=label)
+        ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3)
+        ax.axhline(printed("wang2025")["section6/bound"], color=style.COLOURS["paper"], ls="--", lw=1)
+        ax.set(xscale="log", title=name, ylim=(0, 0.65))
+        style.log_ticks(ax, "x", (30, 1000, 20000))
+    axes[0].set_ylabel("test accuracy")
+    axes[2].set_xlabel("minibatches")
+    axes[0].legend(fontsize=7.5, loc="lower right")
+    return fig
+
+
+def _samples(ax: Axes, points: np.ndarray, labels: np.ndarray, shown: tuple[int, ...]) -> None:
+    other = ~np.isin(labels, shown)
+    ax.plot(*points[other].T, "o", ms=2.5, mfc="none", mec="white", mew=0.7)
+    for c in shown:
+        for x, y in points[labels == c]:
+            ax.text(x, y, str(c), color="white", fontsize=6, ha="center", va="center", weight="bold")
+
+
+def plot_maps(m: Maps) -> Figure:
+    """Figure 9: rows the data's law, GD and Trained TF; columns three categories."""
+    rows = {"true": m.truth, "GD": m.gd, "Trained TF": m.tf}
+    fig, axes = style.figure(3, 3, width=6.2, height=5.4)
+    for r, (name, maps) in enumerate(rows.items()):
+        for c, category in enumerate(m.shown):
+            ax = axes[r, c]
+            image = ax.imshow(
+                maps[category], origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1
+            )
+            _samples(ax, m.points, m.labels, m.shown)
+            ax.axhline(0, color="white", lw=0.5)
+            ax.axvline(0, color="white", lw=0.5)
+            ax.set(xticks=[], yticks=[])
+            ax.grid(False)
+            if r == 0:
+                ax.set_title(f"c = {category}")
+        axes[r, 0].set_ylabel(name)
+    fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
+    return fig

@@ -1,1 +1,0 @@
-"""What is measured, in functions that return the values to record (wang2025)."""

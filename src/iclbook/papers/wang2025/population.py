@@ -1,0 +1,211 @@
+"""Theorem 2's model (appendix I): equation 52 with ``B_l`` and ``T_l``, its loss on sampled prompts, gradients prompt by prompt; the loss at scaled identities.
+
+Shapes: covariates ``x (P, N + 1, d)`` (query last), categories ``y (P, N + 1)``, ``B (L, d, d)``, ``T (L, d', d')``, embeddings ``w (d', C)`` or one for
+each prompt ``(P, d', C)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+#: Prompts whose gradients are found at once, and whose loss at scaled identities is, so that one layer fits a processor's cache.
+CHUNK, SCALAR_CHUNK = 2048, 1000
+#: Activations of equation 51, over the keys (last axis); RBF assumes covariates of one length.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda k: torch.softmax(k, dim=-1),
+    "rbf": torch.exp,
+    "linear": lambda k: k,
+}
+
+
+def functions(
+    b: Tensor,
+    t: Tensor,
+    x: Tensor,
+    y: Tensor,
+    w: Tensor,
+    s: Tensor | None = None,
+    activation: str = "softmax",
+) -> Tensor:
+    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52).
+
+    ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F. All arguments may have leading axes, which broadcast;
+    ``y`` are categories, or one-hot ``(..., N + 1, C)``.
+    """
+    n = x.shape[-2] - 1
+    hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x) if y.dtype == torch.long else y
+    values = hot[..., :n, :] @ w.mT  # (..., N, d')
+    f = torch.zeros(*x.shape[:-1], w.shape[-2], dtype=x.dtype)
+    for layer in range(b.shape[-3]):
+        # (..., N + 1, N): of key i for query j, by x_i^T B x_j
+        weights = ACTIVATIONS[activation](x @ b[..., layer, :, :].mT @ x[..., :n, :].mT)
+        update = (values - torch.softmax(f[..., :n, :] @ w, dim=-1) @ w.mT) @ t[..., layer, :, :].mT
+        f = f + weights @ (update if s is None else update + f[..., :n, :] @ s[..., layer, :, :].mT)
+    return f
+
+
+def loss(
+    b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor, activation: str = "softmax"
+) -> Tensor:
+    """``-log p(y_{N+1})`` of prompts, ``(...)``; ``hot (..., N + 1, C)`` are one-hot categories."""
+    f = functions(b, t, x, hot, w, s, activation)
+    return -(hot[..., -1, :] * torch.log_softmax((f[..., -1:, :] @ w)[..., 0, :], dim=-1)).sum(-1)
+
+
+def gradients(
+    b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, activation: str = "softmax"
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of the loss of every prompt at ``S = 0``: with respect to B ``(P, L, d, d)``, T and S ``(P, L, d', d')``."""
+    hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
+    found = []
+    for at in torch.arange(len(x)).split(CHUNK):
+        own = [m.expand(len(at), *m.shape).clone().requires_grad_() for m in (b, t, torch.zeros_like(t))]
+        every = loss(*own, x[at], hot[at], w[at] if w.dim() == 3 else w, activation)
+        found.append(torch.autograd.grad(every.sum(), own))
+    return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+
+
+class ExactFlow(NamedTuple):
+    """The exact gradient at scaled identities and the flow of the scalars there.
+
+    Attributes:
+        off_identity: what of the gradient in B is no multiple of I, relative to its norm.
+        shortfall: ``1 - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where equation 58 holds with equality, positive where the
+            loss falls more slowly than it says.
+    """
+
+    off_identity: float
+    shortfall: float
+
+
+def exact_flow(
+    x: Tensor, w: Tensor, b: tuple[float, ...] = (1.5, 0.7), t: tuple[float, ...] = (2.0, 1.0)
+) -> ExactFlow:
+    """At ``B_l = b_l I``, ``T_l = t_l I``, for covariates uniform on the prompts ``x (P, N + 1, d)`` and labels of assumption 4 (as in :func:`prompts`,
+    with categories 0 and 1 at the two anchors); nothing is sampled: all ``C^(N + 1)`` labels count with their probabilities."""
+    d, categories = x.shape[-1], w.shape[-1]
+    scaled = torch.tensor(b, dtype=x.dtype)[:, None, None] * torch.eye(d, dtype=x.dtype)
+    step = torch.tensor(t, dtype=x.dtype)[:, None, None] * torch.eye(len(w), dtype=x.dtype)
+    labels = torch.cartesian_prod(*[torch.arange(categories)] * x.shape[1])  # (C^(N + 1), N + 1)
+    latent = torch.exp(0.3 * (x @ x[:, :2].mT - 1)) @ w[:, :2].T  # (P, N + 1, d'), by inner products
+    each = torch.log_softmax(latent @ w, dim=-1)  # (P, N + 1, C)
+    chance = each[:, torch.arange(x.shape[1]), labels].sum(-1).exp()  # (P, C^(N + 1))
+    hot = torch.nn.functional.one_hot(labels, categories).to(x)
+
+    def mean(b: Tensor) -> Tensor:
+        return (loss(b, step, None, x[:, None], hot, w) * chance).sum(1).mean()
+
+    scaled.requires_grad_()
+    (gradient,) = torch.autograd.grad(mean(scaled), scaled)
+    scale = gradient.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None] * torch.eye(d, dtype=x.dtype)
+    time = torch.zeros((), dtype=x.dtype, requires_grad=True)
+    (falls,) = torch.autograd.grad(mean(scaled.detach() - time * scale), time)  # dL/dt along equation 57
+    size = (gradient**2).sum()
+    return ExactFlow(float((gradient - scale).norm() / gradient.norm()), float(1 + falls / size))
+
+
+def _covariates(normals: Tensor, law: str, source: torch.Generator) -> Tensor:
+    """Covariates ``(P, N + 1, d)`` of a law of :func:`prompts`; all but the sphere draw uniform numbers of their own."""
+    if law == "sphere":
+        return normals / normals.norm(dim=-1, keepdim=True)
+    uniform = torch.rand(normals.shape, generator=source, dtype=normals.dtype)
+    if law == "cube":
+        return 2 * uniform - 1
+    d, skewed = normals.shape[-1], uniform.log() * -1 - 1
+    return (skewed + 0.5 * skewed.roll(1, -1)) * torch.linspace(0.5, 2, d, dtype=normals.dtype) / math.sqrt(d)
+
+
+def prompts(
+    n_prompts: int,
+    n: int,
+    d: int,
+    w: Tensor,
+    seed: int,
+    rotate_embedding: bool = False,
+    law: str = "sphere",
+    strength: float = 3.0,
+    group: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Prompts that satisfy assumptions 3 and 4: ``x`` of a law, ``f_*(x) = sum_m w_{c_m} exp(strength (x^T a_m - 1))`` with two anchors ``a_m`` that are
+    the prompt's own first two covariates, so that ``f_*`` is a function of ``X^T x`` as (53) asks.
+
+    Args:
+        rotate_embedding: multiply ``W_e`` by a random rotation for each prompt (an O(d')-invariant law of W_e).
+        law: ``sphere`` (uniform on the unit sphere), ``cube`` (uniform on ``[-1, 1]^d``), or ``skewed`` (correlated, skewed and of unequal
+            variances: no symmetry).
+        group: multiply each prompt's covariates by a random element of this finite group ``(G, d, d)``.
+
+    Returns:
+        ``x (P, N + 1, d)``, ``y (P, N + 1)`` long, ``w (d', C)`` or ``(P, d', C)``.
+    """
+    source = torch.Generator().manual_seed(seed)
+    x = _covariates(torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype), law, source)
+    if group is not None:
+        element = torch.randint(0, len(group), (n_prompts,), generator=source)
+        x = x @ group[element].mT
+    if rotate_embedding:
+        gauss = torch.randn(n_prompts, w.shape[0], w.shape[0], generator=source, dtype=w.dtype)
+        q, r = torch.linalg.qr(gauss)
+        w = q * torch.diagonal(r, dim1=-2, dim2=-1).sign()[:, None] @ w
+    each = w if w.dim() == 3 else w.expand(n_prompts, *w.shape)
+    chosen = torch.rand(n_prompts, w.shape[-1], generator=source).topk(2, dim=-1).indices  # (P, 2)
+    anchors = x[:, :2]
+    kernel = torch.exp(strength * (x @ anchors.mT - 1))  # (P, N + 1, 2)
+    f = kernel @ torch.gather(each.mT, 1, chosen[..., None].expand(-1, -1, each.shape[1]))  # (P, N + 1, d')
+    p = torch.softmax(3 * f @ each, dim=-1)
+    y = torch.multinomial(p.flatten(0, 1), 1, generator=source).reshape(n_prompts, n + 1)
+    return x, y, w
+
+
+# -- at scaled identities ----------------------------------------------------------------------------------------------
+
+
+class _Prompts(NamedTuple):
+    """Prompts, last axis, as the loss reads them.
+
+    Attributes:
+        inner: ``x_i^T x_j`` of keys i and positions j ``(N, N + 1, P)``.
+        w: embeddings ``(d', C, P)``, or ``(d', C, 1)`` for all.
+        values: the keys' embeddings ``(d', N, P)``.
+        asked: the query's category ``(1, P)``.
+    """
+
+    inner: Tensor
+    w: Tensor
+    values: Tensor
+    asked: Tensor
+
+
+def _prepared(x: Tensor, y: Tensor, w: Tensor) -> _Prompts:
+    n = x.shape[1] - 1
+    own = (w if w.dim() == 3 else w[None]).movedim(0, -1).contiguous()
+    hot = torch.nn.functional.one_hot(y[:, :n], w.shape[-1]).to(x).permute(2, 1, 0)  # (C, N, P)
+    inner = (x[:, :n] @ x.mT).movedim(0, -1).contiguous()
+    return _Prompts(inner, own, (own[:, :, None] * hot).sum(1), y[None, :, n])
+
+
+def _total(b: Tensor, t: Tensor, p: _Prompts) -> Tensor:
+    """Sum of ``-log p(y_{N+1})``; the last layer moves the query's function alone, which no other reads."""
+    n, f = len(p.inner), torch.zeros_like(p.inner[:1])  # f: (d', N + 1, P)
+    residual = p.values - p.w.mean(1)[:, None]  # (d', N, P)
+    for layer in range(len(b)):
+        last = layer == len(b) - 1
+        weights = torch.softmax(b[layer] * (p.inner[:, n:] if last else p.inner), dim=0)
+        f = (f[:, n:] if last else f) + t[layer] * (residual[:, :, None] * weights).sum(1)
+        if not last:
+            expected = torch.softmax((p.w[:, :, None] * f[:, None, :n]).sum(0), dim=0)  # (C, N, P)
+            residual = p.values - (p.w[:, :, None] * expected).sum(1)
+    return -torch.log_softmax((p.w * f).sum(0), dim=0).gather(0, p.asked).sum()
+
+
+def scalar_loss(x: Tensor, y: Tensor, w: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """The mean of :func:`loss` over prompts of :func:`prompts` at ``B_l = b_l I``, ``T_l = t_l I``, where only inner products of covariates count, as a function
+    of ``b (L,)`` and ``t (L,)``."""
+    chunks = torch.arange(len(x)).split(SCALAR_CHUNK)
+    parts = [_prepared(x[at], y[at], w[at] if w.dim() == 3 else w) for at in chunks]
+    return lambda b, t: sum(_total(b, t, part) for part in parts) / len(x)

@@ -1,0 +1,238 @@
+"""What moves in the page: sliders over functional gradient descent on one context of the quadrants (no training), and the square of labels that a trained
+block of functional gradient descent with softmax attention answers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from ...drawing import style
+from ...models.functional_gd import FunctionalGD
+from ...models.kernels import KERNELS, kernel_values, relate
+from ...sliders import PageModel, Slider, show
+from ...store import Results
+from ...tasks.batch import Batch
+from ...tasks.categorical import Quadrants
+from .contexts import sample_contexts, stopped_parameters
+from .figures_8_9 import GRID, grid
+
+TASK = Quadrants()
+#: Step of the descent for each kernel, in units that move f by about 1 a step.
+RATES = {"linear": 3.0, "rbf": 12.0, "laplacian": 15.0, "exponential": 1.0, "softmax": 2.0}
+#: Labels of the first picture for each of four categories, and the seed of their places.
+EACH, SEED = 6, 3
+#: Colours of the four categories, as in the page.
+COLOURS = (style.PALETTE[0], style.PALETTE[3], style.PALETTE[2], style.PALETTE[5])
+
+
+@lru_cache(maxsize=16)
+def _contexts(n: int) -> Batch:
+    """A few contexts of ``n`` points, batch last; a slider asks for the same ones at every position."""
+    return sample_contexts(Quadrants(N=n), 8, 31)
+
+
+@torch.no_grad()
+def free_map(
+    kernel: str,
+    gamma: float,
+    n: int,
+    blocks: int,
+    rate: float,
+    heads: int = 1,
+) -> tuple[np.ndarray, Batch]:
+    """Functional GD with the task's own W_e on one context (no training): ``p (C, GRID, GRID)`` and the context.
+
+    Several heads have kernels of precision ``gamma * 4^m`` and equal weights.
+    """
+    batch = _contexts(n)
+    points, w, index = grid(), TASK.embedding.double(), 0
+    x, y = batch.context[:, :2, index].double(), batch.context[:, 2, index].long()
+    everything = torch.cat([x, points])
+    relation = relate(KERNELS[kernel], everything, x)
+    weights = sum(kernel_values(kernel, relation, gamma * 4.0**m) for m in range(heads)) / heads
+    if kernel != "softmax":
+        weights = weights / n
+    f = torch.zeros(len(everything), TASK.width, dtype=torch.float64)
+    for _ in range(blocks):
+        residual = w[:, y].T - torch.softmax(f[:n] @ w, dim=-1) @ w.T
+        f = f + rate * weights @ residual
+    p = torch.softmax(f[n:] @ w, dim=-1).T.reshape(-1, GRID, GRID).numpy()
+    return p, Batch(batch.context[..., index], batch.query[..., index], batch.target[..., index])
+
+
+def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
+    """Left: the most probable category and how probable it is; right: the probability of the category seen most often."""
+    labels, points = batch.context[:, 2].numpy().astype(int), batch.context[:, :2].numpy()
+    often = int(np.bincount(labels).argmax())
+    fig, axes = style.figure(2, width=6.4, height=3.1)
+    best = p.max(0)
+    for ax, image, name in zip(
+        axes, (best, p[often]), ("highest probability", f"p(c = {often})"), strict=True
+    ):
+        shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
+        ax.plot(*points.T, "o", ms=2, mfc="none", mec="white", mew=0.6)
+        ax.plot(*points[labels == often].T, "o", ms=3, color="white")
+        ax.axhline(0, color="white", lw=0.5)
+        ax.axvline(0, color="white", lw=0.5)
+        ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], title=name)
+        ax.title.set_fontsize(9)
+        ax.grid(False)
+    fig.colorbar(shown, ax=axes, shrink=0.85)
+    fig.suptitle(title, fontsize=9)
+    return fig
+
+
+def show_blocks(few: bool) -> None:
+    """Number of blocks and context size."""
+    show(
+        _blocks_frame,
+        [
+            Slider("blocks", "blocks K", [1, 2] if few else [1, 2, 4, 8], live=(1, 12, 1)),
+            Slider("n", "examples N", [10, 100] if few else [10, 30, 100, 300], live=(5, 400, 5)),
+        ],
+        start={"blocks": 2, "n": 100},
+        title="Gradient steps and context size",
+        alt=lambda blocks, n: (
+            f"Maps of the predicted probabilities over the square after {blocks} blocks with {n} examples."
+        ),
+    )
+
+
+def show_kernels(few: bool) -> None:
+    """Kernel and bandwidth."""
+    show(
+        _kernel_frame,
+        [
+            Slider(
+                "kernel",
+                "kernel",
+                ["rbf", "linear"] if few else ["rbf", "laplacian", "softmax", "exponential", "linear"],
+            ),
+            Slider(
+                "gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)
+            ),
+        ],
+        start={"kernel": "rbf", "gamma": 8.0},
+        title="Kernel and bandwidth",
+        alt=lambda kernel, gamma: (
+            f"Maps of the predicted probabilities over the square, kernel {kernel}, gamma {gamma:g}."
+        ),
+    )
+
+
+def show_heads(few: bool) -> None:
+    """Number of heads, broad and narrow."""
+    show(
+        _heads_frame,
+        [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
+        start={"heads": 2},
+        title="Several kernels at once",
+        alt=lambda heads: (
+            f"Maps of the predicted probabilities over the square with {heads} heads of increasing precision."
+        ),
+    )
+
+
+def _blocks_frame(blocks: int, n: int) -> Figure:
+    """Number of blocks and context size, RBF with gamma = 8."""
+    p, batch = free_map("rbf", 8.0, n, blocks, RATES["rbf"])
+    return _maps(p, batch, f"RBF, γ = 8, {blocks} block{'s' * (blocks > 1)}, N = {n}")
+
+
+def _kernel_frame(kernel: str, gamma: float) -> Figure:
+    """Kernel and bandwidth, two blocks, N = 100."""
+    rate = RATES[kernel] / (np.exp(gamma) if kernel == "exponential" else 1)
+    p, batch = free_map(kernel, gamma, 100, 2, rate)
+    return _maps(p, batch, f"{kernel}, γ = {gamma:g}, 2 blocks, N = 100")
+
+
+def _heads_frame(heads: int) -> Figure:
+    """Heads with precisions 1, 4, 16, 64: broad and narrow kernels added, two blocks."""
+    p, batch = free_map("rbf", 1.0, 100, 2, RATES["rbf"], heads=heads)
+    return _maps(
+        p, batch, f"RBF, heads with γ = {', '.join(f'{4**m}' for m in range(heads))}, 2 blocks, N = 100"
+    )
+
+
+# -- the square of labels ---------------------------------------------------------------------------------------------
+
+
+def four_categories(embed: np.ndarray) -> list[int]:
+    """Four categories that differ clearly: each time the one farthest in angle from those chosen, from the longest embedding on; ``embed (d', C)``."""
+    lengths = np.linalg.norm(embed, axis=0)
+    cosines = embed.T @ embed / np.outer(lengths, lengths)
+    chosen = [int(lengths.argmax())]
+    while len(chosen) < 4:
+        chosen.append(int(cosines[chosen].max(0).argmin()))
+    return chosen
+
+
+def repeated(parameters: dict[str, np.ndarray], n_classes: int, width: int, blocks: int, factor: float = 1.0):
+    """A model (float64) that makes the trained step of one block, times ``factor``, in each of its blocks."""
+    model = FunctionalGD(n_classes, width, blocks, "softmax", vector_rate=True).double()
+    rate = factor * np.repeat(parameters["rate"].reshape(1, width), blocks, axis=0)
+    values = {"embed": parameters["embed"], "rate": rate, "log_gamma": parameters["log_gamma"]}
+    model.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in values.items()})
+    return model
+
+
+def probabilities(model: FunctionalGD, points: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Probabilities ``(P, C)`` at places ``(P, 2)`` for labelled points ``(N, 3)`` with rows x, y, label."""
+    tokens = torch.from_numpy(points)[..., None].expand(-1, -1, len(places))
+    with torch.no_grad():
+        return torch.softmax(model(tokens, torch.from_numpy(places.T.copy())), dim=0).numpy().T
+
+
+def _square(p: np.ndarray, points: np.ndarray, classes: list[int]) -> Figure:
+    """The square with its labelled points ``(N, 3)``, each place in the colour of its most probable category, by probabilities ``p (places, C)``."""
+    colours = [to_rgb(COLOURS[classes.index(c)] if c in classes else "#777777") for c in p.argmax(1)]
+    shade = p.max(1, keepdims=True)
+    image = (shade * np.array(colours) + (1 - shade) * np.array(to_rgb(style.GROUND))).reshape(GRID, GRID, 3)
+    fig, ax = style.figure(width=3.6, height=3.6)
+    ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1))
+    for x, y, c in points:
+        which = classes.index(int(c))
+        ax.plot(x, y, "o", ms=11, color=COLOURS[which], mec="white")
+        ax.text(x, y, "ABCD"[which], color="white", fontsize=8, ha="center", va="center", weight="bold")
+    ax.set(xticks=[], yticks=[])
+    ax.grid(False)
+    return fig
+
+
+def label_square(results: Results, blocks: int = 2) -> PageModel:
+    """The first run trained on the quadrants with softmax attention, and labels of four of its categories, one in each quadrant."""
+    task = Quadrants()
+    parameters = {name: value[0] for name, value in stopped_parameters(results, "gd").items()}
+    classes = four_categories(parameters["embed"])
+    corner = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
+    places = np.random.default_rng(SEED).uniform(0.08, 0.95, (4, EACH, 2)) * corner[:, None]
+    points = np.concatenate(
+        [np.c_[p, np.full(EACH, c)] for p, c in zip(places.round(2), classes, strict=True)]
+    )
+    data = {
+        "gamma": float(np.exp(parameters["log_gamma"])),
+        "rate": parameters["rate"].ravel(),
+        "embed": parameters["embed"].T,
+        "classes": classes,
+        "points": [[x, y, int(c)] for x, y, c in points.tolist()],
+        "blocks": blocks,
+    }
+
+    def still() -> Figure:
+        model = repeated(parameters, task.n_classes, task.width, blocks)
+        return _square(probabilities(model, points, grid().numpy()), points, classes)
+
+    alt = "A square with labels A to D, one letter in each quadrant, and around them the regions in which the model holds each letter to be most probable."
+    return PageModel(
+        "label_square",
+        data,
+        still,
+        alt,
+        title="Place labels, and see what the model makes of them",
+        description="Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
+        "The colour is that of the most probable of all categories (grey: none of the four), the stronger the more probable.",
+    )

@@ -1,0 +1,377 @@
+"""Which runs make which figure of wang2025 at each profile; every setting that the paper leaves open is listed here.
+
+Open in the text and taken here: minibatches of 256 (GD) and 128 (Trained TF) contexts drawn with replacement; Adam with rates 0.03 and 0.01, which needs
+fewer steps than the published code's 0.001; scores at the best validation record out of 12; GD starts from ``W_e ~ N(0, 1)``, ``alpha = 1``, ``gamma = 1``
+(inner products) or 1/2; Trained TF from ``0.002 / K * N(0, 1)``, its ``W_e`` from N(0, 1). Studies at the published code's own length (``square_...``,
+``long...``, ``published...``) have its 5,000 epochs of minibatches of 512 at its rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from ...models.functional_gd import FunctionalGD
+from ...models.inexact_gd import HardErasureGD
+from ...models.kernels import KERNELS
+from ...models.trained_tf import TrainedBlocks, TrainedStep
+from ...profiles import check_profile
+from ...tasks.categorical import Anchors, Categorical, Quadrants
+from ...training import FixedSet, Group, Run
+from ...training.study import Study
+from .contexts import (
+    FIRST,
+    GD_PARAMETERS,
+    TF_PARAMETERS,
+    Contexts,
+    PublishedAnchors,
+    UnitContexts,
+    classifiers,
+)
+
+GD_RATE, TF_RATE = 0.03, 0.01
+GD_BATCH, TF_BATCH = 256, 128
+#: The published code: minibatches and learning rate.
+CODE_BATCH, CODE_RATE = 512, 0.001
+#: Blocks of figure 4 that are trained on new draws.
+DEPTHS = (1, 2, 3)
+#: Groups of figures 10 and 11: the name, the initialisation, whether the true W_e is held.
+STARTS = (
+    ("code", "code", False),
+    ("glorot", "glorot", False),
+    ("true", "code", True),
+    ("true-glorot", "glorot", True),
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What differs between the profiles.
+
+    Attributes:
+        L: numbers of training contexts of figure 3; ``deep_L`` of figure 5, ``quad_L`` of figures 8 to 11, ``middle_L`` of Trained TF with N = 125.
+        seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
+        gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, deep GD at N = 125,
+            deep GD with the softmax erasure.
+        depths: numbers of blocks of figure 4; ``wide_depths`` those at N = 125.
+        held_out: validation contexts, and as many test contexts; ``wide_held_out`` at N = 125.
+        wide_N, quad_N: context sizes.
+        units: draws of everything; ``inits`` initialisations of each; ``published`` draws of contexts on the authors' W_e.
+        epochs: passes through the training contexts at the published code's length.
+    """
+
+    L: tuple[int, ...]
+    deep_L: tuple[int, ...]
+    quad_L: int
+    middle_L: int
+    seeds: int
+    few: int
+    gd: int
+    tf: int
+    deep: int
+    tf_deep: int
+    wide: int
+    astray: int
+    depths: tuple[int, ...]
+    wide_depths: tuple[int, ...]
+    held_out: int
+    wide_held_out: int
+    wide_N: int = 125
+    quad_N: int = 100
+    units: int = 5
+    inits: int = 2
+    published: int = 10
+    epochs: int = 5000
+
+
+SIZES = {
+    "paper": Sizes(
+        L=(512, 2048, 32768),
+        deep_L=(2048, 32768),
+        quad_L=2048,
+        middle_L=8192,
+        seeds=5,
+        few=3,
+        gd=800,
+        tf=2000,
+        deep=400,
+        tf_deep=2000,
+        wide=700,
+        astray=300,
+        depths=(1, 2, 3, 4, 5, 6),
+        wide_depths=(1, 2, 3),
+        held_out=2048,
+        wide_held_out=1024,
+    ),
+    "smoke": Sizes(
+        L=(256, 1024),
+        deep_L=(1024,),
+        quad_L=256,
+        middle_L=512,
+        seeds=2,
+        few=1,
+        gd=40,
+        tf=40,
+        deep=12,
+        tf_deep=12,
+        wide=4,
+        astray=4,
+        depths=(1, 2, 3),
+        wide_depths=(1, 2),
+        held_out=256,
+        wide_held_out=64,
+        wide_N=25,
+        quad_N=30,
+        units=2,
+        inits=1,
+        published=2,
+        epochs=4,
+    ),
+}
+
+
+def recorded(steps: int) -> tuple[int, ...]:
+    """12 log-spaced records, from about step 20 on (24 is what a replay repeats)."""
+    return tuple(int(s) for s in np.unique(np.geomspace(min(24, steps), steps, 12).round()))
+
+
+def runs_of(seeds: Iterable[int], rate: float, stream: int | None = None) -> tuple[Run, ...]:
+    """Initialisations; with a ``stream`` all runs see the same minibatches, otherwise each its own."""
+    return tuple(Run(seed, rate=rate, stream=stream) for seed in seeds)
+
+
+def gd_group(
+    name: str,
+    kernel: str,
+    contexts: Contexts,
+    runs: Sequence[Run],
+    held_out: int,
+    blocks: int = 1,
+    vector: bool = True,
+    keep: tuple[str, ...] = (),
+    model: type[nn.Module] = FunctionalGD,
+) -> Group:
+    """Runs of functional GD; ``vector`` as the published code has the step alpha."""
+    kwargs = {
+        "n_classes": contexts.task.n_classes,
+        "width": contexts.task.width,
+        "n_blocks": blocks,
+        "kernel": kernel,
+        "vector_rate": vector,
+        "gamma": 0.5 if kernel == "rbf" else 1.0,
+    }
+    return classifiers(name, model, kwargs, runs, contexts, held_out, keep)
+
+
+def tf_group(
+    name: str,
+    contexts: Contexts,
+    runs: Sequence[Run],
+    held_out: int,
+    keep: tuple[str, ...] = (),
+    model: type[nn.Module] = TrainedStep,
+    **more: Any,
+) -> Group:
+    """Runs of Trained TF."""
+    task = contexts.task
+    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, **more}
+    return classifiers(name, model, kwargs, runs, contexts, held_out, keep)
+
+
+def study(name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int) -> Study:
+    """A study on L contexts; never compiled, for these trainings are too short for it to pay."""
+    data = FixedSet(contexts, L, seed=contexts.seed if isinstance(contexts, UnitContexts) else 0)
+    return Study("wang2025", name, data, tuple(groups), steps, batch, recorded(steps), compile_from=None)
+
+
+def at_length(s: Sizes, name: str, contexts: UnitContexts, groups: Sequence[Group], L: int) -> Study:
+    """A study on L contexts at the published code's length, recorded 50 times on the way."""
+    batch = min(CODE_BATCH, L // 4)
+    steps = s.epochs * (L // batch)
+    every = np.unique(np.linspace(min(24, steps), steps, 50).round().astype(int))
+    data = FixedSet(contexts, L, seed=contexts.seed, epochs=True)
+    record = tuple(int(k) for k in every)
+    return Study("wang2025", name, data, tuple(groups), steps, batch, record, compile_from=None)
+
+
+# -- the figures' own data --------------------------------------------------------------------------------------------
+
+
+def figure_3(L: int, s: Sizes) -> list[Study]:
+    """Figure 3 at one number of contexts: GD (softmax, linear, RBF; softmax with a scalar step too) and Trained TF (softmax, RBF)."""
+    inner, squared, tokens = (Contexts(Anchors(), view) for view in ("inner", "squared", "tokens"))
+    gd, tf = (runs_of(range(s.seeds), rate, 0) for rate in (GD_RATE, TF_RATE))
+    by_inner = [
+        gd_group("softmax", "softmax", inner, gd, s.held_out),
+        gd_group("softmax-scalar", "softmax", inner, gd, s.held_out, vector=False),
+        gd_group("linear", "linear", inner, gd, s.held_out),
+    ]
+    rbf = [gd_group("rbf", "rbf", squared, gd, s.held_out)]
+    free = [tf_group(k, tokens, tf, s.held_out, kernel=k, init="code") for k in ("softmax", "rbf")]
+    return [
+        study(f"gd_inner_L{L}", inner, L, by_inner, s.gd, GD_BATCH),
+        study(f"gd_squared_L{L}", squared, L, rbf, s.gd, GD_BATCH),
+        study(f"tf_L{L}", tokens, L, free, s.tf, TF_BATCH),
+    ]
+
+
+def wide(s: Sizes) -> list[Study]:
+    """N = 125: one block of GD at L = 2048 and of Trained TF at a larger L, then several blocks of GD."""
+    task, L = Anchors(N=s.wide_N), s.L[1]
+    one, deep, tokens = Contexts(task, "inner"), Contexts(task, "inner", True), Contexts(task)
+    gd, few = runs_of(range(s.seeds), GD_RATE, 0), runs_of(range(s.few - 1 or 1), GD_RATE, 0)
+    several = [
+        gd_group(f"softmax-{k}", "softmax", deep, few, s.wide_held_out, k) for k in s.wide_depths if k > 1
+    ]
+    free = tf_group(
+        "softmax",
+        tokens,
+        runs_of(range(s.few), TF_RATE, 0),
+        s.wide_held_out,
+        kernel="softmax",
+        init="code",
+    )
+    single = gd_group("softmax-1", "softmax", one, gd, s.held_out)
+    return [
+        study("wide_gd", one, L, [single], s.gd, GD_BATCH),
+        study("wide_tf", tokens, s.middle_L, [free], s.tf // 2, 64),
+        study("wide_deep", deep, L, several, s.wide, 64),
+    ]
+
+
+def figure_4(s: Sizes) -> Study:
+    """Figure 4: GD with softmax attention and 1 to 6 blocks; two blocks with a scalar step as well."""
+    contexts, runs = Contexts(Anchors(), "inner", True), runs_of(range(s.seeds), GD_RATE, 0)
+    groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.held_out, k) for k in s.depths]
+    groups.append(gd_group("scalar-2", "softmax", contexts, runs, s.held_out, 2, vector=False))
+    return study("deep_gd", contexts, s.L[1], groups, s.deep, GD_BATCH)
+
+
+def figure_5_left(L: int, s: Sizes) -> list[Study]:
+    """Figure 5, left, at one number of contexts."""
+    cached, tokens = Contexts(Anchors(), "inner", True), Contexts(Anchors())
+    gd = gd_group("gd", "softmax", cached, runs_of(range(s.seeds), GD_RATE, 0), s.held_out, 2)
+    tf = tf_group(
+        "tf", tokens, runs_of(range(s.few), TF_RATE, 0), s.held_out, model=TrainedBlocks, n_blocks=2
+    )
+    return [
+        study(f"two_gd_L{L}", cached, L, [gd], s.deep, GD_BATCH),
+        study(f"two_tf_L{L}", tokens, L, [tf], s.tf_deep, TF_BATCH),
+    ]
+
+
+def square(s: Sizes) -> list[Study]:
+    """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else."""
+    prompts, runs = UnitContexts(Quadrants(N=s.quad_N)), runs_of(range(s.seeds), CODE_RATE)
+    found = []
+    for k in KERNELS:
+        gd = gd_group("gd", k, prompts, runs, s.held_out, keep=GD_PARAMETERS)
+        tf = tf_group("tf", prompts, runs, s.held_out, TF_PARAMETERS, kernel=k, init="code")
+        found.append(at_length(s, f"square_{k}", prompts, [gd, tf], s.quad_L))
+    return found
+
+
+def erased(s: Sizes) -> Study:
+    """Three blocks on the quadrants with the exact erasure and with the softmax head's limit (N = 100, where it erases the wrong position)."""
+    contexts, runs = (
+        Contexts(Quadrants(N=s.quad_N), "inner", True),
+        runs_of(range(s.few - 1 or 1), GD_RATE, 0),
+    )
+    models = {"exact-3": FunctionalGD, "astray-3": HardErasureGD}
+    groups = [
+        gd_group(name, "softmax", contexts, runs, s.wide_held_out, 3, model=model)
+        for name, model in models.items()
+    ]
+    return study("erased", contexts, s.quad_L, groups, s.astray, 64)
+
+
+# -- draws of everything: W_e, contexts, initialisation and minibatches -----------------------------------------------
+
+
+def new_unit(s: Sizes, unit: int) -> list[Study]:
+    """Figures 3, 4 and 5 (left) on a draw of their own: one block of each kind, several blocks of GD, and two blocks of Trained TF."""
+    task = Anchors(embed_seed=FIRST + unit)
+    tokens, cached = UnitContexts(task, unit=unit), UnitContexts(task, "inner", True, unit)
+    seeds = range(unit * s.inits, (unit + 1) * s.inits)
+    gd, tf = runs_of(seeds, GD_RATE), runs_of(seeds, TF_RATE)
+    kernels = [gd_group(k, k, tokens, gd, s.held_out) for k in ("softmax", "rbf", "linear")]
+    free = [tf_group(k, tokens, tf, s.held_out, kernel=k) for k in ("softmax", "rbf")]
+    depths = [gd_group(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS]
+    two = [tf_group("tf", tokens, tf, s.held_out, model=TrainedBlocks, n_blocks=2)]
+    return [
+        study(f"new{unit}_gd", tokens, s.L[-1], kernels, s.gd, GD_BATCH),
+        study(f"new{unit}_tf", tokens, s.L[-1], free, s.tf, TF_BATCH),
+        study(f"new{unit}_deep", cached, s.L[1], depths, s.deep, GD_BATCH),
+        study(f"new{unit}_two_tf", tokens, s.L[1], two, s.tf_deep, TF_BATCH),
+    ]
+
+
+def long_unit(s: Sizes, unit: int) -> Study:
+    """Figures 10 and 11 on a draw of their own: Trained TF with softmax attention from two starts, with W_e learned and with the true W_e held."""
+    task = Quadrants(N=s.quad_N, embed_seed=FIRST + unit)
+    prompts, run = UnitContexts(task, unit=unit), Run(unit, rate=CODE_RATE)
+    groups = []
+    for name, init, held in STARTS:
+        one = replace(run, factors=(("embed", 0.0),)) if held else run
+        known = {"known": task} if held else {}
+        groups.append(
+            tf_group(name, prompts, (one,), s.held_out, TF_PARAMETERS, kernel="softmax", init=init, **known)
+        )
+    return at_length(s, f"long{unit}", prompts, groups, s.quad_L)
+
+
+def published_unit(s: Sizes, unit: int) -> list[Study]:
+    """One block on the authors' W_e with contexts of a unit, at the published code's length: N = 10, N = 125, and N = 125 with the distance as printed."""
+    readings: dict[str, Categorical] = {
+        "narrow": PublishedAnchors(),
+        "wide": PublishedAnchors(N=s.wide_N),
+        "printed": PublishedAnchors(N=s.wide_N, squared=False),
+    }
+    found = []
+    for reading, task in readings.items():
+        prompts = UnitContexts(task, "inner", unit=unit)
+        group = gd_group("softmax", "softmax", prompts, (Run(unit, rate=CODE_RATE),), s.held_out)
+        found.append(at_length(s, f"published{unit}_{reading}", prompts, [group], s.L[1]))
+    return found
+
+
+def synthetic_studies(profile: str) -> dict[str, Study]:
+    """All studies on synthetic data at a profile, by name."""
+    s = SIZES[check_profile(profile)]
+    every = [
+        *(one for L in s.L for one in figure_3(L, s)),
+        figure_4(s),
+        *wide(s),
+        *(one for L in s.deep_L for one in figure_5_left(L, s)),
+        erased(s),
+        *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
+        *(one for u in range(s.published) for one in published_unit(s, u)),
+        *square(s),
+    ]
+    return {one.name: one for one in every}
+
+
+#: Key of a figure's minutes -> beginnings of the names of its studies.
+MINUTES = {
+    "time/fig3": ("gd_", "tf_", "wide_gd", "wide_tf"),
+    "time/fig4": ("deep_gd", "wide_gd", "wide_deep"),
+    "time/fig5-left": ("two_",),
+    "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
+    "time/fig8-9": ("square",),
+    "time/fig10-11": ("long",),
+    "time/draws": ("new",),
+    "time/published": ("published",),
+}
+
+
+def minutes(seconds: dict[str, float]) -> dict[str, float]:
+    """Minutes of training behind each figure and of all, from those of every study; a study that serves two figures counts in both, once in the total."""
+    every = {
+        key: sum(s for n, s in seconds.items() if n.startswith(starts)) / 60
+        for key, starts in MINUTES.items()
+    }
+    return every | {"time/all": sum(seconds.values()) / 60}

@@ -1,0 +1,304 @@
+"""Theorem 2 by Monte Carlo: is the gradient at B = b I a multiple of I, does the scalar flow end at a stationary point, and of what?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from scipy import stats
+from torch import Tensor
+
+from ...drawing import style
+from ...statistics import Estimate
+from ...tasks.categorical import draw_embedding
+from . import population, symmetry
+from .population import scalar_loss
+
+#: Sizes: d + 1 is prime, so that the smallest sufficient group can be tried.
+N, D, WIDTH, CLASSES = 8, 4, 3, 8
+LAYERS = 2
+#: Seeds of independent samples: to flow on, and to test on.
+FLOW_SAMPLE, TEST_SAMPLE = 1, 2
+#: Scalars b of the counterexample.
+ESCAPE = (-512.0, -64.0, -16.0, -4.0, 0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 2048.0)
+#: Panels: laws of the covariates, and what is not among the scalars at their stationary point.
+LAWS = {"sphere": "sphere", "cube": "cube U(-1, 1)", "group": "group of 20", "skewed": "no symmetry"}
+ENDS = {
+    "fixed_B": "B, $W_e$ fixed",
+    "fixed_T": "T, $W_e$ fixed",
+    "fixed_S": "F to F, $W_e$ fixed",
+    "rotated_T": "T, $W_e$ rotated",
+}
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Mean of a matrix-valued gradient over prompts.
+
+    Attributes:
+        mean, error: ``(L, n, n)``, with standard errors.
+        p_shape: p value of "every layer's mean is a multiple of I" (chi-squared on the rest, with its full covariance).
+        p_zero: p value of "every layer's mean is zero".
+        trace: mean diagonal ``(L,)`` and ``trace_error`` its standard error.
+    """
+
+    mean: np.ndarray
+    error: np.ndarray
+    p_shape: float
+    p_zero: float
+    trace: np.ndarray
+    trace_error: np.ndarray
+
+
+def _p_value(samples: np.ndarray) -> float:
+    """P value of "the mean is zero" for samples ``(P, k)``, components without variance left out (they are zero throughout)."""
+    samples = samples[:, samples.std(0) > 1e-14]
+    if samples.shape[1] == 0:
+        return 1.0
+    mean, covariance = samples.mean(0), np.cov(samples.T).reshape(samples.shape[1], -1) / len(samples)
+    return float(stats.chi2.sf(mean @ np.linalg.solve(covariance, mean), samples.shape[1]))
+
+
+def summarise(samples: Tensor) -> Gradient:
+    """Statistics of gradients ``(P, L, n, n)``."""
+    g = samples.numpy()
+    p, _layers, n, _ = g.shape
+    basis = _traceless_basis(n)
+    rest = np.einsum("plij,kij->plk", g, basis).reshape(p, -1)
+    diagonal = np.trace(g, axis1=2, axis2=3) / n
+    error = g.std(0, ddof=1) / np.sqrt(p)
+    return Gradient(
+        g.mean(0),
+        error,
+        _p_value(rest),
+        _p_value(np.concatenate([rest, diagonal], axis=1)),
+        diagonal.mean(0),
+        diagonal.std(0, ddof=1) / np.sqrt(p),
+    )
+
+
+def _traceless_basis(n: int) -> np.ndarray:
+    """Orthonormal basis ``(n^2 - 1, n, n)`` of the matrices without a multiple of I."""
+    _, _, rows = np.linalg.svd(np.eye(n).reshape(1, -1))
+    return rows[1:].reshape(-1, n, n)
+
+
+def embedding() -> Tensor:
+    """The fixed ``W_e`` ``(d', C)`` of this test."""
+    return draw_embedding(CLASSES, WIDTH, 0).double()
+
+
+def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """``B_l = b_l I`` and ``T_l = t_l I``."""
+    eye = torch.eye(D, dtype=torch.float64), torch.eye(WIDTH, dtype=torch.float64)
+    return b[:, None, None] * eye[0], t[:, None, None] * eye[1]
+
+
+def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
+    """The end of gradient flow in the scalars ``b_l`` and ``t_l``, found by L-BFGS, which has the same stationary points.
+
+    Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
+
+    Returns:
+        ``b (L,)``, ``t (L,)``, and the losses along the way.
+    """
+    b = torch.full((LAYERS,), 1.0, dtype=torch.float64, requires_grad=True)
+    t = torch.full((LAYERS,), 2.0, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([b, t], max_iter=60, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
+    loss, losses = scalar_loss(x, y, w), []
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        value = loss(b, t)
+        value.backward()
+        losses.append(value.item())
+        return value
+
+    optimiser.step(closure)
+    return b.detach(), t.detach(), losses
+
+
+def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
+    """Gradient at an arbitrary scaled identity under several laws of the covariates: is it a multiple of I?"""
+    b, t = at_scalars(torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double())
+    w, found = embedding(), {}
+    small = torch.from_numpy(symmetry.affine_group(D))
+    laws = {
+        "sphere": {"law": "sphere"},
+        "cube": {"law": "cube"},
+        "group": {"law": "skewed", "group": small},
+        "skewed": {"law": "skewed"},
+    }
+    for name, options in laws.items():
+        x, y, _ = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, **options)
+        found[name] = summarise(population.gradients(b, t, x, y, w)[0])
+    return {
+        "thm2/sphere_p": found["sphere"].p_shape,
+        "thm2/cube_p": found["cube"].p_shape,
+        "thm2/skewed_p": found["skewed"].p_shape,
+        "thm2/activations_p": [_activation_p(n_prompts, name) for name in ("rbf", "linear")],
+        "thm2/prompts": n_prompts,
+    }, found
+
+
+def _activation_p(n_prompts: int, activation: str) -> float:
+    """P value of "the gradient is a multiple of I" on the sphere with another activation; t over N, as these do not sum to one."""
+    b, t = at_scalars(torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double() / N)
+    x, y, w = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE)
+    return summarise(population.gradients(b, t, x, y, w, activation)[0]).p_shape
+
+
+def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
+    """A law within assumptions 1 to 4 under which one layer's loss falls in b for ever (t = 1), so that no scalar is stationary.
+
+    The query is the first example, covariates lie on the sphere, and ``f_*(x) = 30 w_c`` with c one of two categories: the first where x is nearer to
+    example 1 than to example 2. The sharper the attention, the more of it goes to example 1, whose label is the query's. Loss at b of :data:`ESCAPE`, and the
+    least fall from one to the next with the error of its mean over prompts.
+    """
+    w, source = embedding(), torch.Generator().manual_seed(5)
+    x = torch.randn(n_prompts, N, D, generator=source, dtype=torch.float64)
+    x = x / x.norm(dim=-1, keepdim=True)
+    x = torch.cat([x, x[:, :1]], dim=1)  # the query last
+    largest = [int(c) for c in (w.T @ w).diagonal().argsort(descending=True)[:2]]
+    inner = x @ x[:, :2].mT  # (P, N + 1, 2)
+    nearer = (inner[..., 0] < inner[..., 1]).long()  # 0: to example 1
+    p = torch.softmax(30 * w[:, largest].T @ w, dim=-1)[nearer]  # (P, N + 1, C)
+    y = torch.multinomial(p.flatten(0, 1), 1, generator=source).reshape(n_prompts, N + 1)
+    hot, t = torch.nn.functional.one_hot(y, CLASSES).double(), torch.eye(WIDTH, dtype=torch.float64)[None]
+    eye = torch.eye(D, dtype=torch.float64)[None]
+    losses = torch.stack([population.loss(b * eye, t, None, x, hot, w) for b in ESCAPE]).numpy()  # (K, P)
+    falls = losses[:-1] - losses[1:]
+    least = falls[falls.mean(1).argmin()]
+    shown = [ESCAPE.index(b) for b in (-512.0, 0.0, 16.0, 256.0, 2048.0)]
+    return {
+        "thm2/least_fall": Estimate.mean(least),
+        "thm2/loss_over_b": losses.mean(1)[shown].tolist(),
+    }
+
+
+def least_curvature(n_prompts: int, parts: int = 8) -> dict[str, Any]:
+    """Curvature of the loss in B where the scalars are stationary, in the direction of the Hessian's smallest eigenvalue: direction from one sample of prompts,
+    curvature and its error from parts of another."""
+    w = embedding()
+    flow, test = (population.prompts(n_prompts, N, D, w, seed)[:2] for seed in (FLOW_SAMPLE, TEST_SAMPLE))
+    b, t = at_scalars(*scalar_flow(*flow, w)[:2])
+
+    def hessians(x: Tensor, y: Tensor) -> Tensor:  # (parts, n, n)
+        hot = torch.nn.functional.one_hot(y, CLASSES).double()
+        each = [
+            torch.func.hessian(lambda b, at=at: population.loss(b, t, None, x[at], hot[at], w).mean())(b)
+            for at in torch.arange(len(x)).chunk(parts)
+        ]
+        return torch.stack(each).reshape(parts, b.numel(), b.numel())
+
+    _, vectors = torch.linalg.eigh(hessians(*flow).mean(0))
+    along = (vectors[:, 0] @ hessians(*test) @ vectors[:, 0]).numpy()
+    return {"thm2/least_curvature": Estimate.mean(along)}
+
+
+def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
+    """The end of the scalar flow: gradient of B, T and S there, on prompts that the flow did not see; W_e fixed or rotated for each prompt."""
+    fixed, own, drop = _at_the_end(n_prompts, rotate=False)
+    rotated, _, _ = _at_the_end(n_prompts, rotate=True)
+    # Both samples are random: the fresh trace differs from zero by the errors of both.
+    spread = np.sqrt(own["B"].trace_error ** 2 + fixed["B"].trace_error ** 2)
+    return {
+        "thm2/fixed_flow_drop": drop,
+        "thm2/fixed_B_p": fixed["B"].p_shape,
+        "thm2/fixed_T_p": fixed["T"].p_shape,
+        "thm2/fixed_S_p": fixed["S"].p_zero,
+        "thm2/fixed_trace_z": np.abs(fixed["B"].trace / spread).tolist(),
+        "thm2/rotated_T_p": rotated["T"].p_shape,
+        "thm2/rotated_S_p": rotated["S"].p_zero,
+    }, {
+        f"{name}_{letter}": gradient
+        for name, found in (("fixed", fixed), ("rotated", rotated))
+        for letter, gradient in found.items()
+    }
+
+
+def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], dict[str, Gradient], float]:
+    """Gradients of B, T and S at the end of the scalar flow on fresh prompts and on its own, and the loss that it lost."""
+    w = embedding()
+    x, y, each = population.prompts(n_prompts, N, D, w, FLOW_SAMPLE, rotate)
+    b, t, losses = scalar_flow(x, y, each)
+    fresh, own = (
+        {
+            letter: summarise(g)
+            for letter, g in zip("BTS", population.gradients(*at_scalars(b, t), *sample), strict=True)
+        }
+        for sample in (population.prompts(n_prompts, N, D, w, TEST_SAMPLE, rotate), (x, y, each))
+    )
+    return fresh, own, losses[0] - losses[-1]
+
+
+def _orbit(group: Tensor) -> Tensor:
+    """Two prompts' covariates ``(3, 10)`` of unequal lengths and no symmetry, moved by every element of a group: ``(2 G, 3, 10)``."""
+    source = torch.Generator().manual_seed(3)
+    x = torch.randn(2, 3, 10, generator=source, dtype=torch.float64).abs()
+    return torch.einsum("gij,pnj->gpni", group, x).flatten(0, 1)
+
+
+def exactly() -> dict[str, Any]:
+    """Theorem 2 without sampling: covariates uniform on the orbit of the smallest sufficient group, labels summed over with their probabilities.
+
+    The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says. Control: the
+    same prompts without the group.
+    """
+    small = torch.from_numpy(symmetry.affine_group(10))
+    with_group = population.exact_flow(_orbit(small), embedding())
+    alone = population.exact_flow(_orbit(torch.eye(10, dtype=torch.float64)[None]), embedding())
+    return {
+        "thm2-group/orbit": with_group.off_identity,
+        "thm2-group/alone": alone.off_identity,
+        "eq58/equality": with_group.shortfall,
+        "eq58/without_symmetry": alone.shortfall,
+    }
+
+
+def groups() -> dict[str, Any]:
+    """The smallest group that suffices: order d (d + 1), reached by the affine group; what is too small; the symmetries of both data sets."""
+    orders = {d: len(symmetry.affine_group(d)) for d in (2, 4, 10)}
+    return {
+        "thm2-group/order_d2": orders[2],
+        "thm2-group/order_d4": orders[4],
+        "thm2-group/order_d10": orders[10],
+        "thm2-group/defect_d10": symmetry.defect(symmetry.affine_group(10)),
+        "thm2-group/rotations_defect": [
+            symmetry.defect(symmetry.rotations_of_polygon(n)) for n in (3, 4, 5, 12)
+        ],
+        "thm2-group/square_defect": symmetry.defect(symmetry.signed_permutations(2)),
+        "thm2-group/cube_defect": symmetry.defect(symmetry.cyclic_signs(4)),
+    }
+
+
+def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> Figure:
+    """Under each law of the covariates, or where the scalars are stationary. Each panel: all entries of the gradients of both layers with two standard
+    errors; discs on the diagonal, crosses off it."""
+    titles = ENDS if stationary else LAWS
+    fig, axes = style.figure(len(titles), height=2.9, sharey=False)
+    for ax, (name, title) in zip(np.ravel(axes), titles.items(), strict=True):
+        g = found[name]
+        n = g.mean.shape[-1]
+        diagonal = np.eye(n, dtype=bool)
+        for layer in range(len(g.mean)):
+            colour = style.PALETTE[layer]
+            for mask, marker in ((diagonal, "o"), (~diagonal, "x")):
+                y, e = g.mean[layer][mask], g.error[layer][mask]
+                x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
+                ax.errorbar(x, y, 2 * e, fmt=marker, ms=4, lw=0.8, color=colour)
+        ax.axhline(0, color=style.GRID, lw=1)
+        ax.set(xticks=[n * n / 2, n * n * 1.5 + 2], xticklabels=["layer 1", "layer 2"], title=title)
+        ax.title.set_fontsize(9)
+        ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
+        ax.tick_params(labelsize=8)
+        ax.grid(axis="x", visible=False)
+    np.ravel(axes)[0].set_ylabel("gradient entry, 2 s.e.")
+    marks = [Line2D([], [], color=style.INK, ls="", ms=4, marker=marker) for marker in "ox"]
+    fig.legend(marks, ["on the diagonal", "off it"], loc="outside upper center", ncols=2, fontsize=8)
+    return fig

@@ -1,0 +1,201 @@
+"""Computations that take as long as trainings and are none, such as gradient flows and sweeps: made once, kept as results are, and made again in part to
+verify them."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import rounding, store
+from ..errors import UserError
+from ..files import file_lock
+from ..machines import is_pinned
+from ..project import find_root
+from ..sources import modules_of, source_digest
+from ..workers import progress_bar
+from .description import keep, others, plain
+from .replay import FACTOR
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Computation:
+    """What decides the numbers of a computation, as plain data.
+
+    Attributes:
+        paper, name: where the results are kept.
+        compute: ``compute(group, members) -> {name: array (M, ...)}``; what a member (a seed, a draw) gives depends on the group and on itself only.
+        groups: names.
+        first, count: members are ``first, ..., first + count - 1``.
+        within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what twins show; 0 for not at all.
+        twins: how many twins (:mod:`iclbook.rounding`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
+        may_diverge: groups whose numbers need not be finite.
+    """
+
+    paper: str
+    name: str
+    compute: Callable[[str, Sequence[int]], Arrays]
+    groups: tuple[str, ...]
+    first: int
+    count: int
+    within: float = field(default=0.0, compare=False)
+    may_diverge: tuple[str, ...] = ()
+    twins: int = field(default=0, compare=False)
+
+    def of_groups(self, names: Sequence[str]) -> Computation:
+        """The computation of some of its groups alone."""
+        return dataclasses.replace(self, groups=tuple(g for g in self.groups if g in names))
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return self.groups
+
+    @property
+    def members(self) -> range:
+        """All of them."""
+        return range(self.first, self.first + self.count)
+
+    def describe(self) -> dict[str, Any]:
+        """The configuration as JSON holds it; equal ones mean equal numbers."""
+        return plain(self)
+
+    def source(self) -> str:
+        """Digest of the code that can change these numbers."""
+        return source_digest({__name__, "iclbook.store", *modules_of(self.compute)})
+
+
+def compute(
+    computation: Computation,
+    profile: str,
+    progress: bool = True,
+    executor: Executor | None = None,
+    parts: int = 1,
+    missing: Sequence[str] = (),
+) -> store.Results:
+    """Make a computation and keep its results.
+
+    Args:
+        computation: what to compute, always on the CPU.
+        profile: where the results are kept.
+        progress: show a bar.
+        executor, parts: where to make it, and in how many shares of the members.
+        missing: make these groups alone, and keep them beside the others, which have results.
+
+    Raises:
+        UserError: what the computation and :mod:`iclbook.store` refuse.
+    """
+    lock = find_root() / ".cache" / "checkpoints" / f"{computation.paper}-{profile}-{computation.name}.lock"
+    what = f"the computation of {computation.paper}/{computation.name} at {profile}"
+    todo = computation.of_groups(missing) if missing else computation
+    parts = 1 if executor is None else min(parts, computation.count)
+    pieces = [computation.members[i::parts] for i in range(parts)]
+    with file_lock(lock, what, wait=profile == "smoke"):
+        beside = others(computation, profile, missing)
+        source, start = computation.source(), time.perf_counter()
+        if executor is None:
+            shares = [_share(todo, piece, progress) for piece in pieces]
+        else:
+            tasks = [executor.submit(_share, todo, piece, False) for piece in pieces]
+            shares = [task.result() for task in tasks]
+        order = np.argsort(
+            np.concatenate([list(piece) for piece in pieces])
+        )  # members were dealt out in turn
+        arrays = {key: np.concatenate([share[key] for share in shares])[order] for key in shares[0]}
+        seconds = time.perf_counter() - start
+        extra = {"threads": torch.get_num_threads(), "pinned": is_pinned(), "parts": parts}
+        about = store.provenance(computation.describe(), source, seconds, "cpu", **extra)
+        return keep(computation, profile, arrays, about, beside)
+
+
+def _share(computation: Computation, members: Sequence[int], progress: bool) -> Arrays:
+    """All groups of some members, ``"group/name" -> array``."""
+    found = {}
+    with progress_bar(progress, len(computation.groups), unit="group") as update:
+        for group in computation.groups:
+            for name, array in computation.compute(group, members).items():
+                found[f"{group}/{name}"] = np.asarray(array)
+            update(1)
+    return found
+
+
+def verify_computation(computation: Computation, profile: str, every: bool = False) -> dict[str, Any]:
+    """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source.
+
+    Returns:
+        What was made again, as :func:`iclbook.training.replay.verify_study` returns it.
+
+    Raises:
+        UserError: something deviates.
+    """
+    about = computation.paper, profile, computation.name
+    results = store.load(*about, computation.describe(), may_diverge=computation.may_diverge)
+    share = deviation(computation, results, every)
+    if not share <= 1:
+        raise UserError(
+            f"{computation.name} made again deviates by {share:.2g} times what rounding explains",
+            "Its code has changed: train with --fresh.",
+        )
+    again = "every member" if every else f"1 of {computation.count} members"
+    verified = {
+        "trajectory": f"{again} of every group",
+        "measures": "there are none",
+        "share": float(f"{share:.2g}"),
+    }
+    store.update_digest(*about, computation.source(), computation.describe(), **verified)
+    return verified
+
+
+def deviation(computation: Computation, results: store.Results, every: bool = False) -> float:
+    """Largest deviation of a member of every group that is made again, another in each (or of every member), as a share of what is allowed.
+
+    Allowed is ``within`` of a member's largest entry and :data:`FACTOR` times what twins move that one entry by. Twins are made only as long as a member
+    is not explained.
+    """
+    worst = 0.0
+    for i, group in enumerate(computation.groups):
+        places = np.arange(computation.count) if every else np.array([7 * (i + 1) % computation.count])
+        again = _made(computation, group, places)
+        stored = {name: results[f"{group}/{name}"][places].astype(float) for name in again}
+        if any(again[name].shape != stored[name].shape for name in again):
+            return float("inf")
+        moved = {name: np.zeros_like(array) for name, array in again.items()}
+        shares = _shares(again, stored, moved, computation.within)
+        for which in range(computation.twins):
+            unsure = np.flatnonzero(shares > 1)
+            if not len(unsure):
+                break
+            with rounding.twin(which):
+                other = _made(computation, group, places[unsure])
+            for name, array in other.items():
+                moved[name][unsure] = np.fmax(moved[name][unsure], np.abs(array - again[name][unsure]))
+            shares = _shares(again, stored, moved, computation.within)
+        worst = max(worst, float(shares.max()))
+    return worst
+
+
+def _made(computation: Computation, group: str, places: np.ndarray) -> Arrays:
+    """A group's members at these places, in double precision."""
+    found = computation.compute(group, [computation.members[int(k)] for k in places])
+    return {name: np.asarray(array, float) for name, array in found.items()}
+
+
+def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.ndarray:
+    """Each member's largest distance as a share of what is allowed, ``(M,)``; infinite where one of two is no number."""
+    found = []
+    for name, array in again.items():
+        other, axes = stored[name], tuple(range(1, array.ndim))
+        size = np.nanmax(np.abs(other), axis=axes, keepdims=True, initial=0.0)
+        apart = np.where(np.isnan(array) == np.isnan(other), np.nan_to_num(np.abs(array - other)), np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(apart == 0, 0.0, apart / (within * size + FACTOR * moved[name]))
+        found.append(shares.max(axis=axes, initial=0.0))
+    return np.max(found, axis=0)

@@ -1,0 +1,161 @@
+"""Waits and degrees on polynomials whose degree is known, and the landscapes that they are measured on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.errors import UserError
+from iclbook.papers.crossing.measures import waits
+from iclbook.papers.crossing.measures.landscape import Landscape, antithetic, mirrored
+from iclbook.papers.crossing.measures.models import (
+    CATEGORIES,
+    MODELS,
+    REGRESSION,
+    heads_of,
+    prompts,
+    softmax_heads,
+)
+
+
+def product(p: int) -> Landscape:
+    """``(1 - x_1 ... x_p)^2``: p factors that must grow together."""
+
+    def evaluate(x):
+        rest = 1 - x.prod()
+        others = np.array([np.delete(x, i).prod() for i in range(p)])
+        return float(rest**2), -2 * rest * others
+
+    return Landscape(lambda seed: np.random.default_rng(seed).uniform(0.5, 1.5, p), evaluate)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 5])
+def test_the_waits_show_how_many_factors_must_grow_together(p):
+    factor = 10 if p == 2 else 3
+    times = waits.waits(product(p), [0.02 / factor**k for k in range(4)], [0, 1, 2])
+    found, error = waits.degree(times, factor)
+    assert found == pytest.approx(p, abs=0.05)
+    assert error < 0.1
+
+
+def test_the_degree_of_made_up_waits():
+    sizes = 0.1 / 2.0 ** np.arange(4)
+    assert waits.degrees(sizes[None] ** -2.0, 2) == pytest.approx(np.full((1, 2), 4.0))
+    assert waits.degrees(np.log(1 / sizes)[None], 2) == pytest.approx(np.full((1, 2), 2.0))
+    times = np.array([[0, 1, 3, 7], [0, 1, 3, 11]], float)  # ratios 2, 2 and 2, 4
+    found, error = waits.degree(times, 2)
+    assert found == pytest.approx(3.5)
+    assert error == pytest.approx(np.hypot(0.5, 0.5)), "half a degree between draws, half that still moves"
+
+
+def test_a_flow_that_never_leaves_says_so(monkeypatch):
+    monkeypatch.setattr(waits, "PATIENCE", 200)
+    bowl = Landscape(lambda _: np.ones(1), lambda x: (1 + float(x @ x), 2 * x))
+    flat = Landscape(lambda _: np.ones(1), lambda x: (1.0, 0 * x))
+    for never in (bowl, flat):
+        with pytest.raises(waits.Resting, match="has not fallen"):
+            waits.leave(never, np.array([0.1]))
+    with pytest.raises(UserError, match="has left already"):
+        waits.leave(product(2), np.ones(2))
+
+
+def test_adam_does_not_wait():
+    times = [waits.adam_wait(product(4), size * np.ones(4)) for size in (0.02, 0.01)]
+    assert 1 < times[1] / times[0] < 1.1
+    with pytest.raises(UserError, match="more steps"):
+        waits.adam_wait(product(4), 0.01 * np.ones(4), steps=10)
+
+
+def test_adam_takes_the_steps_of_torch(monkeypatch):
+    landscape, start = product(4), np.array([0.05, 0.04, 0.03, -0.02])
+    seen = []
+
+    def evaluate(x):
+        seen.append(x)
+        return landscape.evaluate(x)
+
+    waits.adam_wait(replace(landscape, evaluate=evaluate), start)
+    theta = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    adam = torch.optim.Adam([theta], lr=1e-3, eps=1e-300)
+    for x in seen[1:]:  # the first is the origin
+        assert x == pytest.approx(theta.detach().numpy(), abs=1e-12)
+        theta.grad = torch.from_numpy(landscape.gradient(theta.detach().numpy()))
+        adam.step()
+    assert len(seen) > 100
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_softmax_heads_have_their_gradient_in_closed_form(n_heads):
+    closed, automatic = softmax_heads(n_heads, 3), heads_of(n_heads)(3)
+    for size in (0.01, 0.3, 2.0):
+        theta = size * automatic.start(5)
+        assert closed.value(theta) == pytest.approx(automatic.value(theta), rel=1e-12)
+        slope = automatic.gradient(theta)
+        np.testing.assert_allclose(closed.gradient(theta), slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+    assert (closed.start(5) == automatic.start(5)).all()
+    assert (closed.routing == automatic.routing).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_of_every_landscape_agree_with_differences(name):
+    landscape = MODELS[name](0)
+    theta = 0.3 * landscape.start(0)
+    direction = np.random.default_rng(1).standard_normal(len(theta))
+    h = 1e-6
+    slope = (landscape.value(theta + h * direction) - landscape.value(theta - h * direction)) / (2 * h)
+    assert landscape.gradient(theta) @ direction == pytest.approx(slope, rel=1e-6, abs=1e-9)
+    if landscape.hessian:
+        ahead, back = (landscape.gradient(theta + sign * h * direction) for sign in (1, -1))
+        curved = landscape.hessian(theta)
+        assert curved == pytest.approx(curved.T, abs=1e-12 * np.abs(curved).max())
+        assert curved @ direction == pytest.approx((ahead - back) / (2 * h), rel=1e-5, abs=1e-7)
+    assert bool(landscape.hessian) == (name != "recall")
+
+
+def test_antithetic_prompts_tell_nothing_by_their_means():
+    batch = antithetic(prompts(REGRESSION, 0))
+    means = batch.context.mean(0)  # (d + 1, B)
+    assert (means * batch.target).mean(-1).abs().max() < 1e-15
+    assert (batch.query * batch.target).mean(-1).abs().max() < 1e-15
+    plain = prompts(REGRESSION, 0)
+    assert (plain.context.mean(0) * plain.target).mean(-1).abs().max() > 1e-3
+    beta = torch.linalg.lstsq(
+        batch.context[:, :2].movedim(-1, 0), batch.context[:, 2:].movedim(-1, 0)
+    ).solution
+    answers = (batch.query.T[:, None] @ beta)[:, 0, 0]
+    assert torch.allclose(answers, batch.target[0]), "still prompts of the task"
+    batch = mirrored(prompts(CATEGORIES, 0))
+    assert batch.context[:, :-1].mean((0, 2)).abs().max() < 1e-15
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "recall"])
+def test_a_recording_repeats_automatic_differentiation_on_draws_and_places_that_it_never_saw(name):
+    MODELS[name](0).value(MODELS[name](0).start(0))
+    for draw in (1, 2):
+        landscape = MODELS[name](draw)
+        of = landscape.evaluate.__self__
+        for size in (1e-3, 0.3, 3.0):
+            theta = size * landscape.start(draw)
+            value, slope = of.slope(torch.from_numpy(theta), *of.batch, *of.held.values())
+            repeated = landscape.evaluate(theta)
+            assert repeated[0] == float(value)
+            assert (repeated[1] == slope.numpy()).all()
+
+
+def test_adams_wait_is_interpolated():
+    """On a slope of one Adam goes its rate in every step: 0.002 a step reach 0.005 in the middle of the third."""
+    slope = Landscape(lambda seed: np.zeros(1), lambda x: (1 - float(x[0]), np.array([-1.0])))
+    assert waits.FALLEN == 0.005
+    assert waits.adam_wait(slope, np.zeros(1), rate=0.002) == pytest.approx(2.5, rel=1e-6)
+
+
+def test_patience_is_for_so_many_slopes(monkeypatch):
+    monkeypatch.setattr(waits, "PATIENCE", 3)
+    patient = waits._Patient(Landscape(lambda seed: np.ones(1), lambda x: (float(x @ x), 2 * x)))
+    for _ in range(3):
+        assert patient.gradient(np.ones(1)).tolist() == [2.0]
+    with pytest.raises(waits.Resting):
+        patient.gradient(np.ones(1))

@@ -1,0 +1,141 @@
+"""Gradient descent on the approximate loss of He et al. 2025, pattern measures, Theorem 1.1, linear attention by softmax heads."""
+
+import numpy as np
+import pytest
+
+from iclbook.papers.he2025 import circuits, dynamics, figure_4, loss, predictors
+
+SETTING = {"d": 5, "L": 40, "noise_var": 0.1}
+
+
+def test_simulation_equals_plain_steps_and_does_not_mix_runs():
+    omega, mu = dynamics.sample_initial(6, 3, 0.1, seed=0)
+    rates = np.linspace(0.005, 0.03, 6)
+    together = dynamics.simulate(omega, mu, rates, 50, [0, 7, 50], **SETTING)
+    assert together.omega.shape == (3, 6, 3)
+    o, m = omega[4].copy(), mu[4].copy()
+    for _ in range(50):
+        in_omega, in_mu = loss.approx_gradients(o, m, 5, 40, 0.1)
+        o, m = o - rates[4] * in_omega, m - rates[4] * in_mu
+    np.testing.assert_allclose(together.omega[-1, 4], o, rtol=1e-11)
+    np.testing.assert_allclose(together.mu[-1, 4], m, rtol=1e-11)
+    np.testing.assert_array_equal(together.omega[0], omega)
+    few, _ = dynamics.sample_initial(2, 3, 0.1, seed=0)
+    np.testing.assert_array_equal(few, omega[:2])
+
+
+def test_bad_records_and_divergence():
+    omega, mu = dynamics.sample_initial(2, 2, 0.1, seed=0)
+    with pytest.raises(AssertionError, match="record_steps"):
+        dynamics.simulate(omega, mu, 0.01, 10, [0, 20], **SETTING)
+    with pytest.raises(AssertionError, match=r"\(runs, heads\)"):
+        dynamics.simulate(omega[0], mu[0], 0.01, 10, **SETTING)
+    run = dynamics.simulate(omega, mu, [0.01, 50.0], 30, **SETTING)
+    assert run.diverged.tolist() == [False, True]
+    assert np.isnan(run.omega[-1, 1]).all()
+
+
+def test_two_heads_end_as_a_pair_or_one_sided():
+    omega, mu = dynamics.sample_initial(60, 2, 0.01, seed=0)
+    run = dynamics.simulate(omega, mu, 0.05, 6000, **SETTING)
+    shares = circuits.endings(run.omega[-1], run.mu[-1])
+    assert shares["one_sided"] + shares["two_sided"] == pytest.approx(1.0)
+    single = circuits.one_sided(run.omega[-1], run.mu[-1])
+    assert 0 < single.sum() < 60
+    best = loss.single_head_approx(5, 40, 0.1)
+    np.testing.assert_allclose(run.loss[-1, single], best.loss, atol=1e-6)
+    np.testing.assert_allclose(np.abs(run.omega[-1, single]), best.omega, rtol=1e-3)
+    pairs = ~single
+    gamma, plus, minus = circuits.effective_pair(run.omega[-1, pairs], run.mu[-1, pairs])
+    np.testing.assert_allclose(
+        plus, loss.manifold_mu(gamma, 5, 40, 0.1), rtol=5e-3
+    )  # mu lags behind a falling gamma
+    np.testing.assert_allclose(minus, -plus, rtol=1e-6)
+    times = dynamics.stage_times(run.steps, run.omega, run.mu)
+    assert np.all(times["sign"][pairs] < times["zero_sum"][pairs])
+
+
+def test_gradient_flow_slides_down_the_manifold_as_a_power_law():
+    gamma = 0.25
+    mu = float(loss.manifold_mu(gamma, 5, 40, 0.1))
+    times = np.concatenate([[0.0], np.geomspace(1.0, 1e7, 60)])
+    run = dynamics.flow([gamma, -gamma], [mu, -mu], times, 5, 40, 0.1)
+    found = run.omega[:, 0, 0]
+    predicted = loss.manifold_flow_gamma(times, gamma, 5, 40, 0.1)
+    np.testing.assert_allclose(found[-20:], predicted[-20:], rtol=0.02)
+    assert predictors.loglog_slope(times[-18:], found[-18:]) == pytest.approx(-1 / 6, abs=0.003)
+    # plain steps follow the flow
+    steps = dynamics.simulate([[gamma, -gamma]], [[mu, -mu]], 0.01, 5000, [5000], **SETTING)
+    assert steps.omega[0, 0, 0] == pytest.approx(np.interp(50.0, times, found), rel=2e-3)
+
+
+def test_pattern_measures():
+    omega = np.array([[0.13, -0.13, 0.001], [0.2, 0.1, -0.1], [0.3, 0.3, 0.2], [0.1, -0.1, 0.1]])
+    mu = np.array([[3.4, -3.4, 0.01], [1.0, -0.5, -0.5], [1.0, 1.0, 1.0], [1.0, -2.0, 1.0]])
+    assert [c.tolist() for c in circuits.head_counts(omega, mu)] == [[1, 2, 3, 2], [1, 1, 0, 1], [1, 0, 0, 0]]
+    assert circuits.sign_matched(omega, mu).tolist() == [True, False, True, True]
+    np.testing.assert_allclose(circuits.zero_sum(mu), [0.01 / 6.81, 0.0, 1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(circuits.scale_spread(omega, mu), [0.0, 0.5, 1 / 3, 0.0], atol=1e-12)
+    assert circuits.one_sided(omega, mu).tolist() == [False, False, True, False]
+    assert circuits.endings(omega, mu)["with_dummy"] == 0.25
+    assert not circuits.sign_matched([np.nan, 1.0], [1.0, 1.0])
+
+
+def test_first_kept():
+    holds = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 0]], dtype=bool)
+    np.testing.assert_array_equal(circuits.first_kept([0, 10, 20, 30], holds), [10, 20, np.nan])
+
+
+def test_gap_to_debiased_gd_falls_as_gamma_squared():
+    d, L, s2, eta = 5, 40, 0.1, 0.88
+    batch = predictors.sample_prompts(2000, d, L, s2, seed=17)
+    data = batch.x, batch.y, batch.x_q
+    gammas = np.geomspace(2e-3, 2e-2, 6)
+    gap = predictors.gd_gap(gammas, eta, *data)
+    assert float(predictors.loglog_slope(gammas, np.median(gap, axis=1))) == pytest.approx(2.0, abs=0.02)
+    quantile = predictors.gap_quantiles(gammas, eta, d, L, s2, [0.5, 0.95], 2000, 17)
+    np.testing.assert_allclose(quantile[0], np.median(gap, axis=1))
+    assert np.all(quantile[1] < predictors.theorem_gap_bound(gammas, d, s2))
+    # an unbalanced pair leaves the mean of y, which does not fall with gamma
+    lopsided = predictors.softmax_predictor([1e-3, -1e-3], [eta / 2e-3 + 0.5, -eta / 2e-3], *data)
+    assert np.median(np.abs(lopsided - predictors.debiased_gd(eta, *data))) > 100 * np.median(gap[0])
+
+
+def test_linear_attention_from_softmax_heads():
+    rng = np.random.default_rng(23)
+    n, L, D, H = 40, 30, 4, 2
+    kq, ov = rng.standard_normal((H, D, D)) / D, rng.standard_normal((H, D))
+    tokens, query = rng.standard_normal((n, L, D)) + 0.5, rng.standard_normal((n, D))
+    linear = figure_4.linear_attention(kq, ov, tokens, query)
+
+    def build(z, gamma):
+        return figure_4.softmax_attention(*figure_4.softmax_heads_of_linear(kq, ov, gamma), z, query)
+
+    mean = tokens.mean(axis=1)
+    defect = np.sum((mean @ ov.T) * np.einsum("nd,hde,ne->nh", mean, kq, query), axis=-1)
+    np.testing.assert_allclose(build(tokens, 1e-4), linear - defect, atol=1e-5)
+    assert np.abs(defect).max() > 0.1  # the statement fails for tokens with a mean
+    centred = tokens - tokens.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        build(centred, 1e-4), figure_4.linear_attention(kq, ov, centred, query), atol=1e-5
+    )
+
+
+def test_keys_that_move_together_change_linear_attention_only():
+    rng = np.random.default_rng(29)
+    kq, ov = np.zeros((3, 3, 3)), np.zeros((3, 3))
+    kq[:, :2, :2], ov[:, 2] = (
+        rng.standard_normal((3, 2, 2)),
+        rng.standard_normal(3),
+    )  # pattern of Key Finding 1
+    tokens, query = rng.standard_normal((5, 20, 3)), rng.standard_normal((5, 3))
+    moved = tokens + np.array([1.0, -0.5, 0.0])
+    np.testing.assert_allclose(
+        figure_4.softmax_attention(kq, ov, tokens, query),
+        figure_4.softmax_attention(kq, ov, moved, query),
+        atol=1e-12,
+    )
+    change = figure_4.linear_attention(kq, ov, moved, query) - figure_4.linear_attention(
+        kq, ov, tokens, query
+    )
+    assert np.abs(change).max() > 0.01

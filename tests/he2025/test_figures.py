@@ -1,0 +1,345 @@
+"""The records of He et al. 2025's figures on runs whose right records are known by hand: one test an estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from he2025.circuits_kit import heads, pairs, still, synthetic
+
+from iclbook.papers.he2025 import (
+    circuits,
+    figure_2_1,
+    figure_2_4,
+    figure_2_7,
+    figure_3,
+    figure_4,
+    learning_rates,
+    loss,
+    page_models,
+    predictors,
+    theorem_1,
+)
+from iclbook.papers.he2025.circuits import read_heads, with_both_signs
+from iclbook.statistics import share_error
+from iclbook.store import Results
+from iclbook.tasks import LinearRegression
+
+D, L, S2 = 5, 40, 0.1
+
+
+def stored(**groups: dict) -> Results:
+    """Results whose groups are these."""
+    arrays = {f"{name}/{key}": array for name, group in groups.items() for key, array in group.items()}
+    return Results(arrays, {"device": "cpu", "seconds": 60.0})
+
+
+# -- standard errors --------------------------------------------------------------------------------------------------
+
+
+def test_errors_over_runs_prompts_and_medians():
+    assert circuits.run_sd([1.0, 3.0], [5.0, 5.0]) == pytest.approx(1.0), "two of 2 and 0, one degree each"
+    assert circuits.run_sd([1.0, 3.0], [9.0]) == pytest.approx(np.sqrt(2)), "a single run says nothing"
+    below, middle, above = np.array([1.0, 3.0]), np.array([2.9, 3.1]), np.array([3.0, 5.0])
+    found = circuits.largest_ratio(
+        [below, middle, above]
+    )  # 4 +- 1 over 2 +- 1; the middle one counts for nothing
+    assert (found.value, found.error) == (2.0, pytest.approx(2 * np.hypot(1 / 4, 1 / 2)))
+    values = np.random.default_rng(0).normal(3, 1, 4000)
+    blocks = circuits.over_blocks(lambda v: float(v.mean()), values)
+    assert blocks == pytest.approx(1 / np.sqrt(4000), rel=0.4)
+    assert circuits.median_error(values) == pytest.approx(np.sqrt(np.pi / 2 / 4000), rel=0.3)
+    some = values[:200]
+    plain = some.std(ddof=1) / np.sqrt(200)
+    assert circuits.jackknife(lambda v: float(v.mean()), some) == pytest.approx(plain, rel=1e-9)
+
+
+# -- Figures 1 to 2.8 -------------------------------------------------------------------------------------------------
+
+
+def test_ineffective_entries_change_nothing_and_the_others_do():
+    rng = torch.Generator().manual_seed(1)
+    example = figure_2_1.example(3, 8, rng, prompts=16)
+    found = figure_2_1.effective_entries(example, rng)
+    assert found["fig1/ineffective_change"] == 0.0
+    assert found["fig1/effective_change"] > 0.01
+
+
+def test_a_pattern_counts_from_when_it_is_kept():
+    deviation = np.zeros((5, 2, 2))
+    deviation[[0, 2], 0, 1] = 0.3  # run 0 loses its pattern once more at the third record
+    deviation[-1, 1, 0] = 0.3  # run 1 ends without
+    h = pairs([0.1, 0.2])
+    broad = (np.broadcast_to(v[-1], (5, *v.shape[1:])) for v in (h.omega, h.mu))
+    h = circuits.Heads(np.array([0, 10, 20, 30, 100]), *broad, deviation, np.zeros_like(deviation))
+    assert figure_2_1.pattern_share(h).tolist() == [0.3, 1.0]
+
+
+def test_courses_of_gamma_and_mu():
+    """gamma 0.1, 0.4, 0.2 and a sum of positive mu of 1, 3, 2: peak over final 2, fall 1/2; a run without a positive head has no fall."""
+    gamma, mu = np.array([0.1, 0.4, 0.2]), np.array([1.0, 3.0, 2.0])
+
+    def course(*runs: float) -> circuits.Heads:
+        scale = np.array(runs)[None, :, None] * np.array([1.0, -1.0])
+        return heads(gamma[:, None, None] * scale, mu[:, None, None] * scale)
+
+    by_h = {2: course(1.0, 1.0), 3: course(1.1, 1.3)}
+    found = figure_2_1.limits({"text": by_h, "code": by_h}, D, L, S2)
+    np.testing.assert_allclose(found["fig2.8/text/peak_over_final"].value, [2.0] * 4)
+    np.testing.assert_allclose(found["fig2.8/text/mu_fall"].value, [0.5] * 4)
+    assert found["fig2.8/code/gamma_spread"].value == pytest.approx(0.2)
+    assert found["fig2.8/code/gamma_spread"].error == pytest.approx(0.1), "1.1 and 1.3 over 1: 1.2 +- 0.1"
+    assert figure_2_1.fall(still([[0.1, -0.1], [-0.1, -0.1]], [[1.0, -1.0], [-1.0, -1.0]])).tolist() == [0.0]
+
+
+def test_runs_of_one_sign_are_left_out_of_pairs():
+    """Of three runs of two heads the second has one sign; a lone head stays; without any pair all stay."""
+    omega = [[[0.1, -0.1], [0.5, 0.4], [0.2, -0.2]]] * 3
+    three = synthetic(omega, [[[1.0, -1.0], [1.0, 1.0], [2.0, -2.0]]] * 3)
+    three |= {"error": np.array([[1.0, 9.0, 3.0]]), "lengths": np.array([40])}
+    none = synthetic([[[0.1, 0.1], [0.2, 0.2]]] * 3, [[[1.0, 1.0], [1.0, 1.0]]] * 3)
+    results = stored(h1=synthetic([[[0.3], [0.4]]] * 3, [[[1.0], [1.0]]] * 3), h2=three, code_h2=none)
+    paired = with_both_signs(results)
+    np.testing.assert_allclose(paired["h2/error"], [[1.0, 3.0]])
+    np.testing.assert_allclose(read_heads(paired.group("h2")).omega[-1], [[0.1, -0.1], [0.2, -0.2]])
+    for name in ("h1", "code_h2"):
+        np.testing.assert_array_equal(paired[f"{name}/kq"], results[f"{name}/kq"])
+    assert list(circuits.read_counts(paired)) == [1, 2]
+    coded = circuits.read_counts(paired, "code_h", 0.5)
+    np.testing.assert_allclose(coded[2].omega[-1, 0], [0.05, 0.05])
+
+
+def test_shares_of_endings_and_the_order_of_stages():
+    three = np.array(
+        [[1, -1, 1], [1, -1, 0.01], [1, -1, -0.01], [1, 1, 1]]
+    )  # two with a dummy, one one-sided
+    assert circuits.endings(three, three) == {"one_sided": 0.25, "two_sided": 0.75, "with_dummy": 0.5}
+    with pytest.raises(AssertionError):
+        circuits.endings([[np.nan, 1]], [[1, 1]])
+    nan, names = np.nan, ("sign", "zero_sum", "homogeneous")
+    two = dict(zip(names, np.array([[1.0, 2, 0, 1], [4, 40, 3, nan], [5, 30, nan, 1]]), strict=True))
+    times = {2: two, 3: dict(zip(names, np.array([[9.0], [9], [8]]), strict=True))}
+    found = figure_2_7.stage_records(times)
+    assert found["stage/sign_first"].value == 3 / 5, "the third never becomes homogeneous; equal times count"
+    assert found["stage/sign_first"].error == share_error(3, 5)
+    assert found["stage/zero_over_sign"].value == [4.0, 1.0], (
+        "ratios 4, 20, 3 (from one step at least); and 1"
+    )
+
+
+def test_dummy_heads_and_their_decay():
+    omega = np.array([[[0.1, -0.1, 0.1, -0.1]] * 2] * 3)
+    mu = np.array([[[1.0, -1.0, 1.0, -1.0]] * 2] * 3)
+    omega[-1, 0, 2] = mu[-1, 0, 2] = 0.001  # decays to a thousandth of its largest value
+    four, plain = heads(omega, mu), still([[0.1, -0.1, 0.1, -0.1]] * 2, [[1.0, -1.0, 1.0, -1.0]] * 2)
+    found = figure_2_7.dummy_records(four, plain)
+    assert found["fig2.7/dummy_share"] == 0.25
+    np.testing.assert_allclose(found["fig2.7/decay"], [0.001])
+    assert list(figure_2_7.dummy_records(plain, four)) == ["fig2.7/dummy_share"]
+
+
+def test_the_flow_of_a_pair_follows_its_closed_form():
+    found = figure_2_7.flow_records(figure_2_7.flow_of_pair(D, L, S2))
+    assert found["gdlimit/slope"] == pytest.approx(-1 / 6, abs=1e-3)
+    assert found["gdlimit/closed_form"] < 0.02
+
+
+# -- rates and batches ------------------------------------------------------------------------------------------------
+
+
+def test_ratios_over_rates_and_batches():
+    gammas = {
+        64: ([0.1, 0.1], [0.8, 1.2], [0.3, 0.3]),
+        256: ([0.1, 0.1], [0.2, 0.2], [0.2, 0.4]),
+        1024: ([0.2, 0.2], [0.4, 0.6], [0.2, 0.2]),
+    }
+    by = {b: dict(enumerate(map(pairs, row))) for b, row in gammas.items()}
+    best = loss.Optimum(0.05, 1.0, 2.0)
+    found = learning_rates.minimiser_records(pairs([0.1, 0.2]), learning_rates.Settings(by), best, 2.2)
+    np.testing.assert_allclose(found["minimiser/gamma_ratio"].value, [2.0, 4.0])
+    assert found["minimiser/cost_of_013"] == pytest.approx(0.1)
+    ratio = found["minimiser/rate_ratio"]  # 0.3 +- 0.1 over 0.1
+    assert (ratio.value, ratio.error) == (pytest.approx(3.0), pytest.approx(1.0))
+    assert found["minimiser/batch_ratio"].value == pytest.approx(2.0)
+    by[64][1] = still([[0.1, 0.1]] * 2, [[1.0, 1.0]] * 2)
+    robust = learning_rates.robust_records(learning_rates.Settings(by))
+    assert robust["robust/pattern_share"] == pytest.approx(16 / 18)
+    assert robust["robust/changed"] == pytest.approx(2 / 18)
+
+
+def test_variations_count_one_sided_runs_apart():
+    both = still([[0.2, -0.2], [0.5, 0.6]], [[1.0, -1.0], [1.0, 1.0]])
+    crossed = still([[0.2, -0.2], [0.2, -0.2]], [[-1.0, 1.0], [3.0, -1.0]])
+    alone = still([[0.5, 0.6], [0.5, 0.6]], [[1.0, 1.0], [1.0, 1.0]])
+    found = learning_rates.variation_records(
+        {"momentum": both, "adamw": crossed, "d10": alone, "noisy": both}
+    )
+    assert found["variations/one_sided"].value == [0.5, 0.0, 1.0, 0.5]
+    assert found["variations/matched"] == [1.0, 0.5, 0.0, 1.0]
+    assert found["variations/sum"] == pytest.approx([0.0, 0.25, 1.0, 0.0])
+
+
+# -- predictors -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("activation", ["softmax", "square"])
+def test_predictions_by_blocks_are_those_of_all_prompts_at_once(activation):
+    rng = np.random.default_rng(0)
+    kq, ov = rng.normal(size=(2, 3, 6, 6)) / 3, rng.normal(size=(2, 3, 1, 6))  # two runs of three heads
+    prompts = predictors.sample_prompts(2 * figure_2_4.BLOCK + 3, 5, 8, 0.1, seed=1)
+    tokens = np.concatenate([prompts.x, prompts.y[..., None]], -1)
+    scores = np.einsum("bld,rhde,be->rbhl", tokens, kq[..., :5], prompts.x_q)
+    weights = predictors.softmax(scores) if activation == "softmax" else (1 + scores) ** 2
+    weights = weights / weights.sum(-1, keepdims=True)
+    expected = np.einsum("rbhl,rhd,bld->rb", weights, ov[:, :, 0], tokens)
+    found = figure_2_4.attended(kq, ov, prompts, activation)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_a_prediction_is_explained_by_a_multiple_of_itself():
+    gd, other = np.random.default_rng(0).normal(size=(2, 64))
+    assert figure_2_4.unexplained(3 * gd, gd) == pytest.approx(0.0, abs=1e-12)
+    other -= gd * (gd @ other) / (gd @ gd)
+    assert figure_2_4.unexplained(other, gd) == pytest.approx(1.0)
+    assert figure_2_4.unlike_pair(gd, 0.9 * gd) == pytest.approx(0.01)
+
+
+def test_a_curve_knows_seeds_and_prompts_apart():
+    group = {"error": np.array([[1.0, 3.0]]), "error_se": np.array([[0.1, 0.3]])}
+    results = stored(h2=group, h8={"error": np.array([[4.0]]), "error_se": np.array([[0.5]])})
+    two, eight = (figure_2_4.read_curve(results, name) for name in ("h2", "h8"))
+    assert (two.at(0).value, two.at(0).error) == (2.0, pytest.approx(np.hypot(1.0, 0.2)))
+    assert eight.seeds == pytest.approx(4.0 * np.sqrt(2) / 2), "a single run varies as two heads' do"
+
+
+def test_a_small_pair_is_a_debiased_step_at_the_slope_of_its_activation():
+    """Two heads of small gamma step by 2 C_f |omega| |mu|: their error is that of such a step."""
+    prompts, gamma = predictors.sample_prompts(256, D, L, S2, seed=4), 1e-4
+    group = synthetic([[[gamma, -gamma]]], [[[1 / gamma, -1 / gamma]]])
+    step = predictors.debiased_gd(1.0, prompts.x, prompts.y, prompts.x_q)
+    results = stored(h2=group, square=group, tanh=group)
+    for name, slope in figure_4.SLOPES.items():
+        found = figure_4.compare(results, prompts, 2 * slope)[name]
+        assert abs(found.excess[0]) < 1e-2 * np.mean((2 * slope * step - prompts.y_q) ** 2)
+        assert found.debiased[0] < 1e-4 < found.vanilla[0]
+
+
+def test_linear_attention_in_closed_form_and_frozen():
+    task, lengths = LinearRegression(), np.array([40, 80])
+    exact = predictors.linear_attention_error(0.9, D, lengths, S2, train_L=L)
+    np.testing.assert_allclose(figure_4.linear_closed(still([[0.9]], [[1.0]]), lengths, task), exact)
+    results = stored(linear={k: v.astype(np.float32) for k, v in synthetic([[[0.9]]], [[[1.0]]]).items()})
+    found = figure_4.frozen_linear(results, lengths, task, torch.Generator().manual_seed(0))
+    assert np.all(np.abs(found.mean - exact) < 5 * found.prompts)
+
+
+def test_the_distance_of_courses_is_to_the_nearer_polynomial():
+    def course(*powers: float) -> circuits.Heads:  # log gamma of run r grows by powers[r] a step
+        gamma = 0.1 * np.exp(np.array(powers)[:, None] * np.arange(2)[:, None, None]) * np.array([1.0, -1.0])
+        return heads(gamma, np.sign(gamma))
+
+    softmax = course(0.0, 0.0)
+    by_name = {"affine": course(4.0), "square": course(2.0, 2.0, 2.0), "tanh": course(1.0, 1.0, 1.5)}
+    tanh = np.log(np.mean(np.exp([1.0, 1.0, 1.5])))
+    assert figure_4.nearer(by_name, softmax) == pytest.approx(tanh / 2)
+    left = [np.mean(np.exp(kept)) for kept in ([1.0, 1.5], [1.0, 1.5], [1.0, 1.0])]
+    expected = np.sqrt(2 * np.var(np.log(left) / 2))  # only tanh's runs differ, and runs are not paired
+    assert figure_4.nearer_error(by_name, softmax) == pytest.approx(expected)
+
+
+# -- closed forms -----------------------------------------------------------------------------------------------------
+
+
+def test_records_of_gaps_that_are_known():
+    gammas = np.geomspace(1e-3, 0.3, 14)
+    made = [theorem_1.Gap(gammas, np.stack([gammas**p, 2 * gammas]), 4 * gammas) for p in (2, 1)]
+    found = theorem_1.gap_records(made)
+    assert found["thm1.1/ratio"].value == pytest.approx(0.5)
+    assert (found["thm1.1/slope"].value, found["thm1.1/slope"].error) == (
+        pytest.approx(2.0),
+        pytest.approx(1 / np.sqrt(2)),
+    )
+    at = theorem_1.gap_by_dimension(L, S2, 0.9, draws=200)
+    np.testing.assert_allclose(at.gammas * np.sqrt(theorem_1.DIMENSIONS), 1 / np.log(4000))
+
+
+def test_the_manifold_is_where_minimisation_ends():
+    valley = learning_rates.valley(6, D, L, S2)
+    found = theorem_1.manifold_records(valley, D, L, S2)
+    assert found["manifold/mu_error"] < 1e-8
+    assert found["manifold/approx_rise"] > 0
+    eta = predictors.debiased_gd_best_eta(D, L, S2)
+    assert theorem_1.best_rate(predictors.debiased_gd_error, D, L, S2) == pytest.approx(eta, abs=1e-6)
+    risk = theorem_1.risk_records(D, L, S2)
+    assert risk["thm1.3/total_excess"] <= 1e-12 < 1 < risk["thm1.3/excess_excess"]
+    assert risk["gdcoincide/near"] > 10 * risk["gdcoincide/far"]
+
+
+# -- Figures 3 --------------------------------------------------------------------------------------------------------
+
+
+def test_only_runs_that_split_are_asked_for_their_shape():
+    inverse = np.array([[2.0, -1.0], [-1.0, 2.0]])
+    blocks = np.stack([[inverse, -inverse], [np.eye(2), np.eye(2)]])  # the second run has two positive heads
+    rows = np.array([[[0.1, 0, 1.0], [0, 0, -2.0]], [[0, 0, 1.0], [0, 0, 1.0]]])
+    linear = np.stack([np.eye(2), 1.1 * np.eye(2)])
+    found = figure_3.preconditioner_records(
+        figure_3.Preconditioners(blocks, rows, linear, inverse, np.eye(2)), S2
+    )
+    np.testing.assert_allclose(found["fig3.1/linear"].value, [0.0, 0.1], atol=1e-12)
+    assert (found["fig3.1/both_runs"], found["fig3.1/both_share"]) == (1, 0.5)
+    np.testing.assert_allclose(found["fig3.1/to_inverse"], [0.0, 0.0], atol=1e-7)
+    assert min(found["fig3.1/to_identity"]) > 0.1
+    np.testing.assert_allclose(found["fig3.1/ov_deviation"], [0.1, 0.0])
+
+
+def multi_heads(omega, mu) -> figure_3.MultiHeads:
+    """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
+    omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
+    groups, off = ((0, 1), (2, 3), (4, 5)), np.full(mu.shape[:2], 0.1)
+    omega = np.repeat(omega, 2, -1)
+    steps = np.einsum("rhn,nm,rhj->rnmj", mu, np.eye(2), omega)
+    return figure_3.MultiHeads(omega, mu, steps, groups, off, 2 * off)
+
+
+def test_one_and_two_heads_of_two_tasks():
+    one = multi_heads([[[0.2, 0.9, 0.4]], [[-0.3, -0.6, -0.1]]], [[[2, 3]], [[-1, -1]]])
+    found = figure_3.one_head(one)
+    np.testing.assert_allclose(found["shared_over_own"].value, [3.0, 3.0])
+    np.testing.assert_allclose(found["omega_own"].value, [0.3, 0.2])
+    np.testing.assert_allclose(found["mu_difference"].value, [1 / 2.5, 0.0])
+    two = multi_heads([[[-0.1, -0.2, -0.1], [0.2, 0.3, 0.1]]], [[[-1, -1], [1, 1]]])
+    found = figure_3.two_heads(two, multi_heads([[[1, -1.5, 1]]], [[[1, 1]]]))
+    np.testing.assert_allclose(found["over_single"].value, [0.2])
+    np.testing.assert_allclose(found["asymmetry"].value, [(0.1 + 0.1 + 0.0) / 3 / (1.0 / 6)])
+
+
+@pytest.mark.parametrize(("smaller", "serves"), [(0.15, 1), (0.1, 0), (0.05, 0)])
+def test_a_head_serves_a_task_above_a_tenth_of_the_largest_mu(smaller, serves):
+    mu = [[[10.0, 0.0], [0.0, 4.0], [5.0, -10 * smaller]]]
+    assert figure_3.opposite_heads(multi_heads(np.ones((1, 3, 3)), mu)).tolist() == [serves]
+
+
+def test_four_heads_of_two_tasks_and_their_sums():
+    """A pair for each task with unit steps; in the second run one head of task 1 also serves task 2, with half its mu, and leaks off its support."""
+    omega = np.array([[[0.5, 0.5, 0], [-0.5, -0.5, 0], [0, 0.5, 0.5], [0, -0.5, -0.5]]] * 2)
+    mu = np.array([[[1.0, 0], [-1, 0], [0, 1], [0, -1]]] * 2)
+    mu[1, 0, 1], omega[1, 0, 2] = 0.5, 0.2
+    found = figure_3.four_heads(multi_heads(omega, mu))
+    np.testing.assert_allclose(found["mu_leak"].value, [0.0, 0.5])
+    np.testing.assert_allclose(found["support_leak"].value, [0.0, 0.4])
+    assert found["heads_per_cell"].tolist() == [1] * 8
+    np.testing.assert_allclose(found["mu_omega"].value, [1.0, 1.0, 1.0, 1.175])
+    assert found["mu_omega"].error == pytest.approx(np.sqrt((0.175 / np.sqrt(2)) ** 2 / 2))
+
+
+# -- page -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_shows_twenty_pairs_or_all_and_eight_starts():
+    group = synthetic([[[0.4]]], [[[1.0]]])
+    for length, shown in ((40, 20), (12, 12)):
+        model = page_models.prompt(stored(h1=group, h2=group), LinearRegression(L=length))
+        assert (model.data["shown"], model.data["pairs"].shape) == (shown, (length, 2))
+    starts = page_models.reduced_flow(D, L, S2).data["draws"]
+    assert len({tuple(np.ravel(draw)) for draw in starts}) == page_models.DRAWS == 8

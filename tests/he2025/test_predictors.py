@@ -1,0 +1,151 @@
+"""Prediction errors of He et al. 2025: GD, debiased GD, ridge, their limits, Theorem 1.3, test length, preconditioners."""
+
+import numpy as np
+import pytest
+from he2025.circuits_kit import squared_error
+from scipy.optimize import minimize, minimize_scalar
+
+from iclbook.papers.he2025 import figure_3, loss, predictors
+
+PROMPTS = {}
+
+
+def prompts(d, L, s2):
+    if (d, L, s2) not in PROMPTS:
+        PROMPTS[d, L, s2] = predictors.sample_prompts(60_000, d, L, s2, seed=11)
+    return PROMPTS[d, L, s2]
+
+
+def ridge(lam, x, y, x_q):
+    """x_q^T (X^T X + lam I)^-1 X^T y."""
+    gram = np.swapaxes(x, -1, -2) @ x + lam * np.eye(x.shape[-1])
+    beta = np.linalg.solve(gram, np.swapaxes(x, -1, -2) @ y[..., None])[..., 0]
+    return np.einsum("...d,...d->...", x_q, beta)
+
+
+def z_score(prediction, batch, expected):
+    mean, error = squared_error(prediction, batch)
+    return (mean - expected) / error
+
+
+@pytest.mark.parametrize(("d", "L", "s2"), [(5, 40, 0.1), (4, 3, 0.5), (3, 2, 0.0)])
+@pytest.mark.parametrize("eta", [0.4, 0.9])
+def test_gd_errors_against_simulation(d, L, s2, eta):
+    batch = prompts(d, L, s2)
+    data = batch.x, batch.y, batch.x_q
+    vanilla, debiased = (
+        f(eta, d, L, s2) for f in (predictors.vanilla_gd_error, predictors.debiased_gd_error)
+    )
+    assert abs(z_score(predictors.vanilla_gd(eta, *data), batch, vanilla)) < 5
+    assert abs(z_score(predictors.debiased_gd(eta, *data), batch, debiased)) < 5
+
+
+def test_vanilla_and_debiased_are_told_apart():
+    """The check above can fail: at L = 3 the two errors differ by many standard errors."""
+    batch = prompts(4, 3, 0.5)
+    predicted = predictors.vanilla_gd(0.9, batch.x, batch.y, batch.x_q)
+    assert abs(z_score(predicted, batch, predictors.debiased_gd_error(0.9, 4, 3, 0.5))) > 10
+
+
+def test_best_rates():
+    for d, L, s2 in ((5, 40, 0.1), (2, 5, 1.0)):
+        for error, best in (
+            (predictors.vanilla_gd_error, predictors.vanilla_gd_best_eta),
+            (predictors.debiased_gd_error, predictors.debiased_gd_best_eta),
+        ):
+            found = minimize_scalar(lambda eta, f=error, d=d, L=L, s2=s2: float(f(eta, d, L, s2)))
+            assert float(best(d, L, s2)) == pytest.approx(found.x, rel=1e-6)
+        assert float(predictors.debiased_gd_best_eta(d, L, s2)) == pytest.approx(
+            loss.eta_star(d, L, s2), rel=1e-14
+        )
+        assert float(predictors.vanilla_gd_best_eta(d, L, s2)) < loss.eta_star(d, L, s2)
+
+
+def test_floor_at_many_examples():
+    for error in (predictors.vanilla_gd_error, predictors.debiased_gd_error):
+        assert float(error(0.88, 5, 10**9, 0.1)) == pytest.approx(
+            float(predictors.gd_error_floor(0.88, 0.1)), abs=1e-7
+        )
+
+
+def test_printed_debiased_formula_lacks_its_sum():
+    batch = prompts(5, 40, 0.1)
+    terms = predictors.debiased_gd_terms(0.9, batch.x[:50], batch.y[:50], batch.x_q[:50])
+    assert terms.shape == (50, 40)
+    np.testing.assert_allclose(
+        terms.sum(-1), predictors.debiased_gd(0.9, batch.x[:50], batch.y[:50], batch.x_q[:50]), atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("lam", [None, 3.0])
+def test_ridge_error_against_simulation(lam):
+    for d, L, s2 in ((5, 40, 0.1), (4, 3, 0.5)):
+        batch = prompts(d, L, s2)
+        exact, exact_error = predictors.ridge_error(d, L, s2, lam=lam)
+        mean, error = squared_error(ridge(lam or s2 * d, batch.x, batch.y, batch.x_q), batch)
+        assert abs(mean - exact) < 5 * np.hypot(error, exact_error)
+        assert (
+            predictors.ridge_error(d, L, s2, lam=5 * s2 * d)[0]
+            > predictors.ridge_error(d, L, s2)[0] + 10 * exact_error
+        )
+
+
+def test_limiting_ridge_risk():
+    for xi, s2 in ((0.125, 0.1), (2.0, 0.5)):
+        d = 200
+        L = int(d / xi)
+        mean, error = predictors.ridge_error(d, L, s2, draws=100)
+        assert abs(mean - float(predictors.bayes_risk_limit(xi, s2))) < 5 * error + 3.0 / d
+        m, z = float(predictors.stieltjes_mp(0.3, xi)), 0.3
+        assert xi * z * m**2 + (1 - xi + z) * m - 1 == pytest.approx(0.0, abs=1e-12)
+    eta = loss.eta_star(4000, 32_000, 0.1)
+    assert float(predictors.debiased_gd_error(eta, 4000, 32_000, 0.1)) == pytest.approx(
+        float(predictors.gd_risk_limit(0.125, 0.1)), abs=1e-4
+    )
+
+
+def test_theorem_bound_holds_for_total_risk_only():
+    grid = predictors.theorem_grid(np.geomspace(1e-2, 1e2, 41), np.geomspace(1e-2, 1e2, 41))
+    assert np.all(grid["total"] >= 1 - 1e-12)
+    assert np.all(grid["total"] <= grid["bound"] * (1 + 1e-12))
+    assert not np.all((grid["excess"] <= grid["bound"])[grid["admitted"]])
+    assert not grid["admitted"].all()
+    # a bound with sigma^-2 left out would fail
+    assert np.any(
+        (grid["total"] - 1 > (grid["bound"] - 1) * np.geomspace(1e-2, 1e2, 41)[None, :])[grid["admitted"]]
+    )
+
+
+def test_linear_attention_against_length():
+    d, s2, train = 5, 0.1, 40
+    eta = float(predictors.vanilla_gd_best_eta(d, train, s2))
+    lengths = np.arange(2, 2000)
+    frozen = predictors.linear_attention_error(eta, d, lengths, s2, train_L=train)
+    free = predictors.linear_attention_error(eta, d, lengths, s2)
+    assert np.all(np.diff(free) < 0)
+    best = train / eta - (d + 1 + s2 * d) / 2  # beyond it the error rises without bound
+    assert abs(lengths[np.argmin(frozen)] - best) <= 1
+    assert np.all(np.diff(frozen)[lengths[:-1] > best] > 0)
+    batch = prompts(d, train, s2)
+    frozen_20 = predictors.vanilla_gd(eta * 20 / train, batch.x[:, :20], batch.y[:, :20], batch.x_q)
+    assert abs(z_score(frozen_20, batch, frozen[lengths == 20][0])) < 5
+
+
+def test_preconditioned_error_and_its_minimiser():
+    d, L, s2 = 3, 8, 0.2
+    cov = np.array([[1.5, 0.9, 0.54], [0.9, 1.5, 0.9], [0.54, 0.9, 1.5]])
+    batch = predictors.sample_prompts(60_000, d, L, s2, seed=13, cov=cov)
+    best = figure_3.best_preconditioner(cov, L, s2)
+    for omega in (best, np.arange(9.0).reshape(3, 3) / 10):
+        predicted = np.mean(predictors.scores(batch.x, batch.x_q @ omega.T) * batch.y, axis=-1)
+        assert abs(z_score(predicted, batch, figure_3.preconditioned_error(omega, cov, L, s2))) < 5
+    found = minimize(
+        lambda w: figure_3.preconditioned_error(w.reshape(d, d), cov, L, s2), np.zeros(d * d), tol=1e-12
+    )
+    np.testing.assert_allclose(found.x.reshape(d, d), best, atol=1e-4)
+    isotropic = figure_3.best_preconditioner(np.eye(d), L, s2)
+    expected = float(predictors.vanilla_gd_best_eta(d, L, s2)) * np.eye(d)
+    np.testing.assert_allclose(isotropic, expected, atol=1e-14)
+    inverse = np.linalg.inv(cov)
+    apart = [figure_3.shape_distance(figure_3.best_preconditioner(cov, n, s2), inverse) for n in (40, 400)]
+    assert apart[0] > apart[1] > 0

@@ -1,0 +1,323 @@
+"""The studies of he2025; training, keeping, replaying and stamping results."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from iclbook.training.replay import verify_study
+
+from iclbook import store
+from iclbook.errors import UserError
+from iclbook.models import Attention, ReducedAttention
+from iclbook.papers import he2025
+from iclbook.papers.he2025 import dynamics
+from iclbook.papers.he2025 import runs as s
+from iclbook.tasks import LinearRegression, MultiTaskRegression
+from iclbook.training import Adam, Momentum, Run, catalogue
+from iclbook.training.catalogue import Catalogue
+from iclbook.training.computation import Computation
+from iclbook.training.study import (
+    REPLAY_STEPS,
+    Group,
+    Study,
+    _made_from,
+    replay,
+    train_study,
+)
+
+PROFILES = ("smoke", "paper")
+
+# -- studies ----------------------------------------------------------------------------------------------------------
+
+
+def test_both_profiles_have_the_same_studies():
+    smoke, paper = he2025.studies("smoke"), he2025.studies("paper")
+    assert list(smoke) == list(paper)
+    for name in smoke:
+        assert smoke[name].name == paper[name].name == name
+        if isinstance(smoke[name], Computation):
+            continue
+        assert smoke[name].data == paper[name].data
+        assert smoke[name].measure == paper[name].measure
+        assert {g.name for g in smoke[name].groups} <= {g.name for g in paper[name].groups}
+        assert smoke[name].steps < paper[name].steps
+
+
+def test_the_paper_profile_is_the_documents_size():
+    paper = he2025.studies("paper")
+    for name in ("isotropic", "nonisotropic", "multitask_text", "multitask_code"):
+        assert (paper[name].steps, paper[name].batch_size) == (500_000, 256)
+        for group in paper[name].groups:
+            assert group.optimiser == Adam()
+            assert {run.rate for run in group.runs} == {1e-3}
+            assert len(group.runs) == (1 if group.name == "h8" else 4)
+    assert {f"h{h}" for h in (1, 2, 3, 4)} <= {g.name for g in paper["isotropic"].groups}
+    assert {len(g.runs) for g in paper["seeds"].groups} == {200}
+
+
+def test_names_of_groups_say_what_they_are():
+    for study in he2025.studies("paper").values():
+        if isinstance(study, Computation):
+            continue
+        names = [g.name for g in study.groups]
+        assert len(set(names)) == len(names)
+        for group in study.groups:
+            kwargs = dict(group.kwargs)
+            if group.name.startswith(("h", "code_h", "reduced_h")):
+                assert kwargs["n_heads"] == int(group.name.rsplit("h", 1)[1])
+            if group.name.startswith("rate_"):
+                assert {run.rate for run in group.runs} == {float(group.name[5:])}
+            if group.model is Attention and not group.name.startswith("code"):
+                expected = "code" if study.name.endswith(("code", "coded")) else "none"
+                if "_c" in group.name:
+                    expected = float(group.name.rsplit("_c", 1)[1])
+                assert kwargs.get("score_scale", "none") == expected
+
+
+TINY = Study(
+    "he2025",
+    "tiny",
+    LinearRegression(d=2, L=4),
+    (
+        Group("h2", Attention, (("d", 2), ("n_heads", 2)), (Run(0), Run(1, stream=0))),
+        Group("linear", Attention, (("activation", "linear"), ("d", 2), ("n_heads", 1)), (Run(2),)),
+    ),
+    steps=40,
+    batch_size=8,
+)
+REDUCED = dataclasses.replace(
+    TINY,
+    groups=(Group("reduced_h1", ReducedAttention, (("n_heads", 1),), (Run(2, init_scale=0.1),)),),
+)
+
+
+BOOKED = Catalogue("he2025", lambda profile: {"tiny": TINY})
+
+
+def with_group(**changes) -> Study:
+    return dataclasses.replace(TINY, groups=(dataclasses.replace(TINY.groups[0], **changes), TINY.groups[1]))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        dataclasses.replace(TINY, steps=41),
+        dataclasses.replace(TINY, batch_size=16),
+        dataclasses.replace(TINY, record=(0, 40)),
+        dataclasses.replace(TINY, data=LinearRegression(d=2, L=5)),
+        dataclasses.replace(TINY, data=LinearRegression(d=2, L=4, noise_var=0.2)),
+        dataclasses.replace(TINY, data=MultiTaskRegression(d=2, L=4, supports=((0, 1),))),
+        dataclasses.replace(TINY, measure=lambda study, histories: {}),
+        dataclasses.replace(TINY, groups=TINY.groups[:1]),
+        with_group(runs=(Run(0),)),
+        with_group(runs=(Run(0), Run(3, stream=0))),
+        with_group(runs=(Run(0), Run(1))),
+        with_group(runs=(Run(0), Run(1, rate=2e-3, stream=0))),
+        with_group(runs=(Run(0), Run(1, init_scale=0.5, stream=0))),
+        with_group(kwargs=(("d", 2), ("n_heads", 3))),
+        with_group(kwargs=(("d", 2), ("n_heads", 2), ("score_scale", "code"))),
+        with_group(optimiser=Momentum()),
+        with_group(optimiser=Adam(beta2=0.99)),
+        with_group(name="h"),
+    ],
+)
+def test_whatever_changes_numbers_changes_the_description(other):
+    assert other.describe() != TINY.describe()
+
+
+# -- training, keeping, replaying, stamping ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch) -> Path:
+    """An empty book whose only study is TINY."""
+    (tmp_path / "_toc.yml").touch()
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def tiny_results(**kwargs) -> store.Results:
+    return train_study(TINY, "paper", "cpu", progress=False, **kwargs)
+
+
+def tampered(results: store.Results, key: str, index, change) -> store.Results:
+    array = results[key].copy()
+    array[index] = change(array[index])
+    return store.Results({**results.arrays, key: array}, results.provenance)
+
+
+def about(root: Path) -> dict:
+    return json.loads((root / "results/he2025/paper/tiny.json").read_text())
+
+
+def stamp(root: Path, source: str) -> None:
+    (root / "results/he2025/paper/tiny.json").write_text(json.dumps(about(root) | {"source": source}))
+
+
+def files(root: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        p.relative_to(root).as_posix(): (p.stat().st_mtime_ns, p.read_bytes())
+        for p in (root / "results").rglob("*")
+        if p.is_file()
+    }
+
+
+def test_an_interrupted_training_goes_on_from_its_checkpoint(root):
+    whole = tiny_results()
+    checkpoint = root / ".cache" / "checkpoints" / "he2025-paper-tiny.pt"
+    TINY.trainer("cpu").train(checkpoint, progress=False, until=17, about=_made_from(TINY))
+    assert checkpoint.exists()
+    resumed = tiny_results()
+    assert not checkpoint.exists()
+    for key, value in whole.arrays.items():
+        np.testing.assert_allclose(resumed[key], value, rtol=1e-5, atol=1e-7, err_msg=key)
+
+
+def test_results_at_the_paper_profile_are_loaded_and_never_trained(root, monkeypatch):
+    with pytest.raises(UserError, match="iclbook train he2025 --only tiny --profile paper"):
+        BOOKED.results("tiny", "paper")
+    tiny_results()
+    monkeypatch.setattr(catalogue, "train_study", lambda *_, **__: pytest.fail("trained"))
+    assert "h2/kq" in BOOKED.results("tiny", "paper").arrays
+    other = dataclasses.replace(TINY, steps=41)
+    with pytest.raises(UserError, match="another configuration"):
+        Catalogue("he2025", lambda profile: {"tiny": other}).results("tiny", "paper")
+
+
+def test_a_replay_agrees_with_its_own_results(root):
+    assert replay(TINY, tiny_results()) < 1
+    assert replay(TINY, store.load("he2025", "paper", "tiny")) < 1
+
+
+def test_recorded_circuits_of_a_reduced_model_are_those_of_their_step(root):
+    """Its circuits are the parameters themselves, which the next step overwrites."""
+    short, long = (
+        dataclasses.replace(REDUCED, steps=n, record=(0, 5, 10)).trainer("cpu").train(progress=False)
+        for n in (10, 20)
+    )
+    for name in ("omega", "mu"):
+        before, after = short["reduced_h1"].circuits[name], long["reduced_h1"].circuits[name]
+        assert not np.array_equal(after[0], after[1])
+        np.testing.assert_array_equal(after[:3], before)
+
+
+@pytest.mark.parametrize("key", ["h2/kq", "h2/ov", "linear/kq", "linear/ov"])
+@pytest.mark.parametrize("row", [0, 5])
+def test_a_replay_sees_a_tampered_trajectory(root, key, row):
+    results = tiny_results()
+    assert results[f"{key.split('/')[0]}/steps"][row] <= REPLAY_STEPS
+    index = (row, *[0] * (results[key].ndim - 1))
+    assert replay(TINY, tampered(results, key, index, lambda x: x + 0.01 + 0.01 * abs(x))) > 1
+
+
+def test_a_replay_sees_a_run_in_anothers_place(root):
+    results = tiny_results()
+    swapped = {k: v[:, ::-1] if k.startswith("h2/") and v.ndim > 1 else v for k, v in results.arrays.items()}
+    assert replay(TINY, store.Results(swapped, results.provenance)) > 1
+
+
+def test_a_replay_sees_changed_code(root, monkeypatch):
+    results = tiny_results()
+    plain = LinearRegression.batch
+
+    def louder(self, normals):
+        batch = plain(self, normals)
+        return batch._replace(target=1.2 * batch.target)
+
+    monkeypatch.setattr(LinearRegression, "batch", louder)
+    assert replay(TINY, results) > 1
+
+
+def test_of_another_devices_results_only_the_start_is_replayed(root):
+    results = tiny_results()
+    elsewhere = store.Results(results.arrays, results.provenance | {"device": "cuda"})
+    assert replay(TINY, elsewhere) < 1
+    assert replay(TINY, tampered(elsewhere, "h2/kq", (5, 0, 0, 0, 0), lambda x: x + 1)) < 1
+    assert replay(TINY, tampered(elsewhere, "h2/kq", (0, 0, 0, 0, 0), lambda x: x + 1)) > 1
+
+
+def test_verify_stamps_results_of_other_source_that_replay(root, capsys):
+    tiny_results()
+    kept = about(root)
+    stamp(root, "0" * 16)
+    with pytest.raises(UserError, match="other training code"):
+        BOOKED.results("tiny", "paper")
+    BOOKED.train(["tiny"], verify=True)
+    assert "replay agrees" in capsys.readouterr().out
+    verified = about(root).pop("verified")
+    assert about(root) == kept | {"verified": verified}
+    assert verified["trajectory"] == "first 24 of 40 steps of one run of every group"
+    assert "h2/kq" in BOOKED.results("tiny", "paper").arrays
+
+
+def test_verify_refuses_results_that_do_not_replay(root):
+    results = tiny_results()
+    false = tampered(results, "h2/kq", (3, 0, 0, 0, 0), lambda x: x + 0.1)
+    store.save("he2025", "paper", "tiny", false.arrays, results.provenance | {"source": "0" * 16})
+    before = files(root)
+    with pytest.raises(UserError, match="replay of tiny deviates") as caught:
+        verify_study(TINY, "paper")
+    assert "\n" not in str(caught.value)
+    assert "--fresh" in caught.value.mend
+    assert files(root) == before, "what does not replay keeps its stamp"
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_more_number_in_the_head_counts_trains_one_more_group(monkeypatch):
+    """Six heads in Figure 2.4, at both profiles."""
+    before = {profile: {g.name for g in he2025.studies(profile)["isotropic"].groups} for profile in PROFILES}
+    monkeypatch.setattr(s, "HEADS", (1, 2, 3, 4, 6, 8))
+    for profile in PROFILES:
+        after = {g.name for g in he2025.studies(profile)["isotropic"].groups}
+        assert after - before[profile] == {"h6"}
+
+
+def test_smoke_runs_are_short():
+    """Prompts that all their runs see together: more than twice as many could be a mistake."""
+    trained = [study for study in he2025.studies("smoke").values() if isinstance(study, Study)]
+    prompts = sum(t.steps * t.batch_size * sum(len(g.runs) for g in t.groups) for t in trained)
+    assert 450_000 < prompts < 1_000_000
+
+
+def test_variations_change_one_thing_at_a_time():
+    usual, other, noisy = (s.variations(which, 100, 4) for which in ("optimisers", "d10", "noisy"))
+    assert usual.data == LinearRegression()
+    assert other.data == LinearRegression(d=10)
+    assert noisy.data == LinearRegression(noise_var=0.5)
+    names = [{g.name: type(g.optimiser).__name__ for g in study.groups} for study in (usual, other, noisy)]
+    assert names == [{"momentum": "Momentum", "adamw": "AdamW"}, {"adam": "Adam"}, {"adam": "Adam"}]
+
+
+def test_a_run_of_the_descent_is_its_own(monkeypatch):
+    monkeypatch.setattr(dynamics, "STEPS", 400)
+    together, alone = dynamics.descend("h3", [2, 5]), dynamics.descend("h3", [5])
+    for name, values in together.items():
+        np.testing.assert_allclose(values[1:], alone[name], rtol=1e-6, err_msg=name)
+    omega, mu = dynamics.sample_initial(6, 3, dynamics.SCALE, seed=3)
+    np.testing.assert_allclose(together["start"], (omega + mu)[[2, 5]], rtol=1e-6)
+    assert np.isfinite(together["sign"]).any()
+
+
+def test_affine_activation_at_smoke_stays_clear_of_its_pole():
+    """A run whose start moves by one rounding unit ends where it ended: near the pole it would not (0.65 of the value itself at rate 5e-3)."""
+    study = he2025.studies("smoke")["isotropic"]
+    alone = dataclasses.replace(study, groups=tuple(g for g in study.groups if g.name == "affine"))
+    ends = []
+    for unit in (0.0, 2.0**-23):
+        trainer = alone.trainer("cpu")
+        with torch.no_grad():
+            for parameter in trainer.ensembles[0].params.values():
+                parameter.mul_(1 + unit)
+        ends.append(trainer.train(progress=False)["affine"])
+    np.testing.assert_allclose(ends[1].loss[1:], ends[0].loss[1:], rtol=1e-3)
+    for name in ("kq", "ov"):
+        there, moved = (end.circuits[name][-1] for end in ends)
+        np.testing.assert_allclose(moved, there, rtol=1e-3, atol=1e-4)

@@ -1,0 +1,163 @@
+"""The true loss of He et al. 2025's reduced model: quadrature against simulation, sampling and autograd; its minimisers."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from he2025.circuits_kit import SampledLoss, squared_error
+
+from iclbook.papers.he2025 import loss, predictors, true_loss
+
+
+@cache
+def prompts_of(d, L, s2):
+    """60,000 prompts; the same for both readings."""
+    return predictors.sample_prompts(60_000, d, L, s2, seed=7)
+
+
+def z_score(prediction, prompts, expected):
+    mean, error = squared_error(prediction, prompts)
+    return (mean - expected) / error
+
+
+@pytest.mark.parametrize("query_key", [False, True])
+@pytest.mark.parametrize(
+    ("omega", "mu", "d", "L", "s2"),
+    [
+        ([0.45], [1.6], 5, 40, 0.1),
+        ([0.13, -0.13], [3.4, -3.4], 5, 40, 0.1),
+        ([0.3, -0.2, 0.3], [1.0, -2.0, 0.4], 3, 7, 0.3),
+        ([0.9, 0.0], [1.0, -0.5], 1, 2, 0.0),
+        ([0.5], [1.3], 2, 1, 0.2),
+    ],
+)
+def test_quadrature_equals_simulation_of_the_model(omega, mu, d, L, s2, query_key):
+    prompts = prompts_of(d, L, s2)
+    predicted = predictors.softmax_predictor(omega, mu, prompts.x, prompts.y, prompts.x_q, query_key)
+    exact = float(true_loss.exact_loss(omega, mu, d, L, s2, query_key))
+    assert abs(z_score(predicted, prompts, exact)) < 5
+
+
+def test_query_among_the_keys_is_told_apart():
+    """The check above can fail: the two readings differ by many standard errors."""
+    prompts = prompts_of(5, 40, 0.1)
+    predicted = predictors.softmax_predictor([0.45], [1.6], prompts.x, prompts.y, prompts.x_q, query_key=True)
+    assert abs(z_score(predicted, prompts, float(true_loss.exact_loss([0.45], [1.6], 5, 40, 0.1)))) > 10
+
+
+def test_quadrature_has_converged():
+    for omega, mu in (([0.13, -0.13], [3.4, -3.4]), ([0.6, -0.3], [1.0, -0.7])):
+        coarse, fine = (float(true_loss.exact_loss(omega, mu, 5, 40, 0.1, nodes=n)) for n in (40, 80))
+        assert coarse == pytest.approx(fine, abs=1e-10)
+
+
+def test_quadrature_equals_the_sampled_loss():
+    omega, mu = np.array([0.4, -0.25, 0.1]), np.array([1.0, -1.5, 0.3])
+    mean, error = SampledLoss(5, 40, 0.1, draws=20_000, seed=3).value(omega, mu)
+    assert abs(mean - float(true_loss.exact_loss(omega, mu, 5, 40, 0.1))) < 5 * error
+
+
+def test_best_mu_is_stationary():
+    form = true_loss.exact_quadratic([0.3, -0.2], 5, 40, 0.1)
+    best = form.best_mu()
+    for direction in np.eye(2):
+        assert form.loss(best) < form.loss(best + 1e-2 * direction)
+        assert form.loss(best) < form.loss(best - 1e-2 * direction)
+
+
+def test_pair_tends_to_debiased_gd():
+    d, L, s2 = 5, 40, 0.1
+    eta = float(predictors.debiased_gd_best_eta(d, L, s2))
+    limit = float(predictors.debiased_gd_error(eta, d, L, s2))
+    near = true_loss.pair_exact(2e-3, d, L, s2)
+    assert near.loss == pytest.approx(limit, abs=1e-6)
+    assert 2 * near.omega * near.mu == pytest.approx(eta, rel=1e-4)
+    # what the approximate loss leaves out there: 1/(L + (1 + s2) d), exactly
+    shortfall = 1 / (L + (1 + s2) * d)
+    assert limit - float(loss.manifold_loss(0.0, d, L, s2)) == pytest.approx(shortfall, rel=1e-12)
+    far = predictors.length_for_accuracy(0.01, d, s2)
+    assert 1 / (far + (1 + s2) * d) == pytest.approx(
+        0.01 * float(predictors.debiased_gd_error(predictors.debiased_gd_best_eta(d, far, s2), d, far, s2)),
+        rel=1e-9,
+    )
+
+
+def test_pair_helpers_agree_with_the_general_form():
+    pair = true_loss.pair_exact(0.3, 5, 40, 0.1)
+    form = true_loss.exact_quadratic([0.3, -0.3], 5, 40, 0.1)
+    np.testing.assert_allclose(form.best_mu(), [pair.mu, -pair.mu], rtol=1e-8)
+    assert true_loss.pair_loss_exact(0.3, pair.mu, 5, 40, 0.1) == pytest.approx(pair.loss, abs=1e-12)
+    assert true_loss.pair_loss_exact(0.3, 1.05 * pair.mu, 5, 40, 0.1) > pair.loss
+
+
+def test_true_optimum_of_the_pair_lies_inside():
+    """At finite L the true loss is least at gamma > 0, unlike the approximate loss."""
+    best = true_loss.pair_optimum_exact(5, 40, 0.1)
+    for gamma in (0.5 * best.omega, 2.0 * best.omega):
+        assert true_loss.pair_exact(gamma, 5, 40, 0.1).loss > best.loss
+    eta = float(predictors.debiased_gd_best_eta(5, 40, 0.1))
+    assert best.loss < float(predictors.debiased_gd_error(eta, 5, 40, 0.1))
+
+
+def test_single_head_optimum_of_the_true_loss():
+    d, s2 = 5, 0.1
+    best = true_loss.single_head_exact(d, 40, s2)
+    sample = SampledLoss(d, 40, s2, draws=40_000, seed=5)
+    for factor in (0.8, 1.25):
+        gap, error = sample.difference(
+            ([factor * best.omega], [true_loss.single_head_profile(factor * best.omega, d, 40, s2).mu]),
+            ([best.omega], [best.mu]),
+        )
+        assert gap > 3 * error
+    # many examples: the limit is approached, and it is not 1/sqrt(d)
+    far = [true_loss.single_head_exact(d, L, s2).omega for L in (10**4, 10**6)]
+    limit = true_loss.single_head_many_examples(d, s2)
+    assert abs(far[1] - limit) < abs(far[0] - limit) < 0.01 * limit
+    assert true_loss.single_head_many_examples(10_000, s2) * 100 == pytest.approx(1.0, rel=1e-3)
+
+
+def plain_moments(omega, d, n, query_key):
+    """E[m m'] and E[p.p'] of all heads by the whole trapezoidal rule: one grid of s for all heads, no geometric series, no symmetry; and E[m]."""
+    radius, weights = true_loss._radius_nodes(d, 40)
+    log_s = np.arange(-90.0, 20.0, 0.25)
+    s, g, p = np.exp(log_s), true_loss._G, true_loss._G_WEIGHTS
+    means, products, overlaps = np.zeros(len(omega)), *np.zeros((2, len(omega), len(omega)))
+    for r, weight in zip(radius, weights, strict=True):
+        decays = [np.exp(-s[:, None] * np.exp(w * r * g)) for w in omega]  # (S, G)
+        extras = [np.exp(-s * np.exp(w * r * r)) if query_key else 1.0 for w in omega]
+        for h, (w, left, more) in enumerate(zip(omega, decays, extras, strict=True)):
+            base, tilted = left @ p, left @ (p * g * np.exp(w * r * g))
+            means[h] += weight * r * 0.25 * np.sum(s * n * tilted * base ** (n - 1) * more)
+            for k, (v, right, own) in enumerate(zip(omega, decays, extras, strict=True)):
+                measure = 0.25**2 * np.outer(s * more, s * own)
+
+                def expect(values, left=left, right=right):
+                    return (left * (p * values)) @ right.T
+
+                a, b = np.exp(w * r * g), np.exp(v * r * g)
+                base = expect(1.0)
+                apart = n * (n - 1) * expect(g * a) * expect(g * b) * base ** (n - 2) if n > 1 else 0.0
+                products[h, k] += weight * np.sum(
+                    measure * (n * expect(g**2 * a * b) * base ** (n - 1) + apart)
+                )
+                overlaps[h, k] += weight * np.sum(measure * n * expect(a * b) * base ** (n - 1))
+    return means, products, overlaps
+
+
+@pytest.mark.parametrize("query_key", [False, True])
+@pytest.mark.parametrize(("omega", "n"), [([0.4, -0.4], 6), ([0.4, -0.4, 0.1], 3), ([0.3, -0.2], 1)])
+def test_the_quadrature_is_the_whole_trapezoidal_rule(omega, n, query_key):
+    found = true_loss.exact_quadratic(omega, 2, n, 0.1, query_key)
+    means, products, overlaps = plain_moments(omega, 2, n, query_key)
+    np.testing.assert_allclose(found.linear, means / 2, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(found.matrix, products / 2 + 0.6 * overlaps, rtol=1e-11)
+
+
+def test_a_query_that_draws_most_of_the_weight_moves_the_nodes():
+    """In a hundred dimensions the query's own score is e^40: its factor falls long before the other keys' do. The smallest entry, 1e-14, is
+    about what the rule leaves out of its tails (e^-33), and agrees within 1e-10 of itself.
+    """
+    found = true_loss.exact_quadratic([0.4, -0.1], 100, 3, 0.1, query_key=True)
+    means, products, overlaps = plain_moments([0.4, -0.1], 100, 3, query_key=True)
+    np.testing.assert_allclose(found.linear, means / 100, rtol=1e-10)
+    np.testing.assert_allclose(found.matrix, products / 100 + (0.99 + 0.1) * overlaps, rtol=1e-10)
