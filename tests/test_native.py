@@ -313,7 +313,7 @@ def test_a_source_that_does_not_compile_is_done_without(monkeypatch, tmp_path):
     (tmp_path / "broken.c").write_text("int f(void) { return nothing; }")
     monkeypatch.setattr(build, "HERE", tmp_path)
     assert build.library("broken.c") is None
-    with pytest.raises(UserError, match="broken.c does not compile .*undeclared"):
+    with pytest.raises(UserError, match=r"broken.c does not compile .*undeclared"):
         build.compiled("broken.c", [])
 
 
