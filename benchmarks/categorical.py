@@ -53,8 +53,7 @@ def build(name: str, n: int, batch: int = BATCH) -> tuple[Callable[[int], None],
     from iclbook.tasks import Batch
     from iclbook.tasks.categorical import Anchors
     from iclbook.training import FixedSet, Run, Trainer
-    from iclbook.training.groups import Group
-    from iclbook.training.groups import cross_entropy
+    from iclbook.training.groups import Group, cross_entropy
 
     task = Anchors(N=n, n_classes=CLASSES, width=WIDTH)
     contexts = seen_as(sample_contexts(task, 2 * batch, 0), "tokens" if name == "literal" else "inner")

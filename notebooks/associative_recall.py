@@ -106,6 +106,55 @@ record.verdict("recall2025/task")
 # - Flow time $t$: training step times learning rate, in the limit of small steps.
 # ```
 
+# %% [markdown]
+# With the simplifications A0 to A3 that are explained below, the model is six lines: every head looks at one of the last $k$ tokens before each response, and the second layer
+# compares what they found with the query. Plain gradient descent on the expected loss shows the stairs.
+
+# %% mystnb={"image": {"alt": "Loss of the simplified model of order 3 along gradient descent: two long plateaus at the predicted heights, each left by a sudden fall."}}
+import torch
+from torch.nn.functional import one_hot
+
+from iclbook.models import RecallTransformer
+
+task = AssociativeRecall(order=3, n_responses=4)
+history = one_hot(
+    torch.tensor(task.permutations[:, ::-1].copy())
+).double()  # (k!, k, k): the token 1, 2, ... back
+
+
+def transformer(w, beta):  # (H, k) scores of offsets, (H,) strengths
+    attention = w.softmax(-1)
+    found = torch.einsum("hi,pis->phs", attention, history)  # what head h finds before each response
+    scores = torch.einsum(
+        "h,qhs,phs->qp", beta**2, history, found
+    )  # compared with the query's h-th token from the end
+    return scores.softmax(-1)  # weight of each response for each query
+
+
+library = RecallTransformer(order=3, n_responses=4, n_heads=3)
+library.initialise(torch.Generator().manual_seed(0))
+sequence = task.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
+assert torch.allclose(
+    transformer(library.w, library.beta)[4], library.response_weights(torch.tensor(sequence))
+)
+
+w, beta, losses = torch.zeros(3, 3).double(), torch.tensor([0.1, 0.05, 0.025]).double(), []
+for _ in range(600):
+    w, beta = w.detach().requires_grad_(), beta.detach().requires_grad_()
+    loss = (1 - 1 / task.n_responses) * (1 - transformer(w, beta).diagonal().mean())
+    slopes = torch.autograd.grad(loss, (w, beta))
+    w, beta = w - slopes[0], beta - slopes[1]
+    losses.append(loss.item())
+fig, ax = style.figure(1, height=2.6)
+ax.plot(losses)
+for matched in range(3):
+    style.theory_line(ax, (0, 600), (task.plateau_dp(matched),) * 2, label=None)
+ax.set(xlabel="step", ylabel="expected loss")
+style.show()
+
+# %% [markdown]
+# *Order 3, three heads, rate 1, from $\beta = (0.1, 0.05, 0.025)$. Dotted: the heights above for $m = 0, 1, 2$ matched tokens.* At $m = 2$ the loss is zero: who knows two of three symbols knows the third.
+
 # %% mystnb={"image": {"alt": "Left: the second layer's matrix at the solution, blocks on the super-diagonal only. Right: loss against the scale c: with beta above the diagonal it falls along a straight line, less steeply than the dotted line of e to the minus c; below the diagonal it rises to one."}} tags=["hide-input"]
 built, solution = construction.construction(), construction.solution_matrix()
 draw_jump.construction(solution, built, AssociativeRecall(3, 2))

@@ -131,6 +131,25 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
 #
 # $$T \sim \log \tfrac{1}{\epsilon} \quad (p = 2), \qquad T \sim \epsilon^{-(p-2)} \quad (p > 2).$$
 
+# %% [markdown]
+# The smallest case is a product of $p$ small numbers that should be one:
+
+
+# %%
+def wait(p, size, rate=0.02):
+    """Time until the product of p equal factors is one half, under gradient flow on (1 - product)^2 / 2."""
+    u, steps = size, 0
+    while u**p < 0.5:
+        u += rate * (1 - u**p) * u ** (p - 1)
+        steps += 1
+    return rate * steps
+
+
+{f"p = {p}": [round(wait(p, size), 1) for size in (0.1, 0.05, 0.025)] for p in (2, 3, 4)}
+
+# %% [markdown]
+# Halve the start twice: two factors wait a constant longer each time, three about twice as long, four about four times. In the page:
+
 # %% tags=["hide-input"]
 show_model(draw.waiting_time())
 

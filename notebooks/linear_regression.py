@@ -99,6 +99,30 @@ show_training(train_in_page(task, history), task)
 # where a head looks, the **output-value circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last output is read, much of them
 # cannot matter at all. Figure 1 of the paper marks those entries with a star. This can be tested exactly: change them at random and see whether any prediction moves.
 
+# %% [markdown]
+# In code, for one prompt:
+
+
+# %%
+def heads(Z, x_q, KQ, OV):  # (L, d + 1), (d,), (H, d + 1, d + 1), (H, d + 1)
+    z_q = torch.cat([x_q, torch.zeros(1)])  # the response of the query is not known
+    weights = (Z @ KQ @ z_q).softmax(-1)  # (H, L): where each head looks
+    return (weights * (OV @ Z.T)).sum()  # what it finds there, over all heads
+
+
+fixed = torch.Generator().manual_seed(1)
+beta, x = torch.randn(d, generator=fixed) / d**0.5, torch.randn(L + 1, d, generator=fixed)
+y = x @ beta + s2**0.5 * torch.randn(L + 1, generator=fixed)
+Z = torch.cat([x, y[:, None]], dim=1)[:L]  # the last pair is the query
+
+model = Attention(d, n_heads=2)  # what is trained above
+model.initialise(fixed)
+KQ, OV = (circuit.detach() for circuit in model.circuits().values())
+assert torch.allclose(heads(Z, x[L], model.scale * KQ, OV[:, 0]), model(Z[..., None], x[L, :, None]))
+
+# %% [markdown]
+# Which entries of the two circuits matter?
+
 # %%
 example = figure_2_1.example(d, L, rng)
 record.all(figure_2_1.effective_entries(example, rng))

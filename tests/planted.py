@@ -34,30 +34,27 @@ def _agarwal() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("agarwal2025", *words)
 
-    full, chain, toy = "runs/full_batch.py", "measures/chain.py", "runs/toy.py"
+    runs, trial, toy = "chain_runs.py", "fair_trial.py", "toy_runs.py"
     forward, backward = "(logs.exp() * (logs - reference))", "(reference.exp() * (reference - logs))"
+    best, worst = 'float(curve["held_out"].mean(1).min()) for', 'float(curve["nll"].mean(1).min()) for'
+    spread = 'float(sgd["nll"][-1].std(ddof=1))'
     return (
-        at(full, "divergence reversed", forward, backward),
-        at(full, "held-out loss on the training targets", "-fresh.gather(1, y_new", "-fresh.gather(1, y"),
-        at(
-            chain,
-            "spread without its degree of freedom",
-            'sgd["nll"][-1].std(ddof=1)',
-            'sgd["nll"][-1].std()',
-        ),
-        at(
-            chain,
-            "best by the training loss",
-            '(curve["held_out"].mean(1).min())',
-            '(curve["nll"].mean(1).min())',
-        ),
-        at(chain, "the smaller of q and k", "v / np.maximum(q, k)", "v / np.minimum(q, k)"),
-        at(chain, "factor of entries inverted", "math.sqrt(10 / 15)", "math.sqrt(15 / 10)"),
-        at(chain, "factor of entries of o inverted", "math.sqrt(8 / 20)", "math.sqrt(20 / 8)"),
+        at(runs, "divergence reversed", forward, backward),
+        at(runs, "held-out loss on the training targets", "-fresh.gather(1, y_new", "-fresh.gather(1, y"),
+        at("table_1.py", "spread without its degree of freedom", spread, spread.replace("ddof=1", "ddof=0")),
+        at(trial, "best by the training loss", best, worst),
+        at(trial, "the smaller of q and k", "v / np.maximum(q, k)", "v / np.minimum(q, k)"),
+        at(trial, "factor of entries inverted", "math.sqrt(10 / 15)", "math.sqrt(15 / 10)"),
+        at(trial, "factor of entries of o inverted", "math.sqrt(8 / 20)", "math.sqrt(20 / 8)"),
         at(toy, "a bump thrice as high", 'found["rise"] <= BUMP', 'found["rise"] <= 3 * BUMP'),
         at(toy, "exponential of the mean entropy", ".sum(-1)).exp().mean(-1)", ".sum(-1)).mean(-1).exp()"),
-        at("theory/causal.py", "spread of the first token", "spread[0] = torch.nan", "spread[0] = 0"),
-        at("theory/updates.py", "keys do not move", " + g.scores(q, -rate * gram @ dk)", ""),
+        at("causal.py", "spread of the first token", "spread[0] = torch.nan", "spread[0] = 0"),
+        at(
+            "equations.py",
+            "keys do not move",
+            ' + closed.scores(f.q, printed["k"])',
+            "",
+        ),
     )
 
 

@@ -137,8 +137,8 @@ def test_check_exits_1_when_something_moved_and_writes_its_reports(root, capsys,
 def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     seen = {}
 
-    def train(only, profile, device, fresh, verify):
-        seen.update(only=only, profile=profile, device=device, fresh=fresh, verify=verify)
+    def train(only, profile, device, fresh, verify, executor, parts):
+        seen.update(only=only, profile=profile, device=device, fresh=fresh, verify=verify, parts=parts)
 
     module = types.ModuleType("iclbook.papers.demo")
     module.train = train
@@ -146,7 +146,14 @@ def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, module.__name__, module)
     call = ["train", "demo", "--only", "a", "--only", "b", "--fresh", "--profile", "smoke", "--workers", "1"]
     assert cli.main(call) == 0
-    assert seen == {"only": ["a", "b"], "profile": "smoke", "device": "auto", "fresh": True, "verify": False}
+    assert seen == {
+        "only": ["a", "b"],
+        "profile": "smoke",
+        "device": "auto",
+        "fresh": True,
+        "verify": False,
+        "parts": 1,
+    }
 
 
 def test_the_command_trains_on_pinned_code_paths(monkeypatch):

@@ -11,7 +11,7 @@ import torch
 
 from iclbook import rounding, store
 from iclbook.errors import UserError
-from iclbook.training import computed
+from iclbook.training import computation as computed
 from iclbook.training.catalogue import Catalogue
 from iclbook.training.computation import Computation
 
@@ -125,7 +125,7 @@ def test_a_catalogue_makes_loads_and_verifies_computations(capsys):
     with pytest.raises(UserError, match="another configuration"):
         changed.results("powers", "paper")
     about = store.read_provenance("toys", "paper", "powers")
-    store.restamp("toys", "paper", "powers", "other source")
+    store.update_digest("toys", "paper", "powers", "other source")
     with pytest.raises(UserError, match="other training code"):
         catalogue.results("powers", "paper")
     assert about["source"] == POWERS.source()

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 import torch
-from iclbook.training.replay import verify_study
 
 from iclbook import store
 from iclbook.errors import UserError
-from iclbook.files import held
+from iclbook.files import file_lock
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
-from iclbook.training import Adam, Run, Sgd, Trainer, stretches
-from iclbook.training import study as study_module
+from iclbook.training import Adam, Run, Sgd, Trainer
+from iclbook.training import history as stretches
+from iclbook.training.replay import verify_study
 from iclbook.training.study import Group, Study, train_study
 
 
 @pytest.mark.slow
+def made_from(study):
+    """What a checkpoint of the study says it was made from."""
+    return f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
+
+
 def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
     (tmp_path / "_toc.yml").write_text("")
     (tmp_path / "notebooks").mkdir()
@@ -77,7 +83,7 @@ def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(empty
     assert steps_of(store.load_states("demo", "smoke", "tiny")) == [76, 176, 376]
     assert (
         verify_study(LONGER, "smoke")["trajectory"]
-        == "first 10 of 400 steps of one run of every group, 3 stretches"
+        == "first 10 of 400 steps of one run of every group, 3 segments"
     )
     update = Adam.update
 
@@ -86,7 +92,7 @@ def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(empty
         return update(self, params, grads, state, late, t)
 
     monkeypatch.setattr(Adam, "update", decayed)
-    with pytest.raises(UserError, match="stretches of tiny deviate"):
+    with pytest.raises(UserError, match="segments of tiny deviate"):
         verify_study(LONGER, "smoke")
 
 
@@ -94,7 +100,7 @@ def test_an_interrupted_training_keeps_the_same_states(empty_root):
     train_study(LONGER, "smoke", "cpu", progress=False)
     whole = store.load_states("demo", "smoke", "tiny")
     checkpoint = empty_root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
-    LONGER.trainer("cpu").train(checkpoint, progress=False, until=250, about=study_module._made_from(LONGER))
+    LONGER.trainer("cpu").train(checkpoint, progress=False, until=250, about=made_from(LONGER))
     train_study(LONGER, "smoke", "cpu", progress=False)
     again = store.load_states("demo", "smoke", "tiny")
     assert whole.keys() == again.keys()
@@ -125,7 +131,7 @@ def test_verify_refuses_a_measure_that_todays_code_does_not_give(empty_root, mon
 def test_an_interrupted_fresh_training_is_resumed_by_the_next(empty_root, monkeypatch):
     whole = train_study(STUDY, "smoke", "cpu", progress=False)
     checkpoint = empty_root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
-    about = study_module._made_from(STUDY)
+    about = made_from(STUDY)
     STUDY.trainer("cpu").train(checkpoint, progress=False, until=17, about=about, fresh=True)
     started = []
     restore = Trainer._restore
@@ -142,7 +148,7 @@ def test_an_interrupted_fresh_training_is_resumed_by_the_next(empty_root, monkey
 def test_the_second_of_two_trainings_of_a_study_is_refused(empty_root):
     lock = empty_root / ".cache" / "checkpoints" / "demo-paper-tiny.lock"
     with (
-        held(lock, "the training of demo/tiny at paper"),
+        file_lock(lock, "the training of demo/tiny at paper"),
         pytest.raises(UserError, match="under way already, in process"),
     ):
         train_study(STUDY, "paper", "cpu", progress=False)

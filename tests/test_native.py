@@ -13,22 +13,23 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from iclbook.training.replay import thinned
 
+from iclbook import native as build
 from iclbook import random, rounding, store
+from iclbook.errors import UserError
 from iclbook.machines import this_machine
 from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
-from iclbook.native import attention, build, counter
-from iclbook.native.attention import AdamStep
+from iclbook.native import attention, counter
+from iclbook.native.counter import AdamStep
 from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
-from iclbook.training.backends import Fused, in_c
+from iclbook.training.backends import CSteps, in_c
 from iclbook.training.data import Stream
 from iclbook.training.ensemble import Ensemble
 from iclbook.training.optimisers import AdamW, Cosine
-from iclbook.training.replay import replay, replay_stretches
+from iclbook.training.replay import replay, replay_segments, thinned
 from iclbook.training.study import Study
 
 pytestmark = pytest.mark.skipif(counter.functions() is None, reason="no C compiler, or no fused multiply-add")
@@ -191,7 +192,7 @@ def test_every_instruction_set_gives_the_same_gradients(monkeypatch, activation,
 
 def _trained(groups, task=None, steps=30, fused=True, **kwargs):
     trainer = Trainer(task or TASKS["plain"], groups, steps, 64, (0, 1, 10, steps), compile=fused, **kwargs)
-    assert (trainer._fused is not None) == fused
+    assert (trainer._in_c is not None) == fused
     return trainer.train(progress=False), trainer.parameters()
 
 
@@ -274,7 +275,7 @@ def test_other_groups_go_through_autograd(change):
 
     def can(group, batch=64, dtype=torch.float32, data=Stream(TASKS["plain"])):  # noqa: B008
         ensemble = Ensemble(group, 1, [0], torch.device("cpu"), dtype)
-        return Fused.of(data, [ensemble], keys, batch, dtype) is not None
+        return CSteps.of(data, [ensemble], keys, batch, dtype) is not None
 
     assert can(group)
     assert not can(dataclasses.replace(group, **change))
@@ -308,11 +309,12 @@ def test_all_of_it_can_be_done_without(way):
     assert done.stdout.strip() == f"True False {words}"
 
 
-def test_a_source_that_does_not_compile_is_named_and_done_without(monkeypatch, tmp_path):
+def test_a_source_that_does_not_compile_is_done_without(monkeypatch, tmp_path):
     (tmp_path / "broken.c").write_text("int f(void) { return nothing; }")
     monkeypatch.setattr(build, "HERE", tmp_path)
-    with pytest.warns(RuntimeWarning, match=r"broken.c is left to torch.*undeclared"):
-        assert build.library("broken.c") is None
+    assert build.library("broken.c") is None
+    with pytest.raises(UserError, match=r"broken.c does not compile .*undeclared"):
+        build.compiled("broken.c", [])
 
 
 @pytest.mark.parametrize("activation", ["softmax", "tanh", "square"])
@@ -374,7 +376,7 @@ def test_trainings_kept_from_torchs_compiler_replay_in_c(monkeypatch, name):
 
     def trainer(study, device="auto", compile=None, **kwargs):
         ours = make(study, device, None if rounding.number() is None else False, **kwargs)
-        assert (ours._fused is None) == (rounding.number() is not None)
+        assert (ours._in_c is None) == (rounding.number() is not None)
         return ours
 
     make = Study.trainer
@@ -382,6 +384,6 @@ def test_trainings_kept_from_torchs_compiler_replay_in_c(monkeypatch, name):
     study = he2025.studies("paper")[name]
     results = store.load("he2025", "paper", name, study.describe(), may_diverge=study.may_diverge)
     assert replay(*thinned(study, results)) <= 1
-    stretches, share = replay_stretches(study, results, store.load_states("he2025", "paper", name))
+    stretches, share = replay_segments(study, results, store.load_states("he2025", "paper", name))
     assert stretches
     assert share <= 1

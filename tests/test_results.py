@@ -13,10 +13,9 @@ import pkgutil
 import numpy as np
 import pytest
 import torch
-from iclbook.training.replay import thinned
 
 from iclbook import papers, rounding, store
-from iclbook.papers.agarwal2025.runs import toy as agarwal_toy
+from iclbook.papers.agarwal2025 import toy_runs as agarwal_toy
 from iclbook.papers.crossing.measures import time_scales as crossing_leads
 from iclbook.papers.crossing.measures import waits as crossing_waits
 from iclbook.training import Adam
@@ -24,7 +23,8 @@ from iclbook.training import replay as replays
 from iclbook.training.catalogue import Catalogue, threads_of
 from iclbook.training.computation import Computation, deviation
 from iclbook.training.groups import cross_entropy, squared_error
-from iclbook.training.study import Study, replay
+from iclbook.training.replay import replay, thinned
+from iclbook.training.study import Study
 
 DOCUMENTS = {
     name: document

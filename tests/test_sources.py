@@ -20,7 +20,7 @@ ROOTS = (
     "iclbook.training.study",
     "iclbook.tasks.linear_regression",
     "iclbook.models.attention",
-    "iclbook.papers.he2025.runs",
+    "iclbook.models.reduced",
 )
 
 
@@ -124,7 +124,7 @@ def digest_of(study, package: Path) -> str:
         (
             agarwal2025,
             "fair",
-            "papers/agarwal2025/runs/full_batch.py",
+            "papers/agarwal2025/chain_runs.py",
             "INIT_SCALE = 0.1",
             "INIT_SCALE = 0.2",
         ),
@@ -204,5 +204,5 @@ def test_committed_weights_of_other_code_are_not_used(monkeypatch):
 
 def test_a_study_stands_on_its_own_task_and_models():
     paper = he2025.studies("paper")
-    assert paper["isotropic"].source() != paper["multitask_text"].source()
+    assert paper["isotropic"].source() != nagy2026.studies("paper")["masks"].source()
     assert paper["isotropic"].source() == he2025.studies("smoke")["isotropic"].source()

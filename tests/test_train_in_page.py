@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from browser import harness, models_page
 from browser.models_page import TASK, Running
-from iclbook.native import compiler
 from selenium.webdriver import ActionChains
 
 from iclbook.claims import load_ledger
 from iclbook.models import Attention
-from iclbook.native import webassembly
+from iclbook.native import compiler, webassembly
 from iclbook.papers.crossing import waits_in_page as crossing_waits
 from iclbook.papers.he2025 import train_in_page as train
 from iclbook.papers.he2025 import train_live

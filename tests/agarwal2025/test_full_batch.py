@@ -7,14 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, Arm, arm_runs
-from iclbook.papers.agarwal2025.runs.studies import ARMS, SIZES, studies
 
 from iclbook import random
-from iclbook.errors import UserError
 from iclbook.models.single_head import SingleHead
-from iclbook.papers.agarwal2025.measures import chain
-from iclbook.papers.agarwal2025.runs import full_batch
+from iclbook.papers.agarwal2025 import causal, chain_runs, table_1
+from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
+from iclbook.papers.agarwal2025.runs import SIZES, studies
 from iclbook.store import Results
 from iclbook.tasks.sticky_chain import StickyChain
 from iclbook.training import FullBatch, Group, Sgd, Trainer
@@ -29,20 +27,20 @@ def small(arms=(SGD, EM), seeds=(1, 2), T=60, steps=12, alternating=False) -> St
         SIZES,
         arm_runs(arms, seeds),
         Sgd(),
-        full_batch.mean_cross_entropy,
-        gradient=full_batch.closed_gradient,
+        chain_runs.mean_cross_entropy,
+        gradient=chain_runs.closed_gradient,
         blocks=blocks,
-        observe=full_batch.OnSequences(),
+        observe=chain_runs.OnSequences(),
     )
-    data = FullBatch(full_batch.OwnSequences(StickyChain(T=T)))
+    data = FullBatch(chain_runs.OwnSequences(StickyChain(T=T)))
     return Study("agarwal2025", "small", data, (group,), steps, 1, (4, 8, 12))
 
 
 def naive(seed: int, rates: dict[str, float], steps: int, T: int = 60) -> dict[str, torch.Tensor]:
     """Plain autograd gradient descent, as a careful author would write it."""
-    own = full_batch.data(StickyChain(T=T), seed)
+    own = chain_runs.data(StickyChain(T=T), seed)
     model = SingleHead()
-    model.initialise(random.generator(seed, 0), full_batch.INIT_SCALE)
+    model.initialise(random.generator(seed, 0), chain_runs.INIT_SCALE)
     for _ in range(steps):
         loss = torch.nn.functional.cross_entropy(model(own.train.x), own.train.y)
         grads = torch.autograd.grad(loss, list(model.parameters()))
@@ -58,7 +56,7 @@ def test_trainer_equals_a_plain_loop(arm):
     study = small()
     trainer = study.trainer("cpu", False)
     trainer.train(progress=False)
-    rates = dict.fromkeys(full_batch.MATRICES, 0.01) | ({"W_V": 0.1} if arm else {})
+    rates = dict.fromkeys(chain_runs.MATRICES, 0.01) | ({"W_V": 0.1} if arm else {})
     expected = naive(2, rates, 12)
     found = trainer.parameters()["runs"]
     for name, value in expected.items():
@@ -73,36 +71,17 @@ def test_a_run_alone_equals_the_run_in_the_ensemble():
     np.testing.assert_allclose(both[0].circuits["nll"][:, 1], both[1].circuits["nll"][:, 0], atol=1e-6)
 
 
-def test_runs_are_told_apart_by_their_arms():
-    arms = (SGD, Arm("fast", 0.1), EM)
-    group = small(arms, (5, 6)).groups[0]
-    assert full_batch.runs_of(group, arms) == {"sgd": [0, 1], "fast": [2, 3], "em": [4, 5]}
-    one = dataclasses.replace(group, runs=group.runs[2:3])
-    assert full_batch.runs_of(one, arms) == {"fast": [0]}
-    known = {(arm.rate, arm.factors) for arm in ARMS}
-    assert len(known) == len(ARMS), "two arms that nothing tells apart"
-    for study in studies("paper").values():
-        for group in study.groups:
-            if isinstance(study.data, FullBatch):
-                assert {(run.rate, run.factors) for run in group.runs} <= known
-
-
 def test_the_closed_gradient_is_that_of_the_loss():
     study = small()
     batch = study.data.task.dataset(1)
     model = SingleHead()
     model.initialise(random.generator(1, 0), 0.5)
-    loss = full_batch.mean_cross_entropy(model, batch)
-    grads = torch.autograd.grad(loss, [getattr(model, n) for n in full_batch.MATRICES])
-    closed, value = full_batch.closed_gradient({n: p.detach() for n, p in model.named_parameters()}, batch)
+    loss = chain_runs.mean_cross_entropy(model, batch)
+    grads = torch.autograd.grad(loss, [getattr(model, n) for n in chain_runs.MATRICES])
+    closed, value = chain_runs.closed_gradient({n: p.detach() for n, p in model.named_parameters()}, batch)
     assert float(value) == pytest.approx(loss.item(), rel=1e-5)
-    for name, grad in zip(full_batch.MATRICES, grads, strict=True):
+    for name, grad in zip(chain_runs.MATRICES, grads, strict=True):
         torch.testing.assert_close(closed[name], grad, rtol=1e-4, atol=1e-6)
-
-
-def test_no_runs_are_refused():
-    with pytest.raises(UserError):
-        arm_runs((), (1,))
 
 
 def test_alternation_uses_fresh_gradients_for_routing():
@@ -110,20 +89,20 @@ def test_alternation_uses_fresh_gradients_for_routing():
     start = {k: torch.from_numpy(v[0]) for k, v in trainer.parameters()["runs"].items()}
     trainer.train(progress=False)
     after = {k: torch.from_numpy(v[0]) for k, v in trainer.parameters()["runs"].items()}
-    own = full_batch.data(StickyChain(T=60), 3)
-    first = full_batch.step(own.train.x, own.target, *[start[n] for n in full_batch.MATRICES])
+    own = chain_runs.data(StickyChain(T=60), 3)
+    first = causal.step(own.train.x, own.target, *[start[n] for n in chain_runs.MATRICES])
     moved = start | {"W_V": start["W_V"] - 0.1 * first.W_V}
     torch.testing.assert_close(after["W_V"], moved["W_V"])
-    second = full_batch.step(own.train.x, own.target, *[moved[n] for n in full_batch.MATRICES])
+    second = causal.step(own.train.x, own.target, *[moved[n] for n in chain_runs.MATRICES])
     torch.testing.assert_close(after["W_O"], start["W_O"] - 0.01 * second.W_O)
 
 
 def test_measurements_of_a_run():
     study = small(steps=1)
     history = study.trainer("cpu", False).train(progress=False)["runs"]
-    own = full_batch.data(StickyChain(T=60), 1)
+    own = chain_runs.data(StickyChain(T=60), 1)
     model = SingleHead()
-    model.initialise(random.generator(1, 0), full_batch.INIT_SCALE)
+    model.initialise(random.generator(1, 0), chain_runs.INIT_SCALE)
     with torch.no_grad():
         logs = model(own.train.x).log_softmax(-1)
     c = {name: value[0, 0] for name, value in history.circuits.items()}
@@ -152,17 +131,6 @@ def test_every_study_of_both_profiles_can_be_described():
             assert study.describe()
 
 
-def test_pairs_of_runs_have_fifty_five_seeds():
-    for kind in ("code", "nearer"):
-        own = [
-            s
-            for s in studies("paper").values()
-            if isinstance(s.data, FullBatch) and chain.chain_of(s).leaving == kind
-        ]
-        own = [s for s in own if s.name != "small_start"]
-        assert len({run.seed for study in own for run in study.groups[0].runs}) == 55
-
-
 def test_smaller_start_is_kept_apart():
     """Runs from other initial weights must not be averaged with the others."""
     one = small()
@@ -176,6 +144,6 @@ def test_smaller_start_is_kept_apart():
         name: Results(pack(study.trainer("cpu", False).train(progress=False)), {})
         for name, study in every.items()
     }
-    found, alone = chain.gather(every, stored, "code"), chain.arms(one, stored["published"])
+    found, alone = table_1.gather(every, stored, "code"), table_1.arms(one, stored["published"])
     np.testing.assert_array_equal(found["em"]["nll"], alone["em"]["nll"])
-    assert chain.gather({"small": every["small"]}, {"small": stored["small"]}, "code") == {}
+    assert table_1.gather({"small": every["small"]}, {"small": stored["small"]}, "code") == {}

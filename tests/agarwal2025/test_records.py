@@ -8,21 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from agarwal2025.kit import LEDGER
-from iclbook.papers.agarwal2025.measures.cases import random_case
-from iclbook.papers.agarwal2025.measures.chain import Curves
-from iclbook.papers.agarwal2025.runs.full_batch import EM, SGD, arm_runs
 
-from iclbook.claims import printed
-from iclbook.papers.agarwal2025.figures import chain as draw_chain
-from iclbook.papers.agarwal2025.measures import chain, follow, solutions, table1, timescales
-from iclbook.papers.agarwal2025.runs import full_batch
-from iclbook.papers.agarwal2025.runs import toy as toy_runs
-from iclbook.papers.agarwal2025.theory import causal, updates
-from iclbook.papers.agarwal2025.theory import gradients as closed
-from iclbook.store import Results
+from iclbook.papers.agarwal2025 import causal, chain_runs, figure_9, gradients, table_1, toy_runs
+from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
+from iclbook.papers.agarwal2025.equations import random_case
+from iclbook.papers.agarwal2025.table_1 import Curves
 from iclbook.tasks import Batch
-from iclbook.tasks.sticky_chain import StickyChain
 
 # -- what is observed while runs train --------------------------------------------------------------------------------------
 
@@ -44,7 +35,7 @@ def observed(heads: list[float], y: list[list[int]]) -> dict[str, torch.Tensor]:
     seen = Batch(torch.stack([x] * n), torch.stack([x[:0]] * n), torch.stack([target] * n))
     grads = ({name: torch.zeros_like(p) for name, p in params.items()}, torch.zeros(n))
     ensemble = SimpleNamespace(runs=arm_runs((SGD, EM), (3,)), gradients=lambda params, seen: grads)
-    return full_batch.OnSequences().of_runs(ensemble, params, seen, None)
+    return chain_runs.OnSequences().of_runs(ensemble, params, seen, None)
 
 
 def probabilities(h: float) -> np.ndarray:
@@ -92,75 +83,11 @@ def test_spread_of_steps_has_n_minus_one():
     for curve in (em, sgd):
         curve.values["nll"] = curve["nll"] + 1e-9 * np.arange(3)
         curve.values |= {"entropy": curve["nll"], "accuracy": curve["nll"]}
-    found = table1.table(em, sgd)
+    found = table_1.table(em, sgd)
     assert found["steps"] == pytest.approx(1750 / 3, rel=1e-6)
     assert found["steps_sd"] == pytest.approx(
         np.sqrt(((np.array([250, 500, 1000]) - 1750 / 3) ** 2).sum() / 2), rel=1e-6
     )
-
-
-def test_the_gap_is_that_of_the_lowest_held_out_loss(monkeypatch):
-    """Not of the lowest training loss, which comes later, nor of the held-out loss there; means over seeds before the minimum."""
-    monkeypatch.setattr(chain, "held_out_floor", lambda chain, seeds: [1.0, 2.0])
-    monkeypatch.setattr(chain, "by_hand", lambda chain, seed: 0.25 * seed)
-    nll = np.array([[2.0, 2.0], [1.5, 1.5], [0.5, 0.5]])
-    held_out = np.array([[2.1, 2.1], [1.9, 1.7], [2.4, 1.6]])
-    every = {
-        "a": Curves(np.arange(3), (1, 3), {"nll": nll, "held_out": held_out}),
-        "b": Curves(np.arange(3), (1, 3), {"nll": nll - 0.4, "held_out": held_out + 0.1}),
-    }
-    found = chain.gap_values(
-        StickyChain(), every, Results({"runs/gap": np.array([[0.9, 0.9], [0.2, 0.4]])}, {})
-    )
-    assert found["gap/trained"] == pytest.approx(1.8 - 1.5)
-    assert found["gap/constructed"] == pytest.approx(0.5)
-    assert found["gap/constructed_se"] == pytest.approx(0.25)
-    assert found["gap/fresh"] == pytest.approx(0.3)
-
-
-def test_value_gradients_are_compared_with_the_larger_of_the_routing_ones():
-    """Norms 2, 8, 4, 16 of Q, K, V, O: a half and a quarter. By entries: of matrices 10 x 20, 10 x 20, 15 x 20, 8 x 15 whose entries are all alike."""
-    steps = np.array([0, 100, 200])
-    early, late = np.array([2.0, 8, 4, 16]), np.array([1.0, 1, 100, 1])
-    norms = np.stack([early, early, late])[:, None].repeat(3, 1)
-    found = chain.early_ratios(Curves(steps, (0, 1, 2), {"norms": norms}))
-    assert (found["sizes/v_over_qk"], found["sizes/v_over_o"]) == (0.5, 0.25)
-    alike = np.sqrt([200.0, 200, 300, 120])  # norms of matrices of ones
-    found = chain.early_ratios(Curves(steps, (0, 1), {"norms": np.tile(alike, (3, 2, 1))}))
-    assert found["sizes/entry_v_over_qk"] == pytest.approx(1)
-    assert found["sizes/entry_v_over_o"] == pytest.approx(1)
-
-
-def test_learned_shares_are_those_between_ignorance_and_the_floor(monkeypatch):
-    """A loss at the middle has learned a half; the printed entropies are measured with the same ruler."""
-    top = math.log(8)
-    monkeypatch.setattr(chain, "bayes_losses", lambda chain, seeds: [top - 0.2, top - 0.4])
-    em, sgd = (
-        Curves(np.arange(1), (0, 1), {"nll": top - np.array([[0.2, 0.4]]) * part}) for part in (0.5, 0.25)
-    )
-    found = chain.learned_values(em, sgd, StickyChain())
-    assert (found["chain/learned_em"], found["chain/learned_sgd"]) == pytest.approx((0.5, 0.25))
-    assert found["chain/learned_em_se"] == pytest.approx(0, abs=1e-12)
-    says = printed("agarwal2025")
-    by_hand = [(top - says[f"table1/entropy_{arm}"]) / (top - 1.829) for arm in ("em", "sgd")]
-    assert found["chain/learned_printed"] == pytest.approx(by_hand, rel=3e-3)
-
-
-def test_the_table_says_what_lies_inside_and_what_has_power():
-    """An interval that holds both arms' numbers decides nothing; one beside the printed number says so."""
-    found = {"seeds": 3, "steps": 430.0, "steps_sd": 10.0, "steps_width": 20.0}
-    for metric, (em, sgd) in {
-        "loss": (1.97, 2.2),
-        "entropy": (1.998, 2.077),
-        "accuracy": (0.244, 0.2),
-    }.items():
-        for arm, mean, width in (("em", em, 0.5), ("sgd", sgd, 0.01)):
-            found |= {f"{metric}_{arm}": mean, f"{metric}_{arm}_sd": 0.1, f"{metric}_{arm}_width": width}
-    rows = {row["what"]: (row["inside"], row["power"]) for row in draw_chain.table({"a": found}).rows}
-    assert rows["loss, EM-like (nats)"] == ("inside", "no")
-    assert rows["loss, SGD (nats)"] == ("outside", "yes")
-    assert rows["entropy, SGD (nats)"] == ("inside", "yes")
-    assert rows["steps to SGD's loss"] == ("inside", "yes")
 
 
 # -- the toy and the scores -------------------------------------------------------------------------------------------------
@@ -183,16 +110,16 @@ def test_effective_positions_are_counted_for_each_query():
 def test_score_steps_of_weights_hold_both_paths(moved):
     """Against the scores of the matrices after a small step, with the query gradient alone, the key gradient alone, and both."""
     case = random_case(6)
-    f = closed.forward(case.x, case.w, case.mask)
-    _, d = closed.every_gradient(case.x, case.y, case.w, case.mask)
+    f = gradients.forward(case.x, case.w, case.mask)
+    _, d = gradients.every_gradient(case.x, case.y, case.w, case.mask)
     dq, dk = (d[n] if moved in (n, "both") else torch.zeros_like(d[n]) for n in "qk")
     rate = 1e-6
     after = case.w._replace(
-        W_Q=case.w.W_Q - rate * closed.projection_gradient(dq, case.x),
-        W_K=case.w.W_K - rate * closed.projection_gradient(dk, case.x),
+        W_Q=case.w.W_Q - rate * gradients.projection_gradient(dq, case.x),
+        W_K=case.w.W_K - rate * gradients.projection_gradient(dk, case.x),
     )
-    change = (closed.forward(case.x, after, case.mask).s - f.s) / rate
-    found = updates.score_step_of_weights(dq, dk, f.q, f.k, case.x, 1.0)
+    change = (gradients.forward(case.x, after, case.mask).s - f.s) / rate
+    found = gradients.score_step_of_weights(dq, dk, f.q, f.k, case.x, 1.0)
     assert found.abs().max() > 1e-3
     torch.testing.assert_close(found, change, rtol=1e-3, atol=1e-4 * float(found.abs().max()))
 
@@ -204,75 +131,13 @@ def test_silhouette_by_hand():
     """Two pairs on a line at 0, 1 and 10, 11: (10.5 - 1) / 10.5 for the outer points, (9.5 - 1) / 9.5 for the inner ones; shuffled, below 0."""
     points = np.array([[0.0], [1], [10], [11]])
     expected = (9.5 / 10.5 + 8.5 / 9.5) / 2
-    assert solutions.silhouette(points, np.array([0, 0, 1, 1])) == pytest.approx(expected)
-    assert solutions.silhouette(points, np.array([0, 1, 0, 1])) < 0
-    assert solutions.silhouette(points[:3], np.array([0, 0, 1])) == pytest.approx((9 / 10 + 8 / 9 + 0) / 3)
+    assert figure_9.silhouette(points, np.array([0, 0, 1, 1])) == pytest.approx(expected)
+    assert figure_9.silhouette(points, np.array([0, 1, 0, 1])) < 0
+    assert figure_9.silhouette(points[:3], np.array([0, 0, 1])) == pytest.approx((9 / 10 + 8 / 9 + 0) / 3)
 
 
 def test_divergence_is_that_of_the_first_from_the_second():
     sure, even = probabilities(5), probabilities(0)
     p, q = (torch.from_numpy(np.log(part))[None] for part in (sure, even))
-    assert solutions.divergence(p, q) == pytest.approx((sure * np.log(sure / even)).sum())
-    assert solutions.divergence(q, p) == pytest.approx((even * np.log(even / sure)).sum())
-
-
-def run_of(scales: list[tuple[float, float]]) -> follow.Followed:
-    """A run on a short chain whose ``W_Q`` and ``W_V`` are multiplied by these numbers at its records, 0, 50, 100 and 150."""
-    gen = torch.Generator().manual_seed(0)
-    sizes = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
-    parts = [torch.randn(n, generator=gen, dtype=torch.float64).numpy() for n in (200, 200, 300, 120)]
-    flat = [np.concatenate([q * parts[0], parts[1], v * parts[2], parts[3]]) for q, v in scales]
-    return follow.Followed(StickyChain(T=60), 1, sizes, np.arange(4) * 50, np.zeros(4), np.array(flat))
-
-
-def test_early_moves_are_relative_and_end_at_step_100():
-    """Values doubled by step 100 have moved by their own size; what happens later does not count; attention from even to anything moves by at most 2."""
-    attention, values = timescales.early_moves(run_of([(0, 1), (0, 1.5), (0, 2), (5, 9)]))
-    assert (attention, values) == pytest.approx((0, 1))
-    attention, values = timescales.early_moves(run_of([(0, 1), (0, 1), (100, 1), (0, 1)]))
-    assert values == 0
-    assert 1.5 < attention <= 2
-
-
-def test_predictions_of_another_seed_are_no_similar_solution():
-    """The control of the claim: far above its bound, and 0 for the run itself."""
-    one = run_of([(1, 1)] * 4)
-    same = follow.Followed(one.chain, 2, one.sizes, one.steps, one.loss, one.flat)
-    assert solutions.other_seed([one, same]) == pytest.approx(0, abs=1e-12)
-    other = follow.Followed(one.chain, 2, one.sizes, one.steps, one.loss, -one.flat[:, ::-1].copy())
-    (part,) = LEDGER.claim("agarwal2025/kl").parts
-    assert not part.rule.check(solutions.other_seed([one, other]), {})
-
-
-def test_bounds_of_printed_spreads_hold_six_in_nineteen_of_twenty():
-    """Five normal seeds against thirty-one: each ratio of standard deviations is outside in 1 of 120 repetitions."""
-    own = dict.fromkeys((f"{name}_sd" for name in ("loss_em", "steps")), 1.0) | {"seeds": 31}
-    bounds = table1.spreads(own, ["loss_em"] * 6, 5)
-    rng = np.random.default_rng(0)
-    ratio = rng.normal(size=(40_000, 5)).std(1, ddof=1) / rng.normal(size=(40_000, 31)).std(1, ddof=1)
-    for outside in (ratio < bounds["spread_low"], ratio > bounds["spread_high"]):
-        assert outside.mean() == pytest.approx(1 / 240, rel=0.3)
-
-
-def test_attention_that_settles_first_is_earlier():
-    """Steps by which values settle later, mean over seeds and its error; the speed left is attention's alone."""
-    states = [
-        {
-            "attention_at": at,
-            "values_at": at + 100 + 20 * at,
-            "attention_speed": (0.05, 0.2),
-            "values_speed": (0.9, 1),
-        }
-        for at in (0.0, 1.0)
-    ]
-    found = timescales.frame_values(states[:1], states[1:], states)
-    assert [found[f"frame/{arm}_{what}"] for arm in ("em", "sgd") for what in ("attention", "values")] == [
-        0,
-        100,
-        1,
-        121,
-    ]
-    assert (found["frame/far"], found["frame/far_speed"]) == pytest.approx((110, 0.05))
-    assert found["frame/far_se"] == pytest.approx(12.7062 * 10 / 2, rel=1e-5)
-    parts = LEDGER.claim("agarwal2025/frame-precision").parts
-    assert all(part.rule.check(found[part.key], found) for part in parts)
+    assert figure_9.divergence(p, q) == pytest.approx((sure * np.log(sure / even)).sum())
+    assert figure_9.divergence(q, p) == pytest.approx((even * np.log(even / sure)).sum())

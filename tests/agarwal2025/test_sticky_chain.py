@@ -9,7 +9,7 @@ from agarwal2025.kit import holds
 
 from iclbook import random
 from iclbook.errors import UserError
-from iclbook.papers.agarwal2025.measures import chain
+from iclbook.papers.agarwal2025 import fair_trial
 from iclbook.tasks.sticky_chain import LEAVING, StickyChain
 
 
@@ -35,7 +35,7 @@ def test_published_chain_stays_longer_than_stated():
 
 def test_mutation_wrong_chain():
     """Only the published chain, in nats, has the printed entropy rate."""
-    values = chain.rate_values()
+    values = fair_trial.rate_values()
     assert [key for key in values if holds("q-entropy-rate", key, values[key])] == ["rate/code_nats"]
     assert holds("table1", "table1/code/minimum", StickyChain("code").entropy_rate)
     assert not holds("table1", "table1/text/minimum", StickyChain("nearer").entropy_rate)

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from iclbook.papers.agarwal2025.runs.tunnel_specs import OnProbes, probe, soft_cross_entropy
 from ledgers import ledger
 
 from iclbook import random
@@ -17,7 +16,8 @@ from iclbook.models.causal_transformer import CausalTransformer
 from iclbook.models.lstm import Lstm, lstm_scan
 from iclbook.models.prefix_mlp import PrefixMlp
 from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
-from iclbook.papers.agarwal2025.runs import wind_tunnel as tunnel
+from iclbook.papers.agarwal2025 import runs
+from iclbook.papers.agarwal2025.runs import OnProbes, probe, soft_cross_entropy
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from iclbook.training import Group, Run, Trainer
@@ -143,7 +143,7 @@ def test_batches_for_any_leading_axes(task):
 
 
 def build(name: str, task):
-    model, kwargs = tunnel.architectures(task)[name]
+    model, kwargs = runs.architectures(task)[name]
     net = model(**kwargs).double()
     net.initialise(torch.Generator().manual_seed(0), 1.0)
     return net
@@ -152,7 +152,7 @@ def build(name: str, task):
 @pytest.mark.parametrize("task", [HmmFiltering(), BijectionElimination(8, 6)])
 def test_models_are_of_about_equal_size(task):
     counts = {
-        name: sum(p.numel() for p in build(name, task).parameters()) for name in tunnel.architectures(task)
+        name: sum(p.numel() for p in build(name, task).parameters()) for name in runs.architectures(task)
     }
     assert max(counts.values()) / min(counts.values()) < 1.25, counts
 
@@ -270,7 +270,7 @@ def test_geometry_of_keys_and_values():
 
 @pytest.mark.parametrize("name", ["transformer", "ssm", "lstm", "prefix_mlp"])
 def test_a_run_alone_and_in_an_ensemble(name):
-    model, kwargs = tunnel.architectures(HMM)[name]
+    model, kwargs = runs.architectures(HMM)[name]
 
     def train(seeds):
         group = Group(

@@ -9,7 +9,7 @@ import torch
 from iclbook.models.attention import Attention, attend
 from iclbook.models.kernels import kernel_values, key_factor, relate
 from iclbook.models.recall_transformer import RecallTransformer
-from iclbook.papers.agarwal2025.theory import gradients
+from iclbook.papers.agarwal2025 import gradients
 from iclbook.papers.he2025.predictors import (
     debiased_gd,
     sample_prompts,

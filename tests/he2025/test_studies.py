@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from iclbook.training.replay import verify_study
 
 from iclbook import store
 from iclbook.errors import UserError
@@ -21,18 +20,17 @@ from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Momentum, Run, catalogue
 from iclbook.training.catalogue import Catalogue
 from iclbook.training.computation import Computation
-from iclbook.training.study import (
-    REPLAY_STEPS,
-    Group,
-    Study,
-    _made_from,
-    replay,
-    train_study,
-)
+from iclbook.training.replay import REPLAY_STEPS, replay, verify_study
+from iclbook.training.study import Group, Study, train_study
 
 PROFILES = ("smoke", "paper")
 
 # -- studies ----------------------------------------------------------------------------------------------------------
+
+
+def made_from(study):
+    """What a checkpoint of the study says it was made from."""
+    return f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
 
 
 def test_both_profiles_have_the_same_studies():
@@ -171,7 +169,7 @@ def files(root: Path) -> dict[str, tuple[int, bytes]]:
 def test_an_interrupted_training_goes_on_from_its_checkpoint(root):
     whole = tiny_results()
     checkpoint = root / ".cache" / "checkpoints" / "he2025-paper-tiny.pt"
-    TINY.trainer("cpu").train(checkpoint, progress=False, until=17, about=_made_from(TINY))
+    TINY.trainer("cpu").train(checkpoint, progress=False, until=17, about=made_from(TINY))
     assert checkpoint.exists()
     resumed = tiny_results()
     assert not checkpoint.exists()

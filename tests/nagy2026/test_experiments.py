@@ -147,9 +147,6 @@ def test_construction_against_autograd(d, n_outputs):
         np.testing.assert_allclose(answers, expected, rtol=1e-9, atol=1e-12)
 
 
-LINEAR = {f"linear-attention/{name}" for name in ("one_layer", "four_layers", "library")}
-
-
 @pytest.mark.parametrize("part", ["output", "value", "key"])
 def test_a_broken_construction_is_no_gradient_step(part, monkeypatch):
     right = von_oswald.construct

@@ -20,7 +20,8 @@ from iclbook.papers.wang2025.images import GlyphEpisodes, ImageContexts, ImageEp
 from iclbook.papers.wang2025.networks import network_study
 from iclbook.statistics import Estimate, interval
 from iclbook.tasks.few_shot import FewShot
-from iclbook.training.study import replay, train_study
+from iclbook.training.replay import replay
+from iclbook.training.study import train_study
 
 pytestmark = [
     pytest.mark.xdist_group("images"),  # glyphs and networks are made once

@@ -18,7 +18,8 @@ from iclbook.papers.wang2025.networks import Network, network_study, weights
 from iclbook.store import Results
 from iclbook.tasks.glyphs import GlyphSet
 from iclbook.training.data import _rows as cached_rows
-from iclbook.training.study import replay, train_study
+from iclbook.training.replay import replay
+from iclbook.training.study import train_study
 
 pytestmark = [
     pytest.mark.xdist_group("images"),  # glyphs and networks are made once

@@ -35,7 +35,7 @@ OPEN = "open"
 ANSWERS = {
     REPRODUCED: YES,
     REDUCED: YES_REDUCED,
-    PARTLY: DEPENDS,
+    PARTLY: NO,
     NOT_REPRODUCED: NO,
     INCONSISTENT: NO,
     TOO_CLOSE: TOO_CLOSE,
@@ -43,7 +43,7 @@ ANSWERS = {
     NOT_YET_TESTED: OPEN,
 }
 #: Every answer, in the scoreboard's order.
-ANSWER_WORDS = tuple(dict.fromkeys(ANSWERS.values()))
+ANSWER_WORDS = (YES, YES_REDUCED, DEPENDS, NO, TOO_CLOSE, OUT_OF_REACH, OPEN)
 
 
 @dataclass(frozen=True)
@@ -216,11 +216,11 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
         word = NOT_YET_TESTED
     elif claim.fails_as == INCONSISTENT:
         word = INCONSISTENT
-    elif any(part.holds for part in considered) and not claim.conjunction:
-        word = PARTLY
-    elif claim.reduced is not None:  # a failure at a smaller scale says nothing about the paper's
+    elif claim.reduced is not None:  # a failure at a smaller scale says nothing about the paper's, whatever else holds
         remarks.append("the rule fails at this scale, which does not decide")
         word = NOT_YET_TESTED
+    elif any(part.holds for part in considered) and not claim.conjunction:
+        word = PARTLY
     else:
         word = NOT_REPRODUCED
     readings = list(dict.fromkeys(part.reading for part in results if part.reading is not None))
