@@ -78,7 +78,7 @@ def empty_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def executed_minibook(make_minibook: Callable[[], Path]) -> Path:
     """A miniature book whose chapter was run once, to copy from: not to be changed."""
-    from iclbook.book.execute import run_notebook
+    from iclbook.execution import run_notebook
 
     root = make_minibook()
     with pytest.MonkeyPatch.context() as patch:

@@ -14,8 +14,8 @@ from PIL import Image
 from iclbook.book import addresses, status_page
 from iclbook.book.build import build
 from iclbook.book.glance import markdown
-from iclbook.book.inputs import executed_path, input_digests
 from iclbook.claims.scoreboard import boards
+from iclbook.inputs import executed_path, input_digests
 from iclbook.numbers import duration
 from iclbook.references import Reference, reference_path, write_reference
 

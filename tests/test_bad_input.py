@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from iclbook import cli
 from iclbook.book import execute
-from iclbook.book.inputs import METADATA_KEY, input_digests
 from iclbook.claims.records import TEXT_MIME, VALUE_MIME
 from iclbook.errors import UserError
+from iclbook.inputs import METADATA_KEY, input_digests
 
 VALUES = {"omega": 0.2, "gap": 0.0, "seeds": 3, "curve": [1.0, 2.0, 3.0]}
 REFERENCE = {
@@ -68,10 +68,10 @@ def _no_real_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(name: str, profile: str, device: str, **_: object) -> Path:
         return write_notebook(root / "executed" / profile / f"{name}.ipynb", **VALUES)
 
-    monkeypatch.setattr("iclbook.book.execute.run_notebook", run)
+    monkeypatch.setattr("iclbook.execution.run_notebook", run)
     monkeypatch.setattr("iclbook.book.build.build", lambda *_, **__: None)
     monkeypatch.setattr(
-        "iclbook.book.inputs.LIBRARY", folder / "elsewhere"
+        "iclbook.inputs.LIBRARY", folder / "elsewhere"
     )  # reading it all costs most of the time
     monkeypatch.setenv("ICLBOOK_ROOT", str(root))
     monkeypatch.delenv("ICLBOOK_TRACEBACK", raising=False)

@@ -13,8 +13,8 @@ import pytest
 
 from iclbook.book import pages
 from iclbook.book.build import build
-from iclbook.book.inputs import executed_path
 from iclbook.errors import UserError
+from iclbook.inputs import executed_path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("minibook")]

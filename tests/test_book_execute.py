@@ -14,9 +14,9 @@ import nbformat
 import papermill.engines as engines
 import pytest
 
-from iclbook.book.execute import NotebookError, first_line, run_notebook
-from iclbook.book.inputs import chapters, executed_path, input_digests, is_stale
 from iclbook.errors import UserError
+from iclbook.execution import NotebookError, first_line, run_notebook
+from iclbook.inputs import chapters, executed_path, input_digests, is_stale
 
 HEADER = '# %% tags=["parameters"]\nprofile = "paper"\ndevice = "auto"\n'
 
@@ -107,7 +107,7 @@ def test_interrupt_leaves_nothing(minibook: Path) -> None:
     )
     # A job started in the background of a script ignores Ctrl-C from birth, and so would this process.
     call = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    call += "from iclbook.book.execute import run_notebook; run_notebook('tiny', 'smoke')"
+    call += "from iclbook.execution import run_notebook; run_notebook('tiny', 'smoke')"
     process = subprocess.Popen(
         [sys.executable, "-c", call], stderr=subprocess.DEVNULL, start_new_session=True
     )

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.book.execute import NotebookError
-from iclbook.book.parallel import longest_first, run_notebooks
 from iclbook.errors import UserError
+from iclbook.execution import NotebookError, longest_first, run_notebooks
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +52,7 @@ def test_an_interrupt_reaches_every_chapter(minibook: Path) -> None:
     for name in ("one", "two"):
         write(minibook, name, f"import pathlib, time\npathlib.Path('{name}.here').touch()\ntime.sleep(600)")
     call = (
-        "from pathlib import Path\nfrom iclbook.book.parallel import run_notebooks\n"
+        "from pathlib import Path\nfrom iclbook.execution import run_notebooks\n"
         "if __name__ == '__main__':\n"
         f"    list(run_notebooks(['one', 'two'], 'smoke', 'cpu', Path({str(minibook)!r}), 2))\n"
     )

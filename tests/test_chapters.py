@@ -14,9 +14,9 @@ import nbformat
 import pytest
 from exercises import silent
 
-from iclbook.book.inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from iclbook.book.prose import renew_prose
 from iclbook.check import check_executed, table
+from iclbook.inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from iclbook.machines import environment
 from iclbook.profiles import PROFILES
 
@@ -40,7 +40,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
         renew_prose(name, profile, ROOT)
         mark.write_text(fingerprint(copy))
     if is_stale(name, profile, ROOT) or not is_marked(copy, mark):
-        from iclbook.book.execute import run_notebook
+        from iclbook.execution import run_notebook
 
         moved = {"ICLBOOK_EXERCISE_SLIDERS": MOVED[profile]}
         run_notebook(name, profile, root=ROOT, environment=KERNEL | moved)

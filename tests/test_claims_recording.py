@@ -130,7 +130,7 @@ def test_a_damaged_notebook_is_a_user_error(tmp_path, text):
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
     """The notebook above, run by papermill in a real kernel."""
-    from iclbook.book.execute import run_notebook
+    from iclbook.execution import run_notebook
 
     root = make_root(tmp_path_factory.mktemp("recording") / "book")
     (root / "notebooks" / "demo.py").write_text(NOTEBOOK)

@@ -9,7 +9,7 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook import cli
-from iclbook.book.inputs import METADATA_KEY, input_digests
+from iclbook.inputs import METADATA_KEY, input_digests
 from iclbook.machines import TRAINING
 
 REPOSITORY = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ def test_an_interrupt_is_one_line_and_exits_130(root, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("iclbook.book.execute.run_notebook", interrupted)
+    monkeypatch.setattr("iclbook.execution.run_notebook", interrupted)
     assert cli.main(["run", "demo"]) == 130
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -124,7 +124,7 @@ def test_check_exits_1_when_something_moved_and_writes_its_reports(root, capsys,
     def run(name, profile, device, **place):
         return write_notebook(root / "executed" / profile / f"{name}.ipynb", **values)
 
-    monkeypatch.setattr("iclbook.book.execute.run_notebook", run)
+    monkeypatch.setattr("iclbook.execution.run_notebook", run)
     assert cli.main(["check", "--update"]) == 0
     assert cli.main(["check", "demo"]) == 0
     values["omega"] = 0.2

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.book.inputs import chapters
+from iclbook.inputs import chapters
 from iclbook.machines import emulated, environment
 
 REPOSITORY = Path(__file__).resolve().parents[1]

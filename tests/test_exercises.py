@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from exercises import CLOSED, HIDE, SHOW, exercises, problems, silent, solutions
 
-from iclbook.book.inputs import chapters
+from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = "answer = 2  # one and one\nprint(answer)\nassert answer == 2"

@@ -8,7 +8,7 @@ import pytest
 
 from iclbook.book import glance
 from iclbook.book.folding import MARK, with_folds
-from iclbook.book.inputs import chapters
+from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 OPEN = '<details class="iclbook-fold">'

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.book.execute import run_notebook
-from iclbook.book.inputs import executed_path, is_stale
+from iclbook.execution import run_notebook
+from iclbook.inputs import executed_path, is_stale
 
 pytestmark = [
     pytest.mark.slow,

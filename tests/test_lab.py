@@ -17,8 +17,8 @@ from browser import harness
 from selenium.webdriver.common.keys import Keys
 
 from iclbook.book import lab
-from iclbook.book.execute import run_notebook
-from iclbook.book.inputs import executed_path, is_stale
+from iclbook.execution import run_notebook
+from iclbook.inputs import executed_path, is_stale
 
 ROOT = Path(__file__).resolve().parents[1]
 MORE = """

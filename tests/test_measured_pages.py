@@ -15,7 +15,7 @@ import pytest
 from browser import harness
 
 from iclbook.book import pages
-from iclbook.book.inputs import chapters
+from iclbook.inputs import chapters
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.xdist_group("measured pages")]
 ROOT = Path(__file__).resolve().parents[1]

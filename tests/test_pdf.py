@@ -11,8 +11,8 @@ from browser import harness, tiny_book
 from bs4 import BeautifulSoup
 
 from iclbook.book import pdf
-from iclbook.book.inputs import listed_pages
 from iclbook.errors import UserError
+from iclbook.inputs import listed_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -8,8 +8,8 @@ from pathlib import Path
 import jupytext
 import pytest
 
-from iclbook.book.inputs import PROSE_ONLY, cells, executed_path, input_digests, is_stale, source_path
 from iclbook.book.prose import renew_prose
+from iclbook.inputs import PROSE_ONLY, cells, executed_path, input_digests, is_stale, source_path
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = """\

@@ -10,8 +10,8 @@ from docutils import nodes
 from docutils.utils import new_document
 from sphinx import addnodes
 
-from iclbook.book.inputs import chapters
 from iclbook.book.terms import ORDINARY, Place, letters, link_first_uses, words
+from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = {

@@ -98,7 +98,7 @@ def run(options: Options) -> int:
     names = known if options.chapter == "all" else [options.chapter]
     for name in names:
         require_chapter(name, known)
-    from .book.execute import run_notebook
+    from .execution import run_notebook
 
     for name in names:
         path = run_notebook(name, options.profile, options.device)
@@ -284,7 +284,7 @@ def claims(options: Options) -> int:
 
 def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
     """Say which executed chapters are not of today's inputs, one line each; how many."""
-    from .book.inputs import PROSE_ONLY, executed_path, is_stale, stale_line
+    from .inputs import PROSE_ONLY, executed_path, is_stale, stale_line
 
     stale = 0
     for name in chapters:
@@ -353,10 +353,10 @@ def probe(options: Options) -> int:
 )
 def new(options: Options) -> int:
     from . import check as regression
-    from .book.execute import run_notebook
     from .book.new import new_paper
     from .check.spreads import measure_spreads
     from .claims import load_ledger
+    from .execution import run_notebook
 
     root = find_root()
     paths = new_paper(options.key, options.title, options.chapter, root)

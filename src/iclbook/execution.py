@@ -257,7 +257,9 @@ def kernel_environment(root: Path, environment: Mapping[str, str] | None = None)
     # Kernels run beside others on few cores, and the thread count changes the last digits.
     alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
     around = alone if environment is None else dict(environment)
-    if not os.access(os.path.expanduser("~"), os.W_OK):  # matplotlib complains, and makes its list of fonts anew
+    if not os.access(
+        os.path.expanduser("~"), os.W_OK
+    ):  # matplotlib complains, and makes its list of fonts anew
         around.setdefault("MPLCONFIGDIR", str(root / ".cache" / "matplotlib"))
     return around | {
         "ICLBOOK_HEADLESS": "1",

@@ -6,17 +6,21 @@ import ast
 import hashlib
 import io
 import json
+import re
 import tokenize
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import nbformat
 
 from .claims.yaml_lines import read_yaml
 from .errors import UserError
 from .profiles import check_profile
 from .project import find_root, ledger_paths
 from .references import reference_path
-from .sources import source_digest
+from .sources import reached, source_digest
 
 #: The library that the notebook's kernel imports: this one.
 LIBRARY = Path(__file__).resolve().parent
@@ -104,12 +108,13 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
-    papers = {ledger.parent.name for ledger in ledgers} | _papers(_imported(source))
+    imported, checkout = _imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)
+    papers = {ledger.parent.name for ledger in ledgers} | _papers(imported, checkout)
     folders = [root / "results" / paper / profile for paper in sorted(papers)] if profile == "paper" else []
     results = [p for folder in folders for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
     return {
         **_halves(source),
-        "library": _library(_imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)),
+        "library": _library(imported, checkout),
         "ledger": _digest(ledgers, root),
         "results": _digest(results, root),
         "reference": _reference(reference_path(name, profile, root)),
@@ -166,11 +171,11 @@ def _imported(source: Path) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.split(".")[0] == LIBRARY.name))
 
 
-def _papers(names: Iterable[str]) -> set[str]:
+@cache
+def _papers(roots: tuple[str, ...], checkout: str) -> set[str]:
     """The papers that a chapter imports from, directly or by way of its own paper's package (``crossing`` draws the models of others)."""
-    reached = {module for module in modules_reached(tuple(names))} if names else set()
-    parts = [module.split(".") for module in reached]
-    return {part[2] for part in parts if part[:2] == [LIBRARY.name, "papers"] and len(part) > 2}
+    parts = [path.relative_to(LIBRARY).parts for path in reached(roots)] if roots else []
+    return {part[1] for part in parts if part[0] == "papers" and len(part) > 2}
 
 
 @cache  # following imports takes a second, reading every file a few milliseconds

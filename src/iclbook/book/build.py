@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..files import write_whole
+from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..mime_types import SLIDERS
 from ..numbers import number as number_of
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths
 from . import orphans, page_models, pages
-from .inputs import PROSE_ONLY, chapters, executed_path, is_stale
 
 
 def build(
@@ -85,7 +85,7 @@ def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | No
     """Run these chapters and say how each ended; the first failure is raised once all have ended."""
     if not names:
         return
-    from .parallel import run_notebooks
+    from ..execution import run_notebooks
 
     failures = []
     runs = run_notebooks(names, profile, device, root, jobs)

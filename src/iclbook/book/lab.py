@@ -16,11 +16,11 @@ from pybtex.database import Entry
 
 from ..claims import read_records
 from ..errors import UserError
+from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..machines import MEMORY
 from ..project import find_root
 from ..references import write_text
 from .glance import entries, fields_of
-from .inputs import PROSE_ONLY, chapters, executed_path, is_stale
 
 #: Open .py chapters as notebooks, fetch no news.
 SETTINGS = {

@@ -16,9 +16,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ..inputs import LIBRARY, chapters, is_stale
 from ..project import ledger_paths
 from ..references import write_text
-from .inputs import LIBRARY, chapters, is_stale
 
 #: Where the pages are, below the book's folder.
 HTML = Path("_build") / "html"

@@ -21,10 +21,10 @@ from bs4 import BeautifulSoup, Tag
 
 from ..claims.yaml_lines import read_yaml
 from ..errors import UserError
+from ..inputs import listed_pages
 from ..project import find_root
 from ..references import write_text
 from . import lazy, pages
-from .inputs import listed_pages
 
 PDF = Path("_build") / "pdf" / "book.pdf"
 #: What paper has no use for.

@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 
 from ..errors import UserError
+from ..inputs import METADATA_KEY, executed_path, input_digests
 from ..references import write_text
-from .inputs import METADATA_KEY, executed_path, input_digests
 
 GLUE = re.compile(r"\{glue(?::\w+)?\}`([^`]+)`")
 
@@ -24,7 +24,7 @@ def renew_prose(name: str, profile: str, root: Path) -> bool:
     Raises:
         UserError: the new prose injects a value that no cell has recorded.
     """
-    from .execute import read_source
+    from ..execution import read_source
 
     path = executed_path(name, profile, root)
     inputs = input_digests(name, profile, root)

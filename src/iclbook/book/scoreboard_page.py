@@ -8,8 +8,8 @@ from pathlib import Path
 from .. import formulas
 from ..claims import Claim, Verdict, render
 from ..claims.scoreboard import Board, boards, counts_line
+from ..inputs import chapters
 from ..project import find_root
-from .inputs import chapters
 from .ties import Ties
 
 #: The chapters, from the scoreboard.

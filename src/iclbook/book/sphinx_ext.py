@@ -21,13 +21,13 @@ from sphinx.util import logging
 
 from ..claims.scoreboard import boards
 from ..errors import UserError
+from ..inputs import chapters, executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..profiles import check_profile
 from ..project import ledger_paths
 from ..references import reference_path
 from . import about_figures, addresses, captions, glance, orphans, page_models, pages, quoting, ties
 from .folding import with_folds
-from .inputs import chapters, executed_path, is_stale, stale_line
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)

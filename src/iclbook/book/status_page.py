@@ -9,8 +9,8 @@ from pathlib import Path
 from ..check import check_executed
 from ..claims import Ledger, all_ledgers
 from ..errors import UserError
+from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
-from .inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 
 UNKNOWN = "not noted"
 

@@ -15,8 +15,8 @@ from ..claims import Claim, Ledger, Verdict
 from ..claims.premises import DOUBTS, Premises
 from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
+from ..inputs import chapters
 from .glance import entries
-from .inputs import chapters
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
 PLACES = re.compile(r"<!--(doubt|folded|ties) ([^\s>]+)-->")

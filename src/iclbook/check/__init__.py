@@ -140,7 +140,7 @@ def check_executed(name: str, profile: str, root: Path | None = None, figures: b
     Raises:
         UserError: unknown chapter or profile, malformed ledger.
     """
-    from ..book.inputs import executed_path
+    from ..inputs import executed_path
 
     root = root or find_root()
     require_chapter(name, known_chapters(root))
@@ -150,7 +150,7 @@ def check_executed(name: str, profile: str, root: Path | None = None, figures: b
 
 def known_chapters(root: Path) -> list[str]:
     """Chapters that the book lists, in reading order."""
-    from ..book.execute import chapters
+    from ..inputs import chapters
 
     return chapters(root)
 
@@ -169,7 +169,7 @@ def run_chapters(
     names: Sequence[str], profile: str, device: str, root: Path, jobs: int | None, machine: str
 ) -> Iterable[tuple[str, Path | UserError, float]]:
     """Run chapters by papermill on a machine, several at once; one at a time where a chapter has two threads."""
-    from ..book.parallel import run_notebooks
+    from ..execution import run_notebooks
 
     jobs = 1 if machine.endswith("-2") else jobs
     return run_notebooks(names, profile, device, root.resolve(), jobs, environment(machine))

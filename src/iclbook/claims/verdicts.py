@@ -216,7 +216,9 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
         word = NOT_YET_TESTED
     elif claim.fails_as == INCONSISTENT:
         word = INCONSISTENT
-    elif claim.reduced is not None:  # a failure at a smaller scale says nothing about the paper's, whatever else holds
+    elif (
+        claim.reduced is not None
+    ):  # a failure at a smaller scale says nothing about the paper's, whatever else holds
         remarks.append("the rule fails at this scale, which does not decide")
         word = NOT_YET_TESTED
     elif any(part.holds for part in considered) and not claim.conjunction:

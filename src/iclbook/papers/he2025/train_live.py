@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 from ...models import Attention
 from ...sliders import PageModel, show_model
-from ...sliders.panel import Panel, lay_out, picture, picture_html, png_of, text
-from ...sliders.rendering import draw
+from ...sliders.panel import Panel, draw, lay_out, picture, picture_html, png_of, text
 from ...tasks import LinearRegression
 from ...training import History
 from . import train_in_page as page
