@@ -68,7 +68,7 @@ def test_a_failure_at_a_reduced_scale_decides_nothing_against_the_document(claim
     assert found.word == "not yet tested"
     assert "10 of 500 seeds" in found.note
     assert "does not decide" in found.note
-    assert verdict(reduced, records_of(omega=0.2), "paper").word == "partly"
+    assert verdict(reduced, records_of(omega=0.2), "paper").word == "not yet tested"  # whatever else holds
 
 
 @pytest.mark.parametrize("omega", [0.2, -0.2])
@@ -136,7 +136,7 @@ def test_the_badge_says_in_one_reading_where_another_fails(claim):
 
 @pytest.mark.parametrize(
     ("omega", "scaled", "word"),
-    [(0.13, 0.13, "yes"), (0.05, 0.13, "it depends"), (0.05, 0.05, "it depends"), (-0.05, 0.05, "no")],
+    [(0.13, 0.13, "yes"), (0.05, 0.13, "it depends"), (0.05, 0.05, "no"), (-0.05, 0.05, "no")],
 )
 def test_a_question_that_readings_answer_differently_depends(claim, omega, scaled, word):
     question = dataclasses.replace(claim(replace=READINGS), id="demo/q-both")

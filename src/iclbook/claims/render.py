@@ -29,8 +29,14 @@ SYMBOLS = {
     v.OUT_OF_REACH: ("\u2298", "out-of-reach"),  # circled slash
     v.NOT_YET_TESTED: ("\u2026", "untested"),  # ellipsis
 }
-#: Those of answers: of the verdict that a claim would have.
-SYMBOLS |= {answer: SYMBOLS[word] for word, answer in reversed(v.ANSWERS.items())}
+#: Those of answers.
+SYMBOLS |= {
+    v.YES: SYMBOLS[v.REPRODUCED],
+    v.YES_REDUCED: SYMBOLS[v.REDUCED],
+    v.DEPENDS: SYMBOLS[v.PARTLY],
+    v.NO: SYMBOLS[v.NOT_REPRODUCED],
+    v.OPEN: SYMBOLS[v.NOT_YET_TESTED],
+}
 
 #: Where the pages tell what a claim rests on: a chapter that runs does not know what came out in the others (:mod:`iclbook.book.ties`).
 PLACE = "<!--{} {}-->"
