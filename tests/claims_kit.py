@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import nbformat
+
 from iclbook.claims import Record
+from iclbook.inputs import METADATA_KEY, input_digests, write_copy
 
 LEDGER = """\
 paper: demo
@@ -70,5 +73,14 @@ def write_notebook(path: Path, **values) -> Path:
         outputs.append({"output_type": "display_data", "data": data, "metadata": metadata})
     cell = {"cell_type": "code", "source": "", "metadata": {}, "execution_count": 1, "outputs": outputs}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+    return path
+
+
+def stamp(root: Path, profile: str = "paper", name: str = "demo") -> Path:
+    """Mark an executed copy as made from the inputs as they are."""
+    path = root / "executed" / profile / f"{name}.ipynb"
+    copy = nbformat.from_dict(json.loads(path.read_text()))
+    copy.metadata[METADATA_KEY] = {"inputs": input_digests(name, profile, root)}
+    write_copy(path, copy)
     return path

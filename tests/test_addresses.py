@@ -7,6 +7,7 @@ import re
 from io import BytesIO
 from pathlib import Path
 
+import nbformat
 import pytest
 from docutils import nodes
 from PIL import Image
@@ -15,7 +16,7 @@ from iclbook.book import addresses, status_page
 from iclbook.book.build import build
 from iclbook.book.glance import markdown
 from iclbook.claims.scoreboard import boards
-from iclbook.inputs import executed_path, input_digests
+from iclbook.inputs import executed_path, input_digests, write_copy
 from iclbook.numbers import duration
 from iclbook.references import Reference, reference_path, write_reference
 
@@ -105,9 +106,9 @@ def judged_by(reference: Reference, root: Path) -> list[str]:
     """The line of the status page when the executed copy was made beside this reference."""
     write_reference(reference_path("tiny", "smoke", root), "tiny", reference)
     copy = executed_path("tiny", "smoke", root)
-    notebook = json.loads(copy.read_text())
-    notebook["metadata"]["iclbook"]["inputs"] = input_digests("tiny", "smoke", root)
-    copy.write_text(json.dumps(notebook))
+    notebook = nbformat.read(copy, as_version=4)
+    notebook.metadata["iclbook"]["inputs"] = input_digests("tiny", "smoke", root)
+    write_copy(copy, notebook)
     return status_line(root)
 
 

@@ -6,10 +6,9 @@ import types
 from pathlib import Path
 
 import pytest
-from claims_kit import make_root, write_notebook
+from claims_kit import make_root, stamp, write_notebook
 
 from iclbook import cli
-from iclbook.inputs import METADATA_KEY, input_digests
 from iclbook.machines import TRAINING
 
 REPOSITORY = Path(__file__).parents[1]
@@ -177,11 +176,8 @@ def test_the_command_trains_on_pinned_code_paths(monkeypatch):
 
 def ran_today(root, profile="paper", **values):
     """An executed copy with these records, made from the inputs as they are now."""
-    path = write_notebook(root / "executed" / profile / "demo.ipynb", **values)
-    notebook = json.loads(path.read_text())
-    notebook["metadata"][METADATA_KEY] = {"inputs": input_digests("demo", profile, root)}
-    path.write_text(json.dumps(notebook))
-    return path
+    write_notebook(root / "executed" / profile / "demo.ipynb", **values)
+    return stamp(root, profile)
 
 
 def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):

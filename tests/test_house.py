@@ -21,7 +21,7 @@ FLOORS = (
         "files",
         "formulas",
         "machines",
-        "marks",
+        "mime_types",
         "native",
         "numbers",
         "profiles",
@@ -35,6 +35,8 @@ FLOORS = (
     {"claims", "models", "references", "store", "tasks"},
     {"drawing", "sliders", "training", "workers"},
     {"papers"},
+    {"inputs"},
+    {"execution"},
     {"book", "check", "cli"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

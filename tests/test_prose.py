@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import jupytext
+import nbformat
 import pytest
 
 from iclbook.book.prose import renew_prose
-from iclbook.inputs import PROSE_ONLY, cells, executed_path, input_digests, is_stale, source_path
+from iclbook.inputs import PROSE_ONLY, cells, executed_path, input_digests, is_stale, source_path, write_copy
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = """\
@@ -95,7 +96,7 @@ def ran(minibook: Path, edit) -> bool:
     copy = executed_path("tiny", "smoke")
     notebook = json.loads(copy.read_text())
     edit(notebook)
-    copy.write_text(json.dumps(notebook))
+    write_copy(copy, nbformat.from_dict(notebook))
     source = source_path("tiny")
     source.write_text(source.read_text().replace("A tiny chapter", "A renamed chapter"))
     assert is_stale("tiny", "smoke") == PROSE_ONLY

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import jupytext
 import nbformat
@@ -24,7 +25,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 from .errors import UserError
 from .files import write_whole
-from .inputs import METADATA_KEY, executed_path, input_digests, sealed, source_path
+from .inputs import METADATA_KEY, executed_path, input_digests, source_path, write_copy
 from .machines import MEMORY, this_machine, usable_cores, versions
 from .profiles import check_profile
 from .project import find_root
@@ -87,20 +88,23 @@ def run_notebook(
     notebook, limit = _to_run(name, root), _timeout(timeout_s)
     target = executed_path(name, profile, root)
     failed = target.with_name(f"{name}.failed.ipynb")
-    current = {"cell": ""}
+    current: dict[str, Any] = {"cell": ""}
     write_whole(failed, b"")  # a folder that cannot be written is refused before minutes of running
     try:
         executed = _execute(notebook, failed, root, {"profile": profile, "device": device}, limit, current, environment)  # fmt: skip
         _raise_for_silent_errors(executed, name)
         _finish(executed, inputs, profile, device)
-        write_whole(target, (nbformat.writes(sealed(executed)) + "\n").encode())
+        write_copy(target, executed)
     except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError, NotebookError) as error:  # fmt: skip
-        ran = failed.is_file() and failed.stat().st_size
+        ran = "notebook" in current
+        if ran:
+            current["notebook"].cells = [c for c in current["notebook"].cells if c.source != _LAST_CELL]
+            write_whole(failed, nbformat.writes(current["notebook"]).encode())
         mend = f"The cells that ran are in {failed.relative_to(root)}." if ran else "Run it again."
         raise _explain(error, name, current["cell"], mend, limit) from error
     except OSError as error:
         raise UserError(
-            f"cannot write {target.name} ({error.strerror})", "Free space or change its rights."
+            f"cannot write to {target.parent} ({error.strerror})", "Free space or change its rights."
         ) from error
     else:
         failed.unlink(missing_ok=True)
@@ -151,10 +155,10 @@ def _execute(
     root: Path,
     parameters: dict[str, str],
     limit: int,
-    current: dict[str, str],
+    current: dict[str, Any],
     environment: Mapping[str, str] | None,
 ) -> nbformat.NotebookNode:
-    """Run every cell in a kernel of its own; ``current`` names the cell that runs.
+    """Run every cell in a kernel of its own; ``current`` names the cell that runs, and holds the notebook as far as it has run.
 
     Raises:
         NotebookError: the notebook ended before its last cell.
@@ -170,6 +174,7 @@ def _execute(
             kernel_name="python3",
             kernel_manager_class=_headless_kernel(kernel_environment(root, environment), sockets),
             resources={"metadata": {"path": str(root / "notebooks")}},
+            on_notebook_start=lambda notebook: current.update(notebook=notebook),
             on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
             execution_timeout=limit,
             progress_bar={

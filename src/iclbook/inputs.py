@@ -11,12 +11,12 @@ import tokenize
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import nbformat
 
 from .claims.yaml_lines import read_yaml
 from .errors import UserError
+from .files import write_whole
 from .profiles import check_profile
 from .project import find_root, ledger_paths
 from .references import reference_path
@@ -27,7 +27,7 @@ LIBRARY = Path(__file__).resolve().parent
 
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"
-CHECKSUM = "checksum"
+CHECKSUM, NO_CHECKSUM = "checksum", "0" * 64
 
 #: What :func:`is_stale` says of a copy that lacks new prose only: its code ran as it stands (:mod:`iclbook.book.prose` takes the words over).
 PROSE_ONLY = "changed since: prose"
@@ -220,23 +220,18 @@ def _read(path: Path) -> bytes:
         ) from None
 
 
-def sealed(copy: Any) -> Any:
-    """An executed copy, with a checksum over all of it in its metadata. Changed in place."""
-    copy["metadata"][METADATA_KEY].pop(CHECKSUM, None)
-    copy["metadata"][METADATA_KEY][CHECKSUM] = _checksum(copy)
-    return copy
+def write_copy(path: Path, copy: nbformat.NotebookNode) -> None:
+    """Write an executed copy, with a checksum over all of its text in its metadata."""
+    copy.metadata[METADATA_KEY][CHECKSUM] = NO_CHECKSUM
+    text = nbformat.writes(copy) + "\n"
+    write_whole(path, text.replace(NO_CHECKSUM, hashlib.sha256(text.encode()).hexdigest(), 1).encode())
 
 
-def is_intact(copy: Any) -> bool:
-    """Whether an executed copy is as it was written."""
-    about = copy["metadata"][METADATA_KEY]
-    bare = {**copy, "metadata": {**copy["metadata"], METADATA_KEY: {**about}}}
-    return bare["metadata"][METADATA_KEY].pop(CHECKSUM, None) == _checksum(bare)
-
-
-def _checksum(copy: Any) -> str:
-    written = json.loads(nbformat.writes(nbformat.from_dict(copy)))  # lines as the file has them
-    return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+def is_intact(text: str) -> bool:
+    """Whether the text of an executed copy is as it was written."""
+    found = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)
+    bare = text.replace(found[1], NO_CHECKSUM, 1) if found else ""
+    return found is not None and hashlib.sha256(bare.encode()).hexdigest() == found[1]
 
 
 def is_stale(name: str, profile: str, root: Path | None = None) -> str:
@@ -246,9 +241,9 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     if not path.is_file():
         return "it was never run"
     try:
-        copy = json.loads(path.read_text(encoding="utf-8"))
-        inputs = dict(copy["metadata"][METADATA_KEY]["inputs"].items())
-        if not is_intact(copy):
+        text = path.read_text(encoding="utf-8")
+        inputs = dict(json.loads(text)["metadata"][METADATA_KEY]["inputs"].items())
+        if not is_intact(text):
             return "its executed copy is not as it was written"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "its executed copy cannot be read"

@@ -9,8 +9,7 @@ from pathlib import Path
 import nbformat
 
 from ..errors import UserError
-from ..inputs import METADATA_KEY, executed_path, input_digests
-from ..references import write_text
+from ..inputs import METADATA_KEY, executed_path, input_digests, write_copy
 
 GLUE = re.compile(r"\{glue(?::\w+)?\}`([^`]+)`")
 
@@ -38,7 +37,7 @@ def renew_prose(name: str, profile: str, root: Path) -> bool:
     injected = [cell for cell in copy.cells if _is_injected(cell)]
     copy.cells = list(_woven(source, iter(ran), injected))
     copy.metadata[METADATA_KEY]["inputs"] = inputs
-    write_text(path, nbformat.writes(copy) + "\n")
+    write_copy(path, copy)
     return True
 
 

@@ -123,7 +123,7 @@ class TrainingPanel(Panel):
         return self.trainer.history()["page"]
 
     def _frame(self):
-        return draw(self._figure, {}, colours=None)
+        return draw(self._figure, {}, small=False)
 
     def _figure(self) -> Figure:
         return page.figure(self.task, self.history(), self.settings)
