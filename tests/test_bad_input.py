@@ -244,15 +244,6 @@ NOTEBOOK = {
 }
 
 
-def with_record(body: str) -> str:
-    """The notebook with this as the body of its first record."""
-    path = ("cells", 0, "outputs", 0, "data", VALUE_MIME)
-    return json.dumps(put_at(NOTEBOOK, path, body))
-
-
-RECORDS = damaged_json({"key": "omega", "value": 0.2}).map(with_record)
-
-
 @settings(TRIALS, max_examples=60)
 @given(text=damaged_json(NOTEBOOK))
 def test_damaged_executed_notebooks(folder: Path, text: str) -> None:
