@@ -9,12 +9,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from docutils import nodes
 from PIL import Image
 
 from iclbook.book import addresses, status_page
 from iclbook.book.build import build
-from iclbook.book.glance import markdown
 from iclbook.claims.scoreboard import boards
 from iclbook.inputs import executed_path, input_digests, write_copy
 from iclbook.numbers import duration
@@ -61,40 +59,6 @@ def test_the_preview_is_a_picture_of_the_verdicts(minibook_that_ran: Path) -> No
     assert tuple(bytes.fromhex(colour["reproduced"][1:])) in shown
     assert tuple(bytes.fromhex(colour["inconsistent"][1:])) not in shown
     assert addresses.picture("A Book", found, colour) == drawn, "an unchanged book makes the same file"
-
-
-def test_a_description_is_the_first_paragraph_of_text() -> None:
-    page = nodes.document(None, None)
-    section = nodes.section()
-    page += section
-    section += nodes.paragraph(
-        "", "", nodes.emphasis(text="A reproduction of a paper with a long title, and nothing else.")
-    )
-    box = nodes.admonition()
-    box += nodes.paragraph(text="Words in a box, which stand for themselves and describe no page at all.")
-    section += box
-    assert addresses.first_paragraph(page) == ""
-    section += nodes.paragraph(
-        text="Losses fall in steps. " + "What is learned at each of them, and why so late? " * 5
-    )
-    found = addresses.first_paragraph(page)
-    assert found.startswith("Losses fall in steps. What is learned")
-    assert found.endswith("?")
-    assert len(found) <= addresses.LONGEST
-    assert addresses.shortened("word " * 100).endswith("word\u2026")
-
-
-def test_the_box_links_a_paper_by_its_doi(minibook_that_ran: Path) -> None:
-    from pybtex.database import Entry
-
-    (board,) = boards("smoke", minibook_that_ran)
-    assert "[The paper](https://doi.org/10.1/x)" in markdown(board, 1, Entry("article", {"doi": "10.1/x"}))
-    both = Entry(
-        "article", {"doi": "10.1/x", "url": "https://arxiv.org/abs/1", "code": "https://github.com/a/b"}
-    )
-    assert "[The paper](https://arxiv.org/abs/1) and [its code](https://github.com/a/b)" in markdown(
-        board, 1, both
-    )
 
 
 def status_line(root: Path) -> list[str]:

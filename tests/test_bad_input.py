@@ -17,9 +17,8 @@ from claims_kit import LEDGER, make_root, stamp, write_notebook
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iclbook import cli, execution
+from iclbook import cli
 from iclbook.claims.records import TEXT_MIME, VALUE_MIME
-from iclbook.errors import UserError
 from iclbook.inputs import METADATA_KEY
 
 VALUES = {"omega": 0.2, "gap": 0.0, "seeds": 3, "curve": [1.0, 2.0, 3.0]}
@@ -264,19 +263,6 @@ def test_damaged_tables_of_contents(folder: Path, text: str) -> None:
         assert code == 0 or "not foreseen" not in said, said
 
 
-@settings(TRIALS, max_examples=100)
-@given(text=damaged_text(SOURCE, (*YAML_PIECES, "# ---\n# jupyter: x\n# ---\n", "# %% tags=[\n", "# %% {")))
-def test_damaged_sources(folder: Path, text: str) -> None:
-    root = whole(folder)
-    write(root / "notebooks" / "demo.py", text)
-    try:
-        said = str(len(execution._to_run("demo", root).cells))
-    except UserError as mistake:
-        said = str(mistake)
-    assert said.isdigit() or said.startswith("notebooks/demo.py ")
-    ends_well(root, ["claims"])  # stale
-
-
 WORDS = st.sampled_from(
     ["run", "check", "build", "train", "claims", "all", "demo", "demo/both", "/x", "/", "demo/", "..", "../demo", "--profile", "smoke",
      "paper", "--device", "cpu", "cuda", "--jobs", "--workers", "1", "0", "-1", "99999999999", "\u00b2", "--json", "r.json",
@@ -295,23 +281,3 @@ def test_senseless_command_lines(folder: Path, command: str, words: list[str], f
     root = whole(folder)
     arguments = [command, *words] if first else [*words, command]
     ends_well(root, arguments, writes=("executed/", "references/"))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "src/iclbook/papers/demo/claims.yaml",
-        "executed/paper/demo.ipynb",
-        "_toc.yml",
-        "references/smoke/demo.json",
-    ],
-)
-def test_a_folder_in_the_place_of_a_file(folder: Path, name: str) -> None:
-    root = whole(folder)
-    (root / name).unlink()
-    (root / name).mkdir()
-    try:
-        for arguments in (["claims"], ["check", "demo"], ["run", "demo", "--profile", "smoke"]):
-            ends_well(root, arguments, writes=("executed/smoke/",))
-    finally:
-        (root / name).rmdir()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
-from benchmarks import contenders, format, growth, idle, page, suite, work  # noqa: E402
+from benchmarks import contenders, growth, idle, page, suite, work  # noqa: E402
 from benchmarks.plain_loop import PlainLoop, prompts  # noqa: E402
 from iclbook.tasks import Batch  # noqa: E402
 from iclbook.training.ensemble import Ensemble  # noqa: E402
@@ -102,27 +100,6 @@ def test_jax_computes_the_trainers_losses_and_gradients(group):
             np.testing.assert_allclose(g, grads[name][r], rtol=1e-3, atol=1e-6)
 
 
-def test_jax_takes_the_trainers_adam_steps():
-    jax = pytest.importorskip("jax", reason="optional peer: jax is not installed")
-    from benchmarks import jax_peer
-    from iclbook.training import Adam
-
-    rng = np.random.default_rng(0)
-    ours = {"p": torch.from_numpy(rng.normal(size=(1, 3, 3)).astype(np.float32))}
-    theirs, state = {"p": ours["p"][0].numpy()}, Adam().init(ours)
-    first = second = jax.tree_util.tree_map(np.zeros_like, theirs)
-    for t in range(1, 5):
-        g = rng.normal(size=(1, 3, 3)).astype(np.float32)
-        ours, state = Adam().update(
-            ours, {"p": torch.from_numpy(g)}, state, {"p": torch.tensor(work.RATE)}, torch.tensor(float(t))
-        )
-        theirs, first, second = jax_peer.adam(theirs, {"p": g[0]}, first, second, float(t))
-        np.testing.assert_allclose(theirs["p"], ours["p"][0], rtol=1e-5, atol=1e-6)
-    x, y = jax_peer.prompts(jax.random.key(0), 20_000)
-    assert float((y**2).mean()) == pytest.approx(1 + work.NOISE_VAR, abs=0.04)
-    assert x.shape == (20_000, work.CONTEXT + 1, work.D_COVARIATE)
-
-
 def test_the_page_says_what_the_stored_results_say():
     _, body, _ = page.split(page.PAGE.read_text(encoding="utf-8"))
     assert body == page.rendered(page.stored()), "run: python -m benchmarks --write-page"
@@ -137,22 +114,6 @@ def test_stored_results_name_no_host_and_no_folder():
         assert "/" not in text, "a path has slipped into the results"
         assert {b["n_heads"] for b in results["paired"]} == set(work.HEADS)
         assert {r["runs"] for r in results["ladder"]} == set(work.RUNS)
-
-
-@pytest.mark.parametrize(
-    ("ours", "words"),
-    [
-        ((1.0, 110), "never behind the plain loop"),
-        ((1.2, 110), "behind the plain loop in trainings of 1 step (by 0.199 s)"),
-        ((0.9, 99.9), "behind the plain loop in trainings of 1,000,000 steps (by 9.91 s)"),
-        ((1.1, 99.9), "trainings of 1 step (by 0.1 s) and of 1,000,000 steps (by 10.1 s)"),
-    ],
-)
-def test_the_page_says_whether_the_trainers_own_choice_ever_loses(ours, words):
-    def row(first, rate):
-        return {"first_s": first, "rate": {"median": rate}}
-
-    assert words in page._choice({"plain": row(1.0, 100), "compiled": row(*ours)})
 
 
 # -- how cost grows ----------------------------------------------------------------------------------------------------
@@ -170,11 +131,6 @@ def page_of(rows, cache=1.0):
     return growth.text({"runs": 8, "heads": 2, "cache_mb": cache, "rows": rows}, {"torch": 200, "jax": 150})
 
 
-def test_an_exponent_is_written_as_the_book_writes_numbers():
-    said = format.exponent({"exponent": -0.004, "low": -0.016, "high": 0.008})
-    assert said == "0.00 (\u22120.02 to 0.01)"
-
-
 def test_the_exponent_of_a_power_is_found_with_its_interval():
     x = [1, 2, 4, 8, 16]
     exact = growth.slope(x, [3 * v**1.5 for v in x])
@@ -190,81 +146,7 @@ def test_the_exponent_of_a_power_is_found_with_its_interval():
     assert rough["high"] - rough["exponent"] == pytest.approx(3.1824 * stderr, rel=1e-2)
 
 
-def test_cost_that_grows_as_the_work_needs_no_reason():
-    assert "\n\nNowhere." in page_of(points("steps", {50: 0.1, 200: 0.401, 800: 1.59, 3200: 6.4}))
-
-
-def test_a_fixed_cost_is_found_and_said():
-    work = {r: growth.work_at("runs", r) for r in (1, 4, 16, 64)}
-    rows = points("runs", {r: 1e-3 * (3 + w / work[1]) for r, w in work.items()})
-    assert "75 % of the time at the smallest size is there whatever the size" in page_of(rows)
-    assert growth.fixed_share([1, 2], [3.0, 2.0]) == 1  # no more than all of it, though less work took longer
-
-
-def test_arrays_that_leave_the_cache_are_a_reason_only_where_they_do():
-    rows = points("runs", {r: 1e-3 * r**1.3 for r in (1, 4, 16, 64)})
-    assert "a step's arrays at the largest size take" in page_of(rows)
-    assert "neither a fixed cost nor the cache explains it" in page_of(rows, cache=10_000.0)
-
-
-def test_the_work_counts_every_axis():
-    assert growth.work_at("steps", 20) == 20 * growth.work_at("steps", 1)
-    assert growth.work_at("runs", 20) == pytest.approx(20 * growth.work_at("runs", 1))
-    for axis, values in growth.AXES.items():
-        exponent = growth.slope(values, [growth.work_at(axis, v) for v in values])["exponent"]
-        assert 0.3 < exponent <= 1.01, axis  # what every head shares, and the query, grow by nothing
-
-
-def test_every_point_is_asked_of_a_process_of_its_own():
-    asked = []
-
-    def measured(job):
-        asked.append(job)
-        return {"cases": [{"rates": [10.0, 20.0]}], "peak_mb": 300.0}
-
-    found = growth.measure(
-        measured, ("plain", "eager"), "cpu", 2, 0.1, lambda _: None, {"steps": (5, 9), "L": (4, 8)}
-    )
-    assert len(asked) == len(found["rows"]) == 8
-    assert asked[1]["steps"] == 9
-    assert "steps" not in asked[4]
-    assert asked[5]["cases"][0]["L"] == 8
-    plain, eager = found["rows"][0], found["rows"][2]
-    assert plain["seconds"] == eager["seconds"], "the plain loop takes the same runs one after another"
-    assert eager["seconds"]["max"] == 5 * 8 / 10.0
-
-
-def test_processes_meet_and_their_rates_add_up():
-    def measured(job):
-        with_others = len(os.listdir(job["meet"][0])) if job["beside"] else 0
-        return {"cases": [{"rates": [100.0 * job["threads"]]}], "peak_mb": 250.0, "seen": with_others}
-
-    rows = growth.cores(measured, ("eager",), (2,), [(1, 1), (1, 2), (2, 1)], 1, 0.1, lambda _: None)
-    rates = {(r["processes"], r["threads"]): r["rate"]["median"] for r in rows}
-    assert rates == {(1, 1): 100, (1, 2): 200, (2, 1): 200}
-    assert "500" in growth.cores_text(rows), "two processes take twice the memory"
-
-
 # -- a busy machine ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc/stat")
-def test_what_others_use_is_seen_and_what_we_use_is_not(monkeypatch):
-    clock = {"busy": 100.0, "own": 10.0, "time": 0.0}
-    monkeypatch.setattr(idle, "busy_seconds", lambda: clock["busy"])
-    monkeypatch.setattr(idle, "own_seconds", lambda: clock["own"])
-    monkeypatch.setattr(idle.time, "monotonic", lambda: clock["time"])
-    watch = idle.Watch()
-    clock.update(busy=120.0, own=30.0, time=10.0)
-    assert watch.others() == 0
-    clock.update(busy=135.0)
-    assert watch.others() == 1.5
-    monkeypatch.undo()
-    before = idle.busy_seconds()
-    end = time.monotonic() + 0.5
-    while time.monotonic() < end:
-        pass
-    assert idle.busy_seconds() - before > 0.3, "our own work is in what the machine did"
 
 
 @pytest.mark.parametrize(("before", "during"), [(0.5, 0.0), (0.0, 0.5)])
@@ -312,29 +194,3 @@ def test_quick_mode_measures_and_renders(tmp_path):
     )
     assert {r["value"] for r in results["growth"]["rows"]} == {1, 4, 16}
     assert page.PAGE.read_bytes() == before, "--out must leave the page alone"
-
-
-def test_mistakes_end_in_one_line(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--device", "cuda"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: no CUDA device was found.")
-    assert done.stderr.count("\n") == 1
-
-
-def test_parts_that_were_not_measured_again_are_named(monkeypatch):
-    monkeypatch.setattr(suite.idle, "before", lambda: 0.0)
-    monkeypatch.setattr(suite, "_imports", lambda device: {})
-    monkeypatch.setattr(suite, "_floor", lambda plan: {"new": 1})
-    before = {"floor": {"old": 1}, "growth": {"old": 1}}
-    found = suite.run(suite.QUICK, "cpu", lambda _: None, ("floor",), before)
-    assert found["floor"] == {"new": 1}
-    assert found["earlier"] == ["growth"]
-    work = {"d": 5, "L": 40, "batch": 256}
-    assert page.described(found | {"work": work}).endswith("as it then was: How cost grows.")
-    assert "before that" not in page.described(found | {"work": work, "earlier": []})

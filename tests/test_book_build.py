@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,15 +53,6 @@ def test_pages_show_the_executed_chapter_and_the_counts(built: Path) -> None:
     assert "scoreboard --" not in scoreboard
     assert "claim-tiny-one" in scoreboard
     assert "claim-tiny-two" in scoreboard
-
-
-def test_no_page_names_an_address_that_is_not_known(built: Path) -> None:
-    page = page_of(built, "notebooks/tiny").read_text()
-    assert '<meta name="description" content="' in page
-    assert 'property="og:title" content="A tiny chapter"' in page
-    for absent in ("og:image", "og:url", "mybinder", "github.com", "source-repository-button", "issues/new"):
-        assert absent not in page
-    assert (built / "_build/html/_static/preview.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_figure_carries_its_numbers_its_origin_and_a_picture_for_phones(built: Path) -> None:
@@ -184,64 +174,8 @@ def plain(built: Path) -> Iterator[Path]:
     path.write_text(text)
 
 
-def age(*paths: Path) -> None:
-    """Give files the time of an archive that was packed long ago."""
-    for path in paths:
-        os.utime(path, (1_000_000_000, 1_000_000_000))
-
-
 def page_of(built: Path, name: str) -> Path:
     return built / "_build" / "html" / f"{name}.html"
-
-
-def test_a_page_follows_its_source_though_times_go_back(built: Path, plain: Path) -> None:
-    plain.write_text(plain.read_text() + "\nA sentence from the archive.\n")
-    age(plain)
-    build("smoke")
-    assert "A sentence from the archive." in page_of(built, "book/plain").read_text()
-
-
-def test_a_page_follows_its_executed_copy_though_times_go_back(built: Path) -> None:
-    copy = executed_path("tiny", "smoke")
-    good = copy.read_text()
-    assert good.count("profile smoke device") == 1
-    try:
-        copy.write_text(good.replace("profile smoke device", "profile restored device"))
-        age(copy, built / "notebooks" / "tiny.py")
-        build("smoke")
-        assert "profile restored device" in page_of(built, "notebooks/tiny").read_text()
-    finally:
-        copy.write_text(good)
-        build("smoke")
-
-
-def test_a_page_that_is_not_the_one_written_is_written_again(built: Path) -> None:
-    page, written = page_of(built, "notebooks/tiny"), []
-    for _ in range(2):  # the first build of all does not know the checksum of each style sheet yet
-        page.write_text(
-            page.read_text().replace("profile smoke", "profile of an older cache")
-        )  # newer than its source
-        build("smoke")
-        written.append(page.read_text())
-    assert "profile smoke" in written[0]
-    assert "older cache" not in written[0]
-    assert written[0] == written[1]
-
-
-def test_a_title_reaches_the_navigation_of_every_page(built: Path, plain: Path) -> None:
-    plain.write_text(plain.read_text().replace("A plain page", "The Renamed Page"))
-    build("smoke")
-    assert "The Renamed Page" in page_of(built, "notebooks/tiny").read_text()
-
-
-def test_warnings_are_errors_in_the_next_build_too(
-    built: Path, plain: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    plain.write_text(plain.read_text() + "\n[a link to nowhere](nowhere.md)\n")
-    for _ in range(2):
-        with pytest.raises(UserError, match="the book was not built"):
-            build("smoke")
-        assert "nowhere" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 
 from iclbook.errors import UserError
-from iclbook.execution import NotebookError, first_line, run_notebook
+from iclbook.execution import NotebookError, run_notebook
 from iclbook.inputs import chapters, executed_path, input_digests, is_stale, write_copy
 
 HEADER = '# %% tags=["parameters"]\nprofile = "paper"\ndevice = "auto"\n'
@@ -136,24 +136,6 @@ def test_stale(minibook: Path, changed: str, what: str) -> None:
     assert is_stale("tiny", "paper") == f"changed since: {what}"
 
 
-def test_a_change_elsewhere_is_not_stale(minibook: Path) -> None:
-    before = input_digests("tiny", "paper")
-    (minibook / "src/iclbook/papers/other").mkdir()
-    (minibook / "src/iclbook/papers/other/claims.yaml").write_text(
-        "paper: other\nchapter: notebooks/other.py\n"
-    )
-    (minibook / "results" / "other").mkdir(parents=True)
-    (minibook / "results" / "other" / "a.npz").write_bytes(b"x")
-    assert input_digests("tiny", "paper") == before
-
-
-def test_truncated_copy_is_stale(minibook: Path) -> None:
-    path = executed_path("tiny", "paper")
-    path.parent.mkdir(parents=True)
-    path.write_text('{"metadata": {"iclb')
-    assert "cannot be read" in is_stale("tiny", "paper")
-
-
 def test_bad_input(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"no chapter 'nope'.*tiny"):
         run_notebook("nope", "smoke")
@@ -174,18 +156,6 @@ def test_bad_input(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (minibook / "_toc.yml").write_text("root: [")
     with pytest.raises(UserError, match=r"_toc\.yml, line \d: not valid YAML"):
         chapters()
-
-
-def test_unwritable_folder(minibook: Path) -> None:
-    (minibook / "executed").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match="cannot write"):
-        run_notebook("tiny", "smoke")
-
-
-def test_first_line() -> None:
-    assert first_line("\n# a comment\n  x = 1\ny = 2") == "x = 1"
-    assert first_line("# only a comment") == "# only a comment"
-    assert first_line("") == ""
 
 
 @pytest.mark.parametrize(

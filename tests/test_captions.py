@@ -48,11 +48,6 @@ def test_a_caption_moves_below_its_picture_and_the_text_stays():
     assert figure[0]["loading"] == "lazy"
 
 
-def test_a_paragraph_that_is_only_a_caption_is_gone():
-    document = page(cell(picture()), text(nodes.emphasis("", "Two waves.")))
-    assert list(document.findall(nodes.paragraph)) == []
-
-
 def test_figures_are_numbered_and_each_has_its_own_caption():
     document = page(
         cell(picture()),
@@ -85,11 +80,6 @@ def test_a_model_in_the_page_is_numbered_among_the_pictures():
     assert inside.startswith('<figure id="figure-2" class="iclbook-model"')
     assert '<figcaption><span class="caption-number">Figure 2. </span>Drag.</figcaption><script>' in inside
     assert outside == markup, "a page that borrows a chapter's model does not count its figures"
-
-
-def test_a_picture_outside_cells_is_left_alone():
-    document = page(text(picture()), cell(picture()))
-    assert len(list(document.findall(nodes.figure))) == 1
 
 
 def test_a_slider_has_its_number_its_words_and_its_files(tmp_path, monkeypatch):

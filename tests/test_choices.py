@@ -20,11 +20,8 @@ from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.categorical import Anchors, Quadrants
 from iclbook.tasks.few_shot import FewShot
 from iclbook.tasks.hmm_filtering import HmmFiltering
-from iclbook.tasks.random_targets import RandomTargets
-from iclbook.tasks.spectral_regression import SpectralRegression
 from iclbook.tasks.sticky_chain import StickyChain
 from iclbook.training import FixedSet, Stream
-from iclbook.training.data import as_data
 
 #: A right generator fails one test in so many.
 RARE = 1e-5
@@ -103,25 +100,6 @@ def test_bijections_and_keys_are_uniform():
             assert_uniform(pairs, 16)
 
 
-def test_labels_and_categories_are_uniform():
-    task = RandomTargets(T=4, n=5)
-    _, y = task.dataset(torch.zeros(N, task.normals), words(task.words).T)
-    assert_uniform(y[:, 0] * 5 + y[:, 3], 25)
-    for anchored in (Anchors(n_classes=6, n_anchors=2), Quadrants(N=3, n_classes=6)):
-        chosen = anchored.chosen(words(anchored.words))
-        pairs = chosen[0] * 6 + chosen[1]
-        kept = {6 * a + b: i for i, (a, b) in enumerate(itertools.permutations(range(6), 2))}
-        assert_uniform(torch.tensor([kept[v] for v in pairs.tolist()]), 30)
-
-
-def test_covariates_on_the_square_are_uniform():
-    task = Quadrants(N=1, n_classes=5)
-    x = task.covariates(torch.empty(0, N, dtype=torch.float64), words(task.words)).reshape(4, N).numpy()
-    for row in x:
-        assert stats.kstest(row, stats.uniform(-1, 2).cdf).pvalue > RARE
-    assert np.abs(np.corrcoef(x)[np.triu_indices(4, 1)]).max() * N**0.5 < 4.5
-
-
 @pytest.mark.parametrize("leaving", ["code", "nearer", "farther", "modulo"])
 def test_a_chain_owns_exactly_its_probabilities(leaving):
     """Bounds against exact fractions, to half a word; the first symbol's are those that the transitions keep."""
@@ -167,16 +145,6 @@ def test_words_and_normals_of_a_prompt_share_nothing():
     flat = torch.cat([found.reshape(32, -1)[:, :750].double(), normals.reshape(32, -1)])
     apart = np.corrcoef(flat)[np.triu_indices(64, 1)]
     assert np.abs(apart).max() * 750**0.5 < 5.5
-
-
-def test_a_task_without_words_gets_none():
-    keys, steps = random.keys([0]), torch.tensor([1])
-    assert len(as_data(SpectralRegression((1.0,), L=2)).draw(keys, steps, 4, torch.float32)) == 1
-    assert (
-        len(as_data(SpectralRegression((1.0,), L=2, dropout_rows=1)).draw(keys, steps, 4, torch.float32)) == 2
-    )
-    with_words = FixedSet(Both(), 5).draw(keys, steps, 4, torch.float32)
-    assert [x.shape[2:] for x in with_words] == [(4,), (3, 4), (4, 4)]
 
 
 # -- processors -------------------------------------------------------------------------------------------------------

@@ -97,43 +97,6 @@ def test_the_ledger_as_written(tmp_path):
     assert ledger.chapter_name == "demo"
 
 
-def test_the_key_of_an_error_may_be_recorded_and_decides(tmp_path):
-    text = changed(PART, PART + "        error: omega/se\n")
-    ledger = load_ledger("demo", make_root(tmp_path / "book", text))
-    assert ledger.claim("demo/both").parts[0].error == "omega/se"
-    assert "omega/se" in ledger.decisive
-    ledger.require_key("omega/se")
-
-
-def test_a_key_that_another_rule_compares_with_may_be_recorded(tmp_path):
-    text = changed('rule: "<= 1e-9"', 'rule: "< key:exact/floor"')
-    assert "exact/floor" in load_ledger("demo", make_root(tmp_path / "book", text)).keys
-
-
-@pytest.mark.parametrize("key", ["dem", "", "../demo", "/etc/passwd"])
-def test_an_unknown_paper_is_refused_with_the_known_ones(key, tmp_path):
-    with pytest.raises(UserError, match=r"unknown paper .* Choose one of: demo"):
-        load_ledger(key, make_root(tmp_path / "book"))
-
-
-def test_an_unknown_claim_or_key_hints_at_the_nearest(tmp_path):
-    ledger = load_ledger("demo", make_root(tmp_path / "book"))
-    with pytest.raises(UserError, match=r"no claim 'demo/boht'. Did you mean 'demo/both'"):
-        ledger.claim("demo/boht")
-    with pytest.raises(UserError, match=r"key 'omgea' was recorded.*Did you mean 'omega'"):
-        ledger.require_key("omgea")
-
-
-def test_unreadable_files_are_user_errors(tmp_path):
-    path = tmp_path / "demo" / "claims.yaml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"paper: \xff\xfe")
-    with pytest.raises(UserError, match=r"demo/claims\.yaml"):
-        read_ledger(path)
-    with pytest.raises(UserError, match="cannot be read"):
-        read_ledger(tmp_path / "absent" / "claims.yaml")
-
-
 # ---------------------------------------------------------------------------------- the book's own ledgers
 
 
@@ -175,14 +138,6 @@ def test_rules_name_printed_numbers(tmp_path):
     rule = ledger.claim("demo/both").parts[0].rule
     assert rule.check(0.131, {})
     assert not rule.check(0.14, {})
-
-
-def test_a_ledger_that_was_changed_is_read_again(tmp_path):
-    make_root(tmp_path)
-    first = load_ledger("demo", tmp_path)
-    assert load_ledger("demo", tmp_path) is first
-    make_root(tmp_path, changed("title: A demonstration", "title: Another demonstration"))
-    assert load_ledger("demo", tmp_path).title == "Another demonstration"
 
 
 def test_a_part_with_readings_stands_for_one_a_reading(tmp_path):

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook.book import scoreboard_page
-from iclbook.book.ties import Ties, both_directions, doubt_sentence, filled, with_ties
-from iclbook.claims import WORDS, all_ledgers, load_ledger
-from iclbook.claims.premises import DOUBTS, Premises
+from iclbook.book.ties import Ties, doubt_sentence, filled
+from iclbook.claims import all_ledgers
+from iclbook.claims.premises import Premises
 from iclbook.claims.render import verdict_html
 from iclbook.claims.scoreboard import boards
-from iclbook.claims.verdicts import ANSWER_WORDS
 from iclbook.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,12 +68,6 @@ def test_a_premise_that_is_none_is_refused_in_one_line(tmp_path, named, problem)
     assert named in text[int(line[1]) - 1]
 
 
-def test_a_chapter_that_runs_alone_refuses_its_own_and_leaves_the_others(tmp_path):
-    load_ledger("demo", book(tmp_path / "a", {"next": "[other/none]"}))
-    with pytest.raises(UserError, match="which is no claim"):
-        load_ledger("demo", book(tmp_path / "b", {"next": "[demo/none]"}))
-
-
 def test_circles_are_refused_also_across_papers(tmp_path):
     root = book(tmp_path, {"next": "[demo/good, demo/last]", "last": "[other/good]"}, {"good": "[demo/next]"})
     with pytest.raises(UserError, match="demo/next requires itself by way of demo/last, other/good"):
@@ -83,13 +75,6 @@ def test_circles_are_refused_also_across_papers(tmp_path):
     # two ways to one premise are no circle
     fine = book(tmp_path / "fine", {"next": "[demo/good, demo/last]", "last": "[demo/good]"})
     assert len(all_ledgers(fine)) == 2
-
-
-def test_both_directions(tmp_path):
-    graph = ties_of(book(tmp_path, {"next": "[demo/good]", "last": "[demo/good, demo/next]"})).graph
-    assert graph.rests == {"demo/next": ("demo/good",), "demo/last": ("demo/good", "demo/next")}
-    assert graph.carries == {"demo/good": ("demo/next", "demo/last"), "demo/next": ("demo/last",)}
-    assert graph.below("demo/last") == ["demo/good", "demo/next"]
 
 
 def test_doubt_passes_along_and_only_from_what_fails(tmp_path):
@@ -124,45 +109,6 @@ def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_prem
     assert "Carries" not in shown["other/good"]
 
 
-def test_a_claim_without_parts_unfolds_its_ties(tmp_path):
-    ties = ties_of(book(tmp_path, {"bare": "[demo/good]"}, {"last": "[demo/bare, other/good]"}))
-    text = filled(verdict_html(*ties.rows["demo/bare"]), ties)
-    assert "<details><summary>What it rests on and carries</summary>" in text
-    assert both_directions(ties, "demo/good") == (
-        '<div class="iclbook-ties">Carries: <a href="demo.html#claim-demo-bare" title="says bare">Theorem bare</a></div>'
-    )
-    lines = re.sub("<[^>]*>", " ", both_directions(ties, "other/last")).split("  ")
-    assert [" ".join(line.split()) for line in lines if line.strip()] == [
-        "Rests on:",
-        "Theorem good",
-        "Rests on, in The demo:",
-        "Theorem bare",
-    ]
-
-
-def test_many_doubts_are_counted(tmp_path):
-    root = book(tmp_path, {"last": "[demo/bad, demo/bare, other/bad, other/bare]"})
-    text = re.sub("<[^>]*>", "", doubt_sentence(ties_of(root), "demo/last"))
-    assert text == (
-        "Rests on Theorem bad and The other, Theorem bad, which did not reproduce, on Theorem bare, which is not yet tested, and on 1 more such."
-    )
-
-
-def test_the_places_in_an_executed_copy_are_filled(tmp_path):
-    root = book(tmp_path, {"next": "[demo/bad]"})
-    ties = ties_of(root)
-    html = verdict_html(*ties.rows["demo/next"])
-    output = nbformat.v4.new_output("display_data", {"text/html": html, "text/plain": "next"})
-    cell = nbformat.v4.new_code_cell("record.verdict(...)", outputs=[output])
-    notebook = with_ties(nbformat.v4.new_notebook(cells=[cell]), "paper", root)
-    assert notebook.cells[0].outputs[0].data["text/html"] == filled(html, ties) != html
-
-
-def test_every_word_carries_or_is_told():
-    carry = {"reproduced", "reproduced (reduced)", "partly", "yes", "yes (reduced)", "it depends"}
-    assert set(DOUBTS) == {*WORDS, *ANSWER_WORDS} - carry
-
-
 def test_the_scoreboard_lists_what_rests_on_what(tmp_path):
     root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/next, demo/good]"}, {"next": "[demo/last]"})
     page = scoreboard_page.markdown("paper", root)
@@ -170,10 +116,6 @@ def test_the_scoreboard_lists_what_rests_on_what(tmp_path):
     assert "of 3 claims something that they rest on" in page
     assert page.count("<li>") == 3
     assert 'href="../notebooks/other.html#claim-other-next"' in page
-
-
-def test_without_premises_there_is_no_list(tmp_path):
-    assert "stand on claims" not in scoreboard_page.markdown("paper", book(tmp_path, {}))
 
 
 def test_the_books_own_premises():

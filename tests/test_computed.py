@@ -101,17 +101,6 @@ def test_what_rounding_decides_is_no_deviation():
     assert computed.deviation(computation, wrong) > 1, "twins agree on this"
 
 
-def test_a_missing_number_is_a_deviation():
-    computation = Computation("toys", "gone", gone, ("one",), 0, 4, 1e-9, ("one",))
-    made = computed.compute(computation, "paper", progress=False)
-    assert np.isnan(made["one/value"]).tolist() == [False, True, False, True]
-    assert computed.deviation(computation, made, every=True) == 0
-    wrong = store.Results({"one/value": np.array([0.0, 1.0, 2.0, np.nan])}, made.provenance)
-    assert computed.deviation(computation, wrong, every=True) == np.inf
-    with pytest.raises(UserError, match="not finite"):
-        computed.compute(replace(computation, may_diverge=()), "paper", progress=False)
-
-
 def test_a_catalogue_makes_loads_and_verifies_computations(capsys):
     catalogue = Catalogue("toys", lambda profile: {"powers": POWERS})
     with pytest.raises(UserError, match="no results"):

@@ -85,11 +85,6 @@ def test_all_data_of_a_run_are_its_own_at_every_step():
     assert torch.equal(found.context, seen(FullBatch(Own()), 2).context)
 
 
-def test_a_set_without_prompts_is_refused():
-    with pytest.raises(UserError, match="needs prompts"):
-        FixedSet(Numbered(), 0)
-
-
 class Mean(torch.nn.Module):
     """One number that learns the mean of what it sees."""
 

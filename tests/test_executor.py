@@ -13,11 +13,9 @@ import torch
 
 from iclbook import store
 from iclbook.errors import UserError
-from iclbook.files import file_lock
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Adam, Run, Sgd, Trainer
-from iclbook.training import history as stretches
 from iclbook.training.replay import verify_study
 from iclbook.training.study import Group, Study, train_study
 
@@ -107,19 +105,6 @@ def test_an_interrupted_training_keeps_the_same_states(empty_root):
     assert all(np.array_equal(again[k], v) for k, v in whole.items())
 
 
-def test_large_models_keep_fewer_stretches(monkeypatch):
-    kept = []
-    for largest in (300_000, 4000, 1000):
-        monkeypatch.setattr(stretches, "LARGEST", largest)
-        trainer = LONGER.trainer("cpu")
-        trainer.train(progress=False)
-        kept.append(len(steps_of(trainer.states)))
-        assert sum(v.nbytes for v in trainer.states.values()) <= largest
-    assert kept[0] == 3
-    assert 0 < kept[1] < 3
-    assert kept[2] == 0
-
-
 def test_verify_refuses_a_measure_that_todays_code_does_not_give(empty_root, monkeypatch):
     train_study(dataclasses.replace(STUDY, measure=wrong), "smoke", "cpu", progress=False)
     monkeypatch.setattr(twice_the_end, "__name__", "wrong")  # the configuration as it was, the code as it is
@@ -143,17 +128,6 @@ def test_an_interrupted_fresh_training_is_resumed_by_the_next(empty_root, monkey
     for key, value in whole.arrays.items():
         np.testing.assert_array_equal(again[key], value, err_msg=key)
     assert not checkpoint.exists()
-
-
-def test_the_second_of_two_trainings_of_a_study_is_refused(empty_root):
-    lock = empty_root / ".cache" / "checkpoints" / "demo-paper-tiny.lock"
-    with (
-        file_lock(lock, "the training of demo/tiny at paper"),
-        pytest.raises(UserError, match="under way already, in process"),
-    ):
-        train_study(STUDY, "paper", "cpu", progress=False)
-    assert not (empty_root / "results").exists()
-    train_study(STUDY, "paper", "cpu", progress=False)
 
 
 def test_a_study_that_diverges_is_one_line_and_keeps_nothing_unless_it_may(empty_root):

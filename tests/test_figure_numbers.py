@@ -103,22 +103,6 @@ def test_curves_without_a_label_are_named_by_the_legend_entry_of_the_same_looks(
     ]
 
 
-def test_a_long_curve_is_thinned_and_says_so():
-    fig, ax = style.figure()
-    ax.plot(np.arange(10_000), np.arange(10_000))
-    rows = rows_of(fig)
-    assert len(rows) <= figure_data.POINTS + 1
-    assert {row["kind"] for row in rows} == {"line, every 34th point"}
-    assert (rows[0]["x"], rows[-1]["x"]) == ("0", "9999"), "both ends stay"
-
-
-def test_a_figure_without_numbers_has_no_table():
-    fig, ax = style.figure()
-    ax.text(0.5, 0.5, "words")
-    fig.canvas.draw()
-    assert figure_data.table(fig) == ""
-
-
 # -- origin ---------------------------------------------------------------------------------------------------------------
 
 
@@ -149,11 +133,6 @@ def test_a_figure_names_the_results_that_its_show_names(monkeypatch):
     assert shown.origin(()) is None, "a figure of a closed form, or one shown by pyplot, names none"
 
 
-def test_ranges_of_seeds():
-    assert shown.ranges([3, 0, 1, 2, 7]) == "0-3, 7"
-    assert shown.ranges([]) == ""
-
-
 # -- phones ---------------------------------------------------------------------------------------------------------------
 
 
@@ -173,12 +152,6 @@ def test_a_row_of_panels_becomes_a_column_with_the_labels_it_shared():
     assert plt.fignum_exists(fig.number)
     assert plt.get_fignums()[-1] == fig.number, "pyplot keeps no copy"
     assert [ax.get_ylabel() for ax in axes] == ["loss", "", ""]
-
-
-def test_what_cannot_be_laid_out_anew_is_left_to_be_moved_sideways():
-    fig, ax = style.figure()
-    ax.barh(["a sentence as long as this one, which leaves no room for the bars themselves"], [1])
-    assert narrow.narrow(fig, style.DPI) is None
 
 
 def test_words_stay_on_the_page():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
 from benchmarks import gpu, more_seeds  # noqa: E402
-from benchmarks.gpu import DONE, FAILED, STOPPED, TOO_LONG, State, Unit, ask, go_on, summary  # noqa: E402
+from benchmarks.gpu import DONE, FAILED, STOPPED, State, Unit, go_on, summary  # noqa: E402
 
 #: Counts its calls in a file; stops with a checkpoint as a training does.
 COUNTS = """
@@ -79,23 +78,6 @@ def test_a_training_goes_on_in_the_next_call(state, tmp_path, monkeypatch):
     assert entry["seconds"] > state.found["tests: long"]["seconds"], "the seconds of both calls"
 
 
-def test_what_does_not_end_in_a_whole_call_is_given_up_and_what_follows_is_asked(state):
-    endless = unit(
-        "endless", "import time\nwhile True:\n  try: time.sleep(60)\n  except KeyboardInterrupt: pass"
-    )
-    go_on([endless, unit("next", "")], state, 1 / 60, lambda line: None)
-    assert state.outcome(endless) == TOO_LONG
-    assert go_on([endless, unit("next", "")], again(state), 1, lambda line: None)
-
-
-def test_what_is_stopped_late_in_a_call_has_a_whole_one_next(state):
-    todo = [unit("first", "import time; time.sleep(1)"), unit("second", "import time; time.sleep(2)")]
-    assert not go_on(todo, state, 2 / 60, lambda line: None)
-    assert state.outcome(todo[0]) == DONE
-    assert state.outcome(todo[1]) in (STOPPED, "")
-    assert go_on(todo, again(state), 1, lambda line: None)
-
-
 def test_answers_of_other_code_and_damaged_ones_are_forgotten(state):
     good = unit("good", "")
     go_on([good], state, 1, lambda line: None)
@@ -105,14 +87,6 @@ def test_answers_of_other_code_and_damaged_ones_are_forgotten(state):
     assert again(state).outcome(good) == ""
     state.forget([good])
     assert state.outcome(good) == ""
-
-
-def test_the_digest_follows_the_code(tmp_path):
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text("1")
-    before = gpu.code_digest(tmp_path)
-    (tmp_path / "src" / "a.py").write_text("2")
-    assert gpu.code_digest(tmp_path) != before
 
 
 def test_every_stage_has_its_units_and_trains_beside_the_stored_results(monkeypatch, tmp_path):
@@ -160,67 +134,3 @@ def test_more_seeds_are_trained_into_the_named_book_with_their_device(monkeypatc
     assert f"{small.name}: done in " in capsys.readouterr().out
     kept = json.loads((tmp_path / "results" / "crossing" / "paper" / f"{small.name}.json").read_text())
     assert kept["device"] == "cpu"
-
-
-def test_a_unit_that_ignores_the_interrupt_is_ended():
-    stubborn = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
-    outcome, seconds, _ = ask(unit("stubborn", stubborn), 1)
-    assert outcome == STOPPED
-    assert seconds < 30
-
-
-def test_without_a_gpu_it_is_one_line():
-    import os
-
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.gpu"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-    )
-    assert done.returncode == 2
-    assert done.stderr == "error: there is no CUDA device here. Run make gpu on a machine that has one.\n"
-
-
-def test_kept_answers_are_not_asked_again(tmp_path, monkeypatch):
-    from benchmarks import suite
-
-    asked = []
-    monkeypatch.setattr(suite, "_cold", lambda job, module: asked.append(job) or {"rates": [1.0]})
-    monkeypatch.setattr(suite, "KEEP", tmp_path)
-    assert suite.measured({"threads": 1}) == suite.measured({"threads": 1}) == {"rates": [1.0]}
-    assert suite.measured({"threads": 2})
-    assert asked == [{"threads": 1}, {"threads": 2}]
-    assert all(json.loads(path.read_text()) for path in tmp_path.glob("*.json"))
-
-
-def test_units_hear_that_they_are_to_stop_when_a_shell_started_all_in_its_background(tmp_path):
-    """Such a shell has its processes ignore Ctrl-C, and they hand that on."""
-    script = (
-        "import signal, subprocess, sys\n"
-        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "from benchmarks import gpu\n"
-        "gpu.units, gpu._require_cuda, gpu.make_book = list, lambda: None, lambda: None\n"
-        f"gpu.FOLDER = __import__('pathlib').Path({str(tmp_path)!r})\n"
-        "print(gpu.main([]))\n"
-        "child = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)'\n"
-        "print(subprocess.run([sys.executable, '-c', child], capture_output=True, text=True).stdout)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split()[-2:] == ["0", "True"]
-
-
-def test_asking_again_drops_the_benchmarks_kept_answers_too(tmp_path, monkeypatch):
-    answer = tmp_path / "bench" / "code" / "answer.json"
-    monkeypatch.setattr(gpu, "FOLDER", tmp_path)
-    monkeypatch.setattr(gpu, "units", list)
-    monkeypatch.setattr(gpu, "make_book", lambda: None)
-    monkeypatch.setattr(gpu, "_require_cuda", lambda: None)
-    for arguments, kept in ((["--stage", "tests", "--again"], True), ([], True), (["--again"], False)):
-        answer.parent.mkdir(parents=True, exist_ok=True)
-        answer.write_text("{}")
-        assert gpu.main(arguments) == 0
-        assert answer.exists() == kept

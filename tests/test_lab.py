@@ -57,14 +57,6 @@ def test_citations_name_authors_year_and_address() -> None:
     assert found["recall2025"] | {"title": ""} == {"authors": "Anonymous", "year": "2025", "title": ""}
 
 
-def test_root_in_a_container_is_let_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for user, flag in ((0, True), (1000, False)):
-        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
-        argv, env = lab.command(tmp_path, tmp_path / "lab")
-        assert ("--allow-root" in argv) is flag
-        assert env["JUPYTER_PATH"].split(os.pathsep)[0] == str(tmp_path / "lab")
-
-
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda path: path.stem)
 def test_saving_a_chapter_changes_no_byte(path: Path) -> None:
     config = jupytext.config.load_jupytext_config(str(path))

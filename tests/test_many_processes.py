@@ -13,19 +13,6 @@ from iclbook.book import sphinx_ext
 from iclbook.book.orphans import lives
 
 
-def test_every_extension_is_told_to_be_safe_or_says_so_itself(monkeypatch):
-    monkeypatch.setattr(sphinx_ext.os, "register_at_fork", lambda **_: None)
-    silent = {
-        name: SimpleNamespace(parallel_read_safe=None, parallel_write_safe=None) for name in sphinx_ext.SILENT
-    }
-    other = SimpleNamespace(parallel_read_safe=None)
-    app = SimpleNamespace(parallel=1, extensions=silent | {"another": other})
-    sphinx_ext.use_all_cores(app, None)
-    assert app.parallel == min(sphinx_ext.usable_cores(), 4)
-    assert all(ext.parallel_read_safe and ext.parallel_write_safe for ext in silent.values())
-    assert other.parallel_read_safe is None, "Sphinx then reads alone, and warns"
-
-
 @pytest.mark.parametrize("problem", [RuntimeError, sphinx_ext.UserError("x", "y")])
 def test_what_is_wrong_with_a_ledger_is_said_by_the_page_that_needs_it(problem, minibook, monkeypatch):
     def boards(profile, root):
@@ -69,9 +56,3 @@ def ended(number: int) -> bool:
     while lives(number) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not lives(number)
-
-
-def test_reading_notebooks_compiles_no_grammar_of_addresses():
-    code = "import sys, iclbook.book, nbformat, jsonschema; print('lark' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -8,9 +8,8 @@ import torch
 from scipy import stats
 
 from iclbook import random
-from iclbook.errors import UserError
 from iclbook.tasks import mixed_corpus as corpus
-from iclbook.tasks.mixed_corpus import ARROW, DIGITS, LINE, SYMBOLS, MixedCorpus
+from iclbook.tasks.mixed_corpus import ARROW, LINE, MixedCorpus
 
 LAWS = [(a, b) for a in (-1, 0, 1, 2) for b in range(-12, 20)]
 
@@ -32,14 +31,6 @@ def documents(rows: torch.Tensor) -> np.ndarray:
     """Whole documents ``(n, 5, 4)`` of rows of lines ``(length, n)``."""
     whole = 20 * (len(rows) // 20)
     return rows[:whole].T.reshape(-1, 5, 4).numpy()
-
-
-def test_kinds_come_in_their_shares():
-    rows = drawn(4000)
-    digits, line = (rows < DIGITS).any(0), (rows == LINE).any(0)
-    # rows of text and of blocks have neither; a chi-square of kinds at p = 1e-6
-    counts = [int((~line).sum()), int((line & ~digits).sum()), int(digits.sum())]
-    assert stats.chisquare(counts, [2800, 600, 600]).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("regression", [True, False])
@@ -106,37 +97,6 @@ def test_lists_answer_what_they_ask():
         assert len({row[i] for i in range(17, 25, 2)}) == 4
 
 
-def test_text_follows_its_table():
-    successors, edges = corpus.text_table()
-    rows = MixedCorpus().text(parts(500)[1]).T.numpy() - DIGITS
-    table = successors.numpy()
-    for before, now, after in zip(
-        rows[:, :-2].ravel(), rows[:, 1:-1].ravel(), rows[:, 2:].ravel(), strict=True
-    ):
-        assert after in table[before % 4, now]
-    assert edges[-1] == 2**32
-    first = (rows[:, 2] == table[rows[:, 0] % 4, rows[:, 1], 0]).mean()
-    assert first >= float(edges[0]) / 2**32 - 5 * 0.5 / np.sqrt(
-        500
-    )  # the first successor may stand in the table again
-
-
-def test_entropies_are_those_of_long_text():
-    """The law's own surprisal over drawn text, within five standard errors."""
-    first, second = corpus.text_entropies()
-    successors, edges = corpus.text_table()
-    share = np.diff(edges.numpy() / 2.0**32, prepend=0)
-    follow = np.zeros((4, SYMBOLS, SYMBOLS))
-    for c in range(4):
-        for s in range(SYMBOLS):
-            np.add.at(follow[c, s], successors[c, s].numpy(), share)
-    rows = MixedCorpus().text(parts(3000)[1]).T.numpy() - DIGITS
-    late = rows[:, 20:]  # the first symbols are uniform, not of the stationary law
-    own = -np.log(follow[late[:, :-2] % 4, late[:, 1:-1], late[:, 2:]]).mean(1)
-    assert abs(own.mean() - second) < 5 * own.std() / np.sqrt(len(own))
-    assert second < first < np.log(SYMBOLS)
-
-
 def test_rows_depend_on_their_own_words_only():
     whole = drawn(6)
     task = MixedCorpus()
@@ -146,10 +106,3 @@ def test_rows_depend_on_their_own_words_only():
     assert batch.context.shape == (3, task.length - 1, 6)
     assert torch.equal(batch.context[1, 1:], batch.target[1, :-1])
     assert torch.equal(batch.context[2], whole[:-1])
-
-
-def test_wrong_sizes_are_refused():
-    with pytest.raises(UserError, match="rows"):
-        MixedCorpus(length=20)
-    with pytest.raises(UserError, match="length"):
-        MixedCorpus(length=64.5)

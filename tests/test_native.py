@@ -7,30 +7,24 @@ import dataclasses
 import os
 import subprocess
 import sys
-import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
 from iclbook import native as build
-from iclbook import random, rounding, store
+from iclbook import random
 from iclbook.errors import UserError
 from iclbook.machines import this_machine
 from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
 from iclbook.native import attention, counter
 from iclbook.native.counter import AdamStep
-from iclbook.papers import he2025
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
-from iclbook.training.backends import CSteps, in_c
-from iclbook.training.data import Stream
+from iclbook.training.backends import in_c
 from iclbook.training.ensemble import Ensemble
 from iclbook.training.optimisers import AdamW, Cosine
-from iclbook.training.replay import replay, replay_segments, thinned
-from iclbook.training.study import Study
 
 pytestmark = pytest.mark.skipif(counter.functions() is None, reason="no C compiler, or no fused multiply-add")
 STEPS = torch.tensor([0, 9, 2**33])
@@ -58,15 +52,6 @@ def test_whole_numbers_are_torchs_and_normals_differ_by_rounding(by_torch, n):
     # radius and angle as for two processors in test_random: a few units of the radius, at most 6.7
     assert (ours - theirs).abs().max() < 16 * 2**-23
     assert (ours != 0).all()
-
-
-def test_the_rarest_words_give_finite_normals(by_torch):
-    """A million numbers hold words near both ends: none is missed or made infinite, and the tails are torch's."""
-    where = random.keys([11]), torch.tensor([1]), 2, (2**20,)
-    ours, theirs = random.normals(*where), by_torch("normals", *where)
-    assert torch.isfinite(ours).all()
-    assert (ours - theirs).abs().max() < 16 * 2**-23
-    assert ours.abs().max() > 4.5
 
 
 def _instruction_sets() -> list[list[str]]:
@@ -234,56 +219,6 @@ def test_a_training_goes_on_from_its_checkpoint_to_the_same_numbers(tmp_path):
     assert all(np.array_equal(straight["g"][k], v) for k, v in again.parameters()["g"].items())
 
 
-def test_what_is_not_a_number_stays_so():
-    ensemble = _ensemble("softmax", 2, TASKS["plain"])
-    ensemble.params["key"][1, 0, 0, 0] = torch.nan
-    ours, losses, _, _ = _gradients(ensemble, TASKS["plain"])
-    assert torch.isfinite(losses[0])
-    assert torch.isnan(losses[1])
-    assert torch.isnan(ours["query"][1]).any()
-
-
-class _Other(Attention):
-    """A model that computes something else and inherits the gradient's offer."""
-
-    def forward(self, context, query):
-        return 2 * super().forward(context, query)
-
-
-class _Harder(LinearRegression):
-    """A task with prompts of its own that inherits where the numbers stand."""
-
-    def batch(self, normals):
-        return super().batch(2 * normals)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"model": _Other},
-        {"kwargs": {"d": 5, "n_heads": 2, "query_among_keys": True}},
-        {"loss": lambda model, batch: model(batch.context, batch.query).sum()},
-        {"gradient": lambda params, batch: (params, batch.target.sum())},
-        {"blocks": (("query", "key"), ("value", "output"))},
-        {"kwargs": {"d": 5, "n_heads": 200}},
-    ],
-    ids=["a subclass", "the query among the keys", "another loss", "a closed form", "blocks", "too large"],
-)
-def test_other_groups_go_through_autograd(change):
-    group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0),))
-    keys = random.keys([0])
-
-    def can(group, batch=64, dtype=torch.float32, data=Stream(TASKS["plain"])):  # noqa: B008
-        ensemble = Ensemble(group, 1, [0], torch.device("cpu"), dtype)
-        return CSteps.of(data, [ensemble], keys, batch, dtype) is not None
-
-    assert can(group)
-    assert not can(dataclasses.replace(group, **change))
-    assert not can(group, data=Stream(_Harder()))
-    assert not can(group, batch=72)
-    assert not can(group, dtype=torch.float64)
-
-
 WITHOUT = """
 import torch
 from iclbook import random
@@ -343,47 +278,3 @@ def test_adam_is_the_optimisers_own_moments_included(optimiser):
             torch.testing.assert_close(ours[k], p, rtol=1e-6, atol=1e-7)
             for m in moments:  # 1 - beta2 in single precision would be 1.3e-5 off
                 torch.testing.assert_close(moments[m][k], state[m][k], rtol=1e-6, atol=1e-7)
-
-
-def test_steps_of_another_type_are_read_as_numbers():
-    keys = random.keys([3])
-    same = random.words(keys, torch.tensor([5], dtype=torch.int32), 1, (4,))
-    assert torch.equal(same, random.words(keys, torch.tensor([5]), 1, (4,)))
-
-
-def test_a_processor_without_fused_multiply_adds_is_left_to_torch_in_silence(monkeypatch):
-    monkeypatch.setattr(build, "NATIVE", "-march=x86-64")
-    build.library.cache_clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert build.library("counter.c") is None
-    build.library.cache_clear()
-
-
-def test_several_that_compile_at_once_find_whole_libraries(monkeypatch, tmp_path):
-    monkeypatch.setattr(build, "_folder", lambda: tmp_path)
-    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
-        paths = list(pool.map(lambda _: build.compiled("adam.c", [build.NATIVE]), range(4)))
-    assert len(set(paths)) == 1
-    assert [p.name for p in tmp_path.iterdir()] == [paths[0].name]
-    assert ctypes.CDLL(str(paths[0])).adam
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["nonisotropic", "multitask_text", "activations_coded"])
-def test_trainings_kept_from_torchs_compiler_replay_in_c(monkeypatch, name):
-    """The stored results were trained by other code; replays of them go through autograd elsewhere, here through C. Twins stay with autograd."""
-
-    def trainer(study, device="auto", compile=None, **kwargs):
-        ours = make(study, device, None if rounding.number() is None else False, **kwargs)
-        assert (ours._in_c is None) == (rounding.number() is not None)
-        return ours
-
-    make = Study.trainer
-    monkeypatch.setattr(Study, "trainer", trainer)
-    study = he2025.studies("paper")[name]
-    results = store.load("he2025", "paper", name, study.describe(), may_diverge=study.may_diverge)
-    assert replay(*thinned(study, results)) <= 1
-    stretches, share = replay_segments(study, results, store.load_states("he2025", "paper", name))
-    assert stretches
-    assert share <= 1

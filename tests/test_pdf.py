@@ -69,17 +69,6 @@ def test_pages_become_one_document(tmp_path: Path) -> None:
     assert page.find("script", src="../html/_static/mathjax/tex-mml-chtml.js")
 
 
-def test_what_cannot_be_printed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="a slider figure of notebooks/one has no picture"):
-        pdf.book_html(written(tmp_path, model="lost"))
-    (tmp_path / "_build/html/book/intro.html").unlink()
-    with pytest.raises(UserError, match=r"book/intro is not built.*iclbook build"):
-        pdf.book_html(tmp_path)
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(UserError, match="chromium is not installed"):
-        pdf.print_book(tmp_path)
-
-
 def pictures_in(document: pypdf.PdfReader) -> int:
     """Pixel pictures of a PDF; one that stands twice counts once, a mask not at all."""
     objects = (document.get_object(number) for number in range(1, document.trailer["/Size"]))

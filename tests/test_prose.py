@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jupytext
 import nbformat
 import pytest
 
 from iclbook.book.prose import renew_prose
-from iclbook.inputs import PROSE_ONLY, cells, executed_path, input_digests, is_stale, source_path, write_copy
+from iclbook.inputs import PROSE_ONLY, executed_path, input_digests, is_stale, source_path, write_copy
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = """\
@@ -66,29 +65,6 @@ def test_halves(chapter: Path, tmp_path: Path, old: str, new: str, changed: set[
     after = input_digests("one", "smoke", tmp_path)
     # library: which modules the chapter imports is read from the whole file
     assert {part for part in after if after[part] != before[part]} - {"library"} == changed
-
-
-def test_a_paragraph_that_moves_across_code_is_prose(chapter: Path, tmp_path: Path) -> None:
-    before = input_digests("one", "smoke", tmp_path)
-    head = "# %% [markdown]\n# Words.\n\n"
-    chapter.write_text(CHAPTER.removeprefix(head) + "\n" + head)
-    after = input_digests("one", "smoke", tmp_path)
-    assert {part for part in after if after[part] != before[part]} == {"prose"}
-
-
-def test_a_file_that_is_no_python_is_all_code(chapter: Path, tmp_path: Path) -> None:
-    assert cells("x = (\n# %%\n") == ["x = (\n# %%\n"]
-    before = input_digests("one", "smoke", tmp_path)
-    chapter.write_text(CHAPTER + "x = (")
-    assert input_digests("one", "smoke", tmp_path)["notebook"] != before["notebook"]
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda path: path.stem)
-def test_cells_are_those_of_the_notebook(path: Path) -> None:
-    kinds = [c.cell_type for c in jupytext.read(path).cells]
-    header, *found = cells(path.read_text())
-    assert header.startswith("# ---")
-    assert [("markdown" if c.startswith("# %% [markdown]") else "code") for c in found] == kinds
 
 
 def ran(minibook: Path, edit) -> bool:

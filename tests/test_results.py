@@ -10,16 +10,14 @@ import importlib
 import os
 import pkgutil
 
-import numpy as np
 import pytest
 import torch
 
-from iclbook import papers, rounding, store
+from iclbook import papers, store
 from iclbook.papers.agarwal2025 import toy_runs as agarwal_toy
 from iclbook.papers.crossing.measures import time_scales as crossing_leads
 from iclbook.papers.crossing.measures import waits as crossing_waits
 from iclbook.training import Adam
-from iclbook.training import replay as replays
 from iclbook.training.catalogue import Catalogue, threads_of
 from iclbook.training.computation import Computation, deviation
 from iclbook.training.groups import cross_entropy, squared_error
@@ -42,15 +40,6 @@ EVERY = [
 ]
 STUDIES = [(paper, name) for paper, name, study in EVERY if not isinstance(study, Computation)]
 COMPUTED = [(paper, name) for paper, name, study in EVERY if isinstance(study, Computation)]
-
-
-def test_every_document_with_results_is_found():
-    folders = {
-        path.parent.name
-        for path in store.folder("he2025", "paper").parents[1].glob("*/paper")
-        if any(path.glob("*.json"))
-    }
-    assert folders <= set(DOCUMENTS), "results that no catalogue of studies explains"
 
 
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
@@ -176,23 +165,3 @@ def test_replays_run_with_the_threads_of_the_results_and_put_them_back():
     with pytest.raises(ValueError, match="stop"):
         fail()
     assert torch.get_num_threads() == before
-
-
-@pytest.mark.parametrize(
-    ("row", "key", "units", "within"),
-    [
-        (0, "w", 7, True),
-        (0, "w", 9, False),
-        (1, "w", 3, True),
-        (1, "w", 5, False),
-        (1, "loss", 15, True),
-        (1, "loss", 17, False),
-    ],
-)
-def test_rounding_units_that_are_allowed_without_a_twin(row, key, units, within):
-    """Four times two at the start, whose numbers are drawn; four times one later; four times the root of 16 terms for a loss."""
-    arrays = {"g/steps": np.array([0, 5]), "g/w": np.ones((2, 1, 3)), "g/loss": np.array([[np.nan], [1.0]])}
-    stored = {name: array.copy() for name, array in arrays.items()}
-    stored[f"g/{key}"][row] += units * rounding.UNIT
-    share = replays._share("g", arrays, stored, {}, terms=16)
-    assert (share <= 1) == within

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import html
 import io
 import itertools
@@ -20,7 +19,7 @@ from PIL import Image
 from iclbook.drawing import style
 from iclbook.errors import UserError
 from iclbook.mime_types import SLIDERS
-from iclbook.sliders import Slider, build, definition, exercise, live, static
+from iclbook.sliders import Slider, build, exercise, live, static
 from iclbook.sliders import panel as shared
 
 
@@ -60,16 +59,6 @@ def test_every_position_shows_its_own_frame(mode, given):
     assert not plt.get_fignums()
 
 
-def test_static_frames_are_what_the_function_draws():
-    panel = build(bars, [ONE, TWO], "static", start={"a": 2, "b": 1.0})
-    assert panel.indices() == (1, 1)
-    for i, a in enumerate(ONE.values):
-        for j, b in enumerate(TWO.values):
-            png = shared.draw(bars, {"a": a, "b": b}).png
-            assert panel.expected[i, j] == hashlib.sha256(png).hexdigest()
-    assert panel.visible() == shared.draw(bars, {"a": 2, "b": 1.0}).png
-
-
 def numbers_of(panel) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(panel.about["csv"])))
 
@@ -86,64 +75,11 @@ def test_the_numbers_of_all_frames_are_kept_with_the_sliders_values():
     ]
 
 
-def test_numbers_too_many_for_one_file_are_those_of_the_start(monkeypatch):
-    monkeypatch.setattr(static, "MAX_NUMBERS", 100)
-    panel = build(bars, [ONE], "static", start={"a": 4})
-    assert panel.about["numbers"] == "Numbers of the frame at the start"
-    assert [r["y"] for r in numbers_of(panel)] == ["5", "1"]
-    assert not any(name.startswith("slider") for name in numbers_of(panel)[0])
-
-
 def test_exercise_notices_a_slider_that_shows_the_wrong_frame():
     panel = build(bars, [ONE], "static")
     panel.stack.children = panel.stack.children[::-1]
     with pytest.raises(RuntimeError, match="wrong frame"):
         exercise(panel)
-
-
-def test_exercise_notices_a_slider_that_is_not_linked():
-    panel = build(bars, [ONE, TWO], "static")
-    panel.links.pop()
-    with pytest.raises(RuntimeError, match="wrong frame"):
-        exercise(panel)
-
-
-def test_exercise_puts_the_sliders_back():
-    panel = build(bars, [ONE, TWO], "live", start={"a": 5, "b": 2.0})
-    before = panel.visible()
-    exercise(panel)
-    assert panel.visible() == before
-
-
-def test_exercise_at_the_ends_draws_first_start_and_last_of_each_slider():
-    drawn = []
-
-    def frame(a, b):
-        drawn.append((a, b))
-        return bars(a)
-
-    panel = build(frame, [ONE, Slider("b", "b", [1, 2, 4])], "live", start={"a": 5, "b": 2})
-    exercise(panel, ends=True)
-    stops = panel.moves[0][2]
-    assert {a for a, _ in drawn} == {stops[0], 5, stops[-1]}
-    assert {b for _, b in drawn} == {1, 2, 4}
-    assert len(set(drawn)) == 9
-
-
-@pytest.mark.parametrize("lengths", [(3,), (4, 5), (11, 11)])
-def test_exercise_moves_one_slider_at_a_time(lengths):
-    places = shared._places([list(range(n)) for n in lengths], [n // 2 for n in lengths])
-    assert len(set(places)) == len(places)
-    assert {p[0] for p in places} == set(range(lengths[0]))
-    assert {p[-1] for p in places} == set(range(lengths[-1]))
-    moved = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in itertools.pairwise(places)]
-    assert sum(m > 1 for m in moved) <= 2  # from one round to the next
-
-
-def test_two_long_ranges_are_seen_at_their_ends_together_and_in_between_alone():
-    places = shared._places([list(range(11)), list(range(11))], [3, 0])
-    ends = {(a, b) for a in (0, 3, 10) for b in (0, 10)}
-    assert set(places) == ends | {(a, 0) for a in range(11)} | {(3, b) for b in range(11)}
 
 
 @pytest.mark.parametrize("layout", ["constrained", "none"])
@@ -165,19 +101,6 @@ def test_live_frames_have_the_pixels_of_savefig(layout):
     assert (ours == saved).all()
 
 
-def test_a_figure_may_be_drawn_again_after_a_change():
-    fig, ax = style.figure()
-
-    def labelled(a):
-        ax.set_ylabel("a label\n" * a)
-        return fig
-
-    again = [shared.draw(labelled, {"a": a}).png for a in (1, 4, 1)]
-    plt.close("all")
-    assert again[0] == again[2] != again[1]
-    assert fig.dpi == style.DPI
-
-
 def test_equal_frames_are_stored_once():
     panel = build(lambda a: bars(0), [Slider("a", "a", range(5))], "static", alt=lambda a: "always the same")
     assert len(set(panel.stack.children)) == 1
@@ -189,26 +112,6 @@ def test_frames_are_small_and_of_fixed_size():
     assert (frame.width, frame.height) == (700, round(style.figure()[0].get_figheight() * 100))
     plt.close("all")
     assert len(frame.png) < 20_000
-
-
-def test_small_palette_keeps_the_colours_of_a_heat_map():
-    def panels():
-        matrix = np.linspace(-1, 1, 36).reshape(6, 6)
-        return style.heatmap_grid({"KQ": [matrix, -matrix], "OV": [matrix.T, 9 * matrix]}, ["one", "two"])[0]
-
-    few, many = (
-        np.asarray(Image.open(io.BytesIO(shared.draw(panels, {}, small=n).png)).convert("RGB"), dtype=int)
-        for n in (True, False)
-    )
-    assert len(np.unique(few.reshape(-1, 3), axis=0)) <= 256
-    off = np.abs(few - many).max(axis=-1)  # of 255, for every pixel
-    assert off.max() < 40  # edges of letters
-    colours, which, pixels = np.unique(many.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
-    cells = (pixels > 1000)[which.reshape(off.shape)]
-    assert cells.mean() > 0.9
-    assert len(colours[pixels > 1000]) > 36
-    assert off[cells].max() <= 2
-    assert (few[2, 2] == many[2, 2]).all(), "the ground must not change from frame to frame"
 
 
 @pytest.mark.parametrize("mode", ["static", "live"])
@@ -240,25 +143,6 @@ def test_live_error_is_raised_and_shown_and_cleared():
     assert panel.output.outputs == ()
 
 
-@pytest.mark.parametrize(
-    ("slider", "kind"),
-    [
-        (Slider("a", "a", [1, 2]), w.SelectionSlider),
-        (Slider("a", "a", [1, 2], live=(0, 9, 1)), w.IntSlider),
-        (Slider("a", "a", [1, 2], live=(0.0, 9, 0.5)), w.FloatSlider),
-        (Slider("a", "a", [1, 2], live=(0.01, 10, 0.1), log=True), w.FloatLogSlider),
-    ],
-)
-def test_live_control_fits_the_range(slider, kind):
-    panel = build(bars, [slider], "live")
-    (control, _, stops) = panel.moves[0]
-    assert type(control) is kind
-    if slider.live:
-        assert stops[0] == pytest.approx(slider.live[0])
-        assert stops[-1] == pytest.approx(slider.live[1])
-    assert exercise(panel) == len(stops)
-
-
 def alt_of(holder: w.HTML) -> str:
     """The alt text of a picture."""
     return html.unescape(holder.value.partition('alt="')[2].partition('"')[0])
@@ -274,24 +158,6 @@ def test_alt_text_follows_the_slider():
     moving = build(bars, [ONE], "live", alt=lambda a: f'{a} "bars" > 0')
     moving.moves[0][0].value = 7
     assert alt_of(moving.picture) == '7 "bars" > 0'
-
-
-def test_titles_are_text_not_markup():
-    panel = build(bars, [ONE], "static", title="a < b & c", description="<script>")
-    texts = [child.value for child in panel.children if isinstance(child, w.HTML)]
-    assert texts == ["a &lt; b &amp; c", "&lt;script&gt;"]
-
-
-@pytest.mark.parametrize("value", ["0", "1"])
-def test_auto_mode_follows_the_environment(monkeypatch, value):
-    monkeypatch.setenv("ICLBOOK_HEADLESS", value)
-    assert isinstance(build(bars, [ONE]), static.StaticPanel if value == "1" else live.LivePanel)
-
-
-def test_numpy_values_become_plain_numbers():
-    slider = Slider("a", "a", np.array([0.5, 1.0]))
-    assert slider.values == (0.5, 1.0)
-    assert slider.labels == ("0.5", "1")
 
 
 @pytest.mark.parametrize(
@@ -343,24 +209,6 @@ def test_bad_definitions_are_refused_with_a_mend(make, says):
         make()
     assert caught.value.mend
     assert not plt.get_fignums()
-
-
-def test_frames_of_a_page_are_counted_together(monkeypatch):
-    monkeypatch.setattr(static, "MAX_FRAMES", 6)
-    build(bars, [Slider("a", "a", range(4))], "static", title="first")
-    build(bars, [Slider("a", "a", range(4))], "static", title="first")  # the same cell run again
-    with pytest.raises(UserError, match="3 slider frames after 4 others"):
-        build(bars, [Slider("a", "a", range(3))], "static", title="second")
-
-
-def test_bytes_of_a_page_are_limited(monkeypatch):
-    monkeypatch.setattr(static, "MAX_BYTES", 500)
-    with pytest.raises(UserError, match="MB on one page"):
-        build(bars, [ONE], "static")
-
-
-def test_budget_is_the_designs():
-    assert (definition.MAX_FRAMES, definition.MAX_BYTES) == (60, 3_000_000)
 
 
 CELL = """

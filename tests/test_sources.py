@@ -13,7 +13,6 @@ from iclbook.errors import UserError
 from iclbook.papers import agarwal2025, he2025, nagy2026, wang2025
 from iclbook.papers.wang2025 import networks
 from iclbook.sources import reached, source_digest
-from iclbook.tasks import glyphs
 from iclbook.training import study as study_module
 
 ROOTS = (
@@ -145,53 +144,6 @@ def test_what_a_study_its_groups_and_the_store_do_counts(package, document, name
     before = digest_of(study, package)
     edit(package / file, old, new)
     assert digest_of(study, package) != before
-
-
-def test_a_package_that_does_something_when_imported_counts(package):
-    before = source_digest(ROOTS, package)
-    for init in ("training/__init__.py", "models/__init__.py", "__init__.py"):
-        path = package / init
-        text = path.read_text()
-        path.write_text(text + "\nimport torch\n\ntorch.set_default_dtype(torch.float16)\n")
-        assert source_digest(ROOTS, package) != before, init
-        path.write_text(text)
-    assert source_digest(ROOTS, package) == before
-
-
-def test_neutral_modules_are_told_by_their_path(package):
-    """A module that shares the name of a neutral one counts."""
-    (package / "models" / "errors.py").write_text("x = 1\n")
-    edit(package / "models" / "attention.py", "\nimport torch\n", "\nimport torch\nfrom .errors import x\n")
-    before = source_digest(ROOTS, package)
-    (package / "models" / "errors.py").write_text("x = 2\n")
-    assert source_digest(ROOTS, package) != before
-    edit(package / "errors.py", "self.mend = mend", "self.mend = mend + mend")
-    (package / "models" / "errors.py").write_text("x = 1\n")
-    assert source_digest(ROOTS, package) == before
-
-
-def test_cached_glyphs_and_networks_are_named_after_what_makes_them(monkeypatch):
-    """Another drawing, other typefaces or other committed weights are never taken for those in the cache."""
-    chosen = glyphs.GlyphSet()
-    network = networks.Network(chosen, 900, 0)
-    paths = lambda: (glyphs.cache_path(chosen), networks._cache_path(network))  # noqa: E731
-    before = paths()
-
-    def renamed() -> list[bool]:
-        glyphs.drawn_with.cache_clear()
-        return [a != b for a, b in zip(before, paths(), strict=True)]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(glyphs, "source_digest", lambda roots: "other drawing code")
-        assert renamed() == [True, True]
-    with monkeypatch.context() as patch:
-        read = Path.read_bytes
-        patch.setattr(Path, "read_bytes", lambda p: b"another font" if p.suffix == ".ttf" else read(p))
-        assert renamed() == [True, True]
-    with monkeypatch.context() as patch:
-        patch.setattr(networks.store, "read_provenance", lambda *_: {"files": {"unseen0": "another"}})
-        assert renamed() == [False, True]
-    assert renamed() == [False, False]
 
 
 def test_committed_weights_of_other_code_are_not_used(monkeypatch):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iclbook import files, project, store
+from iclbook import files, store
 from iclbook.errors import UserError
 
 ARRAYS = {
@@ -89,19 +89,6 @@ def test_round_trip(tmp_path):
     assert not list(tmp_path.rglob("*.part*"))
 
 
-def test_saving_again_replaces(tmp_path):
-    save(tmp_path)
-    other = {k: v + 1 for k, v in ARRAYS.items()}
-    save(tmp_path, other)
-    assert same(load(tmp_path), other)
-
-
-def test_an_array_that_is_not_there_is_named_with_those_that_are(tmp_path):
-    save(tmp_path)
-    text = refused(lambda: load(tmp_path)["h3/kq"], "no array 'h3/kq'")
-    assert "h2/kq" in text
-
-
 def test_provenance_says_where_results_come_from():
     about = store.provenance(CONFIG, SOURCE, 12.34, "cpu", threads=1)
     assert about["config"] == CONFIG
@@ -110,16 +97,7 @@ def test_provenance_says_where_results_come_from():
     assert {"device", "python", "torch", "numpy", "commit", "threads"} <= about.keys()
 
 
-def test_an_unknown_profile_is_refused(tmp_path):
-    refused(lambda: store.load("demo", "huge", "tiny", root=tmp_path), "unknown profile 'huge'")
-
-
 # -- what is refused --------------------------------------------------------------------------------------------------
-
-
-def test_missing_results_name_the_command(tmp_path):
-    text = refused(lambda: load(tmp_path), "no results at")
-    assert "iclbook train demo --only tiny --profile smoke" in text
 
 
 def test_a_missing_group_file_is_named(tmp_path):
@@ -213,14 +191,6 @@ def test_a_damaged_json_is_refused(tmp_path, text):
     assert "tiny" in refused(lambda: load(tmp_path), "damaged|missing")
 
 
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path):
-    save(tmp_path)
-    file = group_file(tmp_path)
-    file.unlink()
-    file.mkdir()
-    assert file.name in refused(lambda: load(tmp_path), "damaged or unreadable")
-
-
 def test_another_configuration_is_refused(tmp_path):
     save(tmp_path)
     assert "--fresh" in refused(lambda: load(tmp_path, config="another"), "another configuration")
@@ -233,17 +203,6 @@ def test_other_source_is_refused_if_the_caller_names_its_own(tmp_path):
 
 
 # -- what cannot be written -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "obstacle", ["results", "results/demo", "results/demo/smoke", "results/demo/smoke/tiny"]
-)
-def test_a_file_in_place_of_a_folder_is_one_line(tmp_path, obstacle):
-    path = tmp_path / obstacle
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("in the way")
-    refused(lambda: save(tmp_path), "cannot write")
-    assert snapshot(tmp_path) == {obstacle: b"in the way"}
 
 
 def fill_disk(monkeypatch, after: int) -> None:
@@ -265,34 +224,6 @@ def test_a_full_disk_leaves_nothing_that_reads_as_results(tmp_path, monkeypatch,
     refused(lambda: save(tmp_path), "No space left on device")
     assert not list(tmp_path.rglob("*.part*"))
     refused(lambda: load(tmp_path), "no results at")
-
-
-@pytest.mark.parametrize(
-    "after",
-    [0, pytest.param(1), pytest.param(2)],
-    ids=["first group", "second group", "provenance"],
-)
-def test_a_full_disk_keeps_the_results_that_were_there(tmp_path, monkeypatch, after):
-    save(tmp_path)
-    before = snapshot(tmp_path)
-    fill_disk(monkeypatch, after)
-    refused(lambda: save(tmp_path, {k: v + 1 for k, v in ARRAYS.items()}), "No space left on device")
-    monkeypatch.undo()
-    assert not list(tmp_path.rglob("*.part*"))
-    assert snapshot(tmp_path) == before
-    assert same(load(tmp_path))
-
-
-def test_a_file_that_cannot_be_put_in_place_leaves_no_part(tmp_path, monkeypatch):
-    save(tmp_path)
-    before = snapshot(tmp_path)
-
-    def refuse(*_):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr(files.os, "replace", refuse)
-    refused(lambda: save(tmp_path, {"h2/kq": np.zeros(2)}), "Permission denied")
-    assert snapshot(tmp_path) == before
 
 
 def test_a_new_digest_changes_the_source_and_nothing_else(tmp_path, monkeypatch):
@@ -400,18 +331,6 @@ def test_numbers_that_are_not_finite_are_refused_with_group_run_and_step(tmp_pat
     assert load(tmp_path)[f"h2/{name}"].shape == (3, 2), "the results say that they may diverge"
 
 
-def test_stored_numbers_that_are_not_finite_are_refused_at_loading(tmp_path):
-    """Results of before said nothing of it; the study does."""
-    store.save(
-        "demo", "smoke", "tiny", courses(np.nan), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",)
-    )
-    about = json.loads(about_file(tmp_path).read_text())
-    del about["may_diverge"]
-    about_file(tmp_path).write_text(json.dumps(about))
-    refused(lambda: load(tmp_path, may_diverge=()), "not finite")
-    assert load(tmp_path, may_diverge=("h2",))["h2/kq"].shape == (3, 2)
-
-
 # -- locks ------------------------------------------------------------------------------------------------------------
 
 
@@ -459,40 +378,3 @@ def test_standard_output_keeps_what_was_printed_before(tmp_path):
     with open(tmp_path / "out", "w") as out:
         subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
     assert (tmp_path / "out").read_text() == "first\nsecond"
-
-
-def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
-    path = tmp_path / "a.pt"
-    dead, ours, other = (
-        tmp_path / f".{n}.1.part" for n in ("a.pt.4194305", f"a.pt.{os.getpid()}", "b.pt.4194305")
-    )
-    for part in (dead, ours, other):
-        part.touch()
-    files.write_whole(path, b"1")
-    assert sorted(tmp_path.iterdir()) == sorted([path, ours, other])
-
-
-def test_a_full_disk_is_named_for_locks_too(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(files.os, "getpid", full)
-
-    def lock():
-        with files.file_lock(tmp_path / "x.lock", "this"):
-            pass
-
-    assert "x.lock" in refused(lock, "No space left on device")
-
-
-def test_another_projects_commit_is_not_ours(tmp_path, monkeypatch):
-    inside = tmp_path / "iclbook-main" / "src" / "iclbook"
-    inside.mkdir(parents=True)
-    monkeypatch.setattr(project, "__file__", str(inside / "project.py"))
-    assert project.commit() == "unknown"
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=b"]
-    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
-        subprocess.run(git + arguments, check=True)
-    assert project.commit() == "unknown"
-    monkeypatch.setattr(project, "__file__", str(tmp_path / "src" / "iclbook" / "project.py"))
-    assert len(project.commit()) >= 7

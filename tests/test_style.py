@@ -86,17 +86,6 @@ def test_figures_fill_the_column_and_keep_their_size_when_saved(tmp_path, ncols,
     assert height == round(fig.get_figheight() * style.DPI * style.SCALE)
 
 
-def test_paper_line_is_dashed_and_labelled():
-    _, ax = style.figure()
-    line = style.paper_line(ax, 0.13, "paper: 0.13")
-    assert line.get_label() == "paper: 0.13"
-    assert line.is_dashed()
-    assert list(line.get_ydata()) == [0.13, 0.13]
-    assert list(style.paper_line(ax, 3.5, axis="x").get_xdata()) == [3.5, 3.5]
-    with pytest.raises(ValueError, match="axis"):
-        style.paper_line(ax, 1.0, axis="z")
-
-
 def test_heatmap_shows_zero_in_the_middle_of_the_scale():
     _, ax = style.figure()
     image = style.heatmap(ax, np.array([[0.1, -0.4], [0.0, 0.2]]), row_labels=["a", "b"], annotate=".1f")
@@ -106,29 +95,3 @@ def test_heatmap_shows_zero_in_the_middle_of_the_scale():
     assert style.heatmap(ax, np.zeros((2, 2))).get_clim() == (-1, 1)
     with pytest.raises(ValueError, match="finite"):
         style.heatmap(ax, np.array([[np.nan]]))
-
-
-def test_heatmap_annotation_has_no_negative_zero():
-    _, ax = style.figure()
-    style.heatmap(ax, np.array([[-0.001, 1.0]]), annotate=".2f")
-    assert {t.get_text() for t in ax.texts} == {"0.00", "1.00"}
-
-
-def test_heatmap_row_shares_one_scale():
-    _, axes = style.heatmap_row([np.eye(2), -3 * np.eye(2)], ["one", "two"], label="KQ")
-    assert {ax.images[0].get_clim() for ax in axes} == {(-3.0, 3.0)}
-    assert [ax.get_title() for ax in axes] == ["one", "two"]
-    with pytest.raises(ValueError, match="titles"):
-        style.heatmap_row([np.eye(2)], ["one", "two"])
-
-
-def test_heatmap_grid_keeps_its_size_for_fewer_heads():
-    matrix = np.eye(3)
-    full, _ = style.heatmap_grid({"KQ": [matrix] * 4, "OV": [2 * matrix] * 4}, list("abcd"))
-    part, axes = style.heatmap_grid({"KQ": [matrix], "OV": [2 * matrix]}, ["a"], columns=4, vmax={"OV": 5.0})
-    assert (full.get_size_inches() == part.get_size_inches()).all()
-    assert axes[0, 0].images[0].get_clim() == (-1, 1)
-    assert axes[1, 0].images[0].get_clim() == (-5, 5)
-    full.draw_without_rendering()
-    part.draw_without_rendering()
-    assert not axes[0, 1].axison

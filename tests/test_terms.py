@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.utils import new_document
 from sphinx import addnodes
 
-from iclbook.book.terms import ORDINARY, Place, letters, link_first_uses, words
+from iclbook.book.terms import ORDINARY, Place, link_first_uses
 from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,21 +60,6 @@ def test_the_longest_word_wins_and_both_are_linked_where_both_stand() -> None:
     assert [shown for shown, _ in linked(document)] == ["Softmax attention", "softmax"]
 
 
-@pytest.mark.parametrize(
-    ("says", "shown"),
-    [
-        ("two batches", ["batches"]),
-        ("a minibatch, a batch-mean", []),
-        ("Adams and adam", []),
-        ("from Glorot\u2019s start", ["Glorot\u2019s start"]),
-        ("softmax\nattention", ["softmax\nattention"]),
-        ("", []),
-    ],
-)
-def test_what_counts_as_the_word(says: str, shown: list[str]) -> None:
-    assert [word for word, _ in linked(page(text(says)))] == shown
-
-
 def test_a_letter_is_linked_once_whatever_its_shape_and_formulas_are_left_alone() -> None:
     signs = [nodes.math("", sign) for sign in ("w x", "w", "w", r"\varepsilon", r"\epsilon")]
     document = page(text(*signs))
@@ -105,12 +90,6 @@ def test_what_is_no_prose_or_linked_already_is_left_alone(child: nodes.Node) -> 
     assert linked(page(child)) == []
 
 
-def test_a_word_that_is_set_off_and_one_in_a_list_are_linked() -> None:
-    item = nodes.bullet_list("", nodes.list_item("", text("Adam")))
-    document = page(text("the ", nodes.emphasis("", "softmax attention")), item)
-    assert [shown for shown, _ in linked(document)] == ["softmax attention", "Adam"]
-
-
 def glossary(term: str, *meaning: str | nodes.Node) -> nodes.document:
     document = new_document("notation")
     item = nodes.definition_list_item(
@@ -118,19 +97,6 @@ def glossary(term: str, *meaning: str | nodes.Node) -> nodes.document:
     )
     document += addnodes.glossary("", nodes.definition_list("", item))
     return document
-
-
-def test_a_word_shows_the_first_sentence_of_its_meaning_unless_that_holds_a_formula() -> None:
-    assert words(glossary("token", "One element. Or\nmore.")) == {"token": Place("term-x", "One element.")}
-    assert words(glossary("token", "The pair ", nodes.math("", "z"), ".")) == {"token": Place("term-x", "")}
-    assert words(glossary("kernel", "A function.")) == {}
-
-
-def test_letters_are_read_with_all_their_shapes() -> None:
-    document = new_document("notation")
-    shapes = [nodes.math("", "a"), nodes.Text(", "), nodes.math("", "A")]
-    document += text(nodes.inline("", "", *shapes, ids=["letter-a"]), nodes.math("", "b"))
-    assert letters(document) == {"a": Place("letter-a"), "A": Place("letter-a")}
 
 
 def test_every_word_that_is_never_linked_stands_in_the_glossary() -> None:

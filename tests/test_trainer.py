@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -23,8 +22,7 @@ from iclbook.models import Attention, ReducedAttention
 from iclbook.random import generator
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer
-from iclbook.training import trainer as trainer_module
-from iclbook.training.ensemble import Ensemble, run_slice, slices
+from iclbook.training.ensemble import Ensemble, run_slice
 from iclbook.training.history import pack_kept
 from iclbook.training.optimisers import OneCycle
 
@@ -122,37 +120,6 @@ def test_runs_in_parts_are_the_runs_at_once():
         assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize(
-    ("runs", "of_a_stream", "sizes"),
-    [
-        (8, 1 << 18, [8]),  # all fit
-        (64, 1 << 18, [8] * 8),
-        (12, 1 << 18, [6, 6]),  # equal parts: one step is compiled for all
-        (11, 1 << 18, [11]),  # no equal parts
-        (64, 1 << 20, [64]),  # parts of two would cost more than they gain
-    ],
-)
-def test_parts_are_the_largest_equal_ones_that_fit_the_cache(runs, of_a_stream, sizes):
-    t = trainer([Run(s) for s in range(runs)])
-    found = slices(t.ensembles, t._keys, of_a_stream)
-    assert [len(part.keys) for part in found] == sizes == [len(part.losses[0]) for part in found]
-    assert [len(part.params[0]["key"]) for part in found] == sizes
-
-
-def test_runs_that_share_a_stream_are_not_cut():
-    t = trainer([Run(s, stream=s % 16) for s in range(32)])
-    assert len(slices(t.ensembles, t._keys, 1 << 18)) == 1
-
-
-@pytest.mark.slow
-def test_every_trainer_of_a_process_is_compiled(monkeypatch):
-    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 1)
-    monkeypatch.setattr(torch._dynamo.config, "fail_on_recompile_limit_hit", True)
-    for seed in range(3):
-        t = trainer([Run(seed)], steps=3, n_heads=1 + seed, compile=True)
-        assert np.isfinite(t.train(progress=False)["g"].loss[1:]).all()
-
-
 def test_runs_with_one_stream_see_the_same_data_and_others_do_not():
     t = trainer([Run(1, stream=5), Run(1, stream=5), Run(1, stream=6)], steps=5)
     loss = t.train(progress=False)["g"].loss[1:]
@@ -185,15 +152,6 @@ def test_a_schedule_is_that_of_torch():
         optimiser.step()
         if step < 50:
             schedule.step()
-
-
-def test_rates_follow_their_schedule():
-    kwargs = {"loss": lambda m, _: m.omega.sum()}  # the gradient is 1: a step is the rate
-    group = Group("g", ReducedAttention, {"n_heads": 1}, [Run(0, 2.0)], Sgd(), schedule=OneCycle(), **kwargs)
-    t = Trainer(TASK, [group], 50, 1, record=range(51), device="cpu", compile=False, dtype=torch.float64)
-    omega = t.train(progress=False)["g"].circuits["omega"][:, 0, 0]
-    factors = [OneCycle().factor(torch.tensor(float(k)), 50).item() for k in range(1, 51)]
-    np.testing.assert_allclose(-np.diff(omega), 2 * np.array(factors), rtol=1e-5)
 
 
 def test_blocks_step_one_after_the_other_with_new_gradients():
@@ -250,45 +208,6 @@ def test_parameters_are_kept_at_chosen_steps_in_half_precision(tmp_path):
         np.testing.assert_array_equal(again.kept[name], array)
     arrays = pack_kept({"g": found})
     assert set(arrays) == {"g/kept query", "g/kept output"}
-
-
-def test_compiling_pays_from_a_number_of_steps(monkeypatch):
-    monkeypatch.setattr(trainer_module, "can_compile", lambda device: True)
-    monkeypatch.setattr(trainer_module, "compile_method", lambda method: method)
-
-    def compiled(steps, **kwargs):
-        return Trainer(
-            TASK, [Group("g", Attention, HEADS, [Run(0)])], steps, 4, device="cpu", **kwargs
-        ).compiled
-
-    assert not compiled(trainer_module.COMPILE_FROM_STEPS - 1)
-    assert compiled(trainer_module.COMPILE_FROM_STEPS)
-    assert compiled(50, compile_from=50)
-    assert not compiled(10**6, compile_from=None)
-    assert not compiled(50, compile_from=50, compile=False)
-
-
-def test_groups_that_are_observed_alike_draw_their_held_out_data_once():
-    drawn = []
-
-    @dataclass(frozen=True)
-    class Watched:
-        level: float
-
-        def held_out(self):
-            drawn.append(self.level)
-            return torch.full((2,), self.level)
-
-        def __call__(self, model, held_out):
-            return {"seen": held_out.sum()}
-
-    groups = [
-        Group(f"g{i}", Attention, HEADS, [Run(0)], observe=Watched(level))
-        for i, level in enumerate((1.0, 1.0, 5.0))
-    ]
-    found = Trainer(TASK, groups, 2, 8, device="cpu", compile=False).train(progress=False)
-    assert drawn == [1.0, 5.0]
-    assert [found[g.name].circuits["seen"][0, 0] for g in groups] == [2, 2, 10]
 
 
 def test_a_loss_without_data_trains_too():
@@ -386,29 +305,6 @@ def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line(tmp_path):
         trainer([Run(0)], steps=20).train(path, progress=False)
 
 
-def _refused(make, path: Path) -> str:
-    with pytest.raises(UserError) as caught:
-        make().train(path, progress=False)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert str(path) in text
-    return text
-
-
-def test_every_flipped_bit_of_a_checkpoint_is_seen(tmp_path):
-    path = tmp_path / "run.pt"
-    trainer([Run(0)], steps=20).train(path, progress=False, until=7)
-    whole, rng = path.read_bytes(), np.random.default_rng(0)
-    for place in [0, len(whole) - 1, *rng.integers(0, len(whole), 60).tolist()]:
-        damaged = bytearray(whole)
-        damaged[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(bytes(damaged))
-        assert "damaged" in _refused(lambda: trainer([Run(0)], steps=20), path)
-    for length in (0, 1, 40, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:length])
-        assert "damaged" in _refused(lambda: trainer([Run(0)], steps=20), path)
-
-
 def test_a_fresh_training_goes_on_from_its_own_checkpoint_and_replaces_others(tmp_path):
     path = tmp_path / "run.pt"
     whole = trainer([Run(0)], steps=20).train(progress=False)["g"]
@@ -440,32 +336,6 @@ def test_a_loss_that_is_not_finite_names_study_group_run_and_step():
     loss = t.train(progress=False)["g"].loss
     assert np.isfinite(loss[1:, 0]).all()
     assert not np.isfinite(loss[1:, 1]).all()
-
-
-def test_an_unwritable_checkpoint_folder_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(UserError, match="cannot write"):
-        trainer([Run(0)], steps=20).train(tmp_path / "file" / "run.pt", progress=False, until=7)
-
-
-@pytest.mark.parametrize("make", [lambda: Attention(5, 0), lambda: ReducedAttention(0)])
-def test_no_heads_is_refused(make):
-    with pytest.raises(UserError, match="at least one head"):
-        make()
-
-
-@pytest.mark.parametrize(
-    "kwargs", [{"d": 0}, {"L": 1}, {"L": 0}, {"noise_var": -1.0}, {"covariance": ((1.0,),)}]
-)
-def test_sizes_that_define_no_task_are_refused(kwargs):
-    with pytest.raises(UserError):
-        LinearRegression(**kwargs)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_cuda_without_a_gpu_is_one_line():
-    with pytest.raises(UserError, match="no CUDA device"):
-        Trainer(TASK, [Group("g", Attention, HEADS, [Run(0)])], 1, device="cuda")
 
 
 @pytest.mark.cuda
@@ -503,12 +373,3 @@ def test_a_captured_graph_gives_the_numbers_of_single_steps():
     np.testing.assert_allclose(
         histories[0].circuits["kq"][-1], histories[1].circuits["kq"][-1], rtol=1e-3, atol=1e-5
     )
-
-
-def test_a_loss_that_reads_no_parameter_has_no_gradient():
-    group = Group("g", Attention, HEADS, [Run(0)], loss=lambda model, batch: batch.target.square().mean())
-    trainer = Trainer(TASK, [group], 3, 4, compile=False)
-    before = trainer.parameters()["g"]
-    trainer.train(progress=False)
-    for name, value in trainer.parameters()["g"].items():
-        np.testing.assert_array_equal(value, before[name])

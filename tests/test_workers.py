@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import pickle
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from iclbook import cli, workers
+from iclbook import workers
 from iclbook.errors import UserError
 from iclbook.models import Attention
 from iclbook.profiles import check_profile
@@ -52,15 +50,6 @@ def groups_of(**counts):
     return [
         Group(n, Attention, {"d": 3, "n_heads": 1}, [Run(s) for s in range(k)]) for n, k in counts.items()
     ]
-
-
-def test_whole_groups_stay_together_where_they_fit():
-    assert sizes(shared_out(groups_of(a=1, b=3, c=2), 2)) == [{"b": [0, 1, 2]}, {"a": [0], "c": [0, 1]}]
-
-
-def test_one_group_is_cut_between_its_runs():
-    assert sizes(shared_out(groups_of(a=5), 2)) == [{"a": [0, 1]}, {"a": [2, 3, 4]}]
-    assert sizes(shared_out(groups_of(a=2), 5)) == [{"a": [0]}, {"a": [1]}]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 40])
@@ -129,29 +118,11 @@ def test_an_interrupt_reaches_the_processes_which_keep_where_they_are(empty_root
     assert len(list((empty_root / ".cache").rglob("*.pt"))) == 2
 
 
-def test_any_executor_trains_the_same_study(empty_root):
-    alone = train_study(STUDY, "smoke", "cpu", progress=False)
-    with ThreadPoolExecutor(1) as executor:
-        shared = trained(executor)
-    for key, value in alone.arrays.items():
-        np.testing.assert_allclose(shared[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
-
-
 def test_a_mistake_in_a_process_is_the_mistake_here():
     with workers.Processes(1, progress=False) as processes:
         future = processes.submit(check_profile, "huge")
         with pytest.raises(UserError, match=r"^unknown profile 'huge'"):
             future.result()
-
-
-def test_a_process_that_is_killed_again_and_again_is_one_line(monkeypatch):
-    calls = []
-    monkeypatch.setattr(workers, "_once", lambda *_: calls.append(0) or ("killed", -9))
-    with pytest.raises(UserError, match=r"killed 3 times \(last exit code -9\)"):
-        workers.in_process(b"", lambda *_: None, lambda: True)
-    assert len(calls) == workers.TRIES
-    with pytest.raises(workers.Stopped):
-        workers.in_process(b"", lambda *_: None, lambda: False)
 
 
 def test_other_versions_are_refused(monkeypatch):
@@ -161,15 +132,6 @@ def test_other_versions_are_refused(monkeypatch):
     monkeypatch.setattr(workers, "versions", lambda arguments: there)
     with pytest.raises(UserError, match=r"training code is  here and b in a worker"):
         workers._call(request)
-
-
-def test_only_what_can_travel_is_sent_back():
-    class Odd(Exception):
-        def __reduce__(self):
-            raise TypeError
-
-    assert "Odd: x" in str(workers._portable(Odd("x")))
-    assert isinstance(pickle.loads(pickle.dumps(workers._portable(UserError("a", "b.")))), UserError)
 
 
 def test_sigterm_saves_first(tmp_path):
@@ -184,28 +146,6 @@ def test_sigterm_saves_first(tmp_path):
 
 
 # -- how far it is -----------------------------------------------------------------------------------------------------
-
-
-def test_trainings_tell_how_far_they_are():
-    heard = []
-    with workers.progress_callback(lambda *at: heard.append(at)):
-        STUDY.trainer("cpu").train(progress=True, until=7)
-    assert (heard[0], heard[-1]) == ((0, 0, 200), (0, 7, 200))
-
-
-def test_the_bar_counts_all_parts_and_what_was_resumed_is_no_speed_of_today():
-    bar = workers.Bar(show=True)
-    for part in (0, 1):
-        bar.expect(part)
-    bar.tell(0, 50, 50, 100)
-    bar.tell(1, 0, 100, 100)  # a short part is first heard of at its end
-    bar.tell(0, 50, 80, 100)
-    shown = bar._bar.format_dict
-    assert (shown["n"], shown["total"], shown["initial"]) == (180, 200, 50)
-    assert "-" not in str(bar._bar).split("[")[1].partition("<")[0]
-    bar.close()
-    bar.tell(1, 0, 90, 100)  # of the study before
-    assert bar._bar is None
 
 
 @pytest.mark.parametrize(
@@ -279,17 +219,6 @@ def test_who_waits_for_a_worker_says_so(dask, capsys):
     assert "waiting for a worker" in capsys.readouterr().err
 
 
-def test_a_scheduler_of_this_machine_would_be_open_to_everybody():
-    with pytest.raises(UserError, match="take --workers N"):
-        workers.Cluster("local", 1)
-
-
-def test_without_distributed_there_is_one_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match=r"needs Dask's distributed.*pip install -e \.\[cluster\]"):
-        workers.Cluster("tcp://127.0.0.1:1", 1)
-
-
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:{port}", "nonsense://x"])
 def test_an_address_that_does_not_answer_is_one_line(dask, monkeypatch, address):
@@ -300,39 +229,3 @@ def test_an_address_that_does_not_answer_is_one_line(dask, monkeypatch, address)
     with pytest.raises(UserError, match=r"no Dask scheduler answers at") as caught:
         workers.Cluster(address, 1)
     assert address in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("problem", "words"),
-    [
-        (ModuleNotFoundError("No module named 'iclbook'"), "lacks this code"),
-        (type("KilledWorker", (Exception,), {})("t"), "lost with each of the workers"),
-        (OSError("gone"), "the cluster was lost (OSError: gone)"),
-        (ZeroDivisionError("a fault of ours"), "None"),
-    ],
-)
-def test_what_goes_wrong_with_a_worker_is_one_line(problem, words):
-    assert words in str(workers._lost(problem))
-
-
-def test_the_command_hands_the_cluster_to_the_paper(monkeypatch):
-    seen = {}
-
-    class Seven:
-        parts = 7
-
-        def __init__(self, *arguments):
-            seen["cluster"] = arguments
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-    monkeypatch.setattr(workers, "Cluster", Seven)
-    monkeypatch.setattr(cli, "_trainer_of", lambda key: lambda **chosen: seen.update(chosen))
-    assert cli.main(["train", "demo", "--scheduler", "tcp://10.0.0.5:8786", "--workers", "7"]) == 0
-    assert seen["cluster"] == ("tcp://10.0.0.5:8786", 7)
-    assert seen["parts"] == 7
-    assert isinstance(seen["executor"], Seven)
