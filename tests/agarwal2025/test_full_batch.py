@@ -10,13 +10,12 @@ import torch
 
 from iclbook import random
 from iclbook.models.single_head import SingleHead
-from iclbook.papers.agarwal2025 import causal, chain_runs, table_1
+from iclbook.papers.agarwal2025 import causal, chain_runs
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
-from iclbook.papers.agarwal2025.runs import SIZES, studies
-from iclbook.store import Results
+from iclbook.papers.agarwal2025.runs import SIZES
 from iclbook.tasks.sticky_chain import StickyChain
 from iclbook.training import FullBatch, Group, Sgd, Trainer
-from iclbook.training.study import Study, pack
+from iclbook.training.study import Study
 
 
 def small(arms=(SGD, EM), seeds=(1, 2), T=60, steps=12, alternating=False) -> Study:
@@ -97,22 +96,6 @@ def test_alternation_uses_fresh_gradients_for_routing():
     torch.testing.assert_close(after["W_O"], start["W_O"] - 0.01 * second.W_O)
 
 
-def test_measurements_of_a_run():
-    study = small(steps=1)
-    history = study.trainer("cpu", False).train(progress=False)["runs"]
-    own = chain_runs.data(StickyChain(T=60), 1)
-    model = SingleHead()
-    model.initialise(random.generator(1, 0), chain_runs.INIT_SCALE)
-    with torch.no_grad():
-        logs = model(own.train.x).log_softmax(-1)
-    c = {name: value[0, 0] for name, value in history.circuits.items()}
-    assert c["nll"] == pytest.approx(float(torch.nn.functional.nll_loss(logs, own.train.y)), abs=1e-5)
-    assert c["entropy"] == pytest.approx(float(-(logs.exp() * logs).sum(1).mean()), abs=1e-5)
-    assert c["accuracy"] == pytest.approx(float((logs.argmax(1) == own.train.y).float().mean()))
-    assert c["kl"] == 0
-    assert (history.circuits["kl"][-1, 2:] > 0).all()
-
-
 def test_interrupted_training_resumes_to_the_same_numbers(tmp_path):
     study = small()
     whole = study.trainer("cpu", False).train(progress=False)["runs"]
@@ -122,28 +105,3 @@ def test_interrupted_training_resumes_to_the_same_numbers(tmp_path):
     np.testing.assert_array_equal(
         resumed.train(tmp_path / "c.pt", progress=False)["runs"].circuits["nll"], whole.circuits["nll"]
     )
-
-
-def test_every_study_of_both_profiles_can_be_described():
-    for profile in ("smoke", "paper"):
-        for name, study in studies(profile).items():
-            assert study.name == name
-            assert study.describe()
-
-
-def test_smaller_start_is_kept_apart():
-    """Runs from other initial weights must not be averaged with the others."""
-    one = small()
-    spec = one.groups[0]
-    runs = tuple(dataclasses.replace(run, init_scale=0.05) for run in spec.runs)
-    every = {
-        "published": one,
-        "small": dataclasses.replace(one, groups=(dataclasses.replace(spec, runs=runs),)),
-    }
-    stored = {
-        name: Results(pack(study.trainer("cpu", False).train(progress=False)), {})
-        for name, study in every.items()
-    }
-    found, alone = table_1.gather(every, stored, "code"), table_1.arms(one, stored["published"])
-    np.testing.assert_array_equal(found["em"]["nll"], alone["em"]["nll"])
-    assert table_1.gather({"small": every["small"]}, {"small": stored["small"]}, "code") == {}

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from iclbook.papers.agarwal2025 import (
-    figures_1_5,
     sentences,
     toy_runs,
 )
@@ -25,34 +24,7 @@ def ensemble(positions: list[list[float]], loss: list[list[float]]) -> toy_runs.
     return toy_runs.Ensemble(torch.zeros(0), torch.zeros(0), [], np.array(loss).T, np.array(positions).T)
 
 
-def test_runs_of_a_setting_are_ranked_over_their_own_values(monkeypatch):
-    """All values of a run move alike, in another direction in each run: more aligned than chance in each, and no more than chance when put together."""
-    rng = np.random.default_rng(0)
-    ways = np.exp(1j * rng.uniform(0, 2 * np.pi, 40))
-    moves = np.stack([ways.real, ways.imag], -1)[:, None] * rng.uniform(0.5, 2, (40, 5, 1))
-    monkeypatch.setattr(figures_1_5, "displacements", lambda run: moves)
-    own, mixed = figures_1_5.ranks(None, draws=400)
-    assert own.shape == mixed.shape == (40,)
-    assert own.min() > 0.99
-    assert mixed.mean() == pytest.approx(0.5, abs=0.2)
-
-
-def test_a_setting_at_the_edge_of_uniform_counts():
-    scales, rates = len(toy_runs.SCALES), len(toy_runs.RATES)
-    found = {"start": np.full((scales, rates), 0.9 * 5), "both": np.zeros((scales, rates))}
-    found["both"][2, 3] = 0.5
-    assert figures_1_5.chosen_setting(found) == (toy_runs.SCALES[2], toy_runs.RATES[3])
-    found["start"][2, 3] -= 0.01
-    assert figures_1_5.chosen_setting(found) == (toy_runs.SCALES[0], toy_runs.RATES[0]), (
-        "too sharp from the start: none is left"
-    )
-
-
 # -- what numbers and sentences are called ------------------------------------------------------------------------------------
-
-
-def test_no_two_rows_of_the_picture_of_sentences_say_the_same():
-    assert len(set(sentences.SENTENCES.values())) == len(sentences.SENTENCES)
 
 
 # -- the chain ----------------------------------------------------------------------------------------------------------------

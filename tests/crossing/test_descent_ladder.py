@@ -22,14 +22,6 @@ def model(make: rungs.Stack, layers: int, seed: int) -> Model:
     )
 
 
-def test_prompts_are_the_ladders_own_as_numbers():
-    assert LINES.x.shape == LINES.y.shape == (rungs.PROMPTS, 4)
-    assert set(np.unique(LINES.y)) <= set(range(10))
-    for x, y, query, answer in zip(*LINES, strict=True):
-        slope, level = np.polyfit(x, y, 1)
-        assert slope * query + level == pytest.approx(answer), "lines are straight"
-
-
 def test_stacks_do_what_their_names_say():
     rng = np.random.default_rng(3)
     read = rungs.line_descent(LINES, 6, 4.5, rng)
@@ -96,21 +88,6 @@ def test_the_judge_knows_both_sides_of_stacks_that_had_no_vote(judge):
     assert 0 < error < 0.1
     assert judge.worst[0] == min(rungs.area(judge.yes, said) for said in judge.no.values())
     assert np.median(judge.yes) > 0.8 > 0.2 > np.median(judge.no["others"])
-
-
-def test_what_is_like_no_stack_is_said_to_be(judge):
-    own = rungs.statistics(rungs.line_descent, LINES, 4, 40, np.random.default_rng(11))
-    assert 0.2 < judge.apart(own).mean() < 0.8
-    assert (judge.apart(own + 100.0) == 1).all()
-
-
-def test_noise_alone_is_not_descent(judge):
-    rng = np.random.default_rng(5)
-    noise = rungs.Stack(
-        lambda rng, p, layers: (rng.standard_normal((len(p.y), layers + 1)),),
-        lambda p, layers, start, drawn: 4.5 + drawn,
-    )
-    assert judge(rungs.statistics(noise, LINES, 4, 20, rng)).mean() < 0.2
 
 
 def test_models_that_descend_and_twins_that_do_not(monkeypatch):

@@ -51,9 +51,3 @@ def test_constants_of_equal_factors():
     assert product.constant(np.ones(2)) == pytest.approx(np.log(GOAL / (1 - GOAL)) / 2, abs=1e-9)
     for p in (3, 4, 8):
         assert product.constant(np.ones(p)) == pytest.approx(1 / (p - 2), rel=1e-6)
-
-
-@pytest.mark.parametrize("start", [[0.1, -0.1], [0.9, 0.9]])
-def test_a_start_that_does_not_wait_is_refused(start):
-    with pytest.raises(ValueError, match="no wait from"):
-        product.wait(np.array(start))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 from iclbook.papers import crossing
 from iclbook.papers.crossing.measures import rates
-from iclbook.papers.crossing.measures.rates import FACTOR, FIRST, MULTIPLES, TRIALS
-from iclbook.store import Results
+from iclbook.papers.crossing.measures.rates import FACTOR, TRIALS
 
 TIMES = np.arange(101.0)
 
@@ -51,27 +48,6 @@ def test_a_race_whose_ratios_are_known():
     assert np.exp(rates.race(TIMES, swapped).logs()["routing"]) == pytest.approx(2)
 
 
-def test_in_a_product_nothing_sets_values_apart():
-    logs = rates.product(6).logs()
-    assert logs["routing"].tolist() == [0.0] * 6
-    assert logs["uniform"].mean() > -0.7, "one rate for all comes within a factor of two"
-    of = rates.product(6)
-    assert np.log(of.uniform).sum(1).argmin() not in (0, len(MULTIPLES) - 1)
-
-
-def test_a_record_is_dated_at_the_middle_of_its_steps():
-    """Losses exp(-rate * updates), kept as means since the last record."""
-    marks = np.array([0, 1, 2, 4, 8, 16, 32])
-    own = np.exp(-0.01 * np.arange(32))
-    means = np.array([np.nan, *(own[a:b].mean() for a, b in pairwise(marks))])
-    arrays = {f"{arm}/steps": marks for arm in rates.ARMS}
-    arrays |= {f"{arm}/loss": np.repeat(means[:, None], 4, 1) for arm in rates.ARMS}
-    runs = [{"rate": rate} for rate in (0.1, 0.1, 0.2, 0.2)]
-    of = rates.of_results(Results(arrays, {"config": {"groups": [{"runs": runs}]}}))
-    assert of.uniform == pytest.approx(np.full((2, 2), 23.5))
-    assert of.plain == 23.5
-
-
 @pytest.mark.parametrize("name", TRIALS)
 def test_factors_reach_the_named_parameters_alone(name):
     """After one step from the same start, what has moved ten times as far."""
@@ -91,22 +67,3 @@ def test_factors_reach_the_named_parameters_alone(name):
             assert (np.abs(own).max() == 0) == (k in trial.held)
     for names in quicker.values():
         assert all(np.abs(moved["uniform"][k]).max() > 0 for k in names)
-
-
-def test_all_arms_have_the_same_seeds_prompts_and_base_rates():
-    for study in crossing.studies("paper").values():
-        if study.name.startswith("rates_"):
-            uniform, values, routing = study.groups
-            grids = [[(r.seed, r.stream, r.rate, r.init_scale) for r in g.runs] for g in study.groups]
-            assert grids[0] == grids[1] == grids[2]
-            assert min(run.seed for run in uniform.runs) == FIRST
-            assert {type(g.optimiser).__name__ for g in study.groups} == {"Sgd"}
-            assert {r.factors for r in values.runs} != {r.factors for r in routing.runs}
-
-
-@pytest.mark.parametrize("name", TRIALS)
-def test_best_rates_lie_inside_the_grid(name):
-    of = rates.of_results(crossing.results(f"rates_{name}", "paper"))
-    for arm in rates.ARMS:
-        total = np.log(np.minimum(getattr(of, arm), of.plain)).sum(1)
-        assert 0 < total.argmin() < len(MULTIPLES) - 1, arm

@@ -51,17 +51,6 @@ def test_the_degree_of_made_up_waits():
     assert error == pytest.approx(np.hypot(0.5, 0.5)), "half a degree between draws, half that still moves"
 
 
-def test_a_flow_that_never_leaves_says_so(monkeypatch):
-    monkeypatch.setattr(waits, "PATIENCE", 200)
-    bowl = Landscape(lambda _: np.ones(1), lambda x: (1 + float(x @ x), 2 * x))
-    flat = Landscape(lambda _: np.ones(1), lambda x: (1.0, 0 * x))
-    for never in (bowl, flat):
-        with pytest.raises(waits.Resting, match="has not fallen"):
-            waits.leave(never, np.array([0.1]))
-    with pytest.raises(UserError, match="has left already"):
-        waits.leave(product(2), np.ones(2))
-
-
 def test_adam_does_not_wait():
     times = [waits.adam_wait(product(4), size * np.ones(4)) for size in (0.02, 0.01)]
     assert 1 < times[1] / times[0] < 1.1
@@ -143,19 +132,3 @@ def test_a_recording_repeats_automatic_differentiation_on_draws_and_places_that_
             repeated = landscape.evaluate(theta)
             assert repeated[0] == float(value)
             assert (repeated[1] == slope.numpy()).all()
-
-
-def test_adams_wait_is_interpolated():
-    """On a slope of one Adam goes its rate in every step: 0.002 a step reach 0.005 in the middle of the third."""
-    slope = Landscape(lambda seed: np.zeros(1), lambda x: (1 - float(x[0]), np.array([-1.0])))
-    assert waits.FALLEN == 0.005
-    assert waits.adam_wait(slope, np.zeros(1), rate=0.002) == pytest.approx(2.5, rel=1e-6)
-
-
-def test_patience_is_for_so_many_slopes(monkeypatch):
-    monkeypatch.setattr(waits, "PATIENCE", 3)
-    patient = waits._Patient(Landscape(lambda seed: np.ones(1), lambda x: (float(x @ x), 2 * x)))
-    for _ in range(3):
-        assert patient.gradient(np.ones(1)).tolist() == [2.0]
-    with pytest.raises(waits.Resting):
-        patient.gradient(np.ones(1))

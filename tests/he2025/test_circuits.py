@@ -9,17 +9,15 @@ from he2025.circuits_kit import synthetic
 from iclbook.models import Attention, ReducedAttention
 from iclbook.papers.he2025 import loss, predictors, true_loss
 from iclbook.papers.he2025.circuits import (
-    SETTLED,
     Heads,
     code_scale,
     read_heads,
     settled,
-    spread,
 )
 from iclbook.papers.he2025.figure_3 import read_multi_heads
 from iclbook.papers.he2025.runs import squared_errors
 from iclbook.tasks import LinearRegression
-from iclbook.training import History, Run, log_and_linear_steps
+from iclbook.training import History, Run
 from iclbook.training.study import Group, Study
 
 # -- circuits to heads ------------------------------------------------------------------------------------------------
@@ -37,20 +35,6 @@ def test_read_heads_finds_what_was_put_in(scale):
     seen = OMEGA != 0
     np.testing.assert_allclose(heads.kq_deviation[seen], 0.07, rtol=1e-10)
     np.testing.assert_allclose(heads.ov_deviation, 0.03, rtol=1e-10)
-
-
-def test_read_heads_needs_the_models_scale():
-    heads = read_heads(synthetic(OMEGA, MU, scale=code_scale(5)))
-    np.testing.assert_allclose(heads.omega, OMEGA * np.sqrt(6))
-    assert code_scale(5) == pytest.approx(1 / np.sqrt(6))
-    assert code_scale(6, 2) == pytest.approx(1 / np.sqrt(8))
-    assert code_scale(6, 2) == Attention(6, 1, n_tasks=2, score_scale="code").scale
-
-
-def test_a_head_of_zeros_warns_of_nothing():
-    heads = read_heads(synthetic([[[0.3, 0.0]]], [[[1.0, 0.0]]]))
-    assert heads.active.tolist() == [[True, False]]
-    assert heads.patterned(0.1).all()
 
 
 def test_read_heads_of_a_reduced_model():
@@ -91,17 +75,6 @@ def test_settled_is_the_mean_over_the_last_tenth():
     assert settled(np.array([0, 1, 2]), np.array([5.0, 6.0, 7.0])) == 7.0
     heads = Heads(steps, *(np.ones((21, 1, 1)) * v for v in (0.1, 1.0, 0.0, 0.0)))
     np.testing.assert_allclose(heads.settled(steps[:, None] * heads.omega[:, 0]), [9.5])
-
-
-def test_the_settled_records_of_a_full_training_are_evenly_spaced():
-    steps = np.array(log_and_linear_steps(500_000))
-    late = steps[steps >= (1 - SETTLED) * steps[-1]]
-    assert len(late) >= 10
-    assert len(set(np.diff(late).tolist())) == 1
-
-
-def test_spread():
-    np.testing.assert_allclose(spread(np.array([[1.0, 2.0], [3.0, 3.0]])), [0.5, 0.0])
 
 
 SUPPORTS = ((0, 1, 2, 3), (2, 3, 4, 5))

@@ -24,17 +24,6 @@ def test_simulation_equals_plain_steps_and_does_not_mix_runs():
     np.testing.assert_array_equal(few, omega[:2])
 
 
-def test_bad_records_and_divergence():
-    omega, mu = dynamics.sample_initial(2, 2, 0.1, seed=0)
-    with pytest.raises(AssertionError, match="record_steps"):
-        dynamics.simulate(omega, mu, 0.01, 10, [0, 20], **SETTING)
-    with pytest.raises(AssertionError, match=r"\(runs, heads\)"):
-        dynamics.simulate(omega[0], mu[0], 0.01, 10, **SETTING)
-    run = dynamics.simulate(omega, mu, [0.01, 50.0], 30, **SETTING)
-    assert run.diverged.tolist() == [False, True]
-    assert np.isnan(run.omega[-1, 1]).all()
-
-
 def test_two_heads_end_as_a_pair_or_one_sided():
     omega, mu = dynamics.sample_initial(60, 2, 0.01, seed=0)
     run = dynamics.simulate(omega, mu, 0.05, 6000, **SETTING)
@@ -67,23 +56,6 @@ def test_gradient_flow_slides_down_the_manifold_as_a_power_law():
     # plain steps follow the flow
     steps = dynamics.simulate([[gamma, -gamma]], [[mu, -mu]], 0.01, 5000, [5000], **SETTING)
     assert steps.omega[0, 0, 0] == pytest.approx(np.interp(50.0, times, found), rel=2e-3)
-
-
-def test_pattern_measures():
-    omega = np.array([[0.13, -0.13, 0.001], [0.2, 0.1, -0.1], [0.3, 0.3, 0.2], [0.1, -0.1, 0.1]])
-    mu = np.array([[3.4, -3.4, 0.01], [1.0, -0.5, -0.5], [1.0, 1.0, 1.0], [1.0, -2.0, 1.0]])
-    assert [c.tolist() for c in circuits.head_counts(omega, mu)] == [[1, 2, 3, 2], [1, 1, 0, 1], [1, 0, 0, 0]]
-    assert circuits.sign_matched(omega, mu).tolist() == [True, False, True, True]
-    np.testing.assert_allclose(circuits.zero_sum(mu), [0.01 / 6.81, 0.0, 1.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(circuits.scale_spread(omega, mu), [0.0, 0.5, 1 / 3, 0.0], atol=1e-12)
-    assert circuits.one_sided(omega, mu).tolist() == [False, False, True, False]
-    assert circuits.endings(omega, mu)["with_dummy"] == 0.25
-    assert not circuits.sign_matched([np.nan, 1.0], [1.0, 1.0])
-
-
-def test_first_kept():
-    holds = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 0]], dtype=bool)
-    np.testing.assert_array_equal(circuits.first_kept([0, 10, 20, 30], holds), [10, 20, np.nan])
 
 
 def test_gap_to_debiased_gd_falls_as_gamma_squared():

@@ -15,13 +15,10 @@ from iclbook.papers.he2025 import (
     figure_3,
     figure_4,
     learning_rates,
-    loss,
-    page_models,
     predictors,
     theorem_1,
 )
 from iclbook.papers.he2025.circuits import read_heads, with_both_signs
-from iclbook.statistics import share_error
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
@@ -75,23 +72,6 @@ def test_a_pattern_counts_from_when_it_is_kept():
     assert figure_2_1.pattern_share(h).tolist() == [0.3, 1.0]
 
 
-def test_courses_of_gamma_and_mu():
-    """gamma 0.1, 0.4, 0.2 and a sum of positive mu of 1, 3, 2: peak over final 2, fall 1/2; a run without a positive head has no fall."""
-    gamma, mu = np.array([0.1, 0.4, 0.2]), np.array([1.0, 3.0, 2.0])
-
-    def course(*runs: float) -> circuits.Heads:
-        scale = np.array(runs)[None, :, None] * np.array([1.0, -1.0])
-        return heads(gamma[:, None, None] * scale, mu[:, None, None] * scale)
-
-    by_h = {2: course(1.0, 1.0), 3: course(1.1, 1.3)}
-    found = figure_2_1.limits({"text": by_h, "code": by_h}, D, L, S2)
-    np.testing.assert_allclose(found["fig2.8/text/peak_over_final"].value, [2.0] * 4)
-    np.testing.assert_allclose(found["fig2.8/text/mu_fall"].value, [0.5] * 4)
-    assert found["fig2.8/code/gamma_spread"].value == pytest.approx(0.2)
-    assert found["fig2.8/code/gamma_spread"].error == pytest.approx(0.1), "1.1 and 1.3 over 1: 1.2 +- 0.1"
-    assert figure_2_1.fall(still([[0.1, -0.1], [-0.1, -0.1]], [[1.0, -1.0], [-1.0, -1.0]])).tolist() == [0.0]
-
-
 def test_runs_of_one_sign_are_left_out_of_pairs():
     """Of three runs of two heads the second has one sign; a lone head stays; without any pair all stay."""
     omega = [[[0.1, -0.1], [0.5, 0.4], [0.2, -0.2]]] * 3
@@ -109,35 +89,6 @@ def test_runs_of_one_sign_are_left_out_of_pairs():
     np.testing.assert_allclose(coded[2].omega[-1, 0], [0.05, 0.05])
 
 
-def test_shares_of_endings_and_the_order_of_stages():
-    three = np.array(
-        [[1, -1, 1], [1, -1, 0.01], [1, -1, -0.01], [1, 1, 1]]
-    )  # two with a dummy, one one-sided
-    assert circuits.endings(three, three) == {"one_sided": 0.25, "two_sided": 0.75, "with_dummy": 0.5}
-    with pytest.raises(AssertionError):
-        circuits.endings([[np.nan, 1]], [[1, 1]])
-    nan, names = np.nan, ("sign", "zero_sum", "homogeneous")
-    two = dict(zip(names, np.array([[1.0, 2, 0, 1], [4, 40, 3, nan], [5, 30, nan, 1]]), strict=True))
-    times = {2: two, 3: dict(zip(names, np.array([[9.0], [9], [8]]), strict=True))}
-    found = figure_2_7.stage_records(times)
-    assert found["stage/sign_first"].value == 3 / 5, "the third never becomes homogeneous; equal times count"
-    assert found["stage/sign_first"].error == share_error(3, 5)
-    assert found["stage/zero_over_sign"].value == [4.0, 1.0], (
-        "ratios 4, 20, 3 (from one step at least); and 1"
-    )
-
-
-def test_dummy_heads_and_their_decay():
-    omega = np.array([[[0.1, -0.1, 0.1, -0.1]] * 2] * 3)
-    mu = np.array([[[1.0, -1.0, 1.0, -1.0]] * 2] * 3)
-    omega[-1, 0, 2] = mu[-1, 0, 2] = 0.001  # decays to a thousandth of its largest value
-    four, plain = heads(omega, mu), still([[0.1, -0.1, 0.1, -0.1]] * 2, [[1.0, -1.0, 1.0, -1.0]] * 2)
-    found = figure_2_7.dummy_records(four, plain)
-    assert found["fig2.7/dummy_share"] == 0.25
-    np.testing.assert_allclose(found["fig2.7/decay"], [0.001])
-    assert list(figure_2_7.dummy_records(plain, four)) == ["fig2.7/dummy_share"]
-
-
 def test_the_flow_of_a_pair_follows_its_closed_form():
     found = figure_2_7.flow_records(figure_2_7.flow_of_pair(D, L, S2))
     assert found["gdlimit/slope"] == pytest.approx(-1 / 6, abs=1e-3)
@@ -145,38 +96,6 @@ def test_the_flow_of_a_pair_follows_its_closed_form():
 
 
 # -- rates and batches ------------------------------------------------------------------------------------------------
-
-
-def test_ratios_over_rates_and_batches():
-    gammas = {
-        64: ([0.1, 0.1], [0.8, 1.2], [0.3, 0.3]),
-        256: ([0.1, 0.1], [0.2, 0.2], [0.2, 0.4]),
-        1024: ([0.2, 0.2], [0.4, 0.6], [0.2, 0.2]),
-    }
-    by = {b: dict(enumerate(map(pairs, row))) for b, row in gammas.items()}
-    best = loss.Optimum(0.05, 1.0, 2.0)
-    found = learning_rates.minimiser_records(pairs([0.1, 0.2]), learning_rates.Settings(by), best, 2.2)
-    np.testing.assert_allclose(found["minimiser/gamma_ratio"].value, [2.0, 4.0])
-    assert found["minimiser/cost_of_013"] == pytest.approx(0.1)
-    ratio = found["minimiser/rate_ratio"]  # 0.3 +- 0.1 over 0.1
-    assert (ratio.value, ratio.error) == (pytest.approx(3.0), pytest.approx(1.0))
-    assert found["minimiser/batch_ratio"].value == pytest.approx(2.0)
-    by[64][1] = still([[0.1, 0.1]] * 2, [[1.0, 1.0]] * 2)
-    robust = learning_rates.robust_records(learning_rates.Settings(by))
-    assert robust["robust/pattern_share"] == pytest.approx(16 / 18)
-    assert robust["robust/changed"] == pytest.approx(2 / 18)
-
-
-def test_variations_count_one_sided_runs_apart():
-    both = still([[0.2, -0.2], [0.5, 0.6]], [[1.0, -1.0], [1.0, 1.0]])
-    crossed = still([[0.2, -0.2], [0.2, -0.2]], [[-1.0, 1.0], [3.0, -1.0]])
-    alone = still([[0.5, 0.6], [0.5, 0.6]], [[1.0, 1.0], [1.0, 1.0]])
-    found = learning_rates.variation_records(
-        {"momentum": both, "adamw": crossed, "d10": alone, "noisy": both}
-    )
-    assert found["variations/one_sided"].value == [0.5, 0.0, 1.0, 0.5]
-    assert found["variations/matched"] == [1.0, 0.5, 0.0, 1.0]
-    assert found["variations/sum"] == pytest.approx([0.0, 0.25, 1.0, 0.0])
 
 
 # -- predictors -------------------------------------------------------------------------------------------------------
@@ -250,19 +169,6 @@ def test_the_distance_of_courses_is_to_the_nearer_polynomial():
 # -- closed forms -----------------------------------------------------------------------------------------------------
 
 
-def test_records_of_gaps_that_are_known():
-    gammas = np.geomspace(1e-3, 0.3, 14)
-    made = [theorem_1.Gap(gammas, np.stack([gammas**p, 2 * gammas]), 4 * gammas) for p in (2, 1)]
-    found = theorem_1.gap_records(made)
-    assert found["thm1.1/ratio"].value == pytest.approx(0.5)
-    assert (found["thm1.1/slope"].value, found["thm1.1/slope"].error) == (
-        pytest.approx(2.0),
-        pytest.approx(1 / np.sqrt(2)),
-    )
-    at = theorem_1.gap_by_dimension(L, S2, 0.9, draws=200)
-    np.testing.assert_allclose(at.gammas * np.sqrt(theorem_1.DIMENSIONS), 1 / np.log(4000))
-
-
 def test_the_manifold_is_where_minimisation_ends():
     valley = learning_rates.valley(6, D, L, S2)
     found = theorem_1.manifold_records(valley, D, L, S2)
@@ -278,21 +184,6 @@ def test_the_manifold_is_where_minimisation_ends():
 # -- Figures 3 --------------------------------------------------------------------------------------------------------
 
 
-def test_only_runs_that_split_are_asked_for_their_shape():
-    inverse = np.array([[2.0, -1.0], [-1.0, 2.0]])
-    blocks = np.stack([[inverse, -inverse], [np.eye(2), np.eye(2)]])  # the second run has two positive heads
-    rows = np.array([[[0.1, 0, 1.0], [0, 0, -2.0]], [[0, 0, 1.0], [0, 0, 1.0]]])
-    linear = np.stack([np.eye(2), 1.1 * np.eye(2)])
-    found = figure_3.preconditioner_records(
-        figure_3.Preconditioners(blocks, rows, linear, inverse, np.eye(2)), S2
-    )
-    np.testing.assert_allclose(found["fig3.1/linear"].value, [0.0, 0.1], atol=1e-12)
-    assert (found["fig3.1/both_runs"], found["fig3.1/both_share"]) == (1, 0.5)
-    np.testing.assert_allclose(found["fig3.1/to_inverse"], [0.0, 0.0], atol=1e-7)
-    assert min(found["fig3.1/to_identity"]) > 0.1
-    np.testing.assert_allclose(found["fig3.1/ov_deviation"], [0.1, 0.0])
-
-
 def multi_heads(omega, mu) -> figure_3.MultiHeads:
     """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
     omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
@@ -300,18 +191,6 @@ def multi_heads(omega, mu) -> figure_3.MultiHeads:
     omega = np.repeat(omega, 2, -1)
     steps = np.einsum("rhn,nm,rhj->rnmj", mu, np.eye(2), omega)
     return figure_3.MultiHeads(omega, mu, steps, groups, off, 2 * off)
-
-
-def test_one_and_two_heads_of_two_tasks():
-    one = multi_heads([[[0.2, 0.9, 0.4]], [[-0.3, -0.6, -0.1]]], [[[2, 3]], [[-1, -1]]])
-    found = figure_3.one_head(one)
-    np.testing.assert_allclose(found["shared_over_own"].value, [3.0, 3.0])
-    np.testing.assert_allclose(found["omega_own"].value, [0.3, 0.2])
-    np.testing.assert_allclose(found["mu_difference"].value, [1 / 2.5, 0.0])
-    two = multi_heads([[[-0.1, -0.2, -0.1], [0.2, 0.3, 0.1]]], [[[-1, -1], [1, 1]]])
-    found = figure_3.two_heads(two, multi_heads([[[1, -1.5, 1]]], [[[1, 1]]]))
-    np.testing.assert_allclose(found["over_single"].value, [0.2])
-    np.testing.assert_allclose(found["asymmetry"].value, [(0.1 + 0.1 + 0.0) / 3 / (1.0 / 6)])
 
 
 @pytest.mark.parametrize(("smaller", "serves"), [(0.15, 1), (0.1, 0), (0.05, 0)])
@@ -334,12 +213,3 @@ def test_four_heads_of_two_tasks_and_their_sums():
 
 
 # -- page -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_page_shows_twenty_pairs_or_all_and_eight_starts():
-    group = synthetic([[[0.4]]], [[[1.0]]])
-    for length, shown in ((40, 20), (12, 12)):
-        model = page_models.prompt(stored(h1=group, h2=group), LinearRegression(L=length))
-        assert (model.data["shown"], model.data["pairs"].shape) == (shown, (length, 2))
-    starts = page_models.reduced_flow(D, L, S2).data["draws"]
-    assert len({tuple(np.ravel(draw)) for draw in starts}) == page_models.DRAWS == 8

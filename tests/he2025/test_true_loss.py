@@ -38,19 +38,6 @@ def test_quadrature_equals_simulation_of_the_model(omega, mu, d, L, s2, query_ke
     assert abs(z_score(predicted, prompts, exact)) < 5
 
 
-def test_query_among_the_keys_is_told_apart():
-    """The check above can fail: the two readings differ by many standard errors."""
-    prompts = prompts_of(5, 40, 0.1)
-    predicted = predictors.softmax_predictor([0.45], [1.6], prompts.x, prompts.y, prompts.x_q, query_key=True)
-    assert abs(z_score(predicted, prompts, float(true_loss.exact_loss([0.45], [1.6], 5, 40, 0.1)))) > 10
-
-
-def test_quadrature_has_converged():
-    for omega, mu in (([0.13, -0.13], [3.4, -3.4]), ([0.6, -0.3], [1.0, -0.7])):
-        coarse, fine = (float(true_loss.exact_loss(omega, mu, 5, 40, 0.1, nodes=n)) for n in (40, 80))
-        assert coarse == pytest.approx(fine, abs=1e-10)
-
-
 def test_quadrature_equals_the_sampled_loss():
     omega, mu = np.array([0.4, -0.25, 0.1]), np.array([1.0, -1.5, 0.3])
     mean, error = SampledLoss(5, 40, 0.1, draws=20_000, seed=3).value(omega, mu)
@@ -80,14 +67,6 @@ def test_pair_tends_to_debiased_gd():
         0.01 * float(predictors.debiased_gd_error(predictors.debiased_gd_best_eta(d, far, s2), d, far, s2)),
         rel=1e-9,
     )
-
-
-def test_pair_helpers_agree_with_the_general_form():
-    pair = true_loss.pair_exact(0.3, 5, 40, 0.1)
-    form = true_loss.exact_quadratic([0.3, -0.3], 5, 40, 0.1)
-    np.testing.assert_allclose(form.best_mu(), [pair.mu, -pair.mu], rtol=1e-8)
-    assert true_loss.pair_loss_exact(0.3, pair.mu, 5, 40, 0.1) == pytest.approx(pair.loss, abs=1e-12)
-    assert true_loss.pair_loss_exact(0.3, 1.05 * pair.mu, 5, 40, 0.1) > pair.loss
 
 
 def test_true_optimum_of_the_pair_lies_inside():

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from torch import nn
 
 from iclbook.models.deep_attention import DeepAttention
@@ -148,44 +147,6 @@ def test_parameters_are_exactly_as_printed(printed, layers, kwargs):
     assert printed == counted + (width + layers if "sink" in kwargs else 0)
 
 
-def test_start_of_deep_attention():
-    model = DeepAttention(4, 64, 2, 2, sink=True, layer_scale=True)
-    model.initialise(seeded(0))
-    for name, p in model.named_parameters():
-        if name in ("gain", "scale"):
-            assert (p == 1).all()
-        elif name == "shift":
-            assert (p == 0).all()
-        elif name == "sink":
-            assert 0.02 * math.sqrt(stats.chi2.ppf(1e-4, 64) / 64) < p.std() < 0.02 * 1.4
-        else:
-            bound = 1 / math.sqrt(5 if name.startswith("embed") else 64)
-            assert p.abs().max() <= bound
-            if p.numel() > 100:  # uniform up to its bound
-                assert stats.kstest(p.detach().flatten() / bound, stats.uniform(-1, 2).cdf).pvalue > 1e-4
-
-
-def test_dropout_keeps_its_share_scales_it_and_needs_rows():
-    model = DeepAttention(4, 32, 2, 2, dropout=0.1)
-    context, query = prompts(4, 12, 300, rows=64)
-    masks = torch.stack(model._masks(context, query))
-    assert masks.shape == (2, 32, 13, 300)
-    torch.testing.assert_close(masks.unique(), torch.tensor([0, 1 / 0.9], dtype=F64))
-    kept = (masks > 0).double()
-    allowed = 4 * math.sqrt(0.1 * 0.9 / kept.numel())
-    assert abs(kept.mean().item() - 0.9) < allowed
-    assert abs(torch.corrcoef(torch.stack([kept[0].flatten(), kept[1].flatten()]))[0, 1]) < 4 / math.sqrt(
-        124_800
-    )
-    plain = DeepAttention(4, 32, 2, 2)
-    for m in (model, plain):
-        m.initialise(seeded(2))
-        m.double()
-    assert model._masks(context[:, :5], query[:4]) is None
-    torch.testing.assert_close(model(context[:, :5], query[:4]), plain(context, query), rtol=0, atol=0)
-    assert not torch.allclose(model(context, query), plain(context, query))
-
-
 def test_orthogonality_penalty_by_brute_force():
     model = randomised(DeepAttention(2, 12, 3, 2, orthogonality=0.7))
     total, terms = 0.0, 0
@@ -199,22 +160,6 @@ def test_orthogonality_penalty_by_brute_force():
     assert model.penalty().item() == pytest.approx(0.7 * total / terms, rel=1e-12)
     assert DeepAttention(2, 12, 3, 2).penalty() == 0
     assert DeepAttention(2, 12, 1, 2, orthogonality=1.0).penalty() == 0
-
-
-def test_deep_attention_measures_itself_on_watched_prompts():
-    model = randomised(DeepAttention(3, 8, 2, 3, sink=True, layer_scale=True))
-    context, query = prompts(3, 6, 9)
-    target = torch.randn(1, 9, dtype=F64, generator=seeded(1))
-    found = model.circuits() | model.measured_on(
-        {"n6": (context, query, target), "n4": (context[:4], query, target)}
-    )
-    with torch.no_grad():
-        for name, n in (("n6", 6), ("n4", 4)):
-            expected, attended = torch_forward(model, context[:n], query)
-            assert found[f"error_{name}"].item() == pytest.approx(((expected - target) ** 2).mean().item())
-            if name == "n6":
-                torch.testing.assert_close(found["sink"], torch.stack([a[:, 0].mean() for a in attended]))
-    assert torch.equal(found["scale"], model.scale)
 
 
 # -- one layer ----------------------------------------------------------------------------------------------------------
@@ -293,16 +238,6 @@ def test_what_a_masked_head_can_see(mask):
         assert (moved[:, :8].sum(0) == 1).all()
 
 
-def test_equal_seeds_give_equal_weights_under_every_mask():
-    models = [SpectralAttention(8, mask=mask, activation=a) for mask in MASKS for a in ("softmax", "linear")]
-    for model in models:
-        model.initialise(seeded(7), 0.5)
-    for model in models[1:]:
-        for name in ("embed", "query", "key", "value", "output", "read"):
-            assert torch.equal(getattr(model, name), getattr(models[0], name)), name
-    assert models[0].embed.abs().max() <= 0.5 / 3
-
-
 @pytest.mark.parametrize("mask", ["spectral", "random", "redundant"])
 @pytest.mark.parametrize("activation", ["softmax", "linear"])
 def test_gain_is_the_derivative_of_the_prediction(mask, activation):
@@ -320,19 +255,3 @@ def test_gain_is_the_derivative_of_the_prediction(mask, activation):
         slope = (model(context, query)[0] @ weights) / (8 * h**3)
         share = 1 / n if activation == "linear" else 1 / n - 1 / n**2  # softmax scores count less their mean
         assert slope.item() == pytest.approx(share * gain[i].item(), rel=1e-2, abs=1e-5)
-
-
-def test_diversity_penalty_is_a_mean_cosine():
-    model = SpectralAttention(8, 16, 4, diversity=0.5)
-    for seed in range(20):
-        randomised(model, seed)
-        strength = (model.keys().detach().numpy()[..., :8] ** 2).sum(1)
-        cosines = [u @ v / math.sqrt((u @ u) * (v @ v)) for u, v in itertools.combinations(strength, 2)]
-        assert model.penalty().item() == pytest.approx(0.5 * np.mean(cosines), rel=1e-9)
-        assert 0 < model.penalty() < 0.5
-    apart = randomised(SpectralAttention(8, 16, 4, "spectral", diversity=1.0))
-    assert apart.penalty().item() == pytest.approx(0, abs=1e-12)
-    with torch.no_grad():
-        model.key[:] = model.key[:1]
-    assert model.penalty().item() == pytest.approx(0.5, rel=1e-9)
-    assert SpectralAttention(8).penalty() == 0

@@ -11,20 +11,14 @@ import torch
 from scipy import stats
 
 from iclbook import random
-from iclbook.errors import UserError
 from iclbook.models.deep_attention import DeepAttention
 from iclbook.models.spectral_attention import SpectralAttention
 from iclbook.papers.nagy2026.studies import (
     SPECTRUM,
-    VARIANTS,
     OnProbes,
     Probes,
-    balanced,
-    guided,
-    masks,
     penalised_error,
 )
-from iclbook.papers.nagy2026.studies import studies as catalogue_studies
 from iclbook.random import generator
 from iclbook.tasks.spectral_regression import SpectralRegression
 from iclbook.tasks.stored_prompts import StoredPrompts
@@ -79,18 +73,6 @@ def test_every_prompt_has_one_weight_of_the_stated_variance(is_balanced):
     assert (np.abs(found / var - 1) < 5 * math.sqrt(2 / (2 * n))).all()
 
 
-def test_dropout_rows_come_after_the_prompt_and_leave_it_alone():
-    plain = SpectralRegression((1.0, 2.0), L=3)
-    task = dataclasses.replace(plain, dropout_rows=5)
-    normals, words = random.drawn(task, 2, 5, (7,), dtype=F64)
-    with_rows, without = task.batch(normals, words), plain.batch(normals)
-    assert torch.equal(with_rows.context[:, :3], without.context)
-    assert torch.equal(with_rows.query[:2], without.query)
-    assert torch.equal(with_rows.target, without.target)
-    rows = torch.cat([with_rows.context[:, 3:].flatten(0, 1), with_rows.query[2:]])
-    assert torch.equal(rows, random.uniform(words, F64))  # each number once, none shared with the prompt
-
-
 # -- a fixed set of prompts ---------------------------------------------------------------------------------------------
 
 
@@ -114,17 +96,6 @@ def test_a_training_set_gives_its_prompts_and_no_others_evenly():
     assert stats.chisquare(counts.ravel()).pvalue > 1e-4
     assert not torch.equal(same[0], same[1])
     assert not torch.equal(StoredPrompts(task).draw(50, 4)[0], core)
-
-
-def test_dropout_rows_of_a_training_set_are_fresh():
-    task = SpectralRegression((1.0,), L=2, dropout_rows=3)
-    chosen = FixedSet(StoredPrompts(task), 1)  # one prompt only: all that differs between draws are the rows
-    batch, (_, _, words) = drawn_from(chosen, 1, 6)
-    context, query, target = (part[0] for part in batch)
-    assert (context[:, :2] == context[:, :2, :1]).all()
-    assert (target == target[:, :1]).all()
-    assert torch.equal(torch.cat([context[:, 2:].flatten(0, 1), query[1:]]), random.uniform(words[0, 0]))
-    assert not torch.equal(words, drawn_from(chosen, 2, 6)[1][2])
 
 
 # -- probes -------------------------------------------------------------------------------------------------------------
@@ -249,69 +220,4 @@ def test_random_bands_differ_between_seeds_and_training_never_moves_them():
 # -- studies ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", ["smoke", "paper"])
-def test_studies_pair_their_runs(profile):
-    """Rates slowest and the same seeds at each, in every group: what the paired comparisons and ``by_rate`` rest on."""
-    every = catalogue_studies(profile)
-    assert set(every) == set(catalogue_studies("paper"))
-    for study in every.values():
-        for group in study.groups:
-            rates = list(dict.fromkeys(run.rate for run in group.runs))
-            if study.name != "guided":
-                seeds = len(group.runs) // len(rates)
-                assert group.runs == tuple(Run(s, rate=r) for r in rates for s in range(seeds))
-            if issubclass(group.model, DeepAttention):
-                assert group.observe.probes.task.L == 12
-            else:
-                assert group.observe.probes.task.L == 16
-            model = group.model(**dict(group.kwargs))
-            if getattr(model, "dropout", 0):
-                prompts = study.data.prompts.task if isinstance(study.data, FixedSet) else study.data
-                rows = prompts.dropout_rows
-                assert rows >= model.n_layers * model.width
-        if study.name.startswith(("balanced", "guided")):
-            assert len({group.runs for group in study.groups}) == 1
-    assert [g.name for g in every["ablation_d8"].groups][:6] == list(VARIANTS)
-
-
-def test_a_study_says_what_its_probes_are():
-    one, other = (masks(10, 1, (1e-3,), (), n, ()) for n in (8, 9))
-    assert one.describe() != other.describe()
-    assert set(one.groups[0].observe.held_out()) == {"n16"}
-    assert set(balanced(10, 1, (1e-3,), 8, ()).groups[0].observe.held_out()) == {"n16", "low"}
-    fresh, fixed = (guided("guided", 10, (Run(0),), 8, (), fresh=f).data for f in (True, False))
-    assert (fixed.n, fixed.prompts.task) == (4000, fresh)
-
-
 # -- what is refused ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: SpectralRegression(()),
-        lambda: SpectralRegression((1.0, 0.0)),
-        lambda: SpectralRegression((1.0, math.nan)),
-        lambda: SpectralRegression((1.0,), L=0),
-        lambda: SpectralRegression((1.0,), weight_var=0.0),
-        lambda: SpectralRegression((1.0,), dropout_rows=-1),
-        lambda: SpectralAttention(8, 30),
-        lambda: SpectralAttention(0),
-        lambda: SpectralAttention(8, n_heads=0),
-        lambda: SpectralAttention(8, mask="diagonal"),
-        lambda: SpectralAttention(8, activation="relu"),
-        lambda: SpectralAttention(6, mask="spectral"),
-        lambda: DeepAttention(4, 33),
-        lambda: DeepAttention(4, n_layers=0),
-        lambda: DeepAttention(4, dropout=1.0),
-        lambda: DeepAttention(4, dropout=-0.1),
-        lambda: DeepAttention(4, orthogonality=-1.0),
-        lambda: catalogue_studies("papers"),
-    ],
-)
-def test_what_defines_nothing_is_refused_with_its_mend(make):
-    with pytest.raises(UserError) as caught:
-        make()
-    assert len(caught.value.mend) > 10
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(caught.value.mend)

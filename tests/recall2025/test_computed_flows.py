@@ -33,26 +33,6 @@ def test_what_never_happens_is_kept_as_no_number_and_read_as_infinite(monkeypatc
     np.testing.assert_array_equal(found["A0 A3"]["active"], jumps["active"])
 
 
-def test_variants_are_named_by_what_they_lift(monkeypatch):
-    """Asked of the model that is followed, at the reading's own gamma and beta."""
-    asked = []
-
-    def flow_of(model, betas, until):
-        asked.append((model.a0, model.a2, model.a3, model.block[0, 1].item(), betas))
-        raise StopIteration
-
-    monkeypatch.setattr(lifted, "flow_of", flow_of)
-    for reading, number in (("gamma_half", 0), ("gamma_one", 5), ("large", 7)):
-        with pytest.raises(StopIteration):
-            lifted.jumping(reading, [number])
-    assert asked == [
-        (True, True, True, -0.5, lifted.SMALL),
-        (False, True, False, -1.0, lifted.SMALL),
-        (False, False, False, 0.0, lifted.LARGE),
-    ]
-    assert list(lifted.VARIANTS)[5] == "A0 A3"
-
-
 def test_plateaus_are_kept_by_the_reading_of_the_window():
     scan = stages.scanned("k", [1, 0])
     kept = {f"{window}/{name}": values for window in stages.WINDOWS for name, values in scan.items()}

@@ -10,8 +10,6 @@ from scipy import stats
 from iclbook import random
 from iclbook.models import RecallTransformer
 from iclbook.papers.recall2025.measures import end_to_end, simplifications
-from iclbook.papers.recall2025.measures.end_to_end import Trained
-from iclbook.statistics import share_error
 from iclbook.tasks import AssociativeRecall
 
 TASK = AssociativeRecall(4, 4)
@@ -51,23 +49,6 @@ def test_offsets_are_counted_once_and_from_half_of_the_attention():
     own = np.zeros((1, 3, 27))
     own[0, 0, 0] = own[0, 1, 1] = own[0, 2, 9] = 9.0  # itself, offset 1, beyond the permutation
     assert end_to_end.offsets_found(own, 3, False).tolist() == [1]
-
-
-def test_values_of_made_up_runs():
-    steps = np.arange(0, 2001, 20)
-    calm, rushed = falls(steps, (400, 900, 1500)), falls(steps, (400, 430, 1500))
-    course = np.stack([calm, rushed], 1)  # (T, 2 seeds)
-    w = np.zeros((len(steps), 2, 4, 4))
-    w[-1, 0] = 9.0 * np.eye(4)
-    loss = np.full_like(course, 0.5)
-    loss[-1] = [0.01, 0.3]
-    run = Trained(TASK, True, steps, loss, course, w)
-    values = end_to_end.free_values(run, run, run)
-    assert values["full/seeds"] == [2, 2, 2]
-    assert (values["free/rests_window"].value, values["free/rests_window"].error) == (0.75, share_error(3, 4))
-    assert values["free/rests_each"] == [0.5, 1.0]
-    assert values["free/learned_small"].value == values["free/found_lifted"].value == 0.5
-    assert values["free/found_start"] == values["free/rests_together"] == 0
 
 
 def test_right_answers_are_those_of_the_task_and_every_sequence_is_as_likely():
@@ -115,18 +96,6 @@ def test_losses_are_those_of_the_models_own_code(a0):
 
 
 # -- A2 lifted ----------------------------------------------------------------------------------------------------------
-
-
-def test_apart_and_ordered_by_hand():
-    inf = np.inf
-    np.testing.assert_allclose(
-        simplifications.apart(np.array([[1.0, 2.0, 3.0], [1.0, 1.1, 5.0], [1.0, 2.0, inf]])), [1.5, 1.1, 0]
-    )
-    active = simplifications.RANKS.astype(float)  # the head of rank 0 first
-    assert simplifications.ordered(active).all()
-    active[0, 2] = inf
-    active[5] = active[5, ::-1]
-    assert simplifications.ordered(active).tolist() == [False, True, True, True, True, False]
 
 
 def test_the_race_with_a2_follows_beta_and_without_it_does_not():

@@ -9,26 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.errors import UserError
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import construction, lemmas
+from iclbook.papers.recall2025.measures import lemmas
 from iclbook.papers.recall2025.measures.simplifications import (
     every_query,
     exact_loss,
     gradient_of,
-    normalised_difference,
 )
 from iclbook.papers.recall2025.theory.population import OwnQueries, Population
 from iclbook.tasks import AssociativeRecall
 
 # -- task ---------------------------------------------------------------------------------------------------------------
-
-
-def test_enumeration_is_complete_and_refuses_what_is_too_large():
-    queries, maps = AssociativeRecall(2, 3).enumerate()
-    assert len({(q, *m) for q, m in zip(queries, maps, strict=True)}) == 2 * 9
-    with pytest.raises(UserError, match="too many"):
-        AssociativeRecall(4, 4).enumerate()
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -165,22 +156,6 @@ def test_advantage_of_the_transformer_is_that_of_the_population(a0):
     np.testing.assert_allclose(model.advantage().detach().numpy(), pop.advantage(theta), rtol=1e-12)
 
 
-def test_what_is_measured_of_the_exact_statements():
-    assert construction.task_sizes() == {"task/wrong": 0}
-    assert max(construction.against_enumeration(draws=2).values()) <= 1e-12
-    assert construction.simplifications_equal()["simplified/difference"] <= 1e-12
-    assert normalised_difference() <= 1e-14
-    built = construction.construction()
-    assert built["super"][-1] < 1e-9 < 0.5 < built["sub"][-1]
-    resting = built | {"super": np.array([0.5, 0.5, 0.4, 0.3, 0.2, 0.1])}
-    assert not construction.construction_values(resting)["full/falling"]
-    below = RecallTransformer(3, 2, 3, a0=False, a2=False, diagonal=-1)
-    below.construct(1.0)
-    assert construction.figure_three(construction.solution_matrix())["fig3/blocks"]
-    assert not construction.figure_three(below.matrix().detach().numpy())["fig3/blocks"]
-    assert construction.relative(np.array([-1.0, 4.0]), np.array([1.0, -8.0])) == 1.5
-
-
 def test_lemmas_hold_and_misprints_do_not():
     c1, c2 = lemmas.lemma_c1(draws=3), lemmas.lemma_c2_errors(draws=5)
     assert c1["lemmaC1/lemma"] <= 1e-12 < 1e-3 < c1["lemmaC1/printed"]
@@ -207,14 +182,6 @@ def test_own_queries_are_those_of_the_transformer():
     w, beta = torch.autograd.grad(loss, [model.w, model.beta])
     assert pop.value(theta) == pytest.approx(loss.item(), rel=1e-13)
     np.testing.assert_allclose(pop.gradient(theta), pop.join(w.numpy(), beta.numpy()), atol=1e-15)
-
-
-def test_own_queries_of_an_ensemble_and_at_the_solution():
-    pop, kept = (kind(AssociativeRecall(4, 4), 3, 4) for kind in (OwnQueries, Population))
-    theta = np.random.default_rng(0).normal(size=(3, pop.size))
-    np.testing.assert_allclose(pop.gradient(theta)[1], pop.gradient(theta[1]), rtol=1e-12)
-    solved = pop.join(60.0 * np.eye(3, 4), np.array([1.0, 2.0, 1.5]))
-    np.testing.assert_allclose(pop.weights(solved), kept.weights(solved), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,6 @@ def test_activation_follows_every_order_of_beta(loss):
     assert stages.orders_follow(stages.experiment(loss)) == 6
 
 
-def test_follow_goes_beyond_the_last_jump_and_recorded_times_agree():
-    pop = stages.experiment()
-    flow, times = stages.follow(pop, (0.1, 0.03, 0.01))
-    assert flow.times[-1] == pytest.approx(2 * times[-1], rel=1e-6)
-    assert (np.diff(flow.times) > 0).all()
-    np.testing.assert_allclose(stages.activation_times(pop, flow), times, rtol=1e-2)
-
-
 def test_plateau_errors_see_a_flow_that_is_not_on_its_plateau():
     pop = stages.experiment()
     flow, times = stages.follow(pop, (0.02, 0.005, 0.00125), beyond=1.0)
@@ -52,24 +44,6 @@ def test_both_losses_activate_heads_in_one_order_from_random_starts():
 # -- Figures 1 and 4 ----------------------------------------------------------------------------------------------------
 
 
-def test_settings_put_the_snapshots_on_the_plateaus():
-    pop = stages.experiment()
-    found = figures_1_4.matching_settings(pop, (0.1,), (1.5, 6.0))
-    assert [s.fits for s in found] == [False, True]
-    t = np.array(found[1].times)
-    for rate in (found[1].low * 1.001, found[1].effective, found[1].high * 0.999):
-        counts = [(t < step * rate).sum() for step in stages.SNAPSHOTS]
-        assert counts == [1, 2, 3]
-    for rate in (found[1].low * 0.999, found[1].high * 1.001):
-        assert [(t < step * rate).sum() for step in stages.SNAPSHOTS] != [1, 2, 3]
-
-
-def test_the_short_window_needs_a_wide_ratio():
-    pop = stages.experiment(window=3)
-    found = figures_1_4.matching_settings(pop, (1.0,), (3.0, 100.0))
-    assert [s.fits for s in found] == [False, True]
-
-
 def test_sgd_with_a_small_rate_follows_the_flow():
     """Large batches: steps of size r reach at step n what the flow reaches at t = n r."""
     pop = stages.experiment()
@@ -79,24 +53,6 @@ def test_sgd_with_a_small_rate_follows_the_flow():
     run = figures_1_4.sgd(pop, betas, rate, 0.0, steps, 20_000, 2, every=1)
     first = stages.activation_times(pop, Flow(run.steps * rate, run.states))[:, 0]
     np.testing.assert_allclose(first, times[0], rtol=0.03)
-
-
-def test_staged_share_counts_seeds():
-    """One seed as printed, two whose heads come in order but late, one in another order."""
-    pop = stages.experiment()
-
-    def seed(activation):
-        steps = np.arange(0, 5001, 10)
-        w = np.zeros((len(steps), 3, 4))
-        w[:, range(3), range(3)] = 4.0
-        beta = np.where(steps[:, None] >= activation, 3.0, 0.1)
-        return steps, pop.join(w, beta)
-
-    seeds = [seed(a) for a in ([500, 1200, 3000], [900, 1200, 3000], [1200, 500, 3000], [900, 1200, 3000])]
-    states = np.stack([s for _, s in seeds], 1)
-    run = figures_1_4.Training(seeds[0][0], np.zeros((501, 4)), states)
-    share = figures_1_4.staged_share(pop, run, (0.3, 0.2, 0.1))
-    assert (share["staged"].value, share["ordered"].value) == (2 / 4, 3 / 4)
 
 
 def test_counts_of_a_batch_stand_for_its_sequences():
@@ -156,13 +112,6 @@ def test_census_with_w_at_zero_follows_beta_and_large_w_does_not():
 # -- simplifications ----------------------------------------------------------------------------------------------------
 
 
-def test_passing_is_linear_between_records():
-    times, values = np.array([0.0, 1.0, 3.0]), np.array([0.0, 1.0, 2.0])
-    assert simplifications.passing(times, values, 1.5) == 2.0
-    assert simplifications.passing(times, values, 0.0) == 0.0
-    assert simplifications.passing(times, values, 9.0) == np.inf
-
-
 def test_the_kept_model_on_tokens_is_the_population():
     """A0, A2 and A3 kept: flow of the transformer against the flow of the population, the same activation times."""
     betas = (0.3, 0.1, 0.03)
@@ -191,45 +140,6 @@ def test_what_is_watched_is_that_of_the_model_at_each_state():
         np.testing.assert_array_equal(run["beta"][i], state[-3:])
 
 
-def test_verdict_values_of_made_up_runs():
-    """Two heads apart in one measure only must not count as apart in the other."""
-
-    def run(jumps, active):
-        times = np.linspace(0, 10, 11)
-        return {
-            "times": times,
-            "mass": np.linspace(0.2, 1, 11),
-            "accuracy": np.minimum(0.2 + times / 5, 1.0),
-            "jumps": np.array(jumps),
-            "active": np.array(active),
-        }
-
-    inf = np.inf
-    found = {
-        name: run([1.0, 2.0], [1.0, 2.0, inf]) for name in ("none", "A0", "A2", "A0 A2", "A0 A3", "A2 A3")
-    }
-    found["A3"] = run([1.0, 1.1], [1.0, 1.3, 1.4])
-    found["A0 A2 A3"] = run([inf, inf], [inf, inf, inf])
-    counts = simplifications.kept_apart(found, simplifications.FIRST_READING)
-    assert counts == {"full/single": [2, 3], "full/joint": [3, 3]}
-    values = simplifications.lifted_values(found)
-    assert values["full/lost"] == 1
-    assert values["full/A3/active"] == pytest.approx(1.3)
-    assert values["a3/matching_first"] == pytest.approx(0.4)
-    assert values["a3/in_order"]
-    assert (values["a3/active"], values["idle/kept"]) == (3, 2)
-
-
-def test_normalised_loss_is_not_the_raw_one_without_a3():
-    """One state by hand: w = 0, beta = 0 spreads attention over all 27 tokens: a response of six is right, one of 27 tokens."""
-    model = RecallTransformer(3, 4, 3, a3=False)
-    run = simplifications.watched(model, Flow(np.zeros(1), np.zeros((1, 12))))
-    assert run["normalised"][0] == pytest.approx(0.75 * (1 - 1 / 6))
-    assert run["loss"][0] == pytest.approx(1 - (1 + 5 / 4) / 27)
-    assert run["mass"][0] == pytest.approx(6 / 27)
-    assert run["accuracy"][0] == pytest.approx(1 / 6)
-
-
 def test_jumps_of_lifted_models_are_read_from_the_normalised_loss(monkeypatch):
     """A raw loss that would say something else must not be read."""
     task = AssociativeRecall(3, stages.R)
@@ -248,48 +158,3 @@ def test_jumps_of_lifted_models_are_read_from_the_normalised_loss(monkeypatch):
 
 
 # -- the census by hand -------------------------------------------------------------------------------------------------
-
-
-def census_of(monkeypatch, times, beta_scales=(0.1,), ratios=(0.0,), runs=1):
-    """The census where activation times ``(cells * runs, K)`` are given, and the starts that it asked for."""
-    asked = {}
-
-    def activations(_, starts, until, **__):
-        asked["starts"], asked["until"] = starts, until
-        return np.broadcast_to(np.asarray(times, dtype=float), (len(starts), 3)).copy()
-
-    monkeypatch.setattr(order_of_learning, "activations", activations)
-    grid = order_of_learning.Grid(beta_scales, ratios, runs)
-    return order_of_learning.shares(grid, order_of_learning.cell_times(grid, range(len(grid.cells)))), asked
-
-
-def test_silent_heads_decide_no_pair(monkeypatch):
-    inf = np.inf
-    for times, decided in (
-        ([inf, inf, inf], 0),
-        ([1.0, inf, inf], 2),
-        ([1.0, 2.0, inf], 3),
-        ([0.0, 0.0, 5.0], 2),
-    ):
-        shares, _ = census_of(monkeypatch, times)
-        assert shares["decided"].sum() == decided
-        assert shares["larger"].sum() <= decided
-    shares, _ = census_of(monkeypatch, [inf, inf, inf])
-    assert shares["larger"].sum() == 0
-    assert shares["finished"][0, 0] == 0
-
-
-def test_of_equally_wide_settings_the_first_is_chosen_whatever_the_rounding():
-    def setting(scale: float, low: float, high: float) -> figures_1_4.Setting:
-        return figures_1_4.Setting(scale, 6.0, low, high, (1.0, 2.0, 3.0))
-
-    for high in (2.1875, np.nextafter(2.1875, 0), np.nextafter(2.1875, 3)):
-        tied = [
-            setting(1.0, 1.0, 2.0),
-            setting(0.3, 1.0, high),
-            setting(0.1, 1.0, 2.1875),
-            setting(0.03, 2.0, 1.0),
-        ]
-        assert figures_1_4.choose(tied).scale == 0.3
-    assert figures_1_4.choose([setting(0.03, 2.0, 1.0)]) is None
-    assert figures_1_4.choose([]) is None

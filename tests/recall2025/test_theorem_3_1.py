@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.measures import stages, subsequent_jumps, theorem_3_1
+from iclbook.papers.recall2025.measures import subsequent_jumps, theorem_3_1
 from iclbook.papers.recall2025.theory import closed_forms as theory
 from iclbook.papers.recall2025.theory.population import Population
 from iclbook.tasks import AssociativeRecall
@@ -99,18 +99,6 @@ def test_the_head_that_moves_most_beside_the_first_counts(monkeypatch):
 
 
 # -- the chain of jumps -------------------------------------------------------------------------------------------------
-
-
-def test_times_under_two_losses_are_compared_head_by_head_and_as_successive_ratios():
-    betas, dot, cross = (0.02, 0.005, 0.00125), np.array([10.0, 30.0, 120.0]), np.array([20.0, 40.0, 200.0])
-    found = stages.loss_times(betas, dot, cross)
-    assert found["ce/ratio"] == pytest.approx([2, 4 / 3, 5 / 3])
-    assert found["losses/durations_dp"] == pytest.approx([3, 4])
-    assert found["losses/durations_ce"] == pytest.approx([2, 5])
-    assert found["losses/durations"] == pytest.approx([2 / 3, 5 / 4])
-    closed = [theory.chained_times(betas, 4, 4, loss) for loss in ("ce", "dp")]
-    assert found["ce/ratio_closed"] == pytest.approx((closed[0] / closed[1]).tolist())
-    assert found["ce/ratio_first"] == pytest.approx([found["ce/ratio_closed"][0]] * 3)
 
 
 def test_the_chain_begins_with_the_limit_of_the_first_jump():

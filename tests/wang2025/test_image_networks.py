@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from wang2025.image_kit import SMALL, TINY
 
 from iclbook import random
-from iclbook.errors import UserError
 from iclbook.models.convnet import ConvFeatures
 from iclbook.papers.wang2025 import networks
 from iclbook.papers.wang2025.networks import Network, network_study, weights
@@ -25,17 +24,6 @@ pytestmark = [
     pytest.mark.xdist_group("images"),  # glyphs and networks are made once
     pytest.mark.usefixtures("root"),
 ]
-
-
-def test_features_have_the_stated_size_and_are_not_negative():
-    network = ConvFeatures(7, (4, 8), 16)
-    network.initialise(torch.Generator().manual_seed(0))
-    found = network.features(torch.rand(3, 1, 12, 12))
-    assert found.shape == (3, 16)
-    assert (found >= 0).all()
-    assert network(torch.rand(12, 12, 3)).shape == (7, 3)
-    with pytest.raises(UserError):
-        ConvFeatures(1)
 
 
 def trained(network: Network, record: tuple[int, ...] = ()):
@@ -84,18 +72,6 @@ def test_a_network_trains_as_torchs_own_modules_do():
     np.testing.assert_allclose(ends["head.weight"][0], model.head.weight.detach(), rtol=1e-5, atol=1e-7)
 
 
-def test_statistics_of_a_batch_are_those_by_which_it_is_normalised():
-    """Features of an image do not depend on the others; on the images that gave the statistics both ways agree."""
-    network = ConvFeatures(7, (4, 8), 16).double()
-    network.initialise(torch.Generator().manual_seed(0))
-    images = torch.rand(40, 1, 12, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    statistics = network.statistics(images)
-    torch.testing.assert_close(network.features(images, statistics), network.features(images))
-    alone = network.features(images[3:4], statistics)
-    torch.testing.assert_close(alone, network.features(images, statistics)[3:4])
-    assert not torch.allclose(network.features(images[3:5])[:1], alone)
-
-
 def test_a_network_never_sees_the_test_classes(monkeypatch):
     cached_rows.cache_clear()
     _, first = trained(TINY)
@@ -117,19 +93,6 @@ def test_training_lowers_the_loss_and_depends_on_the_seed():
     assert history.loss[-1, 0] < history.loss[1, 0] - 0.3
     _, others = trained(replace(longer, seed=1))
     assert not np.array_equal(ends["head.weight"], others["head.weight"])
-
-
-def test_weights_come_from_the_cache_and_a_damaged_one_is_refused():
-    network = replace(TINY, seed=3)
-    first = weights(network)
-    path = networks._cache_path(network)
-    assert path.exists()
-    assert all(np.array_equal(first[k], v) for k, v in weights(network).items())
-    content = bytearray(path.read_bytes())
-    path.write_bytes(bytes(content[: len(content) // 2]))
-    with pytest.raises(UserError, match="damaged"):
-        weights(network)
-    path.unlink()
 
 
 def test_kept_weights_give_the_features_of_the_trained_network():

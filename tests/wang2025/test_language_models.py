@@ -7,7 +7,6 @@ import math
 import pytest
 import torch
 
-from iclbook.errors import UserError
 from iclbook.models.gd_language import KERNELS, GDLanguage
 from iclbook.models.transformer_language import TransformerLanguage
 
@@ -141,12 +140,3 @@ def test_counts_at_the_published_sizes(kind, kwargs, expected):
 
 def test_a_padding_token_adds_one_embedding():
     assert counted(GDLanguage, 50_258)[1] - counted(GDLanguage)[1] == 512
-
-
-def test_sizes_that_define_no_model_are_refused():
-    with pytest.raises(UserError, match="Split heads must divide"):
-        TransformerLanguage(V, S, 9, n_heads=2)
-    with pytest.raises(UserError, match="Choose among: softmax, linear, rbf"):
-        GDLanguage(V, S, D, kernel="laplace")
-    with pytest.raises(UserError, match="1 or more"):
-        GDLanguage(V, 0, D)

@@ -3,22 +3,12 @@
 import dataclasses
 
 import numpy as np
-import pytest
 import torch
 
 from iclbook.papers import wang2025
-from iclbook.papers.wang2025 import figures_8_9, images, networks
+from iclbook.papers.wang2025 import figures_8_9
 
 SMALL = wang2025.studies("smoke")
-
-
-def test_small_studies_are_in_double_precision_and_paper_ones_are_not():
-    for study in SMALL.values():
-        assert study.describe()["dtype"] == study.dtype == "float64"
-        assert study.trainer("cpu").dtype == torch.float64
-    paper = wang2025.studies("paper")
-    assert {study.dtype for study in paper.values()} == {"float32"}
-    assert paper["tf_L512"].trainer("cpu", compile=False).dtype == torch.float32
 
 
 def _end(study: object, moved: float, steps: int = 12) -> np.ndarray:
@@ -36,17 +26,6 @@ def test_double_precision_keeps_a_trained_tf_from_its_rounding():
     study = dataclasses.replace(study, groups=study.groups[:1])
     still, moved = _end(study, 0.0), _end(study, 1e-15)
     assert np.abs(moved - still).max() < 1e-6
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_small_networks_keep_their_first_weights(number):
-    network = images.networks("smoke")[number]
-    trainer = networks.network_study((network,), ()).trainer("cpu")
-    start = {name: part.half() for name, part in trainer.ensembles[0].params.items()}
-    (history,) = trainer.train(progress=False).values()
-    assert set(history.kept) == {name for name in start if not name.startswith("head")}
-    for name, part in history.kept.items():
-        assert np.array_equal(part[0], start[name].numpy()), name
 
 
 def test_the_middle_of_the_grid_is_on_the_border_exactly():
