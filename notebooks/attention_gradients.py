@@ -28,7 +28,6 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
@@ -135,7 +134,7 @@ style.show()
 pairs = equations.dominant_query()
 record.all(equations.first_order() | equations.readings_of_updates() | equations.printed_condition(pairs))
 equations.plot_dominant_query(pairs)
-plt.show()
+style.show()
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown]
@@ -149,7 +148,7 @@ record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 said = sentences.signs(200 if paper else 60)
 record.all(said)
 sentences.plot_sentences(said)
-plt.show()
+style.show()
 record.verdicts("signs", "toward-users")
 
 # %% [markdown]
@@ -176,7 +175,7 @@ record.verdicts("signs", "toward-users")
 swept = results("toy", profile, device)
 grids = {reading: figures_1_5.grid(swept.group(reading)) for reading in figures_1_5.READINGS}
 figures_1_5.plot_settings(grids["frozen"])
-plt.show()
+style.show(of=[swept])
 chosen = figures_1_5.grid_values(grids)
 record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
@@ -206,7 +205,7 @@ runs = {  # on other seeds than those that chose
 }
 run, r = runs["frozen"], figures_1_5.typical(runs["frozen"])
 figures_1_5.plot_attention(run, r)
-plt.show()
+style.show(of=[swept])
 record.all(figures_1_5.figure_values(runs))
 record.verdicts("fig2-3")
 
@@ -215,7 +214,7 @@ record.verdicts("fig2-3")
 
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
 figures_1_5.plot_loss(run, r)
-plt.show()
+style.show(of=[swept])
 record.verdicts("fig4")
 
 # %% [markdown]
@@ -223,7 +222,7 @@ record.verdicts("fig4")
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 figures_1_5.plot_values(run, r)
-plt.show()
+style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
@@ -237,7 +236,7 @@ record.verdicts("fig5")
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
 figures_1_5.plot_one_step(figures_1_5.one_step(run, r, chosen["toy/rate"][0]))
-plt.show()
+style.show(of=[swept])
 record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
 record.verdicts("fig1")
 
@@ -281,6 +280,7 @@ record.verdicts("q-entropy-rate", "bayes-floor")
 study = studies(profile)
 stored = {name: results(name, profile, device) for name in study if not name.startswith(("tunnel", "toy"))}
 short_chains = stored.pop("regularisation")
+chains = [found for name, found in stored.items() if name not in ("small_start", "fresh")]
 on_code, on_text = (table_1.gather(study, stored, kind) for kind in ("code", "nearer"))
 (em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))
 record.all({"chain/T": code.T, "chain/steps": int(em.steps[-1]), "chain/seeds_code": len(em.seeds)})
@@ -289,7 +289,7 @@ small = table_1.arms(study["small_start"], stored["small_start"])
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
 table_1.plot_curves(em, sgd, table_1.bayes_losses(code, em.seeds).mean())
-plt.show()
+style.show(of=chains)
 both = {"code": (em, sgd), "text": (em_text, sgd_text)}
 tables = {
     kind: table_1.table(*arms) for kind, arms in (both | {"small": (small["em"], small["sgd"])}).items()
@@ -320,7 +320,7 @@ weights = study["shown"], stored["shown"]
 kept = {arm: figure_9.followed(*weights, arm) for arm in figure_9.KEPT}
 paths, share = figure_9.projected([kept["em"][0], kept["sgd"][0]])
 figure_9.plot_value_arrows(*paths, share)
-plt.show()
+style.show(of=[stored["shown"]])
 record.all(figure_9.trajectory_values(*weights))
 record.verdicts("fig9")
 
@@ -353,7 +353,7 @@ record.verdicts("kl", "clusters")
 
 # %% mystnb={"image": {"alt": "Norms of the four gradients along SGD: those of W_V and W_O lie above those of W_Q and W_K at the start."}} tags=["hide-input"]
 fair_trial.plot_gradient_sizes(sgd)
-plt.show()
+style.show(of=chains)
 record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratio(kept["sgd"]))
 record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 record.verdicts("gradient-sizes")
@@ -379,7 +379,7 @@ every = {name: curve.only(tried) for name, curve in on_code.items()}
 record.all(fair_trial.fair_values(em, sgd, every) | fair_trial.gap_values(code, every, stored["fresh"]))
 floors = [table_1.bayes_losses(code, tried, held_out).mean() for held_out in (False, True)]
 fair_trial.plot_fair_trial(every, *floors)
-plt.show()
+style.show(of=chains)
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
@@ -410,7 +410,7 @@ sliders.show_race(few=not paper)
 NAMES = {"em": "EM-like", "sgd": "SGD 0.01", "uniform1": "1 for everything"}
 scales = {arm: [figure_9.time_scales(run) for run in kept[arm]] for arm in NAMES}
 figure_9.plot_time_scales({NAMES[arm]: own for arm, own in scales.items()}, kept["em"][0].steps)
-plt.show()
+style.show(of=[stored["shown"]])
 far = [figure_9.time_scales(run) for run in figure_9.followed(study["far"], stored["far"], "uniform1")]
 record.all(figure_9.frame_values(scales["em"], scales["sgd"], far) | figure_9.speed_values(*weights))
 record.verdicts("frame-precision", "two-speeds")
@@ -437,7 +437,7 @@ record.verdicts("frame-precision", "two-speeds")
 # %% mystnb={"image": {"alt": "Heat maps of the compatibility and advantage matrices of the last positions, column usage against position with the curve of uniform attention, and a histogram of value norms."}} tags=["hide-input"]
 watched, half = kept["em"][0], len(kept["em"][0].steps) // 2
 section_8.plot_diagnostics(section_8.diagnose(watched, half))
-plt.show()
+style.show(of=[stored["shown"]])
 record.all(section_8.diagnostic_values(kept["em"]))
 record.all(section_8.regularisation_values(study["regularisation"], short_chains))
 record.verdicts("diagnostics", "regularisation")
@@ -461,7 +461,7 @@ record.verdicts("diagnostics", "regularisation")
 
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]
 section_9.plot_weights(section_9.sample_network(1))
-plt.show()
+style.show()
 draws = section_9.DRAWS if paper else 60
 record.all(section_9.identity_records(draws) | section_9.definition_records(60 if paper else 20))
 record.verdicts("routing-def")
@@ -482,7 +482,7 @@ record.verdicts("routing-def")
 
 # %% mystnb={"image": {"alt": "Cosines of three formulas with the exact gradient for softmax attention, selective SSM and a normalised SSM. The chain rule is at one everywhere; without the factor the conjecture is at one where rows sum to one and scattered for the SSM; as printed it is below one everywhere and mostly negative for the SSM."}} tags=["hide-input"]
 section_9.plot_conjecture(section_9.cosines(draws))
-plt.show()
+style.show()
 record.all(section_9.conjecture_records(draws))
 record.verdicts("conj9.2", "conj9.3")
 
@@ -506,7 +506,7 @@ record.verdicts("conj9.2", "conj9.3")
 # %% mystnb={"image": {"alt": "Error of the entropy at each place. On hidden Markov models and on bijections the transformer, selective SSM and LSTM lie close together, well below the answers without memory, and rise beyond the training length."}} tags=["hide-input"]
 tunnel = {name: results(name, profile, device) for name in ("tunnel_hmm", "tunnel_bijection")}
 wind_tunnel.plot_errors_by_place(tunnel, study)
-plt.show()
+style.show(of=tunnel.values())
 record.all(wind_tunnel.lstm_baseline_records() | wind_tunnel.tunnel_records(*tunnel.values(), study))
 record.verdicts("q-lstm-baseline")
 
@@ -515,7 +515,7 @@ record.verdicts("q-lstm-baseline")
 
 # %% mystnb={"image": {"alt": "Error of the entropy against the training step for four models on both tasks: the curves fall together and are still falling at the end."}} tags=["hide-input"]
 wind_tunnel.plot_errors_by_step(tunnel)
-plt.show()
+style.show(of=tunnel.values())
 
 # %% [markdown]
 # *Error of the entropy by training step, over the places of the training length, mean and range over seeds.* None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
@@ -539,7 +539,7 @@ plt.show()
 
 # %% mystnb={"image": {"alt": "Left: mean absolute cosine of keys before and after training against random vectors and the printed band. Middle and right: attention-weighted values on their first two components, coloured by the entropy of the posterior."}} tags=["hide-input"]
 wind_tunnel.plot_geometry(tunnel, study)
-plt.show()
+style.show(of=tunnel.values())
 record.verdicts("wind-tunnel")
 
 # %% [markdown]
