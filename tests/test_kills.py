@@ -98,18 +98,11 @@ def two_chapters(minibook: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("third", [False, True])
-def test_a_killed_build_leaves_no_kernel(two_chapters: Path, third: bool, number: signal.Signals) -> None:
-    if third:  # of three chapters one would have to wait, and kernels are forked
-        with (two_chapters / "_toc.yml").open("a") as contents:
-            contents.write("- file: notebooks/three\n")
-        write(two_chapters, "three", "1")
+def test_a_killed_build_leaves_no_kernel(two_chapters: Path, number: signal.Signals) -> None:
     process = command(two_chapters, "build", "--profile", "smoke", "--jobs", "2")
     begun = [two_chapters / "notebooks" / f"{name}.here" for name in ("one", "two")]
     wait_for(lambda: all(path.exists() for path in begun), process)
-    assert len(family(process)) >= (7 if third else 5), (
-        "the command, two workers, their nurseries, two kernels"
-    )
+    assert len(family(process)) >= 3, "the command and two kernels"
     kill(process, number)
     assert ends(process) == {}
 
@@ -130,15 +123,12 @@ def test_what_a_killed_run_left_is_removed_by_the_next(minibook: Path) -> None:
     wait_for((minibook / "notebooks" / "tiny.here").exists, process)
     kill(process, signal.SIGKILL)
     assert ends(process) == {}
-    folder = minibook / "executed" / "smoke"
-    assert [path.name for path in folder.iterdir()] == [f".tiny.{process.pid}.ipynb"]
-    other = folder / f".tiny.{os.getppid()}.ipynb"
-    other.touch()  # of a process that lives: a run beside ours
     (minibook / "notebooks" / "tiny.py").write_text(good)
     run_notebook("tiny", "smoke", root=minibook)
-    assert sorted(path.name for path in folder.iterdir()) == [other.name, "tiny.ipynb"]
+    assert [path.name for path in (minibook / "executed" / "smoke").iterdir()] == ["tiny.ipynb"]
 
 
+@pytest.mark.full
 def test_kills_at_random_times_lose_nothing(minibook: Path) -> None:
     """A build killed six times at random, seeded, and then left alone ends as one that was never disturbed."""
     draw = random.Random(11)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
@@ -29,6 +30,7 @@ from .inputs import METADATA_KEY, executed_path, input_digests, source_path, wri
 from .machines import MEMORY, this_machine, usable_cores, versions
 from .profiles import check_profile
 from .project import find_root
+from .workers import die_with
 
 #: Seconds that one cell may take unless the caller or ICLBOOK_CELL_TIMEOUT says otherwise.
 CELL_TIMEOUT = 1800
@@ -278,10 +280,6 @@ def kernel_environment(root: Path, environment: Mapping[str, str] | None = None)
     }
 
 
-#: The kernels that run now, to be ended where the chapters are interrupted.
-_running: set[AsyncKernelManager] = set()
-
-
 def _headless_kernel(around: Mapping[str, str], sockets: Path) -> type[AsyncKernelManager]:
     """A kernel of the interpreter that runs us, with these environment variables and its sockets in this folder.
 
@@ -302,12 +300,7 @@ def _headless_kernel(around: Mapping[str, str], sockets: Path) -> type[AsyncKern
             self.transport, self.connection_file = "ipc", str(sockets / "kernel.json")
 
         async def start_kernel(self, **kwargs: object) -> None:
-            _running.add(self)
             await super().start_kernel(**{**kwargs, "env": dict(around)})
-
-        async def cleanup_resources(self, restart: bool = False) -> None:
-            _running.discard(self)
-            await super().cleanup_resources(restart)
 
         @property
         def kernel_spec(self) -> KernelSpec:
@@ -348,25 +341,41 @@ def run_notebooks(
         Name, executed copy or what went wrong, and seconds.
     """
 
-    def timed(name: str) -> tuple[str, Path | UserError, float]:
-        began = perf_counter()
-        try:
-            result: Path | UserError = run_notebook(name, profile, device, root=root, environment=environment)
-        except UserError as problem:
-            result = problem
-        return name, result, perf_counter() - began
-
-    with ThreadPoolExecutor(min(jobs or usable_cores(), len(names)) or 1) as pool:
-        futures = [pool.submit(timed, name) for name in longest_first(names, profile, root)]
+    ordered, several = longest_first(names, profile, root), min(jobs or usable_cores(), len(names))
+    if several < 2:
+        yield from (_timed(name, profile, device, root, environment) for name in ordered)
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(several, spawn, initializer=die_with, initargs=(os.getpid(),)) as pool:
+        futures = {pool.submit(_timed, name, profile, device, root, environment): name for name in ordered}
         try:
             for future in as_completed(futures):
-                yield future.result()
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    yield (
+                        futures[future],
+                        NotebookError(futures[future], "", "its process was killed", "Run it again."),
+                        0.0,
+                    )
         except BaseException:  # an interrupt, or a reader who stops early: the chapters must not go on alone
-            pool.shutdown(wait=False, cancel_futures=True)
-            for kernel in list(_running):
-                with suppress(ProcessLookupError, AttributeError):
-                    os.kill(kernel.provisioner.pid, signal.SIGKILL)
+            for process in multiprocessing.active_children():
+                process.kill()
+            for name in names:  # a kernel ends with the process that asked for it
+                executed_path(name, profile, root).with_name(f"{name}.failed.ipynb").unlink(missing_ok=True)
             raise
+
+
+def _timed(
+    name: str, profile: str, device: str, root: Path, environment: Mapping[str, str] | None
+) -> tuple[str, Path | UserError, float]:
+    """One chapter, and how long it took."""
+    began = perf_counter()
+    try:
+        result: Path | UserError = run_notebook(name, profile, device, root=root, environment=environment)
+    except UserError as problem:
+        result = problem
+    return name, result, perf_counter() - began
 
 
 def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:
