@@ -167,6 +167,7 @@ def test_nothing_is_published_from_a_busy_machine(monkeypatch, tmp_path, capsys,
     assert (tmp_path / ".cache" / "benchmarks-cpu.json").exists() == bool(during)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # on a busy machine
 def test_quick_mode_measures_and_renders(tmp_path):

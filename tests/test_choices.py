@@ -170,6 +170,7 @@ def digest() -> str:
     return hashlib.sha256(b"".join(np.ascontiguousarray(x.numpy()).tobytes() for x in found)).hexdigest()
 
 
+@pytest.mark.full
 def test_choices_are_the_same_on_every_processor():
     for machine in emulated():
         out = subprocess.run(

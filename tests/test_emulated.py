@@ -41,6 +41,7 @@ def run_on(machine: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("machine", MACHINES if FULL else [m for m in MACHINES if m != "native-1"])
@@ -50,6 +51,7 @@ def test_stored_runs_replay(machine):
     assert f"{len(REPLAYS)} passed" in out or FULL
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("name", "machine"), EVERY if FULL else PAIRS)
@@ -60,6 +62,7 @@ def test_a_chapter_agrees(name, machine):
     )
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(not FULL, reason="ICLBOOK_FULL=1 checks the paper profile on every emulated machine")

@@ -18,6 +18,7 @@ from iclbook.inputs import executed_path, is_stale
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.full,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc and prctl"),
 ]
 HEAD = "# %% tags=[\"parameters\"]\nprofile = 'smoke'\ndevice = 'auto'\n"

@@ -54,6 +54,7 @@ def planted(old: str, new: str) -> Fault:
     return Fault("key", "src/toy/papers/key/measures/big.py", "planted", old, old, new)
 
 
+@pytest.mark.full
 def test_a_fault_is_caught_an_equivalent_one_survives_and_a_line_that_is_gone_is_said(
     tree, capsys, monkeypatch
 ):

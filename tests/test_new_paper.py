@@ -45,6 +45,7 @@ def inside(book: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
     made = inside(book, "-m", "iclbook.cli", "new", "tiny2026", "--title", "A Tiny Paper: Of One Claim")

@@ -61,7 +61,14 @@ def test_committed_computations_carry_todays_source_and_come_out_again(paper, na
 @pytest.mark.parametrize(
     ("paper", "name", "room", "constant", "change"),
     [
-        ("agarwal2025", "toy", agarwal_toy, "RATES", lambda rates: [1.001 * rate for rate in rates]),
+        pytest.param(
+            "agarwal2025",
+            "toy",
+            agarwal_toy,
+            "RATES",
+            lambda rates: [1.001 * rate for rate in rates],
+            marks=pytest.mark.full,
+        ),
         (
             "crossing",
             "waits",
@@ -78,8 +85,15 @@ def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, 
     assert deviation(made, store.load(paper, "paper", name, made.describe())) > 1
 
 
+#: Studies whose replay takes half a minute and more: the first of each kind is replayed by `make test`, all by `make test-full`.
+LONG = {"ladder_large", "ladder_small", "images_unseen1", "images_seen0", "images_seen1"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("paper", "name"), STUDIES)
+@pytest.mark.parametrize(
+    ("paper", "name"),
+    [pytest.param(*study, marks=pytest.mark.full if study[1] in LONG else ()) for study in STUDIES],
+)
 def test_a_run_of_every_group_replays(paper, name):
     """The first steps of a committed run of each group, trained again by today's code."""
     study = DOCUMENTS[paper].studies("paper")[name]
@@ -137,7 +151,7 @@ MAGNIFIED = [("wang2025", "square_softmax", m) for m in MUTATIONS if m not in ("
     ("paper", "name", "mutation"),
     [(*study, m) for study in (("he2025", "noise_b64"), ("nagy2026", "diversity_wide")) for m in MUTATIONS]
     + MAGNIFIED
-    + [("nagy2026", "ladder_twin", "rate")],
+    + [pytest.param("nagy2026", "ladder_twin", "rate", marks=pytest.mark.full)],
 )
 def test_a_replay_sees_a_change(paper, name, mutation):
     study, results = _cheap(paper, name)
