@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from ledgers import GREEN, RED
+from ledgers import GREEN
 from wang2025.kit import failing, judge
 
 from iclbook.papers.wang2025 import bounds, erasure, figures_3_5, figures_8_9, figures_10_11, sliders
@@ -71,7 +71,7 @@ def test_figure_3_is_green_when_it_should_be_and_red_otherwise():
     assert judge("fig3", figures_3_5.figure_3(figures_3_5.one_block(fake(reaches), "paper"))).word in GREEN
     never = dict(zip(L, (2.0, 1.9, 1.8), strict=True))
     result = judge("fig3", figures_3_5.figure_3(figures_3_5.one_block(fake(never, 0.4), "paper")))
-    assert result.word in RED
+    assert result.word == "not yet tested", "reduced: what fails at this scale decides nothing"
     assert {"fig3/softmax_nll_gap", "fig3/rbf_accuracy_gap"} <= failing(result)
     at_once = dict.fromkeys(L, 1.5)
     result = judge("fig3", figures_3_5.figure_3(figures_3_5.one_block(fake(at_once), "paper")))
