@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from iclbook.book import glance
-from iclbook.book.folding import MARK, with_folds
+from iclbook.book.glance import MARK, with_folds
 from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from iclbook.book import sphinx_ext
-from iclbook.book.orphans import lives
+from iclbook.files import is_alive as lives
 
 
 @pytest.mark.parametrize("problem", [RuntimeError, sphinx_ext.UserError("x", "y")])

@@ -15,7 +15,7 @@ from ..mime_types import SLIDERS
 from ..numbers import number as number_of
 from ..profiles import check_profile
 from ..project import find_root, ledger_paths
-from . import orphans, page_models, pages
+from . import page_models, pages
 
 
 def build(
@@ -119,7 +119,7 @@ def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
 def _jupyter_book(root: Path, profile: str) -> None:
     """Run Jupyter Book in its own process (it changes global state) and let its progress through."""
     rarely = "from iclbook.machines import collect_rarely; collect_rarely()"
-    command = orphans.call(f"from jupyter_book.cli.main import main; {rarely}; main()")
+    command = _child(f"from jupyter_book.cli.main import main; {rarely}; main()")
     arguments = ["build", str(root), "-W", "-n", "--keep-going"]
     env = os.environ | {
         "ICLBOOK_BOOK_PROFILE": profile,
@@ -168,3 +168,10 @@ def _shown(path: Path) -> Path:
 def say(line: str) -> None:
     """Print now, even into a pipe: builds are long and are watched."""
     print(line, flush=True)
+
+
+def _child(statement: str) -> list[str]:
+    """Arguments for the Python interpreter that runs us: die with this process, and run ``statement``."""
+    # -P: the child's working directory must not shadow a package.
+    first = f"from iclbook.workers import die_with; die_with({os.getpid()}); "
+    return [sys.executable, "-P", "-c", first + statement]

@@ -69,3 +69,33 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
         if badges:
             lines += ["", f"{what}: {badges}"]
     return "\n".join([":::{admonition} At a glance", ":class: tip iclbook-glance", *lines, ":::"])
+
+
+# -- sections that stay closed until a reader opens them, such as a chapter's errata -----------------------------------------
+
+#: JupyterLab's own mark for a collapsed heading, in the metadata of the text cell that begins with it: the notebook opens with the same sections closed
+#: as the page. Such a section has no headings below it, and the next one begins a cell.
+MARK = "jp-MarkdownHeadingCollapsed"
+_HEADING = re.compile(r"(#+) .+")
+
+
+def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook with everything below a marked heading, up to the next heading that is no deeper, in an HTML element that opens and closes."""
+    cells, level = [], 0
+    for cell in notebook.cells:
+        heading = _HEADING.match(cell.source) if cell.cell_type == "markdown" else None
+        if level and heading and len(heading[1]) <= level:
+            cells.append(nbformat.v4.new_markdown_cell("</details>"))
+            level = 0
+        if heading and cell.metadata.get(MARK):
+            level = len(heading[1])
+            rest = cell.source[heading.end() :]
+            opened = (
+                f'{heading[0]}\n\n<details class="iclbook-fold"><summary>Show this section</summary>\n{rest}'
+            )
+            cell = nbformat.from_dict(cell | {"source": opened})
+        cells.append(cell)
+    if level:
+        cells.append(nbformat.v4.new_markdown_cell("</details>"))
+    notebook.cells = cells
+    return notebook

@@ -26,8 +26,9 @@ from ..machines import usable_cores
 from ..profiles import check_profile
 from ..project import ledger_paths
 from ..references import reference_path
-from . import about_figures, addresses, captions, glance, orphans, page_models, pages, quoting, ties
-from .folding import with_folds
+from ..workers import die_with
+from . import about_figures, addresses, captions, glance, page_models, pages, quoting, ties
+from .glance import with_folds
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def setup(app: Sphinx) -> dict[str, object]:
 def use_all_cores(app: Sphinx, config: Config) -> None:
     """On ``config-inited``: let one process a core read and write pages, which Jupyter Book has no option for; none outlives this one."""
     parent = os.getpid()
-    os.register_at_fork(after_in_child=lambda: orphans.die_with(parent) if os.getppid() == parent else None)
+    os.register_at_fork(after_in_child=lambda: die_with(parent) if os.getppid() == parent else None)
     app.parallel = min(usable_cores(), 4)
     for name in SILENT & set(app.extensions):
         app.extensions[name].parallel_read_safe = app.extensions[name].parallel_write_safe = True
