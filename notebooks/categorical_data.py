@@ -446,8 +446,8 @@ record.verdicts("thm2", "q-thm2-all")
 # The least curvature in $B$ there is {glue:text}`thm2/least_curvature`, too near zero for a minimum to be told from a saddle.
 #
 # The theorem says that such a point *exists*. The proof shows that gradients vanish along the flow, which does not bound the flow. Let the query be the first example, and let every label say whether its
-# place is nearer to example 1 or to example 2. That is a law within the assumptions. The sharper the attention, the better: with one layer the loss is {glue:text}`thm2/loss_over_b` at $b$ = -512, 0,
-# 16, 256, 2,048, and from each $b$ to the next it falls by {glue:text}`thm2/least_fall` or more. No finite $b$ is stationary.
+# place is nearer to example 1 or to example 2. That is a law within the assumptions. The sharper the attention, the better: with one layer the loss is {glue:text}`thm2/loss_over_b` at
+# $b = -512, 0, 16, 256, 2048$, and from each $b$ to the next it falls by {glue:text}`thm2/least_fall` or more. No finite $b$ is stationary.
 #
 # ## Special cases
 #

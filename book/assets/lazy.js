@@ -38,7 +38,7 @@
         near.disconnect();
         window.iclbookSliders();
       },
-      { rootMargin: "600px" },
+      { rootMargin: "200px" },
     );
     for (const view of document.querySelectorAll('script[type="application/vnd.jupyter.widget-view+json"]')) {
       near.observe(view.parentElement);

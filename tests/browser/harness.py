@@ -107,6 +107,7 @@ class Browser:
 
     def open(self, address: str, *, width: int = WIDE, theme: str = "light") -> None:
         """Open a page, as wide as given, and wait until formulas and widgets are drawn."""
+        self.driver.get("about:blank")  # what the page before still asks for is not this page's
         self._forget()
         self.resize(width)
         self.driver.get(address)

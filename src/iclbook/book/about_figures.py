@@ -77,7 +77,7 @@ def folded(about: Mapping[str, Any], files: Mapping[str, str]) -> str:
         name, text = Path(files["csv"]).name, about["csv"]
         size = max(1, round(len(text) / 1000))
         parts.append(
-            f'<p><a href="{files["csv"]}" download="{name}">{about.get("numbers", "Numbers of this figure")}</a> (CSV, {size} kB)</p>'
+            f'<p><a href="{files["csv"]}" download="{name}">{escape(about.get("numbers", "Numbers of this figure"))}</a> (CSV, {size} kB)</p>'
         )
     if about["origin"]:
         parts.append(_origin(about["origin"]))
@@ -103,7 +103,7 @@ def _study(study: Mapping[str, Any]) -> str:
     parts.append(duration(study["seconds"]))
     parts[-1] += f" on {escape(study['device'])}" if study.get("device") else ""
     if study.get("date"):
-        parts.append(study["date"])
+        parts.append(escape(study["date"]))
     parts += [f"{name} {escape(study[key])}" for key, name in _VERSIONS.items() if key in study]
     name = f"<code>{escape(study['paper'])}/{escape(study['study'])}</code>"
     return f"{name}: {', '.join(parts)}; digest of the code <code>{escape(study['source'])}</code>"

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..check import check_executed
-from ..claims import Ledger, all_ledgers
+from ..claims import Ledger, all_ledgers, render
 from ..errors import UserError
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
@@ -24,13 +24,18 @@ def markdown(profile: str, root: Path) -> str:
     ]
     stored = ["| Chapter | Studies | Took | Made with |", "|---|---|---|---|"]
     for name in chapters(root):
-        title = ledgers[name].title if name in ledgers else name
+        title = render.plain_markdown(ledgers[name].title if name in ledgers else name)
         link = f"[{title}](../notebooks/{name}.py)"
-        runs.append(f"| {link} | {' | '.join(_run(name, profile, root))} |")
+        runs.append(f"| {link} | {_cells(_run(name, profile, root))} |")
         if name in ledgers:
-            stored.append(f"| {link} | {' | '.join(_results(ledgers[name], root))} |")
+            stored.append(f"| {link} | {_cells(_results(ledgers[name], root))} |")
     parts = [f"The pages show the chapters at profile `{profile}`.", "", "## Chapters", "", *runs, ""]
     return "\n".join([*parts, "## Stored results", "", *stored])
+
+
+def _cells(texts: list[str]) -> str:
+    """Cells of a row as Markdown shows them: what stored results and executed copies say is a stranger's text."""
+    return " | ".join(render.plain_markdown(text) for text in texts)
 
 
 def _run(name: str, profile: str, root: Path) -> list[str]:
@@ -61,7 +66,7 @@ def _checked(name: str, profile: str, root: Path) -> str:
         return f"not compared: {found.error}"
     if found.ok:
         return f"all {found.compared} values agree"
-    names = ", ".join(f"`{difference.name}`" for difference in found.differences[:3])
+    names = ", ".join(difference.name for difference in found.differences[:3])
     more = "" if len(found.differences) <= 3 else f" and {len(found.differences) - 3} more"
     return f"{len(found.differences)} of {found.compared} values differ: {names}{more}"
 
