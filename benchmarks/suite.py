@@ -298,15 +298,23 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
 
     How busy others kept the machine is kept with them.
     """
-    start, described = time.monotonic(), machine(device)
+    start, described, before = time.monotonic(), machine(device), before or {}
     quiet, watch = idle.before(), idle.Watch()
     cores = described["cores"] or 1
     threads = [t for t in plan.threads if t <= cores] if device == "cpu" else [1]
     found: dict[str, Any] = {
         "work": {"d": D_COVARIATE, "L": CONTEXT, "batch": BATCH, "rate": RATE},
-        "missing": {name: why for name in LABELS if (why := missing(name, device))},
+        # what a part measured before is not missing because this environment lacks it
+        "missing": {
+            name: why
+            for name in LABELS
+            if (why := missing(name, device)) and name in before.get("missing", LABELS)
+        },
         "threads_missing": [t for t in plan.threads if t > cores],
-        "imports_mb": _imports(device),
+        # taken off the memory of the part on growth, and measured with it
+        "imports_mb": _imports(device)
+        if "growth" in parts or not before
+        else before["imports_mb"],
     }
     make = {
         "floor": lambda: _floor(plan),
@@ -328,9 +336,10 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
     found |= {part: make[part]() for part in parts if part in make}
     described["others"] = {"before": quiet, "during": watch.others()}
     minutes = round((time.monotonic() - start) / 60, 1)
-    earlier = [part for part in PARTS if part in (before or {}) and part not in found]
+    described["jax"] = described["jax"] or before.get("machine", {}).get("jax")
+    earlier = [part for part in PARTS if part in before and part not in found]
     about = {"machine": described, "device": device, "earlier": earlier}
-    return {**(before or {}), **about, **found, "minutes": minutes}
+    return {**before, **about, **found, "minutes": minutes}
 
 
 def _imports(device: str) -> dict[str, int]:

@@ -134,8 +134,16 @@ def test_the_page_takes_the_trainers_course(opened, settings):
 
 @in_browser
 @pytest.mark.skipif(compiler() is None, reason="20,000 steps without a C compiler take minutes")
-def test_a_long_run_ends_where_the_trainers_does(opened):
-    settings = {"rate": 1e-3, "seed": 7}
+@pytest.mark.parametrize(
+    "activation",
+    [
+        pytest.param(name, marks=[] if name == "softmax" else pytest.mark.full)
+        for name in webassembly.ACTIVATIONS
+        if name not in NEAR_A_POLE  # rounding decides which prompt blows up, and with it where 20,000 steps end
+    ],
+)
+def test_a_long_run_ends_where_the_trainers_does(opened, activation):
+    settings = {"rate": 1e-3, "seed": 7, "activation": activation}
     record = [19_000, 20_000]
     (_, (loss, found)), (_, (expected, wanted)) = (
         in_the_page(opened, settings, record),
@@ -192,6 +200,11 @@ def until(model: Running, expression: str, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+def says(model: Running, words: str) -> None:
+    """The sentence below the plots begins with ``words``, within the second that the one before it stays."""
+    until(model, f"document.querySelector('figure[data-model=train] [role=status]').textContent.startsWith({words!r})", 5)
+
+
 def buttons(model: Running) -> dict:
     return {button.text: button for button in model.find("button")}
 
@@ -205,8 +218,7 @@ def test_one_press_trains_two_heads_to_a_pair(opened, width):
     until(opened, "m.run.done > 1500 && m.run.loss < 0.27")
     signs = np.sign(opened.js("m.run.heads.map(({ mu }) => mu)"))
     assert sorted(signs) == [-1, 1]
-    words = opened.find(".says")[0].text
-    assert words.startswith("A pair")
+    says(opened, "A pair")
     buttons(opened)["Pause"].click()
     until(opened, "!m.busy()")
     done = opened.js("m.run.done")
@@ -294,12 +306,19 @@ def test_pictures_are_drawn_in_time(opened):
 
 
 @in_browser
-def test_a_browser_without_vectors_says_so_and_shows_the_picture(browser, tmp_path):
+def test_a_browser_without_vectors_says_so_and_plays_a_stored_run(browser, tmp_path):
     change = ("kernels/trainer.js", 'typeof DecompressionStream === "function" &&', "false &&")
     browser.open(models_page.write(tmp_path / "page", change).as_uri())
     model = Running(browser, "train")
-    assert "cannot train here" in model.find(".says")[0].text
-    assert model.find(".iclbook-live img")[0].is_displayed()
+    assert "cannot train here" in model.find(".about")[0].text
+    assert "Train" not in buttons(model)
+    buttons(model)["Play"].click()
+    last = models_page.models()["train"].data["film"][-1]
+    until(model, f"m.run.done === {last['step']} && !m.state.playing", 30)
+    mu = [head["ov"][-1] for head in last["heads"]]
+    assert model.js("m.run.heads.map(({ mu }) => mu)") == pytest.approx(mu)
+    assert model.find(".says")[0].text
+    model.find("svg [role=slider]")[0].send_keys("\ue014")  # the prompt is answered by the frame
     assert browser.problems() == []
 
 

@@ -277,7 +277,7 @@ def claims(options: Options) -> int:
         print(render.verdict_text(claim, found))
         print(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
     else:
-        terminal = sys.stdout is not None and sys.stdout.isatty()
+        terminal = sys.stdout.isatty()
         print(render.table_text(rows, shutil.get_terminal_size().columns if terminal else 10_000))
     return 0
 
@@ -391,8 +391,19 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _open_closed_streams() -> None:
+    """Output that is closed, as under some daemons, leads nowhere; otherwise the next file opened becomes a kernel's output."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free, this one
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. Whatever goes wrong is one line on stderr."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
             stream.reconfigure(errors="backslashreplace")
@@ -404,8 +415,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             pick_device("cuda")  # refused before anything is started where there is none
         code = _COMMANDS[options.command][-1](options)
-        if sys.stdout is not None:
-            sys.stdout.flush()  # a full disk shows here, where it can still be said
+        sys.stdout.flush()  # a full disk shows here, where it can still be said
         return code
     except UserError as mistake:
         return _report(one_line(mistake))

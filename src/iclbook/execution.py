@@ -268,13 +268,16 @@ def kernel_environment(root: Path, environment: Mapping[str, str] | None = None)
         os.path.expanduser("~"), os.W_OK
     ):  # matplotlib complains, and makes its list of fonts anew
         around.setdefault("MPLCONFIGDIR", str(root / ".cache" / "matplotlib"))
+    around.pop("PYTHONWARNINGS", None)  # "error" ends the kernel at a library's first deprecation
+    ipython = root / ".cache" / "ipython"
+    ipython.mkdir(parents=True, exist_ok=True)  # IPython warns where it must make more than the last folder
     return around | {
         "ICLBOOK_HEADLESS": "1",
         "ICLBOOK_ROOT": str(root),
         # Progress bars write to stderr, which the status page names.
         "TQDM_DISABLE": "1",
         # No start-up files of the user, no history in the home folder.
-        "IPYTHONDIR": str(root / ".cache" / "ipython"),
+        "IPYTHONDIR": str(ipython),
         # Figures go into the notebook; a window would hang.
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     }

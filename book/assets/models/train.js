@@ -5,18 +5,24 @@
   const build = (data, { html, svg, set, number, plot, handles, slider, choice, button, row, eventually, softmax, dot }) => {
     const { d, limits, levels, paper } = data;
     const D = d + 1;
-    if (!iclbook.training.able()) {
-      const words = html("p", { class: "says" }, "This browser cannot train here: it runs no vectors in WebAssembly (SIMD). The picture shows what training ends in.");
-      const redraw = () => words.after(words.closest("figure").querySelector(".iclbook-still").firstChild.cloneNode());
-      return { parts: [words], redraw };
-    }
+    const able = iclbook.training.able();
     const state = { ...data.begin, playing: false, query: data.query, tried: "pair" };
     const pairs = data.pairs.map(([x, y]) => ({ x, y }));
     const of = (name) => data.activations.findIndex((a) => a.name === name);
 
     // ---- the run -----------------------------------------------------------------------------------------------------
 
-    const ask = iclbook.training.worker();
+    /** The stored run as a worker gives it, a frame at a time: for browsers that cannot train. */
+    const film = () => {
+      let at = 0;
+      return async (kind) => {
+        at = kind === "start" ? 0 : Math.min(at + 1, data.film.length - 1);
+        const { step, loss, heads } = data.film[at];
+        return { steps: step - (at ? data.film[at - 1].step : 0), loss, took: 0, heads: heads.map(measured) };
+      };
+    };
+    const ask = able ? iclbook.training.worker() : film();
+    const last = able ? data.most : data.film.at(-1).step;
     /** What the worker needs to know of a run. */
     const described = (run) => {
       const { heads, batch, seed, scale, rate } = run;
@@ -39,11 +45,10 @@
           for (let a = 0; a < D; a++) total += at(3, d, a) * at(2, a, j);
           return total;
         });
-        let trace = 0;
-        for (let i = 0; i < d; i++) trace += kq[i][i];
-        return { kq, ov, omega: trace / d, mu: ov[d] };
+        return measured({ kq, ov });
       });
     };
+    const measured = ({ kq, ov }) => ({ kq, ov, omega: kq.slice(0, d).reduce((sum, row, i) => sum + row[i], 0) / d, mu: ov[d] });
     /** Of the heads with omega of one sign: gamma = sum |mu omega| / sum |mu|, and the sum of mu. */
     const side = (heads, sign) => {
       let [weighted, size, sum] = [0, 0, 0];
@@ -76,21 +81,21 @@
       const answer = await ask("start", described(state));
       if (mine !== asked) return;
       Object.assign(run, { done: 0, loss: NaN, records: [], sum: 0, since: 0, last: 0 });
-      run.heads = circuits(answer.parameters, state.heads, data.scores[state.scores]);
+      run.heads = answer.heads ?? circuits(answer.parameters, state.heads, data.scores[state.scores]);
       later();
     };
     const keep = (answer) => {
       run.done += answer.steps;
       run.sum += answer.loss * answer.steps;
       run.since += answer.steps;
-      run.heads = circuits(answer.parameters, state.heads, data.scores[state.scores]);
+      run.heads = answer.heads ?? circuits(answer.parameters, state.heads, data.scores[state.scores]);
       if (run.done < 1.02 * run.last) return;
       run.loss = run.sum / run.since;
       run.records.push({ step: run.done, loss: run.loss, heads: run.heads.map(({ omega, mu }) => [omega, mu]), sides: summary(run.heads) });
       Object.assign(run, { sum: 0, since: 0, last: run.done });
     };
     /** Steps of the next picture: as many as make the logarithm of their number grow evenly, or as the budget allows. */
-    const pace = () => Math.min(data.most - run.done, Math.max(2, Math.ceil(run.done / 25)));
+    const pace = () => Math.min(last - run.done, Math.max(2, Math.ceil(run.done / 25)));
     const BUDGET = 13; // milliseconds of a picture's 17
     let busy = false;
     const more = async (steps, budget) => {
@@ -105,12 +110,12 @@
       later();
     };
     let [seen, drawn] = [true, 0];
-    const rest = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : 0;
+    const rest = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : able ? 0 : 150;
     const frame = (now) => {
       if (!state.playing) return;
       requestAnimationFrame(frame);
       if (!seen || busy || now - drawn < rest) return;
-      if (run.done >= data.most) return play(false);
+      if (run.done >= last) return play(false);
       drawn = now;
       more(rest ? 30 * pace() : pace(), rest || BUDGET);
     };
@@ -280,7 +285,7 @@
     const counts = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"];
     const sentence = () => {
       const one = state.heads === 1;
-      if (!run.done) return `${counts[state.heads]} ${one ? "head starts" : "heads start"} from random numbers. Press Train.`;
+      if (!run.done) return `${counts[state.heads]} ${one ? "head starts" : "heads start"} from random numbers. Press ${verb}.`;
       if (!run.records.length || !Number.isFinite(run.loss)) return Number.isNaN(run.sum) ? "This run has diverged: lower the rate." : "";
       if (run.loss > 3) return "The loss grows: the sum that normalises the weights is near zero. Lower the rate.";
       if (run.loss > 0.62) return "The heads turn from noise to a multiple of the identity.";
@@ -324,13 +329,14 @@
     const play = (on) => {
       if (state.playing === on) return;
       state.playing = on;
-      player.textContent = on ? "Pause" : "Train";
+      player.textContent = on ? "Pause" : verb;
       set(player, { "aria-pressed": String(on) });
       if (on) requestAnimationFrame(frame);
     };
-    const player = button("Train", () => play(!state.playing));
+    const verb = able ? "Train" : "Play";
+    const player = button(verb, () => play(!state.playing));
     player.classList.add("main");
-    const single = button("One step", () => {
+    const single = button(able ? "One step" : "One frame", () => {
       play(false);
       more(1);
     });
@@ -385,16 +391,17 @@
     tried(state.tried);
 
     const watch = () => new IntersectionObserver((entries) => (seen = entries.at(-1).isIntersecting)).observe(prompt.svg.closest("figure"));
+    const why = html("p", { class: "about" }, "This browser cannot train here: it runs no vectors in WebAssembly (SIMD). What plays is a stored run.");
     const parts = [
-      row("buttons", player, single, again, controls.heads.element),
-      row("buttons tries", html("span", {}, "Try:"), ...chips),
+      row("buttons", player, single, again, able && controls.heads.element),
+      able ? row("buttons tries", html("span", {}, "Try:"), ...chips) : why,
       tallies,
       row("plots", prompt.svg, losses.svg),
-      about,
+      able && about,
       words,
       row("plots", omegas.svg, mus.svg, maps, way.svg),
-      settings,
-    ];
+      able && settings,
+    ].filter(Boolean);
     let begun = false;
     const first = () => {
       if (begun) return redraw();

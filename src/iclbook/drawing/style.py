@@ -140,6 +140,7 @@ def use() -> None:
     """Set the book's style for matplotlib and seaborn, and for the notebook's inline figures if there is a notebook."""
     import seaborn as sns  # takes a second, which only those who draw need to spend
 
+    plt.rcdefaults()  # a reader's own matplotlibrc moves nothing
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
     _use_inline()
 

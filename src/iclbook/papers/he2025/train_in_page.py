@@ -41,8 +41,8 @@ BATCHES = (16, 32, 64, 128, 256, 512, 1024)
 SEEDS = 100
 #: Training in the page stops here, where the paper's does.
 MOST = 500_000
-#: Steps of the run that the still picture shows: the pair stands.
-STEPS = 3_000
+#: Steps of the run that the still picture shows: the pair stands. Frames of it for browsers that cannot train.
+STEPS, FRAMES = 3_000, 24
 ACTIVATIONS = {
     "softmax": "softmax",
     "linear": "linear",
@@ -86,6 +86,17 @@ def omega_mu(history: History, scale: float = 1.0) -> tuple[np.ndarray, np.ndarr
     """omega, the mean of KQ's diagonal with the score scale, and mu, the last entry of OV: ``(T, H)`` each, of the first run."""
     kq, ov = history.circuits["kq"][:, 0], history.circuits["ov"][:, 0, :, 0]  # (T, H, D, D), (T, H, D)
     return scale * np.diagonal(kq, axis1=-2, axis2=-1)[..., :-1].mean(-1), ov[..., -1]
+
+
+def film(history: History, scale: float) -> list[dict[str, Any]]:
+    """Frames of a run for browsers that cannot train: step, loss, and each head's KQ with the score scale, ``(D, d)``, and last row of OV, ``(D,)``."""
+    frames = []
+    for t in np.unique(np.linspace(0, len(history.steps) - 1, FRAMES).round().astype(int)):
+        kq, ov = scale * history.circuits["kq"][t, 0, ..., :-1], history.circuits["ov"][t, 0, :, 0]
+        heads = [{"kq": a.round(4), "ov": b.round(3)} for a, b in zip(kq, ov, strict=True)]
+        loss = round(float(np.nan_to_num(history.loss[t, 0])), 4)  # before the first step there is none
+        frames.append({"step": history.steps[t], "loss": loss, "heads": heads})
+    return frames
 
 
 @lru_cache(maxsize=4)
@@ -143,6 +154,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         "pairs": pairs_on_a_line(task),
         "query": QUERY,
         "most": MOST,
+        "film": film(history, Attention(task.d, 1, score_scale=SCALES[BEGIN["scores"]]).scale),
         "tries": [
             {
                 "key": key,
