@@ -42,6 +42,16 @@ def test_a_run_leaves_a_fresh_copy(minibook: Path) -> None:
     assert str(minibook) not in path.read_text(), "a path of this machine in the copy"
 
 
+def test_a_readers_surroundings_move_nothing(minibook: Path, tmp_path: Path) -> None:
+    """Outputs that are closed (daemons), warnings as errors, a matplotlibrc that asks for LaTeX, another backend, a file named as a module of Python's."""
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
+    (minibook / "notebooks" / "random.py").write_text("raise SystemExit\n")
+    around = {"MATPLOTLIBRC": str(tmp_path), "PYTHONWARNINGS": "error", "MPLBACKEND": "TkAgg"}
+    run = f'"{sys.executable}" -W ignore -m iclbook.cli run tiny --profile smoke >&- 2>&- <&-'
+    assert subprocess.run(run, shell=True, env=os.environ | around, check=False).returncode == 0
+    assert is_stale("tiny", "smoke") == ""
+
+
 def test_failing_cell(minibook_that_ran: Path) -> None:
     minibook = minibook_that_ran
     assert is_stale("tiny", "smoke") == ""

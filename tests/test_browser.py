@@ -228,6 +228,20 @@ def test_play_runs_through_the_frames(browser, built):
     assert browser.problems() == []
 
 
+def test_a_browser_that_blocks_storage_changes_the_theme_all_the_same(browser, tiny):
+    denied = "for (const n of ['localStorage', 'sessionStorage']) Object.defineProperty(window, n, {configurable: true, get() { throw new DOMException('denied', 'SecurityError') }})"
+    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": denied})
+    try:
+        browser.open((tiny[0] / "index.html").resolve().as_uri(), theme="dark")
+        assert browser.problems() == []
+        button = browser.driver.find_element("css selector", ".theme-switch-button")
+        before = browser.driver.execute_script("return document.documentElement.dataset.mode")
+        button.click()
+        assert browser.driver.execute_script("return document.documentElement.dataset.mode") != before
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
 def test_harness_notices_what_it_is_there_to_notice(browser, tmp_path):
     """A page with an outside request, a missing file, a console error and a wide box."""
     (tmp_path / "bad.html").write_text(

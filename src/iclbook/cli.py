@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import shutil
@@ -429,6 +430,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return 0
     except Exception as problem:
+        if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
+            return _report(f"{one_line(problem.filename)[:60]}... is too long for a name. Give a shorter one.")
         return _report_unforeseen(problem)
 
 

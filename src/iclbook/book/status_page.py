@@ -11,6 +11,7 @@ from ..claims import Ledger, all_ledgers, render
 from ..errors import UserError
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
+from ..store import read_provenance
 
 UNKNOWN = "not noted"
 
@@ -74,9 +75,13 @@ def _checked(name: str, profile: str, root: Path) -> str:
 def _results(ledger: Ledger, root: Path) -> list[str]:
     """How many studies of a paper are stored, how long making them took, and with what."""
     folder = root / "results" / ledger.paper / "paper"
-    about = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    studies = sorted(path.stem for path in folder.glob("*.json"))
+    try:
+        about = [read_provenance(ledger.paper, "paper", study, root) for study in studies]
+        seconds = sum(float(one.get("seconds", 0)) for one in about)
+    except (UserError, TypeError, ValueError) as problem:
+        return [str(len(studies)), "", str(problem)]
     if not about:
         return ["none: the chapter computes all it shows", "", ""]
     made = sorted({f"torch {one.get('torch', '?')} on {one.get('device', '?')}" for one in about})
-    seconds = sum(one.get("seconds", 0) for one in about)
     return [str(len(about)), duration(seconds), ", ".join(made)]
