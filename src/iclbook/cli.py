@@ -71,6 +71,21 @@ _JOBS = _option(
     "--jobs", metavar="N", type=_positive, help="chapters to run at once (default: one for each core)"
 )
 
+_TEXT = _option(
+    "--text",
+    metavar="FOLDER",
+    type=Path,
+    help="text files in place of the King James Bible, for the language models of wang2025",
+)
+
+
+def _use_text(folder: Path | None) -> None:
+    """Name the reader's text to the studies, also of child processes."""
+    if folder is not None:
+        from .tasks.text import SWITCH
+
+        os.environ[SWITCH] = str(folder.resolve())
+
 
 def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> Callable:
     """Enter a function as the command of its own name."""
@@ -90,8 +105,10 @@ def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> C
     _option("chapter", metavar="CHAPTER", help="a chapter's name, such as linear_regression, or: all"),
     _profile("paper"),
     _DEVICE,
+    _TEXT,
 )
 def run(options: Options) -> int:
+    _use_text(options.text)
     from .check import known_chapters, require_chapter
 
     root = find_root()
@@ -193,10 +210,12 @@ def build(options: Options) -> int:
         metavar="ADDRESS",
         help="train on the Dask cluster with this scheduler (tcp://HOST:PORT)",
     ),
+    _TEXT,
     _profile("paper"),
     _DEVICE,
 )
 def train(options: Options) -> int:
+    _use_text(options.text)
     if options.verify and options.scheduler is not None:
         raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
     train = _trainer_of(options.key)
@@ -399,7 +418,9 @@ def _open_closed_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free, this one
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))
+    sys.stdout, sys.stderr = (
+        stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") for stream in (sys.stdout, sys.stderr)
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -431,7 +452,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as problem:
         if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
-            return _report(f"{one_line(problem.filename)[:60]}... is too long for a name. Give a shorter one.")
+            return _report(
+                f"{one_line(problem.filename)[:60]}... is too long for a name. Give a shorter one."
+            )
         return _report_unforeseen(problem)
 
 

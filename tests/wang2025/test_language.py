@@ -1,0 +1,89 @@
+"""Language models on text: which text is learned and which held out, what a window costs, and the errors of what is compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.errors import UserError
+from iclbook.models.transformer_language import TransformerLanguage
+from iclbook.papers.wang2025 import section_6_3
+from iclbook.papers.wang2025.language import OnHeldOutText
+from iclbook.tasks import text
+from iclbook.tasks.text import Text
+
+
+def test_every_tenth_chapter_is_held_out_and_never_learned():
+    chapters = list(text._chapters())
+    assert len(chapters) == 1189
+    assert chapters[0].startswith("In the beginning God created")
+    assert chapters[-1].endswith("Amen.")
+    task = Text(vocabulary=400, context=32)
+    train, held = (task.windows(held_out) for held_out in (False, True))
+    assert 0.08 < len(held) / (len(train) + len(held)) < 0.12
+    rows = {tuple(row) for row in train.tolist()}
+    twice = sum(tuple(row) in rows for row in held.tolist())
+    assert twice < len(held) / 500  # psalms and lists that the book repeats
+    assert train.max() < 400
+
+
+def test_a_folder_of_files_takes_its_place(tmp_path):
+    story = "Once there was a cat. "
+    (tmp_path / "a.txt").write_text((story + text.END) * 40, encoding="utf-8-sig")
+    (tmp_path / "b.txt").write_text(story * 9, encoding="utf-16")
+    (tmp_path / "._a.txt").write_bytes(b"\0\xff")
+    documents = list(text._read(tmp_path))
+    assert documents == [story.strip()] * 40 + [(story * 9).strip()]
+    task = Text(300, 8, str(tmp_path))
+    assert len(task.windows(held_out=True))
+    with pytest.raises(UserError, match="windows, 9000 are needed"):
+        task.draw(9000, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no text files"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "git lfs pull"),
+        (b"caf\xe9", "not UTF-8"),
+    ],
+)
+def test_a_folder_that_cannot_be_read(tmp_path, content, says):
+    if content is not None:
+        (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(UserError, match=says):
+        list(text._read(tmp_path))
+
+
+def test_a_windows_cost_is_that_of_its_tokens_one_by_one():
+    model = TransformerLanguage(300, 6, 8, n_heads=2).requires_grad_(False)
+    model.initialise(torch.Generator().manual_seed(0), 20.0)
+    tokens = torch.randint(300, (7, 3), generator=torch.Generator().manual_seed(1))
+    found = OnHeldOutText(Text(300, 6), 3)(model, tokens)["nll"]
+    for column in range(3):
+        logs = [
+            torch.log_softmax(model(tokens[: t + 1, [column]])[-1, 0], 0)[tokens[t + 1, column]]
+            for t in range(6)
+        ]
+        assert float(found[column]) == pytest.approx(-float(sum(logs)) / 6, rel=1e-5)
+
+
+def test_errors_count_runs_and_text():
+    """Against the spread over experiments in which both the runs and the held-out text are new."""
+    rng = np.random.default_rng(0)
+
+    def experiment():
+        hard = rng.normal(3, 0.5, 128)  # blocks of text, alike for all models
+        ends = [
+            hard * scale + rng.normal(0, 0.01, (3, 1)) + rng.normal(0, 0.02, (3, 128))
+            for scale in (1.2, 1.1, 1.0)
+        ]
+        gd, ff, tf = ends
+        return section_6_3.difference(gd, tf), section_6_3.share(ff - tf, gd - tf)
+
+    found = [experiment() for _ in range(200)]
+    for kind in (0, 1):
+        values, errors = ([getattr(one[kind], name) for one in found] for name in ("value", "error"))
+        assert 0.9 < np.median(errors) / np.std(values) < 4  # three runs alone make an interval wide
+    assert np.mean([one[0].value for one in found]) == pytest.approx(0.6, abs=0.01)
