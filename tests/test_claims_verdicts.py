@@ -64,6 +64,13 @@ def test_a_failure_at_a_reduced_scale_decides_nothing_against_the_document(claim
     assert verdict(reduced, records_of(omega=0.2), "paper").word == "not yet tested"  # whatever else holds
 
 
+def test_the_papers_own_numbers_count_at_a_reduced_scale(claim):
+    changes = {"    paper: 0.13": "    reduced: 10 of 500 seeds"}
+    printed = changes | {"within 0.02 of 0.13": "within 0.02 of 0.13\n        printed: true"}
+    assert verdict(claim(replace=printed), records_of(omega=0.2), "paper").word == "partly"
+    assert verdict(claim(replace=printed), records_of(omega=0.13), "paper").word == "reproduced (reduced)"
+
+
 @pytest.mark.parametrize("omega", [0.2, -0.2])
 def test_a_failure_below_the_deciding_profile_decides_nothing(claim, omega):
     found = verdict(claim(), records_of(omega=omega), "smoke")

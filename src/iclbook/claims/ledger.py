@@ -25,6 +25,7 @@ class Part:
         refuses: what the rule must not pass either, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
             measurement gives for a pair that does not belong together.
         late: the rule was written or changed after a first run.
+        printed: judged on the paper's own printed values, and so at the paper's scale even where the claim is reduced.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Part:
     error: str | None = None
     refuses: Term | None = None
     late: bool = False
+    printed: bool = False
 
     def with_error(self, recorded: Container[str]) -> Part:
         """This part with its error resolved, given the keys that were recorded: a key, or None."""

@@ -37,7 +37,7 @@ _CLAIM = {
     "out_of_reach",
 }
 _CLAIM |= {"inventory", "requires"}
-_PART = {"name", "key", "rule", "because", "reading", "readings", "error", "refuses", "format", "late"}
+_PART = {"name", "key", "rule", "because", "reading", "readings", "error", "refuses", "format", "late", "printed"}
 _ID, _KEY = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9._+/-]+")
 
 
@@ -238,6 +238,7 @@ def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
         error="" if error == "none" else error,
         refuses=refuses,
         late=entry.flag("late"),
+        printed=entry.flag("printed"),
     )
 
 

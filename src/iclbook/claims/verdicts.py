@@ -54,6 +54,7 @@ class PartResult:
         margin: distance from coming out the other way in units of the uncertainty (:mod:`.margins`); None where it is not known.
         sampled: whether the uncertainty holds a standard error, or only what rounding does.
         late: whether the rule was written or changed after a first run.
+        printed: whether it is judged on the paper's own printed values.
         control: what the rule must not pass, in words; empty without one.
         blind: whether the rule passes it all the same.
     """
@@ -69,6 +70,7 @@ class PartResult:
     margin: float | None = None
     sampled: bool = False
     late: bool = False
+    printed: bool = False
     control: str = ""
     blind: bool = False
 
@@ -216,9 +218,8 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
         word = NOT_YET_TESTED
     elif claim.fails_as == INCONSISTENT:
         word = INCONSISTENT
-    elif (
-        claim.reduced is not None
-    ):  # a failure at a smaller scale says nothing about the paper's, whatever else holds
+    elif claim.reduced is not None and all(part.holds for part in considered if part.printed):
+        # a failure at a smaller scale says nothing about the paper's, whatever else holds
         remarks.append("the rule fails at this scale, which does not decide")
         word = NOT_YET_TESTED
     elif any(part.holds for part in considered) and not claim.conjunction:
@@ -300,6 +301,7 @@ def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardsti
         margin=margin(part, values, by),
         sampled=part.error is not None,
         late=part.late,
+        printed=part.printed,
         control=_control_text(part, blind, values),
         blind=blind,
     )

@@ -52,7 +52,6 @@ def records(get: Callable[[str], Results]) -> dict[str, object]:
     ends = {name: nll[-1] for name, nll in losses(get).items()}
     return {
         "text/seeds": len(ends["gd"]),
-        "text/ends": [float(ends[name].mean()) for name in MODELS],
         "text/gd_behind": difference(ends["gd"], ends["tf"]),
         "text/ff_left": share(ends["gd-ff"] - ends["tf"], ends["gd"] - ends["tf"]),
         "text/gd_without_ff": difference(ends["gd"], ends["tf-no-ff"]),
