@@ -8,10 +8,12 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+import pytest
 from browser import models_page
 from matplotlib.figure import Figure
 
 from iclbook.book import page_models
+from iclbook.errors import UserError
 from iclbook.mime_types import MODEL
 from iclbook.papers.he2025 import loss, predictors
 from iclbook.papers.he2025.page_models import answers, on_line, trained_heads
@@ -114,9 +116,34 @@ def executed(path: Path, name: str) -> Path:
 
 def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
     copy = executed(tmp_path / "waves.ipynb", "prompt")
-    text = page_models.embed("before\n\n<!-- model prompt of waves -->\n\nafter", lambda chapter: copy)
+    text = page_models.embed("before\n\n<!-- model prompt of waves -->\n\nafter", lambda chapter: copy, None)
     assert text == 'before\n\n```{raw} html\n<figure data-model="prompt">x</figure>\n```\n\nafter'
-    assert page_models.embed("in a `<!-- model a of b -->` line", None) == "in a `<!-- model a of b -->` line"
+    assert (
+        page_models.embed("in a `<!-- model a of b -->` line", None, None)
+        == "in a `<!-- model a of b -->` line"
+    )
+
+
+def test_a_page_shows_a_chapters_picture_by_its_description(tmp_path):
+    cell = nbformat.v4.new_code_cell(
+        "1", outputs=[nbformat.v4.new_output("display_data", {"image/png": "UE5H"})]
+    )
+    cell.metadata["mystnb"] = {"image": {"alt": 'A "line" that rises.'}}
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "waves.ipynb")
+    kept = {}
+
+    def keep(name, picture):
+        kept[name] = picture
+        return f"../{name}"
+
+    text = page_models.embed(
+        '<!-- picture A "line" of waves -->', lambda chapter: tmp_path / "waves.ipynb", keep
+    )
+    ((name, picture),) = kept.items()
+    assert picture == b"PNG"
+    assert f'src="../{name}" alt="A &quot;line&quot; that rises."' in text
+    with pytest.raises(UserError, match="shows no pictures 'B'"):
+        page_models.embed("<!-- picture B of waves -->", lambda chapter: tmp_path / "waves.ipynb", keep)
 
 
 def test_a_lost_model_and_a_lost_script_are_found(tmp_path):

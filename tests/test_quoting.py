@@ -27,6 +27,12 @@ def test_a_value_is_what_the_chapter_recorded(root):
     )
 
 
+def test_a_badge_unfolds(root):
+    text = quote("{{ unfolded demo/both }}", "..", "paper", root)
+    assert text.startswith('```{raw} html\n<div class="iclbook-verdict"><details open>')
+    assert "iclbook-because" in text
+
+
 @pytest.mark.parametrize(
     ("marker", "says"),
     [

@@ -36,7 +36,13 @@ def test_a_strangers_text_never_runs(browser, minibook):
     two |= {"says": HOSTILE, "out_of_reach": HOSTILE, "inventory": HOSTILE}
     ledger.write_text(yaml.safe_dump(told))
     chapter = minibook / "notebooks/tiny.py"
-    hostile_study = {"device": HOSTILE, "date": HOSTILE, "torch": HOSTILE, "numpy": HOSTILE, "source": HOSTILE}
+    hostile_study = {
+        "device": HOSTILE,
+        "date": HOSTILE,
+        "torch": HOSTILE,
+        "numpy": HOSTILE,
+        "source": HOSTILE,
+    }
     text = chapter.read_text().replace('"source": "abc", "device": "a <b>cpu"', f"**{hostile_study!r}")
     text = text.replace('"name": "line"', f'"name": {HOSTILE!r}')
     text = text.replace('record("tiny/frames", len(stack.children))', f'record("tiny/frames", {HOSTILE!r})')

@@ -139,7 +139,8 @@ def test_the_page_takes_the_trainers_course(opened, settings):
     [
         pytest.param(name, marks=[] if name == "softmax" else pytest.mark.full)
         for name in webassembly.ACTIVATIONS
-        if name not in NEAR_A_POLE  # rounding decides which prompt blows up, and with it where 20,000 steps end
+        if name
+        not in NEAR_A_POLE  # rounding decides which prompt blows up, and with it where 20,000 steps end
     ],
 )
 def test_a_long_run_ends_where_the_trainers_does(opened, activation):
@@ -202,7 +203,11 @@ def until(model: Running, expression: str, seconds: float = 60) -> None:
 
 def says(model: Running, words: str) -> None:
     """The sentence below the plots begins with ``words``, within the second that the one before it stays."""
-    until(model, f"document.querySelector('figure[data-model=train] [role=status]').textContent.startsWith({words!r})", 5)
+    until(
+        model,
+        f"document.querySelector('figure[data-model=train] [role=status]').textContent.startsWith({words!r})",
+        5,
+    )
 
 
 def buttons(model: Running) -> dict:

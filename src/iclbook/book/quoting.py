@@ -2,7 +2,7 @@
 
 ``{{ verdict PAPER/ITEM: WORD }}`` becomes the claim's badge, a link to its place in the chapter. WORD is the verdict for which the sentences around it were
 written: where the claim came out otherwise, the build warns, so that prose cannot outlive its verdict.
-``{{ value PAPER KEY }}`` becomes the value that the chapter recorded.
+``{{ value PAPER KEY }}`` becomes the value that the chapter recorded, ``{{ unfolded PAPER/ITEM }}`` the claim's whole badge, unfolded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ..errors import UserError
 from ..formulas import plain
 
 MARKER = re.compile(
-    r"\{\{ (?:verdict (?P<claim>\S+): (?P<word>[^}]+?)|value (?P<paper>\S+) (?P<key>\S+)) \}\}"
+    r"\{\{ (?:verdict (?P<claim>\S+): (?P<word>[^}]+?)|value (?P<paper>\S+) (?P<key>\S+)"
+    r"|unfolded (?P<whole>\S+)) \}\}"
 )
 
 
@@ -36,13 +37,17 @@ def quote(text: str, folder: str, profile: str, root: Path) -> str:
 
 
 def _filled(match: re.Match, found: dict[str, Board], folder: str) -> str:
-    if match["claim"] is None:
+    if match["paper"] is not None:
         return _value(found, match["paper"], match["key"])
-    board = _board(found, match["claim"].partition("/")[0])
+    named = match["claim"] or match["whole"]
+    board = _board(found, named.partition("/")[0])
     rows = {claim.id: (claim, verdict) for claim, verdict in board.rows}
-    if match["claim"] not in rows:
-        board.ledger.claim(match["claim"])  # names the nearest
-    claim, verdict = rows[match["claim"]]
+    if named not in rows:
+        board.ledger.claim(named)  # names the nearest
+    claim, verdict = rows[named]
+    if match["whole"]:
+        unfolded = render.verdict_html(claim, verdict, anchor=False).replace("<details>", "<details open>")
+        return f"```{{raw}} html\n{unfolded}\n```"
     if verdict.label != match["word"]:
         raise UserError(
             f"{claim.id} is {verdict.label!r}, and the text was written for {match['word']!r}",

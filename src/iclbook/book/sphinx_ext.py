@@ -29,6 +29,7 @@ from ..references import reference_path
 from ..workers import die_with
 from . import about_figures, addresses, captions, glance, page_models, pages, quoting, ties
 from .glance import with_folds
+from .lazy import FILES, up
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace(COUNTS[1], _scoreboard(app, "counts_line", docname))
     elif docname == STATUS[0]:
         source[0] = source[0].replace(STATUS[1], _status(app, docname))
-    elif quoting.MARKER.search(source[0]):
+    if folder != "notebooks" and quoting.MARKER.search(source[0]):
         source[0] = _with_quotations(app, docname, source[0])
     if page_models.MARKER.search(source[0]):
         source[0] = _with_models(app, docname, source[0])
@@ -211,15 +212,19 @@ def _titles(env: BuildEnvironment) -> dict[str, str]:
 
 
 def _with_models(app: Sphinx, docname: str, text: str) -> str:
-    """A page with its models, which belong to executed chapters; one that is not there becomes a warning on that page."""
+    """A page with its models and pictures, which belong to executed chapters; one that is not there becomes a warning on that page."""
 
     def copy_of(chapter: str) -> Path:
         path = executed_path(chapter, app.config.iclbook_profile, Path(app.srcdir))
         app.env.note_dependency(str(path))
         return path
 
+    def keep(name: str, picture: bytes) -> str:
+        about_figures.write_bytes(Path(app.outdir) / FILES / name, picture)
+        return f"{up(docname)}{FILES}/{name}"
+
     try:
-        return page_models.embed(text, copy_of)
+        return page_models.embed(text, copy_of, keep)
     except (UserError, ValueError, LookupError, TypeError) as error:  # no copy, or none that can be read
         logger.warning("%s", error, location=docname)
         return page_models.MARKER.sub("", text)

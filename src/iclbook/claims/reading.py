@@ -37,7 +37,19 @@ _CLAIM = {
     "out_of_reach",
 }
 _CLAIM |= {"inventory", "requires"}
-_PART = {"name", "key", "rule", "because", "reading", "readings", "error", "refuses", "format", "late", "printed"}
+_PART = {
+    "name",
+    "key",
+    "rule",
+    "because",
+    "reading",
+    "readings",
+    "error",
+    "refuses",
+    "format",
+    "late",
+    "printed",
+}
 _ID, _KEY = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9._+/-]+")
 
 

@@ -69,6 +69,36 @@ def functional_form(problems: int = 20) -> dict[str, Any]:
 # -- blocks with all matrices written out -----------------------------------------------------------------------------
 
 
+def self_attention_alone(problems: int = 20, layers: int = 4) -> dict[str, Any]:
+    """Section 2.3: two labels changed at once against the sum of both changes, at the query, relative to one of them.
+
+    Layers of self-attention whose weights see covariates add ``sum_i kappa(x_i, x_j) (V w_{y_i} - B f_i)``, with any matrices: f stays a sum of one
+    term for each label, however many layers there are. Two steps of descent are no such sum.
+    """
+
+    def interaction(psi: Tensor, y: Tensor, w: Tensor, rates: tuple[float, ...], **options: Any) -> float:
+        def f(*changed: int) -> Tensor:
+            labels = y.clone()
+            labels[list(changed)] = (labels[list(changed)] + 1) % CLASSES
+            return descent.functional_descent([psi[:N] @ psi.T], labels, w, rates, **options)[-1][-1]
+
+        start, a, b, both = f(), f(0), f(1), f(0, 1)
+        return float((both - a - b + start).abs().max() / (a - start).abs().max())
+
+    found: dict[str, list[float]] = {"alone": [], "one": [], "two": []}
+    for seed in range(problems):
+        one = problem(seed)
+        linear = normal(generator(100 + seed), WIDTH, WIDTH)
+        found["alone"].append(interaction(*one, RATES[:1] * layers, expect=lambda _, f, b=linear: f @ b))
+        found["one"].append(interaction(*one, RATES[:1]))
+        found["two"].append(interaction(*one, RATES[:2]))
+    return {
+        "self-attention/alone": max(found["alone"]),
+        "self-attention/one": max(found["one"]),
+        "self-attention/two": min(found["two"]),
+    }
+
+
 def paired(model: FunctionalGD, kind: type[FunctionalGD], **options: Any) -> FunctionalGD:
     """A literal model with the parameters of a fast one."""
     vector = model.rate.shape[1] > 1

@@ -55,7 +55,7 @@ class Sizes:
     Attributes:
         L: numbers of training contexts of figure 3; ``deep_L`` of figure 5, ``quad_L`` of figures 8 to 11, ``middle_L`` of Trained TF with N = 125.
         seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
-        gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, deep GD at N = 125,
+        gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, GD at N = 125,
             deep GD with the softmax erasure.
         depths: numbers of blocks of figure 4; ``wide_depths`` those at N = 125.
         held_out: validation contexts, and as many test contexts; ``wide_held_out`` at N = 125.
@@ -100,10 +100,10 @@ SIZES = {
         tf=2000,
         deep=400,
         tf_deep=2000,
-        wide=700,
+        wide=4000,
         astray=300,
         depths=(1, 2, 3, 4, 5, 6),
-        wide_depths=(1, 2, 3),
+        wide_depths=(1, 2, 3, 4, 5, 6),
         held_out=2048,
         wide_held_out=1024,
     ),
@@ -121,7 +121,7 @@ SIZES = {
         wide=4,
         astray=4,
         depths=(1, 2, 3),
-        wide_depths=(1, 2),
+        wide_depths=(1, 2, 3),
         held_out=256,
         wide_held_out=64,
         wide_N=25,
@@ -220,13 +220,10 @@ def figure_3(L: int, s: Sizes) -> list[Study]:
 
 
 def wide(s: Sizes) -> list[Study]:
-    """N = 125: one block of GD at L = 2048 and of Trained TF at a larger L, then several blocks of GD."""
+    """Figure 3 with N = 125: one block of GD at L = 2048 and of Trained TF at a larger L."""
     task, L = Anchors(N=s.wide_N), s.L[1]
-    one, deep, tokens = Contexts(task, "inner"), Contexts(task, "inner", True), Contexts(task)
-    gd, few = runs_of(range(s.seeds), GD_RATE, 0), runs_of(range(s.few - 1 or 1), GD_RATE, 0)
-    several = [
-        gd_group(f"softmax-{k}", "softmax", deep, few, s.wide_held_out, k) for k in s.wide_depths if k > 1
-    ]
+    one, tokens = Contexts(task, "inner"), Contexts(task)
+    gd = runs_of(range(s.seeds), GD_RATE, 0)
     free = tf_group(
         "softmax",
         tokens,
@@ -239,12 +236,19 @@ def wide(s: Sizes) -> list[Study]:
     return [
         study("wide_gd", one, L, [single], s.gd, GD_BATCH),
         study("wide_tf", tokens, s.middle_L, [free], s.tf // 2, 64),
-        study("wide_deep", deep, L, several, s.wide, 64),
     ]
 
 
+def published_depths(s: Sizes) -> Study:
+    """Figure 4 on the authors' W_e with N = 125, which drew it: one block and more, from the same starts on the same minibatches."""
+    contexts = Contexts(PublishedAnchors(N=s.wide_N), "inner", True)
+    runs = runs_of(range(s.few), GD_RATE, 0)
+    groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.wide_depths]
+    return study("published_depths", contexts, s.L[1], groups, s.wide, 64)
+
+
 def figure_4(s: Sizes) -> Study:
-    """Figure 4: GD with softmax attention and 1 to 6 blocks; two blocks with a scalar step as well."""
+    """Figure 4 with N = 10: GD with softmax attention and 1 to 6 blocks; two blocks with a scalar step as well."""
     contexts, runs = Contexts(Anchors(), "inner", True), runs_of(range(s.seeds), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.held_out, k) for k in s.depths]
     groups.append(gd_group("scalar-2", "softmax", contexts, runs, s.held_out, 2, vector=False))
@@ -345,6 +349,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
         figure_4(s),
+        published_depths(s),
         *wide(s),
         *(one for L in s.deep_L for one in figure_5_left(L, s)),
         erased(s),
@@ -358,7 +363,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 #: Key of a figure's minutes -> beginnings of the names of its studies.
 MINUTES = {
     "time/fig3": ("gd_", "tf_", "wide_gd", "wide_tf"),
-    "time/fig4": ("deep_gd", "wide_gd", "wide_deep"),
+    "time/fig4": ("deep_gd", "published_depths"),
     "time/fig5-left": ("two_",),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
     "time/fig8-9": ("square",),
