@@ -260,7 +260,7 @@ record.verdicts("fig4", "n10", "q-published")
 # | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/wide_seeds` |
 #
 # The crosses belong to the authors' $W_e$ and $N = 125$, so that is where the figure is judged: the second block gains {glue:text}`fig4/wide_gain` of accuracy and {glue:text}`fig4/wide_nll_gain` nats, the third
-# another {glue:text}`fig4/wide_third_gain` nats. A share of {glue:text}`fig4/wide_at_end` of the runs were best at their last record. At $N = 10$ the second block gains {glue:text}`fig4/narrow_gain` and
+# another {glue:text}`fig4/wide_third_gain` nats, and the best deeper model gains {glue:text}`fig4/wide_late_gain` over two. A share of {glue:text}`fig4/wide_at_end` of the runs were best at their last record. At $N = 10$ the second block gains {glue:text}`fig4/narrow_gain` and
 # {glue:text}`fig4/narrow_nll_gain` nats, and the best deeper model {glue:text}`fig4/narrow_late_gain` more (a loss if negative). The printed NLL gains relatively more
 # than the printed accuracy (by {glue:text}`fig4/printed_more`). One block on the authors' $W_e$ is tested at full length as well, which is the published code's own: its $W_e$, its 5,000 epochs, its rate, on several draws of contexts. From the accuracy that it prints, one block is {glue:text}`q-published/narrow_accuracy` away
 # with $N = 10$ (another draw could be by {glue:text}`q-published/narrow_accuracy_reach`), {glue:text}`q-published/wide_accuracy` with $N = 125$ ({glue:text}`q-published/wide_accuracy_reach`), and

@@ -42,6 +42,7 @@ from iclbook.papers.nagy2026 import (
     figure_1,
     ladder,
     ladder_figures,
+    pretrained,
     results,
     section_5,
     section_9_1,
@@ -408,10 +409,11 @@ Table(section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", fo
 # sizes up to 1.4B at twelve checkpoints are some 75 GB):
 #
 #     hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000
-#     iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz
+#     iclbook probe --model pythia-160m --revision step4000 --probe alignment --out probes/160m-4000-alignment.npz
+#     iclbook run gradient_descent --probes probes
 #
 # `alignment` is the probe of section 8.4 and Figures 3, 5, 6 and 7, `induction` of Figure 2 (with `recall`, of 6 and 7), `truncation` of section 8.3, `sinks` of Figure 4 and
-# section 9.4, `patterns` of section 9.3. Null models stand beside every result.
+# section 9.4, `patterns` of section 9.3. Null models stand beside every result. The last line judges the rows whose models are all there, by rules that were written before we had any weights.
 #
 # Some of it needs no model. A surprisal that falls in the middle one of twelve layers only is already as straight as the printed $R^2 \approx 0.75$
 # ({glue:text}`ladder/induction/one_jump_r2`; in the last layer only: {glue:text}`ladder/induction/last_jump_r2`). A 95th percentile finds {glue:text}`ladder/heads/of_144` of
@@ -421,7 +423,7 @@ Table(section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", fo
 # observed rates can be given to the predictions of other models in five ways, and {glue:text}`rho/better_assignments` of these fits no worse than the printed one.
 
 # %% tags=["hide-input"]
-record.all(ladder.power_values() | arithmetic.records())
+record.all(ladder.power_values() | arithmetic.records() | pretrained.records())
 record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own")
 
 # %% [markdown]

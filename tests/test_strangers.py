@@ -31,7 +31,7 @@ def test_a_strangers_text_never_runs(browser, minibook):
     told["title"] += HOSTILE
     told["values"]["tiny/frames"]["says"] += HOSTILE
     one, two = told["claims"]
-    one |= {name: HOSTILE for name in ("where", "says", "paper", "reduced")}
+    one |= dict.fromkeys(("where", "says", "paper", "reduced"), HOSTILE)
     one["parts"][0] |= {"name": HOSTILE, "because": HOSTILE, "reading": HOSTILE}
     two |= {"says": HOSTILE, "out_of_reach": HOSTILE, "inventory": HOSTILE}
     ledger.write_text(yaml.safe_dump(told))

@@ -77,6 +77,12 @@ _TEXT = _option(
     type=Path,
     help="text files in place of the King James Bible, for the language models of wang2025",
 )
+_PROBES = _option(
+    "--probes",
+    metavar="FOLDER",
+    type=Path,
+    help="what `iclbook probe` wrote of published models, which gradient_descent then judges",
+)
 
 
 def _use_text(folder: Path | None) -> None:
@@ -106,9 +112,15 @@ def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> C
     _profile("paper"),
     _DEVICE,
     _TEXT,
+    _PROBES,
 )
 def run(options: Options) -> int:
     _use_text(options.text)
+    if options.probes is not None:
+        from .papers.nagy2026.pretrained import SWITCH, read
+
+        read(options.probes)  # a mistake is refused before minutes of running
+        os.environ[SWITCH] = str(options.probes.resolve())
     from .check import known_chapters, require_chapter
 
     root = find_root()

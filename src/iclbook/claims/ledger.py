@@ -12,6 +12,9 @@ from ..errors import UserError
 from ..project import shown
 from .rules import Rule, Term
 
+#: Keys of values that only a reader can measure, with weights that are not part of the book.
+PROBES = "probes/"
+
 
 @dataclass(frozen=True)
 class Part:
@@ -73,6 +76,11 @@ class Claim:
     out_of_reach: str | None = None
     inventory: str | None = None
     requires: tuple[str, ...] = ()
+
+    def is_probed(self, recorded: Container[str]) -> bool:
+        """Whether a reader's own probes of published models, under keys ``probes/...``, decide what is out of reach otherwise."""
+        keys = [part.key for part in self.parts if part.key.startswith(PROBES)]
+        return bool(keys) and all(key in recorded for key in keys)
 
     @property
     def is_question(self) -> bool:

@@ -159,7 +159,7 @@ def verdict(
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     at_least(profile, claim.decides)
     results, missing = _measure(claim, records, by or Yardstick())
-    if claim.out_of_reach is not None:
+    if claim.out_of_reach is not None and not claim.is_probed(records):
         stand_in = f"stand-in: {_sides(results)}" if results else ""
         return Verdict(words[OUT_OF_REACH], claim.out_of_reach, results, sides=stand_in)
     if not claim.parts:

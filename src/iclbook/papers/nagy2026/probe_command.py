@@ -249,7 +249,20 @@ def probe_folder(
     if bad:
         raise UserError(f"{bad[0]} of {folder} is not finite", "Check the weights: fetch the folder anew.")
     write_whole(
-        out, _packed(arrays, _about(model.about, probe, values, tokenizer, digits, lines, sizes or Sizes()))
+        out,
+        _packed(
+            arrays,
+            _about(
+                # as the paper calls it: pythia-160m, also of a hub cache's models--EleutherAI--pythia-160m
+                model.about | {"name": folder.resolve().name.rpartition("--")[2].lower()},
+                probe,
+                values,
+                tokenizer,
+                digits,
+                lines,
+                sizes or Sizes(),
+            ),
+        ),
     )
     return values
 

@@ -1,0 +1,167 @@
+"""Sections 8, 9.3 and 9.4 on published models: what ``iclbook probe`` wrote in a reader's folder, as the values that the ledger's rules ask for.
+
+A row is recorded once the files of all its models are there; until then it is out of reach. The rules were written before anybody here had the weights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import UserError
+from ...statistics import bootstrap_error
+from .probe_statistics import Alignment, alignment
+
+#: Names the folder with the results of probes (`iclbook run gradient_descent --probes FOLDER`).
+SWITCH = "ICLBOOK_PROBES"
+#: Models of sections 8.2 and 8.4 (finding 4), of figure 2's panel, and of section 9.4.
+ALIGNED, RATED = ("gpt2", "pythia-410m", "pythia-1b"), ("gpt2", "pythia-160m", "pythia-410m")
+PANEL = ("qwen2.5-0.5b", "distilgpt2", "gpt-neo-125m", "gpt2", "gpt2-medium", "gpt2-large")
+PANEL += ("pythia-70m", "pythia-160m", "pythia-410m", "pythia-1b", "tinyllama-1.1b")
+SIZED = ("pythia-70m", "pythia-160m", "gpt2-medium", "pythia-410m", "gpt2-large", "pythia-1b")
+#: Checkpoints of Pythia-160M, 410M and 1B in section 8.4; on Pythia-160M, sinks at three of them.
+GROWING, STEPS = (
+    ("pythia-160m", "pythia-410m", "pythia-1b"),
+    (1, 8, 64, 256, 1000, 4000, 16000, 64000, 143000),
+)
+SINK_STEPS = (64, 1000, 16000)
+
+Found = Mapping[tuple[str, str, str], "Probed"]
+
+
+class Probed(NamedTuple):
+    """One file: the values that the probe printed, and its raw arrays."""
+
+    values: Mapping[str, float]
+    arrays: Mapping[str, np.ndarray]
+
+
+def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
+    """Results in a folder: (model, revision, probe) -> what was measured.
+
+    Raises:
+        UserError: no such folder, a file that is no result of a probe, two of the same.
+    """
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}", "Name one that holds what `iclbook probe` wrote.")
+    found: dict[tuple[str, str, str], Probed] = {}
+    for path in sorted(folder.glob("*.npz")):
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                about = json.loads(str(stored["about"]))
+                key = (about["model"]["name"], about["model"]["revision"] or "", about["probe"])
+                arrays = {name: stored[name] for name in stored.files if name != "about"}
+                probed = Probed({k: float(v) for k, v in about["values"].items()}, arrays)
+        except Exception as problem:
+            raise UserError(
+                f"{path} is no result of a probe ({problem})", "Probe the model again, or remove it."
+            ) from None
+        if key in found:
+            raise UserError(
+                f"{path} repeats another file: {' '.join(filter(None, key))}", "Remove one of them."
+            )
+        found[key] = probed
+    return found
+
+
+def _aligned(probed: Probed) -> tuple[np.ndarray, np.ndarray]:
+    return probed.arrays["estimate_true"].astype(float), probed.arrays["target"].astype(float)
+
+
+def _with_error(probed: Probed, name: str) -> tuple[float, float]:
+    """A statistic of the alignment and its standard error over prompts."""
+    estimate, target = _aligned(probed)
+
+    def statistic(both: np.ndarray) -> float:
+        return getattr(alignment(both[:, :-1], both[:, -1]), name)
+
+    both = np.concatenate([estimate, target[:, None]], 1)
+    return statistic(both), bootstrap_error(statistic, both)
+
+
+def _alignment(found: Found) -> dict[str, Any]:
+    each = [found[model, "", "alignment"] for model in ALIGNED]
+    values: dict[str, Any] = {}
+    for name in ("slope", "signs", "r2"):
+        pairs = [_with_error(probed, name) for probed in each]
+        values[f"probes/alignment/{name}"] = [value for value, _ in pairs]
+        values[f"probes/alignment/{name}_se"] = [error for _, error in pairs]
+    values["probes/alignment/falls"] = [1 - probed.values["remaining"] for probed in each]
+    values["probes/alignment/noise"] = [probed.values["p_signs_noise"] for probed in each]
+    return values
+
+
+def _rates(found: Found) -> dict[str, Any]:
+    each = [alignment(*_aligned(found[model, "", "alignment"])) for model in RATED]
+    return {
+        "probes/rates/apart": [abs(one.rho_pred - one.rho_obs) / one.rho_obs for one in each],
+        "probes/rates/contracting": [one.contracting for one in each],
+    }
+
+
+def _induction(found: Found) -> dict[str, Any]:
+    each = [found[model, "", "induction"].values for model in PANEL]
+    return {"probes/induction/r2": float(np.mean([one["r210"] for one in each]))}
+
+
+def _emergence(found: Found) -> dict[str, Any]:
+    every = {
+        model: [alignment(*_aligned(found[model, f"step{step}", "alignment"])) for step in STEPS]
+        for model in GROWING
+    }
+
+    def of(choose: Callable[[list[Alignment]], float]) -> list[float]:
+        return [choose(one) for one in every.values()]
+
+    before, later = STEPS.index(256) + 1, STEPS.index(1000)
+    return {
+        "probes/emergence/plateau": of(lambda one: max(abs(a.reduction) for a in one[: STEPS.index(8) + 1])),
+        "probes/emergence/valley": of(lambda one: min(a.reduction for a in one[:before])),
+        "probes/emergence/at_4k": of(lambda one: one[STEPS.index(4000)].reduction),
+        "probes/emergence/peak": of(lambda one: max(a.reduction for a in one[later:])),
+    }
+
+
+def _sinks(found: Found) -> dict[str, Any]:
+    early, middle, late = (
+        found["pythia-160m", f"step{step}", "sinks"].values["late_over_early_3"] for step in SINK_STEPS
+    )
+    return {"probes/sinks/early": early, "probes/sinks/middle": middle, "probes/sinks/late": late}
+
+
+def _circuit(found: Found) -> dict[str, Any]:
+    probed = found["gpt2", "", "patterns"]
+    effect = probed.arrays["ablated_zero"] - probed.arrays["intact"]
+    last = probed.arrays["ablated_layer"] - probed.arrays["intact"]
+    deep = len(effect) // 2
+    return {
+        "probes/circuit/effect": probed.values["icl_effect"],
+        "probes/circuit/late_less_early": float(last[-2:].min() - last[:5].max()),
+        "probes/circuit/sinks": float(
+            probed.arrays["sink"][..., deep:, :].mean() - probed.arrays["sink"][..., :2, :].mean()
+        ),
+    }
+
+
+def _sizes(found: Found) -> dict[str, Any]:
+    each = [found[model, "", "sinks"].values["late_over_early_2"] for model in SIZED]
+    return {"probes/sizes/late_over_early": each}
+
+
+def records(folder: Path | None = None) -> dict[str, Any]:
+    """``probes/...``: the rows whose models are all there; nothing without a folder."""
+    named = folder or os.environ.get(SWITCH)
+    if not named:
+        return {}
+    found, values = read(Path(named)), {}
+    for row in (_alignment, _rates, _induction, _emergence, _sinks, _circuit, _sizes):
+        try:
+            values |= row(found)
+        except KeyError:  # a model that was not probed
+            continue
+    return values

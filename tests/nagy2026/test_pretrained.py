@@ -1,0 +1,84 @@
+"""Rows on published models: what `iclbook probe` wrote of tiny random models is judged, and comes out as not reproduced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from iclbook.claims import load_ledger, verdict
+from iclbook.claims.records import Record
+from iclbook.errors import UserError
+from iclbook.papers.nagy2026 import pretrained
+from iclbook.papers.nagy2026.probe_command import Sizes, probe_folder
+from iclbook.tasks.mixed_corpus import VOCABULARY
+
+transformers = pytest.importorskip("transformers")
+FEW = Sizes(lines=80, blocks=4, recall=8, patterns=8, ablated=4, sinks=8)
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory):
+    """A folder of probes: tiny random models under the paper's names, Pythia-160M at two checkpoints as well."""
+    models, out = tmp_path_factory.mktemp("models"), tmp_path_factory.mktemp("probes")
+    asked = {(name, "alignment") for name in {*pretrained.ALIGNED, *pretrained.RATED}}
+    asked |= {(name, "sinks") for name in pretrained.SIZED} | {("gpt2", "patterns")}
+    for name in {name for name, _ in asked}:
+        torch.manual_seed(len(name))
+        size = {"hidden_size": 32, "num_hidden_layers": 12, "num_attention_heads": 4, "intermediate_size": 64}
+        config = transformers.GPTNeoXConfig(vocab_size=VOCABULARY, bos_token_id=0, eos_token_id=0, **size)
+        path = models / f"models--somebody--{name}"
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(path)
+        for probe in (probe for model, probe in asked if model == name):
+            probe_folder(path, probe, out / f"{name}-{probe}.npz", tokenizer="corpus", sizes=FEW)
+    return out
+
+
+def judged(records: dict, item: str) -> str:
+    """The word of a row, at the paper profile."""
+    (claim,) = [claim for claim in load_ledger("nagy2026").claims if claim.id == f"nagy2026/{item}"]
+    return verdict(claim, {key: Record.make(key, value) for key, value in records.items()}, "paper").word
+
+
+@pytest.mark.parametrize("item", ["alignment", "fig5", "9.3", "9.4"])
+def test_random_models_do_not_reproduce_a_row(probed, item):
+    records = {k: v for k, v in pretrained.records(probed).items() if not k.endswith("_se")}
+    assert judged(records, item) == "not reproduced"
+    assert judged({}, item) == "out of reach"
+
+
+@pytest.mark.parametrize("item", ["fig2", "fig3", "fig4"])
+def test_a_row_whose_models_are_not_all_there_stays_out_of_reach(probed, item):
+    assert judged(pretrained.records(probed), item) == "out of reach"
+
+
+def test_values_as_printed_reproduce_the_row():
+    printed = {
+        "slope": [0.08, 0.1, 0.12],
+        "signs": [0.55, 0.6, 0.65],
+        "r2": [0.05, 0.07, 0.09],
+        "falls": [0.33, 0.49, 0.52],
+    }
+    records = {
+        f"probes/alignment/{name}": values for name, values in (printed | {"noise": [0.01] * 3}).items()
+    }
+    assert judged(records, "alignment") == "reproduced"
+    assert judged(records | {"probes/alignment/signs": [0.55, 0.5, 0.65]}, "alignment") == "not reproduced"
+
+
+def test_without_a_folder_nothing_is_recorded(monkeypatch):
+    monkeypatch.delenv(pretrained.SWITCH, raising=False)
+    assert pretrained.records() == {}
+
+
+def test_what_cannot_be_read_is_one_line(probed, tmp_path):
+    with pytest.raises(UserError, match="there is no folder"):
+        pretrained.read(tmp_path / "gone")
+    np.savez(tmp_path / "a.npz", x=np.zeros(2))
+    with pytest.raises(UserError, match="is no result of a probe"):
+        pretrained.read(tmp_path)
+    (tmp_path / "a.npz").unlink()
+    for name in ("a.npz", "b.npz"):
+        (tmp_path / name).write_bytes(next(probed.glob("gpt2-alignment.npz")).read_bytes())
+    with pytest.raises(UserError, match="repeats another file: gpt2 alignment"):
+        pretrained.read(tmp_path)
