@@ -47,9 +47,7 @@ from iclbook.papers.wang2025 import (
     figures_3_5,
     figures_8_9,
     figures_10_11,
-    section_6_3,
     sliders,
-    symmetry,
     theorem_2,
 )
 from iclbook.papers.wang2025.contexts import sample_contexts
@@ -553,12 +551,12 @@ record.verdicts("fig7", "params", "q-params")
 # of reach. Five models of one size stand in for them, {glue:text}`text/seeds` runs each, on real English that anybody can have: the King James Bible, of whose chapters every tenth is held out.
 
 # %% mystnb={"image": {"alt": "Left: loss on held-out text falls along training for five models. Right: where each run ends; the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}}
-style.show(section_6_3.plot(get), of=[get(name) for name in studies if name.startswith("language_")])
-record.all(section_6_3.records(get))
+style.show(figure_7.plot_text(get), of=[get(name) for name in studies if name.startswith("language_")])
+record.all(figure_7.text_records(get))
 record.verdicts("language")
 
 # %% [markdown]
-# *What a model pays for a token of chapters that it never saw. Right: every run's end.* GD pays {glue:text}`text/gd_behind` nats more than the Transformer, and feed-forward leaves {glue:text}`text/ff_left` of that. So
+# *What a model pays for a token of chapters that it never saw. Right: every run's end. FF: feed-forward.* GD pays {glue:text}`text/gd_behind` nats more than the Transformer, and feed-forward leaves {glue:text}`text/ff_left` of that. So
 # most of what separates the two is not attention: against a Transformer that has no feed-forward either, GD pays {glue:text}`text/gd_without_ff` more. The matrices $P_m$ matter more than anything: without
 # them GD pays {glue:text}`text/p_is_worth` more, for a head can then only add the embeddings of tokens that were there. Your own text takes the Bible's place with
 # `iclbook train wang2025 --only language_gd --text FOLDER --fresh`, model by model, and `iclbook run categorical_data --text FOLDER`.
@@ -613,14 +611,14 @@ assert found == [[1, 1, 2], [0, 1, 2]]
 # **3. How much symmetry?** In theorem 2 the mean of $U^\top R\,U$ over a group is a multiple of $I$ for every $R$. Are a square's four rotations enough? Which $R$ do they leave?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-rotations = symmetry.rotations_of_polygon(4)
+rotations = theorem_2.rotations_of_polygon(4)
 quarter_turn = np.array([[0.0, -1.0], [1.0, 0.0]])
 # Rotations commute, so a rotation is its own mean: they are enough for symmetric R only. A reflection turns it round.
 square = np.concatenate([rotations, rotations @ np.diag([1.0, -1.0])])
-print(symmetry.averaged(rotations, quarter_turn).round(12), symmetry.averaged(square, quarter_turn).round(12))
-assert np.allclose(symmetry.averaged(rotations, quarter_turn), quarter_turn)
-assert np.allclose(symmetry.averaged(square, quarter_turn), 0)
-assert symmetry.defect(square) < 1e-9
+print(theorem_2.averaged(rotations, quarter_turn).round(12), theorem_2.averaged(square, quarter_turn).round(12))
+assert np.allclose(theorem_2.averaged(rotations, quarter_turn), quarter_turn)
+assert np.allclose(theorem_2.averaged(square, quarter_turn), 0)
+assert theorem_2.defect(square) < 1e-9
 
 # %% [markdown]
 # **4. Too many steps.** The quadrants' labels are noisy. Let functional descent run with the true $W_e$, an RBF kernel ($\gamma = 30$) and $\alpha = 8$ on 64 contexts. When should it stop?

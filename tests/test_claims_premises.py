@@ -9,9 +9,8 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook.book import scoreboard_page
-from iclbook.book.ties import Ties, doubt_sentence, filled
+from iclbook.book.ties import Premises, Ties, doubt_sentence, filled
 from iclbook.claims import all_ledgers
-from iclbook.claims.premises import Premises
 from iclbook.claims.render import verdict_html
 from iclbook.claims.scoreboard import boards
 from iclbook.errors import UserError

@@ -8,7 +8,7 @@ import torch
 
 from iclbook.errors import UserError
 from iclbook.models.transformer_language import TransformerLanguage
-from iclbook.papers.wang2025 import section_6_3
+from iclbook.papers.wang2025 import figure_7
 from iclbook.papers.wang2025.language import OnHeldOutText
 from iclbook.tasks import text
 from iclbook.tasks.text import Text
@@ -80,7 +80,7 @@ def test_errors_count_runs_and_text():
             for scale in (1.2, 1.1, 1.0)
         ]
         gd, ff, tf = ends
-        return section_6_3.difference(gd, tf), section_6_3.share(ff - tf, gd - tf)
+        return figure_7.difference(gd, tf), figure_7.share(ff - tf, gd - tf)
 
     found = [experiment() for _ in range(200)]
     for kind in (0, 1):

@@ -19,7 +19,6 @@ from iclbook.papers.wang2025 import (
     erasure,
     errata,
     population,
-    symmetry,
     theorem_2,
 )
 from iclbook.tasks.categorical import Anchors, Quadrants
@@ -175,7 +174,7 @@ def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
     """On the group of 6 in the plane; labels summed over, so there is nothing to sample."""
     w = theorem_2.embedding()[:, :3]
     x = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    group = torch.from_numpy(symmetry.affine_group(2))
+    group = torch.from_numpy(theorem_2.affine_group(2))
     orbit = population.exact_flow(torch.einsum("gij,pnj->gpni", group, x).flatten(0, 1), w)
     alone = population.exact_flow(x, w)
     assert orbit.off_identity < 1e-12
@@ -191,21 +190,21 @@ def test_the_defect_is_the_largest_over_all_matrices():
     """Of elements without any symmetry: column by column, the mean of ``U^T R U`` less the multiple of I."""
     group = np.random.default_rng(0).standard_normal((4, 3, 3))
     columns = [
-        (symmetry.averaged(group, r) - np.trace(r) / 3 * np.eye(3)).ravel()
+        (theorem_2.averaged(group, r) - np.trace(r) / 3 * np.eye(3)).ravel()
         for r in np.eye(9).reshape(9, 3, 3)
     ]
-    assert symmetry.defect(group) == pytest.approx(np.linalg.norm(np.stack(columns, 1), 2), rel=1e-12)
+    assert theorem_2.defect(group) == pytest.approx(np.linalg.norm(np.stack(columns, 1), 2), rel=1e-12)
 
 
 def test_groups_decide_the_question_of_the_smallest():
     values = theorem_2.groups()
     assert values["thm2-group/order_d2"] == 6
-    assert all(symmetry.closed(symmetry.affine_group(d)) for d in (2, 4))
-    assert max(symmetry.defect(symmetry.affine_group(d)) for d in (2, 4)) < 1e-12
+    assert all(theorem_2.closed(theorem_2.affine_group(d)) for d in (2, 4))
+    assert max(theorem_2.defect(theorem_2.affine_group(d)) for d in (2, 4)) < 1e-12
     assert min(values["thm2-group/rotations_defect"]) > 0.5  # rotations commute with each other
     wrong = values | {
         **EXACTLY,
-        "thm2-group/defect_d10": symmetry.defect(symmetry.affine_group(10)[:11]),
+        "thm2-group/defect_d10": theorem_2.defect(theorem_2.affine_group(10)[:11]),
     }
     assert failing(judge("q-thm2-group", wrong)) == {
         "thm2-group/defect_d10"

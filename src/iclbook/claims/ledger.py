@@ -61,7 +61,7 @@ class Claim:
 
     Attributes:
         conjunction: the sentence says "all", "each of" or "neither ... nor": one part that certainly fails decides.
-        requires: ids of the claims, of any paper, that it rests on (:mod:`.premises`).
+        requires: ids of the claims, of any paper, that it rests on (:mod:`iclbook.book.ties`).
     """
 
     id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,13 @@ from scipy import stats
 from torch import Tensor
 
 from ...drawing import style
+from ...errors import UserError
 from ...statistics import Estimate
 from ...tasks.categorical import draw_embedding
-from . import population, symmetry
+from . import population
 from .population import scalar_loss
 
+Array = np.ndarray
 #: Sizes: d + 1 is prime, so that the smallest sufficient group can be tried.
 N, D, WIDTH, CLASSES = 8, 4, 3, 8
 LAYERS = 2
@@ -127,7 +130,7 @@ def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     """Gradient at an arbitrary scaled identity under several laws of the covariates: is it a multiple of I?"""
     b, t = at_scalars(torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double())
     w, found = embedding(), {}
-    small = torch.from_numpy(symmetry.affine_group(D))
+    small = torch.from_numpy(affine_group(D))
     laws = {
         "sphere": {"law": "sphere"},
         "cube": {"law": "cube"},
@@ -250,7 +253,7 @@ def exactly() -> dict[str, Any]:
     The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says. Control: the
     same prompts without the group.
     """
-    small = torch.from_numpy(symmetry.affine_group(10))
+    small = torch.from_numpy(affine_group(10))
     with_group = population.exact_flow(_orbit(small), embedding())
     alone = population.exact_flow(_orbit(torch.eye(10, dtype=torch.float64)[None]), embedding())
     return {
@@ -263,17 +266,15 @@ def exactly() -> dict[str, Any]:
 
 def groups() -> dict[str, Any]:
     """The smallest group that suffices: order d (d + 1), reached by the affine group; what is too small; the symmetries of both data sets."""
-    orders = {d: len(symmetry.affine_group(d)) for d in (2, 4, 10)}
+    orders = {d: len(affine_group(d)) for d in (2, 4, 10)}
     return {
         "thm2-group/order_d2": orders[2],
         "thm2-group/order_d4": orders[4],
         "thm2-group/order_d10": orders[10],
-        "thm2-group/defect_d10": symmetry.defect(symmetry.affine_group(10)),
-        "thm2-group/rotations_defect": [
-            symmetry.defect(symmetry.rotations_of_polygon(n)) for n in (3, 4, 5, 12)
-        ],
-        "thm2-group/square_defect": symmetry.defect(symmetry.signed_permutations(2)),
-        "thm2-group/cube_defect": symmetry.defect(symmetry.cyclic_signs(4)),
+        "thm2-group/defect_d10": defect(affine_group(10)),
+        "thm2-group/rotations_defect": [defect(rotations_of_polygon(n)) for n in (3, 4, 5, 12)],
+        "thm2-group/square_defect": defect(signed_permutations(2)),
+        "thm2-group/cube_defect": defect(cyclic_signs(4)),
     }
 
 
@@ -302,3 +303,81 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
     marks = [Line2D([], [], color=style.INK, ls="", ms=4, marker=marker) for marker in "ox"]
     fig.legend(marks, ["on the diagonal", "off it"], loc="outside upper center", ncols=2, fontsize=8)
     return fig
+
+
+# -- which symmetry the theorem needs (appendix I.5) ---------------------------------------------------------------------
+#
+# The mean of U^T R U over a group is tr(R)/d I for every R exactly when the group is absolutely irreducible, and the proof uses rotations only through that
+# mean. Such a finite group has at least d (d + 1) elements, for d divides its order and 1 + d^2 is at most its order. The affine group x -> a x + b over a
+# field of d + 1 elements, on the corners of a simplex, has exactly that many.
+
+
+def simplex_basis(d: int) -> Array:
+    """Orthonormal basis ``(d, d + 1)`` of the vectors whose ``d + 1`` entries sum to zero."""
+    _, _, rows = np.linalg.svd(np.ones((1, d + 1)))
+    return rows[1:]
+
+
+def affine_group(d: int) -> Array:
+    """``x -> a x + b`` modulo the prime ``d + 1`` on the corners of a simplex in d dimensions, ``(d (d + 1), d, d)``.
+
+    Raises:
+        UserError: ``d + 1`` is not prime.
+    """
+    p = d + 1
+    if p < 2 or any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
+        raise UserError(f"d + 1 = {p} is not prime", "Choose d so that d + 1 is prime, such as 2, 4, 6, 10.")
+    basis = simplex_basis(d)
+    elements = []
+    for a in range(1, p):
+        for b in range(p):
+            permutation = np.zeros((p, p))
+            permutation[(a * np.arange(p) + b) % p, np.arange(p)] = 1
+            elements.append(basis @ permutation @ basis.T)
+    return np.array(elements)
+
+
+def rotations_of_polygon(n: int) -> Array:
+    """The n rotations of a regular polygon in the plane, ``(n, 2, 2)``."""
+    angles = 2 * np.pi * np.arange(n) / n
+    return np.array([[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles])
+
+
+def signed_permutations(d: int) -> Array:
+    """All symmetries of the cube in d dimensions, ``(2^d d!, d, d)``: those of the law U(-1, 1)^d."""
+    elements = []
+    for permutation in itertools.permutations(range(d)):
+        for signs in itertools.product((1.0, -1.0), repeat=d):
+            elements.append(np.eye(d)[list(permutation)] * np.array(signs)[:, None])
+    return np.array(elements)
+
+
+def cyclic_signs(d: int) -> Array:
+    """Diagonal signs times cyclic shifts, ``(d 2^d, d, d)``: a small group of symmetries of the cube that suffices."""
+    elements = []
+    for shift in range(d):
+        for signs in itertools.product((1.0, -1.0), repeat=d):
+            elements.append(np.roll(np.eye(d), shift, axis=0) * np.array(signs)[:, None])
+    return np.array(elements)
+
+
+def averaged(group: Array, r: Array) -> Array:
+    """Mean of ``U^T R U`` over the group, ``(d, d)``."""
+    return np.einsum("gki,kl,glj->ij", group, r, group) / len(group)
+
+
+def defect(group: Array) -> float:
+    """Largest distance of that mean from ``tr(R)/d I`` over all R: the norm of the difference of the two linear maps."""
+    d, flat = group.shape[-1], group.reshape(len(group), -1)  # (G, d^2), entry (k, i) of each
+    mean = (flat.T @ flat / len(group)).reshape(d, d, d, d)  # of U_ki U_lj, in the order k, i, l, j
+    identity = np.eye(d).ravel()
+    worst = mean.transpose(1, 3, 0, 2).reshape(d * d, d * d) - np.outer(identity, identity) / d
+    return float(np.linalg.norm(worst, 2))
+
+
+def closed(group: Array, tolerance: float = 1e-9) -> bool:
+    """Whether products of elements are elements."""
+    flat = group.reshape(len(group), -1)
+    products = np.einsum("aij,bjk->abik", group, group).reshape(-1, flat.shape[1])
+    keys = {tuple(np.round(e, 6) + 0.0) for e in flat}
+    return len(keys) == len(group) and all(tuple(np.round(p, 6) + 0.0) in keys for p in products)
