@@ -556,9 +556,9 @@ record.all(figure_7.text_records(get))
 record.verdicts("language")
 
 # %% [markdown]
-# *What a model pays for a token of chapters that it never saw. Right: every run's end. FF: feed-forward.* GD pays {glue:text}`text/gd_behind` nats more than the Transformer, and feed-forward leaves {glue:text}`text/ff_left` of that. So
-# most of what separates the two is not attention: against a Transformer that has no feed-forward either, GD pays {glue:text}`text/gd_without_ff` more. The matrices $P_m$ matter more than anything: without
-# them GD pays {glue:text}`text/p_is_worth` more, for a head can then only add the embeddings of tokens that were there. Your own text takes the Bible's place with
+# *What a model pays for a token of chapters that it never saw. Right: every run's end. FF: feed-forward.* GD pays {glue:text}`text/gd_behind` nats more than the Transformer. With feed-forward it leaves {glue:text}`text/ff_left` of
+# that, which depends on the run. It is feed-forward that separates the two, not attention: a Transformer without it pays {glue:text}`text/without_ff` nats more than GD, whose matrices $P_m$ are wider. Those
+# matter most: without them GD pays {glue:text}`text/p_is_worth` more, for a head can then only add the embeddings of tokens that were there. Your own text takes the Bible's place with
 # `iclbook train wang2025 --only language_gd --text FOLDER --fresh`, model by model, and `iclbook run categorical_data --text FOLDER`.
 
 # %% tags=["hide-input"]

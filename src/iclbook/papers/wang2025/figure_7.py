@@ -224,7 +224,7 @@ def text_records(get: Callable[[str], Results]) -> dict[str, object]:
         "text/seeds": len(ends["gd"]),
         "text/gd_behind": difference(ends["gd"], ends["tf"]),
         "text/ff_left": share(ends["gd-ff"] - ends["tf"], ends["gd"] - ends["tf"]),
-        "text/gd_without_ff": difference(ends["gd"], ends["tf-no-ff"]),
+        "text/without_ff": difference(ends["tf-no-ff"], ends["gd"]),
         "text/p_is_worth": difference(ends["gd-no-p"], ends["gd"]),
     }
 
@@ -234,11 +234,12 @@ def plot_text(get: Callable[[str], Results]) -> Figure:
     fig, (curves, ends) = style.figure(2)
     steps = get("language_gd").group("gd")["steps"]
     found = losses(get)
+    late = max(1, len(steps) - 4)  # before, a model says more of its start than of text
     order = sorted(found, key=lambda name: found[name][-1].mean())
     for name, colour in zip(MODELS, style.PALETTE, strict=False):
         nll = found[name].mean(-1)  # (T, R)
         look = {"color": colour, "ls": "-" if name.startswith("gd") else "--"}
-        curves.plot(steps[1:], nll[1:].mean(1), marker=".", **look)
+        curves.plot(steps[late:], nll[late:].mean(1), marker=".", **look)
         row = order.index(name)
         ends.plot(nll[-1], np.full(nll.shape[1], row), "o", ms=4, color=colour)
     ends.set_yticks(range(len(order)), [TEXT_LABELS[name] for name in order])

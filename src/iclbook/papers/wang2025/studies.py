@@ -32,6 +32,7 @@ from .contexts import (
     UnitContexts,
     classifiers,
 )
+from .language import language_studies
 
 GD_RATE, TF_RATE = 0.03, 0.01
 GD_BATCH, TF_BATCH = 256, 128
@@ -344,7 +345,7 @@ def published_unit(s: Sizes, unit: int) -> list[Study]:
 
 
 def synthetic_studies(profile: str) -> dict[str, Study]:
-    """All studies on synthetic data at a profile, by name."""
+    """All studies on synthetic data and on text at a profile, by name."""
     s = SIZES[check_profile(profile)]
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
@@ -357,7 +358,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
         *(one for u in range(s.published) for one in published_unit(s, u)),
         *square(s),
     ]
-    return {one.name: one for one in every}
+    return {one.name: one for one in every} | language_studies(profile)
 
 
 #: Key of a figure's minutes -> beginnings of the names of its studies.
