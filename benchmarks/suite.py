@@ -312,9 +312,7 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
         },
         "threads_missing": [t for t in plan.threads if t > cores],
         # taken off the memory of the part on growth, and measured with it
-        "imports_mb": _imports(device)
-        if "growth" in parts or not before
-        else before["imports_mb"],
+        "imports_mb": _imports(device) if "growth" in parts or not before else before["imports_mb"],
     }
     make = {
         "floor": lambda: _floor(plan),

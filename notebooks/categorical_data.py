@@ -615,7 +615,9 @@ rotations = theorem_2.rotations_of_polygon(4)
 quarter_turn = np.array([[0.0, -1.0], [1.0, 0.0]])
 # Rotations commute, so a rotation is its own mean: they are enough for symmetric R only. A reflection turns it round.
 square = np.concatenate([rotations, rotations @ np.diag([1.0, -1.0])])
-print(theorem_2.averaged(rotations, quarter_turn).round(12), theorem_2.averaged(square, quarter_turn).round(12))
+print(
+    theorem_2.averaged(rotations, quarter_turn).round(12), theorem_2.averaged(square, quarter_turn).round(12)
+)
 assert np.allclose(theorem_2.averaged(rotations, quarter_turn), quarter_turn)
 assert np.allclose(theorem_2.averaged(square, quarter_turn), 0)
 assert theorem_2.defect(square) < 1e-9
