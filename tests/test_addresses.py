@@ -90,7 +90,7 @@ def test_the_status_says_when_where_and_whether(minibook_that_ran: Path) -> None
     assert "torch 2." in versions
     assert checked == "all 2 values agree"
     moved = Reference({"tiny/measured": 1.003, "tiny/frames": 5}, {}, verdicts)
-    assert judged_by(moved, root)[-1] == "1 of 2 values differ: `tiny/measured`"
+    assert judged_by(moved, root)[-1] == "1 of 2 values differ: tiny/measured"
     write_reference(reference_path("tiny", "smoke", root), "tiny", good)
     assert status_line(root)[-1] == "stale (changed since: reference)"
     executed_path("tiny", "smoke").unlink()
