@@ -138,7 +138,7 @@ def look_at(browser, site, page, width, theme) -> None:
     assert not browser.scrolls_sideways(), page
     assert browser.driver.execute_script("return document.documentElement.dataset.theme") == theme
     squeezed = browser.driver.execute_script(
-        "return [...document.querySelectorAll('.bd-article img')].filter(i => i.naturalWidth && i.width &&"
+        "return [...document.querySelectorAll('.bd-article img')].filter(i => i.naturalWidth && i.width && getComputedStyle(i).objectFit === 'fill' &&"
         " Math.abs(i.width / i.height / (i.naturalWidth / i.naturalHeight) - 1) > 0.03).map(i => i.src.slice(0, 100))"
     )
     assert squeezed == [], page
