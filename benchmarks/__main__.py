@@ -69,7 +69,7 @@ def _measure(chosen: argparse.Namespace) -> None:
     def say(what: str) -> None:
         print(f"{time.monotonic() - start:6.0f} s  {what}", file=sys.stderr, flush=True)
 
-    plan = suite.QUICK if chosen.quick else suite.Plan()
+    plan = suite.QUICK if chosen.quick else suite.CUDA if chosen.device == "cuda" else suite.Plan()
     path = chosen.out or (None if chosen.quick else page.RESULTS[chosen.device])
     published = path == page.RESULTS[chosen.device]
     if published:

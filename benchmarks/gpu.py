@@ -55,12 +55,17 @@ def units() -> list[Unit]:
     python = sys.executable
     from iclbook.training.computation import Computation
 
-    from .more_seeds import more_seeds
-
-    found = [Unit("tests", "CUDA tests", (python, "-m", "pytest", "-q", "-m", "cuda"))]
+    marked = [
+        str(p.relative_to(ROOT))
+        for p in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "mark.cuda" in p.read_text()
+    ]
+    found = [Unit("tests", "CUDA tests", (python, "-m", "pytest", "-q", "-m", "cuda", *marked))]
     kept = ("--keep", str(FOLDER / "bench" / code_digest()), "--out", str(FOLDER / "results-cuda.json"))
-    bench = (python, "-m", "benchmarks", "--device", "cuda", *kept)
-    found.append(Unit("bench", "everything", bench, resumes=True))
+    # how cost grows with each size is asked of the CPU: a hundred processes more
+    parts = ("--only", "floor", "paired", "ladder")
+    bench = (python, "-m", "benchmarks", "--device", "cuda", *kept, *parts)
+    found.append(Unit("bench", "speed", bench, resumes=True))
     command = (python, "-m", "iclbook.cli", "train")
     for key, studies in _studies().items():
         for name, study in studies.items():
@@ -72,9 +77,6 @@ def units() -> list[Unit]:
             if (ROOT / "results" / key / "paper" / f"{name}.json").exists():
                 again = (*command, key, "--only", name, "--verify", "--device", "cpu")
                 found.append(Unit("replays", f"{key}/{name}", again))
-    for name in more_seeds():
-        train = (python, "-m", "benchmarks.more_seeds", name, "--device", "cuda")
-        found.append(Unit("studies", name, train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
     for test in _tests("tests/test_emulated.py"):
         one = (python, "-m", "pytest", "-q", test)
         found.append(Unit("processors", test, one, {"ICLBOOK_FULL": "1", "OMP_NUM_THREADS": "1"}))

@@ -312,6 +312,10 @@ def _sections(results: dict) -> list[str]:
     if "categorical" in results:
         text += ["## " + TITLES["categorical"], categorical(results)]
     absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in results["missing"].items()]
+    measured = {name for block in results.get("paired", ()) for name in block["rows"]}
+    absent += [
+        f"- {LABELS[n]}: not measured yet." for n in LABELS if n not in measured | results["missing"].keys()
+    ]
     absent += [f"- {t} threads: not measured: too few cores." for t in results["threads_missing"]]
     absent += [f"- {title}: not measured yet." for part, title in NEW.items() if part not in results]
     return [*text, "## Not measured in this run", "\n".join(absent) or "Nothing is missing."]

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,9 @@ class Plan:
 QUICK = Plan(
     (2,), (8,), (1,), ("plain", "eager", "compiled"), 8, ("compiled",), ("eager",), 3, 0.1, 2, 0.1, {"steps": (1, 4, 16)}
 )  # fmt: skip
+
+#: A GPU machine is lent by the minute: no ensemble of one, and no rung that is slow to begin or launches every operation from Python.
+CUDA = replace(Plan(), runs=(8, 64, 256, 1024), ladder=("plain", "graph"))
 
 
 #: Where answers are kept, and found again by a command that was interrupted; nowhere by default.

@@ -36,7 +36,7 @@ LABELS = {
     "jax map": "JAX, lax.map + scan",
 }
 #: The rung that the headline ratios are about, by device: the trainer as it runs a long training.
-OURS = {"cpu": "compiled", "cuda": "graph compiled"}
+OURS = {"cpu": "compiled", "cuda": "graph"}
 #: Rungs of the paired comparison, of the first steps, and of the ladder over ensemble sizes.
 PAIRED = tuple(LABELS)
 FIRST = ("plain", "eager", "traced", "compiled", "jax vmap")

@@ -19,11 +19,10 @@
 # values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It likens the two to the E- and the M-step of EM, proposes a
 # larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
 #
-# The chapter checks every formula, tries every sentence about a direction on hundreds of heads, runs the toy and the Markov chain at the paper's own sizes, and then asks what the paper does not: is the
-# schedule better than a larger learning rate? Verdicts follow from rules that were written before the runs, or say that they were not. All letters, beside those of the other chapters: [Notation and
-# glossary](../book/notation.md).
+# **What came out.** The closed forms are exact. A sentence that repeats a formula is true; a sentence about what follows when everything moves at once often is not. A larger rate for the values does make
+# training faster, and so does a larger rate for everything. (All letters: [Notation and glossary](../book/notation.md).)
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "remove-cell"]
 profile = "paper"
 device = "auto"
 
@@ -118,8 +117,8 @@ ax.legend()
 style.show()
 
 # %% [markdown]
-# *Three hundred steps on 300 symbols, both runs from the same weights at rate 0.1.* The faster run also has a step on one matrix that is ten times as large; whether that is a fair comparison is asked
-# [below](#a-fair-trial).
+# *Values that learn ten times as fast lower the loss first. Both runs start from the same weights, at rate 0.1, on 300 symbols.* The faster run also has a step on one matrix that is ten times as
+# large; whether that is a fair comparison is asked [below](#a-fair-trial).
 
 # %% [markdown]
 # ### What a step does
@@ -138,8 +137,9 @@ style.show()
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown]
-# *Relative error of equation 43 against the printed condition (left) and $\rho$ (right). A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
-#
+# *A large weight does not make equation 43 accurate; a small $\rho$ does. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Every sentence about a direction
 # The paper says in words, many times, which way things move. Each sentence was tried on random heads and on toy heads in the middle of training: the quantity it speaks of is changed a little, and the
 # network says what happens.
@@ -152,7 +152,7 @@ style.show()
 record.verdicts("signs", "toward-users")
 
 # %% [markdown]
-# *Share of cases in which each sentence is true, with its section.* What follows from one formula directly holds without exception. The rest depends on how the sentence is read:
+# *What follows from one formula always holds; what is said of many moves at once holds only often. Share of cases in which each sentence is true, with its section.* The rest depends on how the sentence is read:
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
 # - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases: the step on the
@@ -163,7 +163,8 @@ record.verdicts("signs", "toward-users")
 #   the cases, since the error changes with it.
 # - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users need" would
 #   be true, but that is equation 38 said again.
-#
+
+# %% [markdown]
 # ## The toy
 # Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it say whether the bias
 # $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient, so a reader may well leave it at 0. Both readings are run.
@@ -181,9 +182,9 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Share of seeds, with $b$ frozen, over initial scale and learning rate: attention sharpens, the loss is smooth, both in one run.* Small entries start attention near uniform and keep it there for a long
-# time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within a hundred steps often makes the loss jump. Section 7.2's rate of 0.01 sharpens
-# {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
+# *Attention sharpens at large scales and rates, the loss is smooth at small rates, and few settings have both. Share of seeds, with $b$ frozen.* Small entries start attention near uniform and keep
+# it there for a long time, because the score gradient is of third order in the weights; a rate high enough to sharpen it within a hundred steps often makes the loss jump. Section 7.2's rate of 0.01
+# sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. It is initial
 # scale {glue:text}`toy/scale`, rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
@@ -210,7 +211,7 @@ record.all(figures_1_5.figure_values(runs))
 record.verdicts("fig2-3")
 
 # %% [markdown]
-# *Attention of five queries to five keys in the typical run, before training and after.*
+# *Training turns nearly uniform attention into a few large entries a row (paper: Figures 2 and 3). The typical run.*
 
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
 figures_1_5.plot_loss(run, r)
@@ -218,7 +219,7 @@ style.show(of=[swept])
 record.verdicts("fig4")
 
 # %% [markdown]
-# *Summed loss (left) and effective number of attended positions (right) against the step: the typical run, the median, and a band with 80 % of seeds.*
+# *The loss falls smoothly while each query comes to attend to fewer positions (paper: Figures 1 and 5). The typical run, the median, and a band with 80 % of seeds.*
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 figures_1_5.plot_values(run, r)
@@ -226,11 +227,12 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# *Left: paths of the five values in the typical run, from open to filled circles. Right: share of the displacements that the first component holds, all seeds.* The loss is smooth in
-# {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and {glue:text}`fig4/trained_gain` of
-# the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen. Values have two dimensions, so two components show all there is. The first holds
-# {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in random directions. The mean rank is
-# {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and {glue:text}`fig5/trained_shuffled`.
+# *Values move along nearly one line (paper: Figure 4). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all seeds.* The
+# loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and
+# {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen. Values have two dimensions, so two
+# components show all there is. The first holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
+# random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and
+# {glue:text}`fig5/trained_shuffled`.
 #
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
@@ -241,8 +243,8 @@ record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
 record.verdicts("fig1")
 
 # %% [markdown]
-# *Left: a value, its user's context and error. Right: the signal, and against it the value's step and the shorter change of the context, both enlarged.* The geometry is as drawn; what it is said to bring
-# about need not follow. In the real step, which moves everything, the advantage seldom grows: others use the value too, and the errors shrink.
+# *A value moves against its user's error and takes the context along. The second panel enlarges both steps.* The geometry is as drawn; what it is said to bring about need not follow. In the real
+# step, which moves everything, the advantage seldom grows: others use the value too, and the errors shrink.
 #
 # | Share of runs, each at its own steepest step, if | the query's loss falls | the pair's advantage grows |
 # |---|---|---|
@@ -301,10 +303,10 @@ record.verdicts("table1", "fig6-8", "approach")
 table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]})
 
 # %% [markdown]
-# *Loss, accuracy and predictive entropy against the step, mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.* The table gives means and standard
-# deviations over seeds. A mean of five seeds like the paper's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number as well; where it
-# is not, agreement decides nothing. What the table does not show is how far the printed seeds differ from one another. The six printed standard deviations, over ours on the published chain, should lie
-# between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six).
+# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends with their standard deviations.* The table gives means
+# and standard deviations over seeds. A mean of five seeds like the paper's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number
+# as well; where it is not, agreement decides nothing. What the table does not show is how far the printed seeds differ from one another. The six printed standard deviations, over ours on the
+# published chain, should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six).
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Note where both stand. Knowing
 # nothing costs $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
@@ -325,11 +327,12 @@ record.all(figure_9.trajectory_values(*weights))
 record.verdicts("fig9")
 
 # %% [markdown]
-# *200 of the 2000 values of one seed, from start to end, on the principal axes of both runs together: the schedule (left) and SGD (right).* The claim is decided on all seeds whose weights are kept. The
-# schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's, is
-# {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention" has not
-# come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
-#
+# *Under the schedule values travel farther than under SGD (paper: Figure 9). 200 of the 2000 values of one seed, on the principal axes of both runs together.* The claim is decided on all seeds
+# whose weights are kept. The schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's,
+# is {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention"
+# has not come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Do both find the same?
 # Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
@@ -347,7 +350,8 @@ record.verdicts("kl", "clusters")
 # | before training | {glue:text}`clusters/start` |
 # | after | {glue:text}`clusters/end` |
 # | with shuffled symbols | {glue:text}`clusters/shuffled` |
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Are value gradients small?
 # The schedule is motivated by value gradients that are "typically smaller in magnitude than routing gradients early in training".
 
@@ -369,7 +373,8 @@ record.verdicts("gradient-sizes")
 # | that of $W_O$ | {glue:text}`sizes/v_over_o` | {glue:text}`sizes/entry_v_over_o` |
 # | the larger of $q$'s and $k$'s, for $v$ | | {glue:text}`sizes/activation_v_over_qk` |
 # | measured orders in the weights: $W_V, W_O, W_Q, W_K$ | {glue:text}`sizes/exponents` | |
-#
+
+# %% [markdown]
 # ## A fair trial
 # The schedule multiplies one rate by ten. What if all are? Or others? All arms start from the same weights and sequences and make equally many steps ({glue:text}`fair/seeds` seeds).
 
@@ -383,8 +388,8 @@ style.show(of=chains)
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
-# *Left: training loss against the step for every way to train, mean over seeds. Right: the lowest held-out loss of each, beside the Bayes floor (dotted) and $\ln 8$.* The paper's reason for the schedule
-# is that values need the larger rate. Then a larger rate elsewhere should bring less:
+# *A larger rate for everything does as well as one for the values. Training loss, mean over seeds, and the lowest held-out loss of each way to train; dotted: the Bayes floor.* The paper's reason
+# for the schedule is that values need the larger rate. Then a larger rate elsewhere should bring less:
 #
 # | Final loss of the schedule minus that of ... (positive: the schedule is worse) | nats | standard error |
 # |---|---|---|
@@ -402,7 +407,7 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 # %% tags=["hide-input"]
 sliders.show_race(few=not paper)
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Frame and precision
 # Does attention settle early while values keep moving? We measure how far attention (100 queries) and the 200 sampled values still are from where they end.
 
@@ -430,7 +435,8 @@ record.verdicts("frame-precision", "two-speeds")
 #
 # And "fast routing, slow values"? In the first hundred steps attention moves {glue:text}`speeds/sgd` times as far as values under SGD and {glue:text}`speeds/em` times under the schedule, each relative to
 # its own size. From small weights attention has reason to be late: its gradient is of third order.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Diagnostics and regularisation
 # Section 8.1's four diagnostics, live on a run of the schedule halfway through.
 
@@ -450,7 +456,8 @@ record.verdicts("diagnostics", "regularisation")
 #
 # Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds and a uniform rate of 0.3. By construction, LayerNorm leaves next to nothing of
 # the spread of norms ({glue:text}`reg/norm_spread` of it).
-#
+
+# %% [markdown]
 # ## Content-based routing beyond attention
 # Section 9 asks why other architectures should behave in the same way. Its definition 9.1: a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1 and
 # depend on what stands at $i$ and $j$. It names the selective state-space model as an instance and the LSTM as a counterexample.
@@ -474,7 +481,8 @@ record.verdicts("routing-def")
 # {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative
 # {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$ (mixed derivative
 # {glue:text}`routing/ssm_one/interaction`). By the text's own criterion the counterexample routes by content more than the instance does.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The conjectures
 # For parameters $\theta$ that only the weights depend on, the chain rule says all there is to say, for any mechanism: $\partial L / \partial\theta = \sum_{ij} b_{ij}\, \partial w_{ij} / \partial\theta$.
 # Where rows sum to 1, $\sum_j \partial w_{ij} = 0$, so *any* number may be subtracted from $b_{ij}$, its mean among them. Elsewhere the baseline costs exactly $\sum_i \mathbb{E}_{w_i}[b]\, \partial W_i /
@@ -492,7 +500,8 @@ record.verdicts("conj9.2", "conj9.3")
 # normalise, but not for the selective SSM (median cosine {glue:text}`q92/advantage_cosine`): "advantage" needs weights that compete for a fixed sum. Conjecture 9.3 is exact for attention's $W_V$ and for
 # an SSM whose values have a projection of their own. In equation 48 one projected input feeds the values *and* $\Delta$, $B$, $C$; then the formula misses the path through the weights (median cosine
 # {glue:text}`conj93/ssm/shared_cosine`).
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A small wind tunnel
 # The evidence for all this is quoted from Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049 bits (transformer),
 # 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? Little less than what knowing nothing costs. In the published program the task has five states and symbols. An answer that ignores the input altogether, the
@@ -543,21 +552,23 @@ style.show(of=tunnel.values())
 record.verdicts("wind-tunnel")
 
 # %% [markdown]
-# *Left: mean absolute cosine of the transformer's keys, beside random vectors and the printed band. Right: its attention-weighted values on their first two components, first seed; colour: the posterior's
-# entropy.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before, and
-# {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks for a common direction,
-# not for separate ones. Nor do values line up:
+# *Keys do not become more orthogonal by training. Mean absolute cosine of the transformer's keys, beside random vectors and the printed band, and attention-weighted values on their first two components, first seed; colour: the
+# posterior's entropy.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
+# and {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks for a common
+# direction, not for separate ones. Nor do values line up:
 #
 # | On the HMM and on bijections | values $v_j$ | weighted values $g_i$ | printed |
 # |---|---|---|---|
 # | share of variance in the first component | {glue:text}`tunnel/value/pc1` | {glue:text}`tunnel/output/pc1` | 0.84 to 0.90 |
 # | its correlation with the posterior's entropy | {glue:text}`tunnel/value/r` | {glue:text}`tunnel/output/r` | above 0.9 |
-#
+
+# %% [markdown]
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. Put into words they need care: a sentence that repeats a formula is true, one about what follows when all moves at once
 # often is not. A larger rate for values makes training faster, but so does a larger rate for everything, and at these rates steps times rate is what counts. Advantage belongs to weights that compete for
 # a fixed sum, not to all that routes. Open is whether attention or values come to rest first, and what larger wind tunnels show.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
 # The first two can be done on paper. The solutions ran with this chapter, and check their own answers.
 #

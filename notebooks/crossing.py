@@ -20,10 +20,9 @@
 # shrinks {cite}`recall2025`. This book has all five models under one roof, so the laws can change places. Some travel further than their papers say. One predicts, for ten models, how
 # long nothing seems to happen. Others turn out to be about one model only, or to be read from statistics that imitations pass as well.
 #
-# All verdicts are answers to questions of our own. Where a question is about draws of prompts, its rule was tried on two of them and is judged on others. Rules that were written late
-# say so.
+# All verdicts here are answers to questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "remove-cell"]
 profile = "paper"
 device = "auto"
 
@@ -114,11 +113,11 @@ style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
 
 # %% [markdown]
-# *Each dot is a run. Left: how far the heads' outputs are from cancelling. Right: what a debiased step leaves of the answers, over what the plain step leaves.* Pairs are not tied to
-# two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in {glue:text}`pairs/short/both` on ten
-# examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four heads a debiased step leaves
-# {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain step the two fall
-# apart. So do heads of one sign: softmax alone takes out a little of the mean, at most {glue:text}`pairs/one_sign/taken` of what the plain step misses.
+# *Heads of both signs take out the mean wherever they come out at all. A dot is a run: how far the outputs of its heads are from cancelling, and what a debiased step leaves of its answers, over
+# what the plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
+# {glue:text}`pairs/short/both` on ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four
+# heads a debiased step leaves {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain
+# step the two fall apart. So do heads of one sign: softmax alone takes out a little of the mean, at most {glue:text}`pairs/one_sign/taken` of what the plain step misses.
 
 # %% [markdown]
 # ## How long nothing happens
@@ -179,7 +178,7 @@ style.show(draw.waits(found), of=[waited])
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# *Growth of the wait as the start shrinks, means over {glue:text}`draws` draws of prompts, embeddings and directions; dotted: the predicted laws.* The table gives the sizes.
+# *Ten models wait as two laws predict (dotted): one logarithm, or a power. Means over {glue:text}`draws` draws of prompts, embeddings and directions.* The table gives the sizes.
 #
 # Does the law matter in ordinary training? **Plain SGD** keeps it: with 64 fresh prompts in every step, at rate 0.05 and from sizes 0.1 to 0.0125, two heads show the degree
 # {glue:text}`stages/sgd/degree` (standard error {glue:text}`stages/sgd/degree_se`). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are
@@ -267,11 +266,10 @@ style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# *Steps to the loss at which the plain rate ends, geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; small marks: each seed, at the base rate that is best for the
-# others. Left: at the plain base rate, which is the lowest. Right: each racer at its best base rate.* Any factor of ten saves steps, and so does a larger rate for all (diamonds). A
-# verdict says yes only where values gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule
-# passes. Where the racers differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by
-# {glue:text}`rates/known/saved`.
+# *Any factor of ten saves steps, and a larger rate for all saves as many. Geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds, at the plain base rate, which is the lowest, and
+# with each racer at its best; small marks: each seed, at the base rate that is best for the others.* A larger rate for all is drawn as diamonds. A verdict says yes
+# only where values gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule passes. Where the racers
+# differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by {glue:text}`rates/known/saved`.
 #
 # ## Is a layer a step?
 #
@@ -286,8 +284,9 @@ style.show(draw_steps.areas(by))
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# *Chance that a stack that descends scores higher than one of each kind that does not; one half is a coin.* A statistic is as good as its worst row. Answers of other
-# prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it compares with chance. Before a slope or an $r^2$ says of a language model that it descends, it would have to pass the others.
+# *One statistic or all five together tell descent from most imitations, and not from all. Chance that a stack that descends scores higher than one of each kind that does not; one half is a coin.* A
+# statistic is as good as its worst row. Answers of other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it
+# compares with chance. Before a slope or an $r^2$ says of a language model that it descends, it would have to pass the others.
 #
 # ### Rungs of the ladder
 #
@@ -320,9 +319,9 @@ style.show(draw_steps.kernels(left), of=[isotropic])
 record.verdict("crossing/q-kernel")
 
 # %% [markdown]
-# *What the best step with a kernel leaves of the answers of trained heads, one mark a run.* One softmax head is a step with the softmax kernel; the next best kernel leaves
-# {glue:text}`kernel/one_next`. Linear attention is one with the linear kernel (the next best leaves {glue:text}`kernel/linear_next`). Two heads change kernel: their difference is a
-# step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come nearer still ({glue:text}`kernel/two_centred` left).
+# *The number of heads chooses the kernel. What the best step with each kernel leaves of the answers of trained heads, one mark a run.* One softmax head is a step with the softmax kernel; the next
+# best kernel leaves {glue:text}`kernel/one_next`. Linear attention is one with the linear kernel (the next best leaves {glue:text}`kernel/linear_next`). Two heads change kernel: their difference is
+# a step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come nearer still ({glue:text}`kernel/two_centred` left).
 #
 # ## What coincides
 #
@@ -349,7 +348,8 @@ record.verdict("crossing/q-kernel")
 # What is learned in the end, on regression and in one layer, is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that softmax brings in, where heads of both
 # signs come out at all. Whether deeper models take several such steps cannot be read from slopes. Which claims of the five
 # papers carry which others, and these questions, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Open questions
 #
 # Each can be taken up with a command of this book; the chapter then judges what comes out.
@@ -359,7 +359,7 @@ record.verdict("crossing/q-kernel")
 # - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/measures/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
 #
 # **1. Count the factors.** A deep linear network answers with the product of $p$ numbers. From starts of size $\epsilon$, how does the wait grow for $p = 3$? Predict it, then measure

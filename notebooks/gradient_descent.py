@@ -18,13 +18,11 @@
 # A layer of linear attention can be written down whose answer is exactly one step of gradient descent on the examples in its prompt. The paper starts from that identity, proves
 # thirty small statements about it, and then asks what of it can be seen in models that were *trained*: in small ones trained for the purpose, and in published language models.
 #
-# This chapter checks the statements, builds the attention layer, draws Figure 1, trains the small models of section 9, and a ladder of language models in place of published ones.
-# Section 9 leaves much unsaid: optimiser, learning rate, kind of attention, length of training, how a metric is defined. So where the paper gives one number from one seed, we give
-# a distribution over seeds *and* over the settings that it leaves open. Does the printed number lie in it, and does what the paper concludes from it hold throughout? Rules on
-# trained models were written before the runs that decide them, those on theorems and on arithmetic after first runs of their checks; a rule that was added or changed later says
-# so beside it. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
+# **What came out.** A layer of linear attention can make an exact gradient step, and training finds one. The theorems are small and hold, and some of the sentences around them say more than was proved.
+# Section 9 leaves optimiser, rate, kind of attention and length of training unsaid; whether depth hurts depends on them, and one seed of one setting cannot tell. (All letters: [Notation and
+# glossary](../book/notation.md).)
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "remove-cell"]
 profile = "paper"
 device = "auto"
 
@@ -62,51 +60,6 @@ record = Recorder("nagy2026", profile)
 study = studies(profile)
 runs = {name: results(name, profile, device) for name in study}
 record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
-
-# %% [markdown]
-# ## The thirty statements
-#
-# The paper's theory is about one weight $w$. Its loss on the examples of the prompt is a parabola, $L(w) = a w^2 - 2 b w + c$, with the curvature $a = \sum_i x_i^2$, with
-# $b = \sum_i x_i y_i$ and $c = \sum_i y_i^2$. Its gradient is $g = aw - b$ (a factor 2 goes into the step size), and one step leads to $w - \eta g$. Thirty theorems follow, A1
-# to MN3; the last three sum over $d$ such weights, one for each channel. The paper reports that a proof kernel of its own verified them and that Lean 4 accepts the export;
-# neither is part of it. Here each is a *formal statement*, written once and decided
-# twice:
-#
-# - The solver z3 decides it over the exact real numbers. Polynomial statements are decidable: it finds a proof or a counterexample, which sympy computes again in exact
-#   fractions. Statements on any number of channels are split into first case and step of an induction.
-# - The folder `proofs` holds the same statements in Coq; `make proofs` compiles them and prints the axioms each rests on.
-#
-# {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved, and none is vacuous by contradictory hypotheses ({glue:text}`theory/thirty_vacuous`).
-# {glue:text}`theory/inequalities` are inequalities.
-
-# %% tags=["hide-input"]
-statements = theorem_tables.check_all()
-record.all(theorem_tables.records(statements))
-Table(theorem_tables.rows(theorem_tables.thirty(statements)), theorem_tables.COLUMNS, "The thirty statements")
-
-# %% [markdown]
-# Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". A few
-# carry a name that their content does not bear out. V1, "a constructed identity", never uses its construction: with *any* number in
-# place of $\kappa = v_o q_k$ the solver proves it just the same (uses it: {glue:text}`theory/V1/uses_gains`), and A7 does not use that
-# $\rho^2$ is $(1 - \eta a)^2$ ({glue:text}`theory/A7/uses_rate`). The last column lists printed hypotheses each of which can be dropped.
-#
-# ### What the sentences around them say
-#
-# Each theorem comes in a paragraph that says more than its formula, and later sections lean on the paragraph. So the sentences are written down as well.
-# {glue:text}`theory/flagged_printed` of them fail as printed, and {glue:text}`theory/flagged_readings` more in the stricter one of two readings.
-# [Errata](#errata) lists them all, each with a counterexample and, where one mends it, a hypothesis. In the verdicts the formal statement is one part and the sentence another, read as
-# it is printed. These matter for the story:
-#
-# - **B6**, "softmax concentration amplifies the descent signal": not always. With the softmax gradient of two real examples, $b_p - a_p w$, the signal can vanish where the
-#   linear one does not, because concentration moves the optimum too. It holds when both examples lie on one line *through the origin*; section 5.2's "all pairs lie on one
-#   line" is not enough.
-# - **B7**, "attention can tune $\eta a_p = 1$": not for every prompt. A weighted mean stays between the smallest and the largest $x_i^2$. If no $\eta x_i^2$ is on the other
-#   side of 1, no weights reach it.
-# - **M3**, "residual contraction": the factor is not zero, but if one eigenvalue is more than twice the other, channel 2 grows.
-# - **D2** holds, and what it proves, that *both ends of the spectrum shrink alike*, is the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
-
-# %% tags=["hide-input"]
-record.verdicts("B6", "B7", "M3", "D2")
 
 # %% [markdown]
 # ## Attention that is a gradient step
@@ -170,7 +123,7 @@ axes[1].set_title(f"trained; best: {best[0]:.2f} $I$")
 style.show()
 
 # %% [markdown]
-# *Left: squared error of a trained layer of linear attention, and the least that one gradient step can have. Right: what it multiplies $x_\ell$ and $x_q$ with, the gain of section 9.2.*
+# *Training finds the gradient step: the error falls to the least that one step can have (dotted), and the learned gain is a multiple of the identity.*
 
 # %% [markdown]
 # ## Figure 1: the synthetic probe
@@ -215,9 +168,8 @@ record.all(section_5.records())
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
-# *Left: distance to the optimum along the layers with uniform and with concentrated attention, for examples on a line (solid) and off it (dashed). Right: answers of softmax and
-# of linear attention on plain tokens; grey: the range of the targets.* Off the line the concentrated head stops early: it has reached the optimum of *its* weights, which is not
-# $w^*$. Move the slider: the inverse temperature $\beta$ of scores $\beta x_i^2$.
+# *On a line concentrated attention descends faster; off it, to another point. The second panel shows what softmax and linear attention answer on plain tokens; grey: the range of the targets.* Off
+# the line the concentrated head stops early: it has reached the optimum of *its* weights, which is not $w^*$. Move the slider: the inverse temperature $\beta$ of scores $\beta x_i^2$.
 
 # %% tags=["hide-input"]
 section_5.show_temperature(few=not paper)
@@ -245,11 +197,11 @@ record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
 Table(section_9_1.rows(by_mask), section_9_1.COLUMNS, "Section 9.1 by setting: mean ± deviation", folded=True)
 
 # %% [markdown]
-# *Error of the four masks (top) and its change against no mask (bottom) under each setting. Each mark is a seed, each bar a mean; dashed: printed.* What a mask does depends on
-# the setting, in size and in sign. The printed level is in reach: the nearest of the settings, *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask (printed:
-# 5.77). But a setting chosen because it is near decides nothing, so no verdict leans on it; there, the change by spectral masks spreads by {glue:text}`9.1/spread` % over seeds.
-# None of the printed changes can be told from the effect of a seed: they are {glue:text}`q-unstated/one_seed` standard deviations (median over settings) of what the seed alone
-# does to such a difference. (All seeds are measured on the same 8,192 prompts, which add {glue:text}`9.1/common` to every distance from a printed error.)
+# *What a mask does depends on the setting, in size and in sign. Errors, and below their change against no mask; a mark is a seed, a bar a mean; dashed: printed.* The printed level is in reach: the nearest of the settings, *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask (printed: 5.77). But a
+# setting chosen because it is near decides nothing, so no verdict leans on it; there, the change by spectral masks spreads by {glue:text}`9.1/spread` % over seeds. None of the printed changes can
+# be told from the effect of a seed: they are {glue:text}`q-unstated/one_seed` standard deviations (median over settings) of what the seed alone does to such a difference. All seeds are measured on the same prompts, whose choice
+# adds {glue:text}`9.1/common` to every distance from a printed error. Over the {glue:text}`9.1/learning` settings that learn, spectral masks change the error by {glue:text}`9.1/softmax/spectral_change` %
+# with softmax attention and by {glue:text}`9.1/linear/spectral_change` % with linear attention.
 
 # %% [markdown]
 # ## What training finds (section 9.2)
@@ -289,7 +241,7 @@ style.show(section_9_2.gains_figure(SPECTRUM, gains, common.best_gain(SPECTRUM, 
 # the spectrum: Theorem D2's rate, the least mean rate and the least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is
 # {glue:text}`theory0450/largest_share`, but that is no rate.
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Which models are these? (section 9.5)
 #
 # The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts tell what the text does not.
@@ -321,8 +273,9 @@ style.show(section_9_5.layers_figure(readings))
 record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
-# *The query's attention to the sink (left) and the layer scale (right), layer by layer, every seed of each reading. Crosses: printed.*
-#
+# *Whether a sink forms is a matter of the reading. The query's attention to the sink and the layer scale, layer by layer, every seed of each reading; crosses: printed.*
+
+# %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
 #
 # Without layer norm, says the paper, the deep model is worse than the shallow one at every dimension, and its three components help in different measure. It prints means over six
@@ -366,9 +319,9 @@ record.all(section_9_5_1.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
-# *Error of depth over that of the baseline along training, a line for each optimiser and rate; above 1 depth hurts. Dashed: printed.* Does depth hurt? After 500 steps it does in
-# {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share`
-# of seeds (settings counted alike). Not varied: the scale of the initial weights, the batch, and new prompts at each step rather than a fixed set.
+# *Depth hurts above 1, and whether it does changes along training with the optimiser and the rate. A line for each optimiser and rate; dashed: printed.* Does depth hurt? After 500 steps it does in
+# {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share` of seeds (settings
+# counted alike). Not varied: the scale of the initial weights, the batch, and new prompts at each step rather than a fixed set.
 
 # %% [markdown]
 # ## Asking heads to differ (section 9.6)
@@ -392,7 +345,7 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 Table(section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", folded=True)
 
 # %% [markdown]
-# *Left: improvement by the regulariser for each configuration, every seed at two rates. Right: errors of round 3, over all covariates (top) and in the low band. Crosses:
+# *Asking heads to differ brings nothing over many seeds. Improvement for each configuration, every seed at two rates, and errors of round 3, over all covariates and in the low band; crosses:
 # printed.* {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 hard masking {glue:text}`9.6/oracle_does` the error: it changes it by {glue:text}`9.6/oracle_change` % at the two rates (the
@@ -426,7 +379,7 @@ Table(section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", fo
 record.all(ladder.power_values() | arithmetic.records() | pretrained.records())
 record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own")
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own
 #
 # For the rest there is a ladder: eleven small models of the Pythia shape, named by layers and width, trained on a corpus of text, repeated blocks, lists and lines of in-context
@@ -449,23 +402,24 @@ ladder_figures.show_read_out(get, few=not paper)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
 style.show(ladder_figures.signs(get))
-record.verdict("nagy2026/q-ladder-rates")
+record.verdicts("q-ladder-rates", "q-ladder-curvature")
 Table(ladder_figures.alignment_rows(get), ladder_figures.ALIGNMENT, "Steps along the residual", folded=True)
 
 # %% [markdown]
-# *Share of updates with the residual's sign: models (discs), and forty draws of noise with the mean and the deviation of their own read-outs (bars).* Update and residual share the
-# estimate with opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates, not in one half. Trained models are above it. The local
-# slope and the decay by layer, which "agree" in print where both are near one, part where models learn more.
+# *Noise agrees in sign more often than not, too (bars: forty draws with the mean and the deviation of the models' own read-outs). Discs: models.* Update and residual share the estimate with
+# opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates, not in one half. Trained models are above it. The local slope and the decay by layer, which
+# "agree" in print where both are near one, part where models learn more. And descent with one rate shrinks a residual faster where the context's curvature $\sum_i x_i^2$ is larger. The paper's probe had
+# too narrow a range to see this. Here the correlation over prompts is {glue:text}`ladder/alignment/curvature`, where descent has minus one.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction and induction accuracy over training, every model of the ladder; copies without regression dashed."}}
 style.show(ladder_figures.development(get))
 record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 
 # %% [markdown]
-# *Error reduction and copying of a repeated block along training. Shaded: the printed ranges of valleys and of peaks.* On average there is no valley before the reduction
-# rises; of models without regression the least value over training is {glue:text}`ladder/emergence/twin_valley`. Copying comes first. Cutting the embedding does cost answers, but
-# its last directions cost less than random ones.
-#
+# *Copying comes before regression. Both along training; shaded: the printed ranges of valleys and of peaks.* On average there is no valley before the reduction rises; of models without regression
+# the least value over training is {glue:text}`ladder/emergence/twin_valley`. Copying comes first. Cutting the embedding does cost answers, but its last directions cost less than random ones.
+
+# %% [markdown]
 # ## What to take away
 #
 # A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
@@ -473,7 +427,54 @@ record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 # result, and it stands where it was tested best. Whether depth hurts depends on how long one trains, and with what: one seed of one setting cannot tell apart effects of that size.
 # Language models that have seen regression do answer by layers what the paper reads as descent, and copies that have not do little of it. But noise agrees in sign more often than not, too, and whether they
 # descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every choice left unsaid and not varied.
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
+# ## The thirty statements
 #
+# The paper's theory is about one weight $w$. Its loss on the examples of the prompt is a parabola, $L(w) = a w^2 - 2 b w + c$, with the curvature $a = \sum_i x_i^2$, with
+# $b = \sum_i x_i y_i$ and $c = \sum_i y_i^2$. Its gradient is $g = aw - b$ (a factor 2 goes into the step size), and one step leads to $w - \eta g$. Thirty theorems follow, A1
+# to MN3; the last three sum over $d$ such weights, one for each channel. The paper reports that a proof kernel of its own verified them and that Lean 4 accepts the export;
+# neither is part of it. Here each is a *formal statement*, written once and decided
+# twice:
+#
+# - The solver z3 decides it over the exact real numbers. Polynomial statements are decidable: it finds a proof or a counterexample, which sympy computes again in exact
+#   fractions. Statements on any number of channels are split into first case and step of an induction.
+# - The folder `proofs` holds the same statements in Coq; `make proofs` compiles them and prints the axioms each rests on.
+#
+# {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved, and none is vacuous by contradictory hypotheses ({glue:text}`theory/thirty_vacuous`).
+# {glue:text}`theory/inequalities` are inequalities.
+
+# %% tags=["hide-input"]
+statements = theorem_tables.check_all()
+record.all(theorem_tables.records(statements))
+Table(theorem_tables.rows(theorem_tables.thirty(statements)), theorem_tables.COLUMNS, "The thirty statements")
+
+# %% [markdown]
+# Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". A few
+# carry a name that their content does not bear out. V1, "a constructed identity", never uses its construction: with *any* number in
+# place of $\kappa = v_o q_k$ the solver proves it just the same (uses it: {glue:text}`theory/V1/uses_gains`), and A7 does not use that
+# $\rho^2$ is $(1 - \eta a)^2$ ({glue:text}`theory/A7/uses_rate`). The last column lists printed hypotheses each of which can be dropped.
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
+# ## What the sentences around the statements say
+#
+# Each theorem comes in a paragraph that says more than its formula, and later sections lean on the paragraph. So the sentences are written down as well.
+# {glue:text}`theory/flagged_printed` of them fail as printed, and {glue:text}`theory/flagged_readings` more in the stricter one of two readings.
+# [Errata](#errata) lists them all, each with a counterexample and, where one mends it, a hypothesis. In the verdicts the formal statement is one part and the sentence another, read as
+# it is printed. These matter for the story:
+#
+# - **B6**, "softmax concentration amplifies the descent signal": not always. With the softmax gradient of two real examples, $b_p - a_p w$, the signal can vanish where the
+#   linear one does not, because concentration moves the optimum too. It holds when both examples lie on one line *through the origin*; section 5.2's "all pairs lie on one
+#   line" is not enough.
+# - **B7**, "attention can tune $\eta a_p = 1$": not for every prompt. A weighted mean stays between the smallest and the largest $x_i^2$. If no $\eta x_i^2$ is on the other
+#   side of 1, no weights reach it.
+# - **M3**, "residual contraction": the factor is not zero, but if one eigenvalue is more than twice the other, channel 2 grows.
+# - **D2** holds, and what it proves, that *both ends of the spectrum shrink alike*, is the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
+
+# %% tags=["hide-input"]
+record.verdicts("B6", "B7", "M3", "D2")
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
 #
 # Each can be solved with what this chapter imports. The solutions run with the chapter, and their last lines would stop it if they were wrong.

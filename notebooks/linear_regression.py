@@ -18,11 +18,10 @@
 # al. train the smallest model in which the question makes sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of gradient
 # descent** on the pairs it is shown; with one head it does something else, and worse.
 #
-# This chapter trains those models again at the paper's size, draws each of its figures from our runs, and puts a verdict beside every claim. The rules behind the verdicts were written before the runs, or
-# say that they were not (the chapter ends with their share). Where the paper leaves something open (what stands in front of the scores? is the learned scale a minimum at all?), we try each reading and
-# say which one holds. All letters, beside those of the other chapters: [Notation and glossary](../book/notation.md).
+# **What came out.** The picture holds. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The printed values 0.13
+# and 3.5 are one point of a long flat valley, and the noise of training chooses the point. (All letters: [Notation and glossary](../book/notation.md).)
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "remove-cell"]
 profile = "paper"
 device = "auto"
 
@@ -150,7 +149,8 @@ record.all(figure_2_1.run_records(iso, study["isotropic"], all_several, all_code
 # %% [markdown]
 # What you see here took {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of {glue:text}`runs/batch`, and {glue:text}`runs/seeds` seeds per model (one for eight heads, which the
 # paper does not show). The {glue:text}`runs/models` models on the isotropic task shared their batches and took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Ask them yourself
 # Two of the trained models answer below, in this page. To draw a prompt, all its covariates lie on one line through the origin: a pair is then a point, and the model a curve of answers to every query.
 # (The models still work in all their dimensions; along the other ones the prompt is zero.) Drag the points, or put them on a parabola.
@@ -169,9 +169,9 @@ record.all(figure_2_1.one_head(one))
 record.verdicts("fig2.1")
 
 # %% [markdown]
-# *One trained head, as printed (left pair) and as coded (right pair): the entries of $KQ$ and $OV$ that can matter.* The top block of $KQ$ is a multiple of the identity, $\omega I_d$; of $OV$ only the
-# last entry $\mu$ is left. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of what is not of that form over
-# the norm of what is, averaged over the last tenth of training.)
+# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.* The top block of $KQ$ is
+# a multiple of the identity, $\omega I_d$; of $OV$ only the last entry $\mu$ is left. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel
+# smoother. (*Deviation* is the norm of what is not of that form over the norm of what is, averaged over the last tenth of training.)
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
@@ -181,7 +181,7 @@ record.all(figure_2_1.two_heads(two))
 record.verdicts("fig2.2")
 
 # %% [markdown]
-# *The two heads of one run: $KQ$ above, $OV$ below, one colour scale a row. One head is positive, the other negative and as large.*
+# *Two heads are opposite and equally large (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
 style.show(figure_2_1.plot_dynamics({"as printed": every[2], "as coded": every_coded[2]}), of=[iso])
@@ -189,10 +189,10 @@ record.all(figure_2_1.mirror(two))
 record.verdicts("fig2.3")
 
 # %% [markdown]
-# *$\omega$ (left) and $\mu$ (right) of two heads against the training step, as printed (top) and as coded (bottom). Each head of each seed is a line; the dashed lines are the values that the paper
-# reports.* With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs.
-# Not from every start: of {glue:text}`runs/seeds`, {glue:text}`runs/both_signs` end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign to the end,
-# a worse answer; what is said of pairs is said of the former.
+# *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; the lines that stay far below are seeds whose heads keep one sign.*
+# With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Not
+# from every start: of {glue:text}`runs/seeds`, {glue:text}`runs/both_signs` end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign to the
+# end, a worse answer; what is said of pairs is said of the former.
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
 # Out of noise, within the first moments of training. Move the sliders: the number of heads, and the training step.
@@ -225,10 +225,10 @@ record.all(figure_2_1.one_sided_form(seeds, adam))
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown]
-# *Shares of runs that end without a head of one sign, or with a dummy head, for two, three and four heads. Left: Adam on the full model. Right: plain gradient descent on the approximate loss.* The more
-# heads, the rarer is an end with one sign only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of
-# {glue:text}`census/gd_runs` runs each). Dummy heads appear under Adam only ({glue:text}`census/adam_dummy` of the runs with three and four heads). For two heads and gradient descent the start decides.
-# Where $\omega + \mu$ has one sign in both heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
+# *The more heads, the rarer is an end with heads of one sign; dummy heads appear under Adam alone. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.* The
+# more heads, the rarer is an end with one sign only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of
+# {glue:text}`census/gd_runs` runs each). Dummy heads appear under Adam only ({glue:text}`census/adam_dummy` of the runs with three and four heads). For two heads and gradient descent the start
+# decides. Where $\omega + \mu$ has one sign in both heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
 #
 # Runs with heads of one sign are a third stable solution. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` of that of $I$ (median over the heads), and
 # the symmetric rest is {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. In the same way a head with a small $\mu$, among three or four,
@@ -244,9 +244,9 @@ record.all(figure_2_1.limits({"text": several, "code": several_coded}, d, L, s2)
 record.verdicts("fig2.8", "kf4")
 
 # %% [markdown]
-# *The common scale $\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for two, three and four heads, as printed and (dashed) as coded. Thin lines are seeds, thick ones
-# their mean; the paper's values are drawn across.* Early, $|\omega|$ overshoots: while the heads still act alone, each wants the scale of a single head. Once they oppose each other it falls back, and the
-# pattern stays. Two heads that become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly differs from start to start.
+# *Whatever the number of heads, the scale $\gamma$ and the sum of the positive $\mu$ end at one value (paper: Figure 2.8). Thin lines are seeds, thick ones their mean; dashed: as coded; across: the
+# paper's values.* Early, $|\omega|$ overshoots: while the heads still act alone, each wants the scale of a single head. Once they oppose each other it falls back, and the pattern stays. Two heads
+# that become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly differs from start to start.
 #
 # The paper says 0.13 and 3.5: under which scores? A softmax sees only the product of weights and score scale, so with either way to write the scores the model can reach the same loss. But they come to
 # rest at different places. ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here.) As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$
@@ -262,13 +262,14 @@ record.all(figure_2_1.eight_heads(heads[8], heads[2]) if 8 in heads else {})
 figure_2_1.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
-# *$\omega$ (left) and $\mu$ (right) of each of three heads (top) and four heads (bottom) against the training step, a line for each head of each seed. Dashed: the paper's values.* Whatever the number of
-# heads, the non-dummy ones share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the sum of the $\mu$ on each side matters: how it is divided among the heads differs from
-# seed to seed, as the lines of single heads show.
+# *All heads but dummy ones (grey) share one $|\omega|$, and each seed divides $\mu$ among them in its own way. A line is a head of one seed; dashed: the paper's values.* Whatever the number of heads, the non-dummy ones
+# share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the sum of the $\mu$ on each side matters: how it is divided among the heads differs from seed to seed, as the
+# lines of single heads show.
 #
 # Eight heads, trained with one seed at the paper profile only, do the same: the table above shows that each $\omega$ is $\pm\gamma$ or about zero. The paper does not show them; our question on them stands
 # below Figure 2.4.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A minimiser, or a noise level?
 # If 0.13 were the minimiser of the loss, it would not depend on the learning rate. So two heads are trained at three rates and three batch sizes, and the true loss of a pair $(\gamma, -\gamma)$, $(\mu,
 # -\mu)$ is computed by quadrature, without sampling: by rotational invariance only the length of $x_q$ and the scores matter, and $1/Z = \int_0^\infty e^{-sZ}\,ds$ makes the tokens independent.
@@ -290,19 +291,20 @@ record.all(learning_rates.variation_records(varied))
 record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
-# *Left: true and approximate loss of a head pair with its best $\mu$ against $\gamma$; the disc is the minimum of the true loss. Right: $\gamma$ after training against the learning rate for three batch
-# sizes, every run as a dot, and the $\gamma$ of that minimum. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$ {glue:text}`minimiser/gamma`, but the valley
-# is so flat that $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where in it a run comes to rest is decided by the noise of its gradients: $\gamma$ changes by the factor
+# *The true loss has a minimum, in a valley so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
+# the learning rate, every run a dot. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$ {glue:text}`minimiser/gamma`, but the valley is so flat that
+# $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where in it a run comes to rest is decided by the noise of its gradients: $\gamma$ changes by the factor
 # {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by
-# {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head,
-# with Adam and on the same loss, it settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a
-# hundredth, along a cosine over all {glue:text}`runs/steps` steps, $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss
+# {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per
+# head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate
+# falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps, $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss
 # {glue:text}`decay/cost` above the minimum: the steps have become too small for so flat a valley. So 0.13 is one recipe's noise level.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair: three of four starts, whatever the
 # rate and the batch. The fourth keeps heads of one sign, as in the census above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss hardly changes. The last badge asks the same of other optimisers and
 # other data, {glue:text}`variations/runs` runs (momentum, AdamW, ten covariates, more noise).
-#
+
+# %% [markdown]
 # ## Key finding 3: the learned predictor is a gradient step
 # ### Error against context length (Figure 2.4)
 
@@ -313,7 +315,7 @@ record.all(figure_2_4.length_records(iso, curves, L) | figure_2_4.code_values(cu
 record.verdicts("fig2.4", "q-eight-heads", "code-values")
 
 # %% [markdown]
-# *Left: ICL error against context length for each number of heads, mean over seeds; dotted: the training length. Right: the same over the error of two heads.*
+# *Two, three and four heads err alike at every context length; one head errs more (paper: Figure 2.4). Mean over seeds, and the same over the error of two heads; dotted: the training length.*
 #
 # ### Against gradient descent and ridge (Figure 2.5)
 # One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts $\hat y_q = \frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Its *debiased* form centres the covariates first:
@@ -332,10 +334,10 @@ record.all(figure_2_4.scale_records(several, d, L, s2) | theorem_1.near_bayes_re
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
-# *Left: ICL error of two heads (squares), of vanilla and debiased gradient descent, and of ridge regression against context length. Right: the same over the error of ridge.* Equal errors do not prove
-# equal predictors. So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And
-# how much does the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Almost nothing, in any run of two, three or four heads; and debiased
-# gradient descent leaves less than vanilla.
+# *Two heads err as debiased gradient descent does, a little more than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.* Equal errors do not prove equal predictors.
+# So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And how much does
+# the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Almost nothing, in any run of two, three or four heads; and debiased gradient
+# descent leaves less than vanilla.
 #
 # Is that near the Bayes estimator? At the training length the error is {glue:text}`nearbayes/total_at_L` times that of ridge regression. But most of both is noise. Of the excess over the noise, which is
 # all that a model can lower, the factor is {glue:text}`nearbayes/excess_at_L`, and it grows with the context, because the rate of the step stays that of the training length.
@@ -357,10 +359,10 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# *Left: true and approximate loss at the $(\omega, \mu)$ of a two-head run along its training. Right: relative error of the approximation against $L$, of the loss and of its excess over the noise;
-# dotted: one per cent; dashed: the paper's $L$.* The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the optimum
-# it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both losses share. Of
-# the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share
+# *The approximate loss follows the true one along training, and its error falls with $L$. The error is given for the loss and for its excess over the noise; dotted: one per cent; dashed: the
+# paper's $L$.* The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the optimum it is off by
+# {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both losses share. Of the
+# *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share
 # $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
 #
 # ### One head: $\omega = 1 / \sqrt d$?
@@ -372,9 +374,9 @@ record.all(theorem_1.single_head_records(single, d, L, s2))
 record.verdicts("single-head", "q-single-head")
 
 # %% [markdown]
-# *$\omega\sqrt d$ that minimises the true loss against $L$, with its limit (dotted), and the paper's 1, which minimises the approximate loss (dashed). Single marks: trained heads under both readings of
-# the scores.* For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it; that it equals 1 at some length is a coincidence. At the
-# training length it is {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
+# *A single head's best scale crosses the paper's $1/\sqrt d$ at one length only. $\omega\sqrt d$ that minimises the true loss (dotted: its limit), and the paper's 1 (dashed). Marks: trained heads under both readings of the scores.* For the
+# approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it; that it equals 1 at some length is a coincidence. At the training length
+# it is {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
 #
 # ### The solution manifold
 # For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
@@ -390,7 +392,8 @@ theorem_1.show_pair(valley, prompts, d, L, s2, few=not paper)
 
 # %% [markdown]
 # The curve is right, and along it the approximate loss rises with $\gamma$. The true loss, of which the paper says nothing here, first falls: its best pair is at $\gamma =$ {glue:text}`minimiser/gamma`.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Theorem 1
 # The paper sums this up in a theorem: the pair is as near to debiased gradient descent as its $\gamma$ is small, the limit is the best of its kind, and its risk is within a factor of the Bayes risk. (As
 # printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
@@ -405,9 +408,9 @@ record.all(theorem_1.optimality_records(d, L, s2))
 record.verdicts("thm1.1", "thm1.2")
 
 # %% [markdown]
-# *Gap between the pair and debiased gradient descent against $\gamma$, for the median prompt and at the 99 % quantile. Dashed: the theorem's bound; dotted: a line of slope 2.* The bound holds, with room:
-# the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd in $\gamma$, and the term that the bound allows for cancels between its two heads. In the
-# dimension, too, there is room: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
+# *The pair approaches debiased gradient descent as $\gamma$ shrinks. Gap for the median prompt and at the 99 % quantile; dashed: the theorem's bound; dotted: slope 2.* The bound holds, with room:
+# the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd in $\gamma$, and the term that the bound allows for cancels between its two heads. In
+# the dimension, too, there is room: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
 #
 # The minimum is an infimum: at every finite $\gamma$ the approximate loss lies above its limit, by a term in $\gamma$ to the power {glue:text}`thm1.2/power`, so nothing *attains* it. $\eta^*$ is exact
 # for debiased gradient descent at every length. Vanilla gradient descent has another optimum, by a term of order $1/L$. How far is that from the Bayes estimator? Theorem 1.3 has a bound.
@@ -418,13 +421,13 @@ record.all(theorem_1.risk_records(d, L, s2))
 record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown]
-# *Gradient descent's risk over the Bayes risk against $\xi = d/L$, total and excess, at the paper's noise (left) and at $\sigma^2 = 1$ (right). Dashed: Theorem 1.3's bound; dotted: the paper's $\xi$.*
-# The bound is one for the total risk, noise included. Of the excess risk, which is what a better predictor could lower, the ratio may be larger. And the bound belongs to a limit: at the paper's own size
-# the total risks have the ratio {glue:text}`bayesfinite/ratio`, and the bound is {glue:text}`fig2.5/ridge_bound_40`.
+# *Gradient descent's total risk stays below the printed bound (dashed: Theorem 1.3); its excess risk need not. Ratios to the Bayes risk against $\xi = d/L$, one panel for each noise; dotted: the paper's $\xi$.* The bound is one for the total risk, noise included. Of the excess risk, which is what a better predictor could lower, the ratio may be larger. And the bound belongs to a limit: at the
+# paper's own size the total risks have the ratio {glue:text}`bayesfinite/ratio`, and the bound is {glue:text}`fig2.5/ridge_bound_40`.
 #
 # A rate fitted to the training length leaves a bias that no context removes: the floor is {glue:text}`floor/value` against the noise {glue:text}`noise/variance`, and at a hundred examples the error is
 # still {glue:text}`floor/at_100` above it.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two stages, and no end
 # Gradient descent on $\tilde{\mathcal L}$ from a small start is said to pass two stages: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. Move the initialisation scale.
 
@@ -439,9 +442,9 @@ record.all(theorem_1.expansion_records(d, L, s2))
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
-# *Time at which each pattern is there for good, over runs with two, three and four heads: signs match, the $\mu$ sum to zero, the $|\omega|$ are equal. Boxes hold half of the runs, whiskers nine tenths.*
-# So the first stage falls apart: signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at
-# which the scales become equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
+# *Signs match at once; the $\mu$ sum to zero much later, at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage falls apart:
+# signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at which the scales become
+# equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
 #
 # The displayed updates and the Taylor form of the loss are exact. The lower bound of the series is right, too, but equal scales alone do not make it an equality, as the paper says: the even terms vanish
 # only where the $\mu$ sum to zero as well.
@@ -457,10 +460,13 @@ record.verdicts("q-gd-limit")
 show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
-# *$\gamma$ of a pair along gradient flow on the approximate loss, both axes logarithmic, with the closed form of the valley and the paper's 0.13 (dashed).* Above, the same flow from any start, integrated
-# in this page: small random numbers, or a pair put on the solution manifold by hand.
-#
+# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; the line is the closed form of the valley.* Above, the same flow from any start,
+# integrated in this page: small random numbers, or a pair put on the solution manifold by hand.
+
+# %% [markdown]
 # ## Extensions
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Covariates that are not isotropic (Figure 3.1)
 # The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal, so it is easy to see whether it is there.
 
@@ -473,12 +479,12 @@ record.all(figure_3.preconditioner_records(found, s2))
 record.verdicts("fig3.1")
 
 # %% [markdown]
-# *From left to right: the $KQ$ blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the preconditioner of linear attention, optimal and trained. Each has its own scale.*
-# {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign. Where the heads split, their blocks are proportional to the optimal preconditioner of linear attention to
-# within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one.
-# They come together as the context grows: the distance of the optimum from $\Sigma^{-1}$ is {glue:text}`fig3.1/inverse_by_length` at $L = 10, 40, 160, 1000$. One trained linear head comes to the optimum
-# in three runs of four. The fourth is stuck at 2.3 times the loss (distances {glue:text}`fig3.1/linear`).
-#
+# *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each has its own scale.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign. Where the heads split, their blocks are proportional to the optimal
+# preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two
+# differ, and training finds the better one. They come together as the context grows: the distance of the optimum from $\Sigma^{-1}$ is {glue:text}`fig3.1/inverse_by_length` at $L = 10, 40, 160,
+# 1000$. One trained linear head comes to the optimum in three runs of four. The fourth is stuck at 2.3 times the loss (distances {glue:text}`fig3.1/linear`).
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two tasks at once (Figures 3.2 to 3.5)
 # Task 1 uses features 1 to 4, task 2 features 3 to 6. With two heads per task, each task can have a pair of its own. With three heads for two tasks something must be shared. The text describes one
 # setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the target, scaled scores). A pair of heads with
@@ -510,8 +516,11 @@ record.verdicts("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-
 # | Steps $\sum_h \mu^{(h)}_n \omega^{(h)}_S$ of three heads, first run, text's setting: task 1 with its own, the shared and the other task's features; then task 2 with those of task 1, shared, its own |
 # |---|
 # | {glue:text}`multitask/transfer3` |
-#
+
+# %% [markdown]
 # ## What the softmax is for
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Linear attention and length (Figure 4.1)
 # Linear attention, $\frac{1}{L} \sum_\ell (ov \cdot z_\ell)(z_\ell^\top KQ\, z_q)$, learns a gradient step as well. "The factor $1/L$ is hard-coded" can be read in two ways: the $L$ of the context at
 # hand, or the training length for ever.
@@ -524,13 +533,14 @@ record.all(figure_4.linear_records(curves, frozen, L) | figure_4.linear_by_softm
 record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 
 # %% [markdown]
-# *ICL error against context length of linear attention, with $1/L$ of the context at hand (circles) and frozen at the training length (crosses, beside the closed form), and of softmax attention with one
-# head and two. The vertical line is the training length.* The error that rises with the length in the paper's figure belongs to the second reading. With $1/L$ of the context at hand, linear attention
-# generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
+# *Frozen at its training length, linear attention fails at other lengths; divided by the length at hand, it does as well as softmax (paper: Figure 4.1). Circles: $1/L$ of the context at hand;
+# crosses: frozen, beside the closed form; vertical line: the training length.* The error that rises with the length in the paper's figure belongs to the second reading. With $1/L$ of the context at
+# hand, linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
 # A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear attention: exact in the limit $\gamma \to 0$ when the tokens' mean is
 # zero, off by the fraction {glue:text}`linsoft/uncentred` of the output (root mean square, for one random linear attention) with tokens as they are drawn here.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Other activations (Figure 4.2)
 # The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$: we take 1, and the code's $1/\sqrt{d+1}$ (in the figures).
 
@@ -568,9 +578,9 @@ record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
-# *$\gamma$ (left) and the sum of the positive $\mu$ (right) against the training step for softmax and three other activations, scores as coded, means over seeds.* Are these gradient steps, too? Then
-# their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The square and
-# $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
+# *Softmax and three other activations settle, each at a scale of its own (paper: Figure 4.2). $\gamma$ and the sum of the positive $\mu$, scores as coded, means over seeds.* Are these gradient steps, too?
+# Then their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The
+# square and $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
 #
 # | Two heads, $C = 1$, each seed | softmax | square | $1 + \tanh$ |
 # |---|---|---|---|
@@ -586,7 +596,8 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # Take the pattern home rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training. That the model works at other lengths is owed to
 # dividing by the length of the context at hand, which linear attention can do as well. Where $\gamma$ would end without noise is known for the true loss, at {glue:text}`minimiser/gamma`,
 # but training does not get there: with a falling rate it stops on the way, and the flow of the approximate loss never stops.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
 # The first two can be done on paper. The solutions ran with this chapter, and check their own answers.
 #

@@ -100,14 +100,17 @@ def test_a_badge_line_is_a_sentence_with_its_place_and_what_came_out(tmp_path):
     rows = rows_of(tmp_path, LEDGER, omega=0.13, gap=0.0)
     lines = {claim.id: verdict_html(claim, found) for claim, found in rows}
     assert '<span class="iclbook-says">two heads | opposite *signs*</span>' in lines["demo/both"]
-    assert "(Figure 1; paper: 0.13)" in lines["demo/both"]
-    assert "measured: positive 0.13 (above 0), size 0.13 (within 0.02 of 0.13)" in lines["demo/both"]
+    summary, _, folded = lines["demo/both"].partition("</summary>")
+    assert "holds" in summary
+    assert '<span class="iclbook-where">Figure 1:</span>' in summary
+    assert "<strong>reproduced</strong>. Paper: 0.13" in folded
+    assert "<strong>0.13</strong>, rule: within 0.02 of 0.13" in folded
     (_, failing), *_ = rows_of(tmp_path, LEDGER, omega=0.5, gap=0.0)
     assert "holds: positive; fails: size (0.5, rule: within 0.02 of 0.13)" in verdict_html(
         rows[0][0], failing
     )
     assert "not tested yet" in lines["demo/later"]
-    assert "measured" not in lines["demo/later"]
+    assert "Here:" not in lines["demo/later"]
 
 
 def test_questions_are_answered_and_counted_apart(tmp_path):

@@ -24,11 +24,16 @@ def notebook(*cells: str, marked: int = 1) -> nbformat.NotebookNode:
 
 
 def test_a_marked_section_is_wrapped_up_to_the_next_heading_of_its_level():
-    found = with_folds(notebook("# Title", "## Errata\n\nA slip.", "!badge()", "more", "## Next", "end"))
+    found = with_folds(notebook("# Title", "## Errata\n\n- A slip.", "!badge()", "more", "## Next", "end"))
     sources = [cell.source for cell in found.cells]
-    assert sources[1].startswith(f"## Errata\n\n{OPEN}<summary>")
-    assert sources[1].endswith("\n\nA slip.")
+    assert sources[1].startswith(f"## Errata\n\n\n\n{OPEN}<summary>")
+    assert sources[1].rstrip().endswith("\n\n- A slip.")
     assert sources[2:] == ["badge()", "more", "</details>", "## Next", "end"]
+
+
+def test_a_first_paragraph_stays_in_sight():
+    found = with_folds(notebook("# Title", "## Exercises\nEach can be solved.\n\n1. One.", "## Next"))
+    assert found.cells[1].source.startswith(f"## Exercises\n\nEach can be solved.\n\n{OPEN}")
 
 
 def test_a_marked_section_at_the_end_is_closed_and_a_deeper_heading_does_not_close_it():
@@ -43,7 +48,7 @@ def test_without_the_mark_nothing_changes():
 
 
 def test_folded_text_takes_no_time_to_read():
-    long = notebook("# Title", "## Errata\n\n" + "word " * 2200, "## Next")
+    long = notebook("# Title", "## Errata\n\n- " + "word " * 2200, "## Next")
     assert glance.minutes(long) == 10
     assert glance.minutes(with_folds(long)) == 1
 

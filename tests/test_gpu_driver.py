@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import sys
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
-from benchmarks import gpu, more_seeds  # noqa: E402
+from benchmarks import gpu  # noqa: E402
 from benchmarks.gpu import DONE, FAILED, STOPPED, State, Unit, go_on, summary  # noqa: E402
 
 #: Counts its calls in a file; stops with a checkpoint as a training does.
@@ -102,35 +100,7 @@ def test_every_stage_has_its_units_and_trains_beside_the_stored_results(monkeypa
         *("agarwal2025/toy", "crossing/leads", "crossing/sgd_waits", "crossing/waits", "he2025/descent"),
         *("recall2025/census", "recall2025/lifted", "recall2025/plateaus"),
     }, "no trainings"
-    assert {u.name for u in trains} > {*more_seeds.more_seeds()}
     gpu.make_book(tmp_path / "book")
     gpu.make_book(tmp_path / "book")
     assert (tmp_path / "book" / "src" / "iclbook").is_dir()
     assert not (tmp_path / "book" / "results").exists()
-
-
-def test_more_seeds_begin_with_those_of_the_chapter():
-    from iclbook.papers import crossing, nagy2026
-
-    for profile in ("smoke", "paper"):
-        home = crossing.studies(profile) | nagy2026.studies(profile)
-        for name, study in more_seeds.more_seeds(profile).items():
-            own = home[name.removesuffix("_seeds")]
-            assert dataclasses.replace(study, name=own.name, groups=own.groups) == own
-            for group, before in zip(study.groups, own.groups, strict=True):
-                assert dataclasses.replace(group, runs=before.runs) == before
-                assert len(set(group.runs)) == len(group.runs) == 4 * len(before.runs)
-                assert set(group.runs) > set(before.runs)
-                kinds = [{dataclasses.replace(run, seed=0) for run in g.runs} for g in (group, before)]
-                assert kinds[0] == kinds[1]
-
-
-def test_more_seeds_are_trained_into_the_named_book_with_their_device(monkeypatch, tmp_path, capsys):
-    small = more_seeds.more_seeds("smoke")["rates_chain_seeds"]
-    monkeypatch.setattr(more_seeds, "more_seeds", lambda: {small.name: small})
-    gpu.make_book(tmp_path)
-    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
-    assert more_seeds.main([small.name, "--device", "cpu"]) == 0
-    assert f"{small.name}: done in " in capsys.readouterr().out
-    kept = json.loads((tmp_path / "results" / "crossing" / "paper" / f"{small.name}.json").read_text())
-    assert kept["device"] == "cpu"

@@ -173,6 +173,63 @@ def test_no_page_shows_raw_markup_or_numbers(seen):
     assert {name: page.unreadable for name, page in seen.items() if page.unreadable} == {}
 
 
+# --- how long a chapter is, as it opens -------------------------------------------------------------------------------------
+
+#: Windows of a desktop and of a phone: width, height, screens that a chapter may take.
+WINDOWS = [(harness.WIDE, 900, 21), (harness.NARROW, 844, 41)]
+#: Words in sight: of the text, and of code.
+WORDS, CODE = 3900, 650
+#: Claims that may stand in one strip.
+STRIP = 8
+
+LENGTHS = """
+const seen = (element) => element.checkVisibility();
+const count = (text) => text.trim().split(/\\s+/).filter(Boolean).length;
+const article = document.querySelector("article");
+const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
+let [words, code] = [[...article.querySelectorAll("mjx-container")].filter(seen).length, 0];
+while (walker.nextNode()) {
+  const at = walker.currentNode.parentElement;
+  if (at.closest("script, style, noscript, mjx-container, .iclbook-line, .iclbook-live") || !seen(at)) continue;
+  if (at.closest("pre")) code += count(walker.currentNode.textContent);
+  else words += count(walker.currentNode.textContent);
+}
+const strips = [...article.querySelectorAll(".iclbook-strip")].filter(seen).map((strip) => strip.childElementCount);
+return { height: document.documentElement.scrollHeight, words, code, strip: Math.max(...strips) };
+"""
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_can_be_read(book, browser, name):
+    for width, height, screens in WINDOWS:
+        browser.open((book / "notebooks" / f"{name}.html").as_uri(), width=width, folds=False)
+        browser.resize(width, height)
+        found = browser.driver.execute_script(LENGTHS)
+        assert found["height"] / height <= screens, (width, found)
+        assert found["words"] <= WORDS, found
+        assert found["code"] <= CODE, found
+        assert found["strip"] <= STRIP, found
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_link_lands_on_its_claim(book, browser, name):
+    page = (book / "notebooks" / f"{name}.html").as_uri()
+    browser.open(page, width=harness.NARROW, folds=False)
+    places = browser.driver.execute_script(
+        "return [...document.querySelectorAll('.iclbook-verdict[id]')].map((c) => c.id)"
+    )
+    for place in (places[0], places[len(places) // 2], places[-1]):
+        browser.open(
+            f"{page}#{place}", width=harness.NARROW, folds=False
+        )  # sliders and formulas are drawn by now
+        browser.driver.execute_async_script("setTimeout(arguments[0], 300)")
+        top, end = browser.driver.execute_script(
+            "const c = document.getElementById(arguments[0]).getBoundingClientRect(); return [c.top, innerHeight]",
+            place,
+        )
+        assert 0 <= top < end - 40, (place, top)
+
+
 def test_no_link_is_dead(book):
     assert pages.problems(book) == []
 

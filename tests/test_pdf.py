@@ -26,7 +26,7 @@ CHAPTER = f"""<html><head><script type="application/vnd.jupyter.widget-state+jso
 <article class="bd-article"><section id="top"><h1>A chapter<a class="headerlink" href="#top">#</a></h1>
 <a href="../book/intro.html#start">back</a> <a href="#top">up</a> <a href="../_images/data.csv">data</a> <a href="https://example.org">out</a>
 <img src="../_images/a.png" loading="lazy"><details class="hide above-input">code</details><details class="errata"><p>Errata</p></details>
-<div class="iclbook-verdict"><details><p>parts</p></details></div><form>filter</form>
+<div class="iclbook-strip"><details class="iclbook-verdict">a line<ul class="iclbook-parts"><li>parts</li></ul></details></div><form>filter</form>
 <script type="application/vnd.jupyter.widget-view+json">{{"model_id": "SHOWN"}}</script></section></article></body></html>"""
 
 
@@ -63,9 +63,9 @@ def test_pages_become_one_document(tmp_path: Path) -> None:
     assert "heads: 2" in one.get_text()
     assert "code" not in one.get_text()
     assert "filter" not in one.get_text()
-    assert [d.has_attr("open") for d in one.find_all("details")] == [True, False], (
-        "errata, not a verdict's parts"
-    )
+    assert [d.has_attr("open") for d in one.find_all("details")] == [True, True]
+    assert "a line" in one.get_text()
+    assert "parts" not in one.get_text()
     assert page.find("script", src="../html/_static/mathjax/tex-mml-chtml.js")
 
 

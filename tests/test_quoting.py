@@ -29,7 +29,7 @@ def test_a_value_is_what_the_chapter_recorded(root):
 
 def test_a_badge_unfolds(root):
     text = quote("{{ unfolded demo/both }}", "..", "paper", root)
-    assert text.startswith('```{raw} html\n<div class="iclbook-verdict"><details open>')
+    assert text.startswith('```{raw} html\n<details open class="iclbook-verdict">')
     assert "iclbook-because" in text
 
 

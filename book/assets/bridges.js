@@ -41,17 +41,25 @@
   document.head.append(icon);
 })();
 
-// 4. A link to a place in a closed section opens it, in browsers that do not do so themselves.
+// 4. A link lands on its place: what is closed around it opens, and what is drawn late (formulas, sliders) does not push it out of the window.
 (() => {
-  const reveal = () => {
-    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const fold = place?.closest("details.iclbook-fold:not([open])");
-    if (!fold) return;
-    fold.open = true;
-    place.scrollIntoView();
+  let place, taken;
+  const land = () => {
+    if (place && !taken) place.scrollIntoView({ behavior: "instant" });
   };
+  const reveal = () => {
+    place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    taken = false;
+    for (let fold = place?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    land();
+  };
+  // From then on the reader moves the page.
+  for (const name of ["wheel", "touchmove", "keydown", "pointerdown"]) window.addEventListener(name, () => (taken = true), { passive: true });
   window.addEventListener("hashchange", reveal);
-  window.addEventListener("DOMContentLoaded", reveal);
+  window.addEventListener("DOMContentLoaded", () => {
+    reveal();
+    new ResizeObserver(land).observe(document.body);
+  });
 })();
 
 // 5. What scrolls sideways on this screen can be reached, and scrolled, with the keyboard.

@@ -69,6 +69,8 @@ def keys(seeds: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
 def _blocks(keys: Tensor, step: Tensor, purpose: int, n: int) -> Words:
     """Words for ``n`` places of every seed and step: four of ``(S, K, ceil(n / 4))``."""
     place = torch.arange((n + 3) // 4, device=keys.device)
+    if keys.is_cuda:  # Triton keeps what it knows to be an index in 32 bits, and a multiplier has 32; it cannot know that this is 0
+        place = place + (keys[0, 0] >> 32)
     zero = torch.zeros((), dtype=torch.int64, device=keys.device)
     when = step[:, None]  # (K, 1)
     key = keys[:, 0, None, None], keys[:, 1, None, None]

@@ -105,8 +105,8 @@ class Browser:
         self.driver.quit()
         shutil.rmtree(self._profile, ignore_errors=True)
 
-    def open(self, address: str, *, width: int = WIDE, theme: str = "light") -> None:
-        """Open a page, as wide as given, and wait until formulas and widgets are drawn."""
+    def open(self, address: str, *, width: int = WIDE, theme: str = "light", folds: bool = True) -> None:
+        """Open a page, as wide as given, and the sections that are closed on it, and wait until formulas and widgets are drawn."""
         self.driver.get("about:blank")  # what the page before still asks for is not this page's
         self._forget()
         self.resize(width)
@@ -114,6 +114,10 @@ class Browser:
         self._wait("document.readyState === 'complete'")
         # The theme keeps the reader's choice; set it as its button does.
         self.theme(theme)
+        if folds:
+            self._run(
+                "document.querySelectorAll('details.iclbook-fold').forEach((fold) => (fold.open = true))"
+            )
         self._run("window.iclbookSliders?.()")  # a reader's coming near loads them
         self._wait(
             "[...document.querySelectorAll(arguments[0])].every(view =>"

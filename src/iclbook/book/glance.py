@@ -1,4 +1,4 @@
-"""The box at a chapter's head: where the paper and its code are, how long the chapter takes to read, and what came out."""
+"""The line at a chapter's head: where the paper and its code are, how long the chapter takes to read, and what came out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
 def with_glance(
     notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path
 ) -> nbformat.NotebookNode:
-    """The notebook with the box after its first cell; as it is where no ledger is that chapter's.
+    """The notebook with the line after its first cell; as it is where no ledger is that chapter's.
 
     Raises:
         UserError: a malformed ledger or a damaged copy.
@@ -53,22 +53,28 @@ def minutes(notebook: nbformat.NotebookNode) -> int:
 
 
 def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
-    """The box in MyST Markdown."""
-    lines = []
+    """The line in MyST Markdown."""
     fields = fields_of(entry) if entry is not None else {}
     links = [
         f"[{text}]({fields[name]})"
         for name, text in (("url", "The paper"), ("code", "its code"))
         if name in fields
     ]
-    read = f"About {minutes} minutes to read."
-    lines.append(f"{read} {' and '.join(links)}." if links else read)
+    told = [f"{minutes} minutes", *links]
     for questions, what in ((False, "Claims"), (True, "Our questions")):
-        numbers = render.counts(found.rows, questions)
-        badges = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in numbers.items() if number)
-        if badges:
-            lines += ["", f"{what}: {badges}"]
-    return "\n".join([":::{admonition} At a glance", ":class: tip iclbook-glance", *lines, ":::"])
+        words: dict[
+            str, tuple[str, int]
+        ] = {}  # word in sight -> the verdict whose colours it has, and how many have that word
+        for word, number in render.counts(found.rows, questions).items():
+            if number:
+                first, before = words.get(render.IN_SIGHT[word], (word, 0))
+                words[render.IN_SIGHT[word]] = first, before + number
+        told += (
+            [f"{what}: " + " ".join(f"{render.mark(word)}&nbsp;{n}" for word, n in words.values())]
+            if words
+            else []
+        )
+    return "{.iclbook-glance}\n" + " · ".join(told)
 
 
 # -- sections that stay closed until a reader opens them, such as a chapter's errata -----------------------------------------
@@ -77,10 +83,12 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
 #: as the page. Such a section has no headings below it, and the next one begins a cell.
 MARK = "jp-MarkdownHeadingCollapsed"
 _HEADING = re.compile(r"(#+) .+")
+_PROSE = re.compile(r"[A-Z]")
 
 
 def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook with everything below a marked heading, up to the next heading that is no deeper, in an HTML element that opens and closes."""
+    """The notebook with everything below a marked heading, up to the next heading that is no deeper, in an HTML element that opens and closes; a first
+    paragraph stays in sight."""
     cells, level = [], 0
     for cell in notebook.cells:
         heading = _HEADING.match(cell.source) if cell.cell_type == "markdown" else None
@@ -89,10 +97,10 @@ def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             level = 0
         if heading and cell.metadata.get(MARK):
             level = len(heading[1])
-            rest = cell.source[heading.end() :]
-            opened = (
-                f'{heading[0]}\n\n<details class="iclbook-fold"><summary>Show this section</summary>\n{rest}'
-            )
+            lead, _, rest = cell.source[heading.end() :].lstrip("\n").partition("\n\n")
+            if not _PROSE.match(lead):
+                lead, rest = "", f"{lead}\n\n{rest}"
+            opened = f'{heading[0]}\n\n{lead}\n\n<details class="iclbook-fold"><summary>Read on</summary>\n\n{rest}'
             cell = nbformat.from_dict(cell | {"source": opened})
         cells.append(cell)
     if level:

@@ -22,9 +22,11 @@ from ..project import find_root
 from ..references import write_text
 from .glance import entries, fields_of
 
-#: Open .py chapters as notebooks, fetch no news.
+#: Open .py chapters as notebooks and the start page as it reads, fetch no news.
 SETTINGS = {
-    "@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"python": "Jupytext Notebook"}},
+    "@jupyterlab/docmanager-extension:plugin": {
+        "defaultViewers": {"python": "Jupytext Notebook", "markdown": "Markdown Preview"}
+    },
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 PACKAGE = {
@@ -76,7 +78,10 @@ def _citation(entry: Entry) -> dict[str, str]:
 def command(root: Path, folder: Path, more: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
     """The command line and the environment that start JupyterLab in the book."""
     argv = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
-    argv += [f"--LabApp.app_settings_dir={folder / 'settings'}", "--LabApp.default_url=/lab/tree/notebooks"]
+    argv += [
+        f"--LabApp.app_settings_dir={folder / 'settings'}",
+        "--LabApp.default_url=/lab/tree/notebooks/START.md",
+    ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is often no other user
         argv.append("--allow-root")
     paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]

@@ -28,7 +28,10 @@ from . import lazy, pages
 
 PDF = Path("_build") / "pdf" / "book.pdf"
 #: What paper has no use for.
-DROPPED = "script, form, button, a.headerlink, .iclbook-live, details.above-input, details.below-input, details.above-output"
+DROPPED = (
+    "script, form, button, a.headerlink, .iclbook-live, details.above-input, details.below-input, details.above-output, "
+    ".iclbook-strip .iclbook-parts, .iclbook-strip .iclbook-ties"
+)
 STYLE = """
 @page { size: A4; margin: 18mm 16mm 20mm; @bottom-center { content: counter(page); font: 9pt sans-serif; color: #555; } }
 @page :first { @bottom-center { content: ""; } }
@@ -115,8 +118,7 @@ def _article(page: BeautifulSoup, name: str, names: list[str], html: Path) -> Ta
     for tag in article.select(DROPPED):
         tag.decompose()
     for tag in article.find_all("details"):
-        if not tag.find_parent(class_="iclbook-verdict"):
-            tag["open"] = ""
+        tag["open"] = ""
     for tag in article.find_all(id=True):
         if not tag.find_parent("svg"):
             tag["id"] = _id(name, tag["id"])

@@ -46,7 +46,7 @@ def _filled(match: re.Match, found: dict[str, Board], folder: str) -> str:
         board.ledger.claim(named)  # names the nearest
     claim, verdict = rows[named]
     if match["whole"]:
-        unfolded = render.verdict_html(claim, verdict, anchor=False).replace("<details>", "<details open>")
+        unfolded = render.verdict_html(claim, verdict, anchor=False).replace("<details ", "<details open ", 1)
         return f"```{{raw}} html\n{unfolded}\n```"
     if verdict.label != match["word"]:
         raise UserError(
@@ -54,8 +54,8 @@ def _filled(match: re.Match, found: dict[str, Board], folder: str) -> str:
             "Read the text again and write it for what came out.",
         )
     page = f"{folder}/{board.ledger.chapter.removesuffix('.py')}.html#{claim.anchor}"
-    title = escape(plain(" ".join(claim.says.split())))
-    return f'<a class="iclbook-quoted" href="{page}" title="{title}">{render.badge(verdict.word, verdict.label)}</a>'
+    title = escape(plain(" ".join(f"{verdict.label}: {claim.says}".split())))
+    return f'<a class="iclbook-quoted" href="{page}" title="{title}">{render.mark(verdict.word)}</a>'
 
 
 def _value(found: dict[str, Board], paper: str, key: str) -> str:

@@ -18,7 +18,7 @@ from ..inputs import chapters
 from .glance import entries
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
-PLACES = re.compile(r"<!--(doubt|folded|ties) ([^\s>]+)-->")
+PLACES = re.compile(r"<!--(doubt|ties) ([^\s>]+)-->")
 #: A sentence of doubt names so many premises, the nearest ones.
 NAMED = 3
 
@@ -189,11 +189,8 @@ def filled(text: str, ties: Ties) -> str:
             return ""
         if kind == "doubt":
             sentence = doubt_sentence(ties, claim_id)
-            return f'<div class="iclbook-note iclbook-doubt">{sentence}</div>' if sentence else ""
-        lines = both_directions(ties, claim_id)
-        if kind == "folded" and lines:
-            return f"<details><summary>What it rests on and carries</summary>{lines}</details>"
-        return lines
+            return f' <span class="iclbook-doubt">{sentence}</span>' if sentence else ""
+        return both_directions(ties, claim_id)
 
     return PLACES.sub(told, text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import UserError
@@ -14,7 +14,7 @@ from .ledger import Ledger
 from .margins import load_reference, yardstick
 from .reading import load_ledger
 from .records import Record
-from .render import closing_html, table_text, verdict_html, verdict_text
+from .render import closing_html, strip_html, table_text, verdict_html, verdict_text
 from .verdicts import Verdict, judge, verdict
 
 
@@ -83,7 +83,7 @@ class Recorder:
             self(key, value)
 
     def verdict(self, claim_id: str) -> Verdict:
-        """Judge a claim by what was recorded so far and display its badge.
+        """Judge a claim by what was recorded so far and display its line.
 
         Returns:
             The verdict, for use in code; Jupyter does not echo it.
@@ -91,21 +91,27 @@ class Recorder:
         Raises:
             UserError: no such claim in the ledger.
         """
-        claim = self.ledger.claim(claim_id)
-        result = verdict(claim, self.records, self.profile, yardstick(self.records, self.reference))
-        html = verdict_html(claim, result, anchor=claim_id not in self._shown)
-        self._shown.add(claim_id)
-        self._show(html, verdict_text(claim, result))
-        return result
+        return self._judge([claim_id])[0]
 
     def verdicts(self, *names: str) -> None:
-        """The badges of several claims, each named without the paper's key.
+        """One strip with the lines of several claims, each named without the paper's key.
 
         Raises:
             UserError: as for a single one.
         """
-        for name in names:
-            self.verdict(f"{self.ledger.paper}/{name}")
+        self._judge([f"{self.ledger.paper}/{name}" for name in names])
+
+    def _judge(self, claim_ids: Sequence[str]) -> list[Verdict]:
+        found, pages, texts = [], [], []
+        for claim_id in claim_ids:
+            claim = self.ledger.claim(claim_id)
+            result = verdict(claim, self.records, self.profile, yardstick(self.records, self.reference))
+            pages.append(verdict_html(claim, result, anchor=claim_id not in self._shown))
+            texts.append(verdict_text(claim, result))
+            found.append(result)
+            self._shown.add(claim_id)
+        self._show(strip_html(pages), "\n".join(texts))
+        return found
 
     def table(self) -> None:
         """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table."""

@@ -38,10 +38,27 @@ SYMBOLS |= {
     v.OPEN: SYMBOLS[v.NOT_YET_TESTED],
 }
 
+#: The words in sight on pages; the whole verdict stands in the fold and on the scoreboard.
+IN_SIGHT = {
+    v.REPRODUCED: "holds",
+    v.REDUCED: "holds",
+    v.PARTLY: "partly",
+    v.NOT_REPRODUCED: "fails",
+    v.INCONSISTENT: "fails",
+    v.TOO_CLOSE: "undecided",
+    v.OUT_OF_REACH: "untested",
+    v.NOT_YET_TESTED: "untested",
+    v.YES: "yes",
+    v.YES_REDUCED: "yes",
+    v.DEPENDS: "it depends",
+    v.NO: "no",
+    v.OPEN: "undecided",
+}
+
 #: Where the pages tell what a claim rests on: a chapter that runs does not know what came out in the others (:mod:`iclbook.book.ties`).
 PLACE = "<!--{} {}-->"
 
-#: A claim with more parts than this shows how many hold; the parts themselves unfold.
+#: A claim with more parts than this says how many hold.
 UNFOLDED = 3
 
 
@@ -54,37 +71,44 @@ def badge(word: str, label: str = "") -> str:
     )
 
 
+def mark(word: str) -> str:
+    """The badge that stands in the text: the word in sight."""
+    return badge(word, IN_SIGHT[word])
+
+
 def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
-    """One claim's badge line: the word, what is claimed, where, what came out; its parts folded beneath."""
+    """One line that unfolds: the word in sight, where, what is claimed; folded: the verdict, the paper's and the measured values, the parts."""
     place = f' id="{claim.anchor}"' if anchor else ""
-    where = f"{claim.where}; paper: {claim.paper}" if claim.paper else claim.where
-    head = (
-        f'{badge(verdict.word, verdict.label)} <span class="iclbook-says">{html(claim.says)}</span> '
-        f'<span class="iclbook-where">({html(where)})</span>'
+    line = (
+        f'{mark(verdict.word)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span> '
+        f'<span class="iclbook-says">{html(claim.says)}</span></span>'
     )
-    # The style sheet hides the measured values while the parts, which say the same, are unfolded.
-    measured = _measured(verdict)
-    sides = f'<div class="iclbook-sides">{html(measured)}</div>' if measured else ""
-    note = f'<div class="iclbook-note">{sides}{html(verdict.remark)}</div>' if sides or verdict.remark else ""
-    doubt = PLACE.format("doubt", claim.id)
-    if not verdict.parts:
-        folded = PLACE.format("folded", claim.id)
-        return f'<div class="iclbook-verdict"{place}>{head}{note}{doubt}{folded}</div>'
+    told = [f"<strong>{html(verdict.label)}</strong>"]
+    told += [
+        html(text)
+        for text in (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark)
+        if text
+    ]
+    note = f'<div class="iclbook-note">{". ".join(told)}{PLACE.format("doubt", claim.id)}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
+    parts = f'<ul class="iclbook-parts">{items}</ul>' if items else ""
     return (
-        f'<div class="iclbook-verdict"{place}><details><summary>{head}</summary>'
-        f'<ul class="iclbook-parts">{items}</ul>{PLACE.format("ties", claim.id)}</details>{note}{doubt}</div>'
+        f'<details class="iclbook-verdict"{place}><summary>{line}</summary>'
+        f"{note}{parts}{PLACE.format('ties', claim.id)}</details>"
     )
+
+
+def strip_html(verdicts: Iterable[str]) -> str:
+    """Verdicts that stand together, one line each."""
+    return f'<div class="iclbook-strip">{"".join(verdicts)}</div>'
 
 
 def _measured(verdict: Verdict) -> str:
-    """What holds and fails with the failing values; of a claim that holds, its values if they are few."""
+    """``Here: ...``: what holds and fails with the failing values; of a claim that holds, how many parts do where they are many."""
     considered = [part for part in verdict.parts if part.reading in (None, verdict.reading)]
     if verdict.sides or not considered or not all(part.holds for part in considered):
-        return verdict.sides
-    if len(considered) > UNFOLDED:
-        return f"all {len(considered)} parts hold"
-    return "measured: " + ", ".join(f"{part.name} {part.text} ({_rule(part)})" for part in considered)
+        return verdict.sides and f"Here: {verdict.sides}"
+    return f"Here: all {len(considered)} parts hold" if len(considered) > UNFOLDED else ""
 
 
 def _part_html(part: PartResult) -> str:
@@ -166,8 +190,11 @@ def closing_html(rows: Sequence[Row], shown: Iterable[str] = ()) -> str:
     """
     line = html(f"{counts_line(rows)}. {rules_line(rows)}")
     shown = set(shown)
-    others = "".join(verdict_html(claim, verdict) for claim, verdict in rows if claim.id not in shown)
-    return f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p>{others}</div>'
+    others = [verdict_html(claim, verdict) for claim, verdict in rows if claim.id not in shown]
+    if others:
+        count = f"{len(others)} claim{'s' * (len(others) > 1)} with no place in the text"
+        line += f"</p><details><summary>{count}</summary>{strip_html(others)}</details><p>"
+    return f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p></div>'.replace("<p></p>", "")
 
 
 def table_text(rows: Sequence[Row], width: int = 100) -> str:

@@ -7,6 +7,7 @@ compare this with.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -44,7 +45,7 @@ def pick_device(name: str = "auto") -> torch.device:
 def can_compile(device: torch.device) -> bool:
     """Whether torch.compile has a back end here: Triton on a GPU, a C++ compiler on a CPU."""
     if device.type == "cuda":
-        return torch.utils._triton.has_triton()
+        return importlib.util.find_spec("triton") is not None
     return any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c)
 
 

@@ -349,6 +349,7 @@ def show_circuits(results: Results, few: bool) -> None:
         ],
         start={"n_heads": 2, "step": max(shown)},
         title="KQ (first d columns) and OV (last row) along training, scores as printed, first seed",
+        description="Try: two heads, and the step from its beginning: a positive and a negative diagonal grow out of noise.",
         alt=lambda n_heads, step: f"Heat maps of KQ and OV of {n_heads} heads at training step {step}.",
         of=[results],
     )

@@ -213,6 +213,7 @@ def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
         [Slider("scale", "initial scale", scales, live=(0.001, 1.0, 0.1), log=True)],
         start={"scale": 0.03},
         title="Gradient descent on the approximate loss, four heads, one start direction",
+        description="Try: the smallest start: the stages draw apart.",
         alt=lambda scale: f"omega and mu of four heads against time, from initial scale {scale}.",
     )
 

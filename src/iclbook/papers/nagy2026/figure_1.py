@@ -201,6 +201,7 @@ def show_spectrum(few: bool) -> None:
         ],
         start={"condition": 20.0, "step": 1.0},
         title="Contraction of five eigenchannels in one step, and along ten layers",
+        description="Try: a larger step size: channels with ηλ above 1 overshoot, and above 2 they grow.",
         alt=lambda condition, step: (
             f"Contraction of five channels at condition number {condition:g} and {step:g} times the balanced step."
         ),
@@ -214,6 +215,7 @@ def show_layers(few: bool) -> None:
         [Slider("layers", "layers", [1, 3] if few else [1, 2, 3, 5, 10, 20], live=(1, 30, 1))],
         start={"layers": 3},
         title="What equal layers compound to",
+        description="Try: more layers: the same rate of all asks less of each.",
         alt=lambda layers: (
             f"Squared error left after {layers} layers against the condition number, and the rate compounded."
         ),

@@ -21,6 +21,7 @@ from .probe_statistics import (
     alignment,
     causal_heads,
     contraction,
+    curvature_correlation,
     errors,
     noise_around_prior,
     power,
@@ -61,6 +62,11 @@ class Model(NamedTuple):
         """Statistics of section 8.4 at a checkpoint; ``which`` may be ``shuffled``, with the context's y in another order."""
         return alignment(self.arrays[f"{which}_estimate"][at], self.target)
 
+    def curvature(self) -> float:
+        """Correlation of a prompt's own decay by layer with its Gram sum at the end of training (section 8.4, caveat iii)."""
+        estimate = self.arrays["lines_estimate"][-1]
+        return curvature_correlation(estimate, self.target, _gram_inputs(len(estimate)))
+
     def reductions(self) -> Array:
         """Error reduction at every checkpoint, ``(T,)``."""
         mae = np.stack([errors(e, self.target) for e in self.arrays["lines_estimate"]])
@@ -73,6 +79,12 @@ def _target(n: int) -> Array:
     target = prompts.lines(prompts.CORPUS, n).target.numpy()
     target.flags.writeable = False
     return target
+
+
+@lru_cache(maxsize=4)
+def _gram_inputs(n: int) -> Array:
+    """``x`` ``(n, k)`` of the same prompts."""
+    return prompts.lines(prompts.CORPUS, n).x.numpy()
 
 
 def models(results: Results) -> list[Model]:
@@ -129,6 +141,7 @@ def alignments(get: Get) -> dict[str, object]:
             f"ladder/alignment/{name}": _mean([getattr(a, name) for a in every])
             for name in ("slope", "signs", "reduction")
         },
+        "ladder/alignment/curvature": _mean([m.curvature() for m in mixed(get)]),
         **{
             f"ladder/twin/{name}": _mean([getattr(a, name) for a in without])
             for name in ("signs", "reduction")

@@ -249,6 +249,7 @@ def show_temperature(few: bool) -> None:
         [Slider("beta", "inverse temperature β", betas, live=(-1.0, 3.0, 0.1))],
         start={"beta": 0.2},
         title="Softmax attention on curvature: weights, and the descent that they give",
+        description="Try: β at 0, the plain mean; then a large β: one example takes all the weight.",
         alt=lambda beta: (
             f"Attention to twelve examples and the descent of w at inverse temperature {beta:g}."
         ),

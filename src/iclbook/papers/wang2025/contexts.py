@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ... import random, threefry
 from ...models.functional_gd import cached_relations
-from ...rounding import UNIT, choosing, chosen_anew, current, moved_batch, signs
+from ...rounding import UNIT, choosing, chosen_anew, current, jittered, moved_batch, signs
 from ...store import Results
 from ...tasks import Batch
 from ...tasks.categorical import Anchors, Categorical
@@ -34,8 +34,8 @@ CHUNK = 512
 #: What GD and Trained TF learn with one block, kept where their maps and matrices are shown.
 GD_PARAMETERS = ("embed", "rate", "log_gamma")
 TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
-#: ``PRNGKey(5)`` of the authors' ``eval.py``, split into four; the last key draws ``W_e`` after one more split (``create_w_e`` of ``data.py``). The notebooks
-#: that printed the numbers ran on Python 3.9, for which no version of JAX counts random numbers in the newer way.
+#: ``PRNGKey(5)`` of the authors' ``eval.py``, split into four, for test, validation and training contexts and for ``W_e`` (after one more split,
+#: ``create_w_e`` of ``data.py``). The notebooks that printed the numbers ran on Python 3.9, for which no version of JAX counts random numbers in the newer way.
 AUTHORS_SEED = 5
 
 
@@ -100,6 +100,11 @@ class Contexts:
     view: str = "tokens"
     among_keys: bool = False
 
+    @property
+    def seed(self) -> int:
+        """Seed of the training contexts."""
+        return 0
+
     def draw(self, n: int, seed: int) -> Batch:
         """The first ``n`` contexts of a seed, as a model reads them."""
         return seen_as(sample_contexts(self.task, n, seed), self.view, self.among_keys)
@@ -129,10 +134,15 @@ class UnitContexts(Contexts):
         return {"validation": self.draw(n, self.seed + VALIDATION), "test": self.draw(n, self.seed + TEST)}
 
 
+def published_keys() -> np.ndarray:
+    """Keys ``(4, 2)`` of the authors' program: test, validation, training, ``W_e``."""
+    return threefry.split(threefry.key_of(AUTHORS_SEED), 4)
+
+
 @lru_cache(maxsize=4)
 def published_embedding(n_classes: int, width: int) -> Tensor:
     """The authors' own ``W_e`` ``(d', C)``, drawn again from the seed of their code."""
-    key = threefry.split(threefry.split(threefry.key_of(AUTHORS_SEED), 4)[3])[1]
+    key = threefry.split(published_keys()[3])[1]
     return torch.from_numpy(threefry.normals(key, (width, n_classes)).copy())
 
 
@@ -144,6 +154,40 @@ class PublishedAnchors(Anchors):
     def embedding(self) -> Tensor:
         """``W_e`` ``(d', C)``."""
         return published_embedding(self.n_classes, self.width)
+
+
+def published_contexts(task: PublishedAnchors, n: int, seed: int) -> Batch:
+    """The authors' own contexts, drawn again as their program does (``create_cat_data_high_dim`` of ``data.py``); another ``n`` gives others altogether.
+
+    Args:
+        seed: 0 (training), :data:`VALIDATION` or :data:`TEST`.
+    """
+    own = threefry.split(threefry.split(published_keys()[{0: 2, VALIDATION: 1, TEST: 0}[seed]], n), 7)
+    examples, query = (
+        threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1))
+    )
+    chosen = threefry.permutation(own[:, 3], task.n_classes)[:, : task.n_anchors]
+    anchors = threefry.normals(own[:, 4], (task.n_anchors * task.d,))
+    x = torch.from_numpy(np.concatenate([examples, query], axis=1)).movedim(0, -1)  # (N + 1, d, n)
+    f = task.latent(x.double(), torch.from_numpy(anchors).T.double(), torch.from_numpy(chosen).T)
+    logits = torch.einsum("dc,...db->b...c", task.embedding.double(), f).numpy()  # (n, N + 1, C)
+    labels = [
+        threefry.categorical(own[:, 5], logits[:, : task.N]),
+        threefry.categorical(own[:, 6], logits[:, task.N :]),
+    ]
+    y = torch.from_numpy(np.concatenate(labels, axis=1)).T[:, None].to(x)  # (N + 1, 1, n)
+    jitter = current()
+    x = x if jitter is None else jittered(x, jitter)
+    return Batch(torch.cat([x, y], dim=1)[: task.N], x[task.N], y[task.N])
+
+
+@dataclass(frozen=True)
+class PublishedContexts(Contexts):
+    """The authors' own contexts on their own ``W_e``: 0, 1 and 2 are the seeds of training, validation and test contexts."""
+
+    def draw(self, n: int, seed: int) -> Batch:
+        """The authors' ``n`` contexts, as a model reads them."""
+        return seen_as(published_contexts(self.task, n, seed), self.view, self.among_keys)
 
 
 # -- scores along training --------------------------------------------------------------------------------------------

@@ -96,6 +96,7 @@ def show_blocks(few: bool) -> None:
         ],
         start={"blocks": 2, "n": 100},
         title="Gradient steps and context size",
+        description="Try: the largest context, and one step after another.",
         alt=lambda blocks, n: (
             f"Maps of the predicted probabilities over the square after {blocks} blocks with {n} examples."
         ),
@@ -118,6 +119,7 @@ def show_kernels(few: bool) -> None:
         ],
         start={"kernel": "rbf", "gamma": 8.0},
         title="Kernel and bandwidth",
+        description="Try: both ends of the bandwidth: a narrow kernel reads the nearest examples, a wide one averages all.",
         alt=lambda kernel, gamma: (
             f"Maps of the predicted probabilities over the square, kernel {kernel}, gamma {gamma:g}."
         ),
@@ -131,6 +133,7 @@ def show_heads(few: bool) -> None:
         [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
         start={"heads": 2},
         title="Several kernels at once",
+        description="Try: one head, then more: each adds a kernel with a width of its own.",
         alt=lambda heads: (
             f"Maps of the predicted probabilities over the square with {heads} heads of increasing precision."
         ),

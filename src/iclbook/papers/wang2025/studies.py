@@ -3,7 +3,7 @@
 Open in the text and taken here: minibatches of 256 (GD) and 128 (Trained TF) contexts drawn with replacement; Adam with rates 0.03 and 0.01, which needs
 fewer steps than the published code's 0.001; scores at the best validation record out of 12; GD starts from ``W_e ~ N(0, 1)``, ``alpha = 1``, ``gamma = 1``
 (inner products) or 1/2; Trained TF from ``0.002 / K * N(0, 1)``, its ``W_e`` from N(0, 1). Studies at the published code's own length (``square_...``,
-``long...``, ``published...``) have its 5,000 epochs of minibatches of 512 at its rate.
+``long...``, ``published_...`` of one block) have its 5,000 epochs of minibatches of 512 at its rate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...models.inexact_gd import HardErasureGD
 from ...models.kernels import KERNELS
 from ...models.trained_tf import TrainedBlocks, TrainedStep
 from ...profiles import check_profile
-from ...tasks.categorical import Anchors, Categorical, Quadrants
+from ...tasks.categorical import Anchors, Quadrants
 from ...training import FixedSet, Group, Run
 from ...training.study import Study
 from .contexts import (
@@ -29,6 +29,7 @@ from .contexts import (
     TF_PARAMETERS,
     Contexts,
     PublishedAnchors,
+    PublishedContexts,
     UnitContexts,
     classifiers,
 )
@@ -38,6 +39,8 @@ GD_RATE, TF_RATE = 0.03, 0.01
 GD_BATCH, TF_BATCH = 256, 128
 #: The published code: minibatches and learning rate.
 CODE_BATCH, CODE_RATE = 512, 0.001
+#: Trained TF's rate in its longest training, with N = 125.
+LONG_RATE = 0.003
 #: Blocks of figure 4 that are trained on new draws.
 DEPTHS = (1, 2, 3)
 #: Groups of figures 10 and 11: the name, the initialisation, whether the true W_e is held.
@@ -54,19 +57,19 @@ class Sizes:
     """What differs between the profiles.
 
     Attributes:
-        L: numbers of training contexts of figure 3; ``deep_L`` of figure 5, ``quad_L`` of figures 8 to 11, ``middle_L`` of Trained TF with N = 125.
+        L: numbers of training contexts of figure 3, ``quad_L`` of figures 8 to 11, ``middle_L`` of Trained TF with N = 125.
         seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
         gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, GD at N = 125,
             deep GD with the softmax erasure.
         depths: numbers of blocks of figure 4; ``wide_depths`` those at N = 125.
         held_out: validation contexts, and as many test contexts; ``wide_held_out`` at N = 125.
         wide_N, quad_N: context sizes.
-        units: draws of everything; ``inits`` initialisations of each; ``published`` draws of contexts on the authors' W_e.
+        units: draws of everything; ``inits`` initialisations of each.
         epochs: passes through the training contexts at the published code's length.
+        wide_L, long: numbers of training contexts of figure 5 (left) with N = 125, and minibatches of its Trained TF.
     """
 
     L: tuple[int, ...]
-    deep_L: tuple[int, ...]
     quad_L: int
     middle_L: int
     seeds: int
@@ -85,14 +88,14 @@ class Sizes:
     quad_N: int = 100
     units: int = 5
     inits: int = 2
-    published: int = 10
     epochs: int = 5000
+    wide_L: tuple[int, ...] = (2048, 8192, 32768)
+    long: int = 10_000
 
 
 SIZES = {
     "paper": Sizes(
         L=(512, 2048, 32768),
-        deep_L=(2048, 32768),
         quad_L=2048,
         middle_L=8192,
         seeds=5,
@@ -110,7 +113,6 @@ SIZES = {
     ),
     "smoke": Sizes(
         L=(256, 1024),
-        deep_L=(1024,),
         quad_L=256,
         middle_L=512,
         seeds=2,
@@ -129,8 +131,9 @@ SIZES = {
         quad_N=30,
         units=2,
         inits=1,
-        published=2,
         epochs=4,
+        wide_L=(256, 512),
+        long=12,
     ),
 }
 
@@ -185,11 +188,11 @@ def tf_group(
 
 def study(name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int) -> Study:
     """A study on L contexts; never compiled, for these trainings are too short for it to pay."""
-    data = FixedSet(contexts, L, seed=contexts.seed if isinstance(contexts, UnitContexts) else 0)
+    data = FixedSet(contexts, L, seed=contexts.seed)
     return Study("wang2025", name, data, tuple(groups), steps, batch, recorded(steps), compile_from=None)
 
 
-def at_length(s: Sizes, name: str, contexts: UnitContexts, groups: Sequence[Group], L: int) -> Study:
+def at_length(s: Sizes, name: str, contexts: Contexts, groups: Sequence[Group], L: int) -> Study:
     """A study on L contexts at the published code's length, recorded 50 times on the way."""
     batch = min(CODE_BATCH, L // 4)
     steps = s.epochs * (L // batch)
@@ -257,15 +260,15 @@ def figure_4(s: Sizes) -> Study:
 
 
 def figure_5_left(L: int, s: Sizes) -> list[Study]:
-    """Figure 5, left, at one number of contexts."""
-    cached, tokens = Contexts(Anchors(), "inner", True), Contexts(Anchors())
-    gd = gd_group("gd", "softmax", cached, runs_of(range(s.seeds), GD_RATE, 0), s.held_out, 2)
-    tf = tf_group(
-        "tf", tokens, runs_of(range(s.few), TF_RATE, 0), s.held_out, model=TrainedBlocks, n_blocks=2
-    )
+    """Figure 5, left, at one number of contexts on the authors' W_e and contexts with N = 125, which drew it; GD as in figure 4."""
+    task = PublishedAnchors(N=s.wide_N)
+    cached, tokens = PublishedContexts(task, "inner", True), PublishedContexts(task)
+    gd = gd_group("gd", "softmax", cached, runs_of(range(s.few), GD_RATE, 0), s.wide_held_out, 2)
+    tf_runs = runs_of(range(s.few), LONG_RATE, 0)
+    tf = tf_group("tf", tokens, tf_runs, s.wide_held_out, model=TrainedBlocks, n_blocks=2)
     return [
-        study(f"two_gd_L{L}", cached, L, [gd], s.deep, GD_BATCH),
-        study(f"two_tf_L{L}", tokens, L, [tf], s.tf_deep, TF_BATCH),
+        study(f"published_two_gd_L{L}", cached, L, [gd], s.wide, 64),
+        study(f"published_two_tf_L{L}", tokens, L, [tf], s.long, 64),
     ]
 
 
@@ -329,18 +332,18 @@ def long_unit(s: Sizes, unit: int) -> Study:
     return at_length(s, f"long{unit}", prompts, groups, s.quad_L)
 
 
-def published_unit(s: Sizes, unit: int) -> list[Study]:
-    """One block on the authors' W_e with contexts of a unit, at the published code's length: N = 10, N = 125, and N = 125 with the distance as printed."""
-    readings: dict[str, Categorical] = {
+def published(s: Sizes) -> list[Study]:
+    """One block on the authors' W_e and contexts at their program's length: N = 10, N = 125, and N = 125 with the distance as printed."""
+    readings = {
         "narrow": PublishedAnchors(),
         "wide": PublishedAnchors(N=s.wide_N),
         "printed": PublishedAnchors(N=s.wide_N, squared=False),
     }
     found = []
     for reading, task in readings.items():
-        prompts = UnitContexts(task, "inner", unit=unit)
-        group = gd_group("softmax", "softmax", prompts, (Run(unit, rate=CODE_RATE),), s.held_out)
-        found.append(at_length(s, f"published{unit}_{reading}", prompts, [group], s.L[1]))
+        prompts, runs = PublishedContexts(task, "inner"), runs_of(range(s.seeds), CODE_RATE)
+        group = gd_group("softmax", "softmax", prompts, runs, s.held_out)
+        found.append(at_length(s, f"published_{reading}", prompts, [group], s.L[1]))
     return found
 
 
@@ -352,10 +355,10 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
         figure_4(s),
         published_depths(s),
         *wide(s),
-        *(one for L in s.deep_L for one in figure_5_left(L, s)),
+        *(one for L in s.wide_L for one in figure_5_left(L, s)),
         erased(s),
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
-        *(one for u in range(s.published) for one in published_unit(s, u)),
+        *published(s),
         *square(s),
     ]
     return {one.name: one for one in every} | language_studies(profile)
@@ -365,12 +368,12 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 MINUTES = {
     "time/fig3": ("gd_", "tf_", "wide_gd", "wide_tf"),
     "time/fig4": ("deep_gd", "published_depths"),
-    "time/fig5-left": ("two_",),
+    "time/fig5-left": ("published_two_",),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
     "time/fig8-9": ("square",),
     "time/fig10-11": ("long",),
     "time/draws": ("new",),
-    "time/published": ("published",),
+    "time/published": ("published_wide", "published_narrow", "published_printed"),
 }
 
 

@@ -277,5 +277,6 @@ def show_gamma(few: bool) -> None:
         ],
         start={"gamma": 1.0},
         title="What γ does: nothing as printed, a faster clock in the lemma",
+        description="Try: a larger γ: the curves as printed stay, those of the lemma move.",
         alt=alt,
     )

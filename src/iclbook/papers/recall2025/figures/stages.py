@@ -135,6 +135,7 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
             Slider("place", "training step (share of the run)", places, live=(0.0, 1.0, 0.01)),
         ],
         title="The initial order of β decides the order of learning",
+        description="Try: another order: the heads become active in that order.",
         alt=lambda order, place: (
             f"Loss and attention of the three heads at {place:.0%} of a run that starts with {order}."
         ),
