@@ -194,7 +194,8 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ frozen | {glue:text}`scale/shares_frozen` |
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
-# The shares that decide are counted on other seeds than those that chose: {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained` sharpen, {glue:text}`fig2-3/frozen_both` and
+# The shares that decide are counted on other seeds than those that chose: attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of them, at most half of the positions in
+# {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained`, {glue:text}`fig2-3/frozen_both` and
 # {glue:text}`fig2-3/trained_both` along a smooth loss. The run drawn is the one nearest to the medians among those, with $b$ frozen.
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
@@ -243,7 +244,7 @@ record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
 record.verdicts("fig1")
 
 # %% [markdown]
-# *A value moves against its user's error and takes the context along. The second panel enlarges both steps.* The geometry is as drawn; what it is said to bring about need not follow. In the real
+# *A value moves against its user's error and takes the context along. The second panel enlarges both steps.* The geometry is as drawn in {glue:text}`fig1/against` of the runs; what it is said to bring about need not follow. In the real
 # step, which moves everything, the advantage seldom grows: others use the value too, and the errors shrink.
 #
 # | Share of runs, each at its own steepest step, if | the query's loss falls | the pair's advantage grows |
@@ -337,15 +338,16 @@ record.verdicts("fig9")
 # Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
 # %%
-record.all(figure_9.kl_values(em, code, kept["em"]) | figure_9.cluster_values(*weights))
+record.all(figure_9.kl_values(em, code, kept["em"], kept["sgd"]) | figure_9.cluster_values(*weights))
 record.verdicts("kl", "clusters")
 
 # %% [markdown]
-# After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/share` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know. For comparison: the
-# predictions of another seed's run, which has other symbols, are at {glue:text}`kl/other_seed` times that. So SGD is on its way, but not there. Nor do values gather in clusters, as section 9.4 expects.
-# The *silhouette* is 1 for tight groups far apart, 0 for none. Where training went furthest, values of one symbol lie *less* together than before: they follow the next symbol.
+# After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/end` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know: SGD is behind. Where the
+# schedule had SGD's final loss, the share is {glue:text}`kl/share`. At equal loss the two are much nearer to one predictor; a seed that has learned little by then
+# says little. (The predictions of another seed's run, which has other symbols, are at
+# {glue:text}`kl/other_seed` times what is known.) Values hardly gather in clusters, as section 9.4 expects. The *silhouette* is 1 for tight groups far apart, 0 for none.
 #
-# | Silhouette of values by their input's symbol | SGD, EM-like, rate 1 for everything |
+# | Silhouette of values by their input's symbol | SGD, EM-like |
 # |---|---|
 # | before training | {glue:text}`clusters/start` |
 # | after | {glue:text}`clusters/end` |

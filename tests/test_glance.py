@@ -21,16 +21,16 @@ def notebook(words: int) -> nbformat.NotebookNode:
     return nbformat.v4.new_notebook(cells=cells)
 
 
-def test_the_box_counts_verdicts_and_links_paper_and_code(root):
+def test_the_line_counts_verdicts_and_links_paper_and_code(root):
     (root / "book").mkdir(exist_ok=True)
     (root / "book" / "references.bib").write_text(BIB)
     text = glance.with_glance(notebook(440), "demo", "paper", root).cells[1].source
     assert (
-        "About 2 minutes to read. [The paper](https://example.org/abs/1) and [its code](https://example.org/c)."
+        "2 minutes · [The paper](https://example.org/abs/1) · [its code](https://example.org/c) · Claims: "
         in text
     )
     assert text.count("iclbook-badge-reproduced") == 1
-    assert "&nbsp;2 " in text, "two claims are reproduced"
+    assert "holds</span>&nbsp;2" in text, "two claims are reproduced"
 
 
 def test_without_addresses_or_a_ledger_nothing_is_invented(root):

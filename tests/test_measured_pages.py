@@ -176,9 +176,9 @@ def test_no_page_shows_raw_markup_or_numbers(seen):
 # --- how long a chapter is, as it opens -------------------------------------------------------------------------------------
 
 #: Windows of a desktop and of a phone: width, height, screens that a chapter may take.
-WINDOWS = [(harness.WIDE, 900, 21), (harness.NARROW, 844, 41)]
+WINDOWS = [(harness.WIDE, 900, 20), (harness.NARROW, 844, 40)]
 #: Words in sight: of the text, and of code.
-WORDS, CODE = 3900, 650
+WORDS, CODE = 3500, 650
 #: Claims that may stand in one strip.
 STRIP = 8
 

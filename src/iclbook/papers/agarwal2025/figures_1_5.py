@@ -146,13 +146,13 @@ def one_step(run: Ensemble, r: int, rate: float, bias: bool = False) -> OneStep:
 
 
 def one_step_values(runs: Mapping[str, Ensemble], rates: Sequence[float]) -> dict[str, Estimate]:
-    """Figure 1: shares of runs in which the step lowers the query's loss and raises the pair's advantage; when the value alone moves (``own``), when the four
-    matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
+    """Figure 1: shares of runs in which the value moves against its user's error (``against``), and in which the step lowers the query's loss and raises the
+    pair's advantage; when the value alone moves (``own``), when the four matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
     frozen, trained = (
         steps_of(run, range(run.loss.shape[1]), rate, reading == "trained")
         for (reading, run), rate in zip(runs.items(), rates, strict=True)
     )
-    found = {}
+    found = {"fig1/against": share((frozen.dv * frozen.u_i).sum(-1) < 0)}
     for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
         found[f"fig1/loss_{name}"] = share(step.dloss[:, column] < 0)
         found[f"fig1/reinforced_{name}"] = share(step.dadvantage[:, column] > 0)
@@ -202,10 +202,12 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
     found: dict[str, object] = {"fig4/window": [], "fig5/pc1": []}
     for reading, run in runs.items():
         sharp, smooth = is_sharp(ends(run)), is_smooth(ends(run))
+        falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
         gain, window = np.array(list(gains(run))).reshape(-1, 2).T
         own, shuffled = ranks(run)
         error = float(np.hypot(standard_error(own), standard_error(shuffled)))  # of the difference
         found |= {
+            f"fig2-3/{reading}_falls": share(falls),
             f"fig2-3/{reading}": share(sharp),
             f"fig2-3/{reading}_both": share(sharp & smooth),
             f"fig4/{reading}": share(smooth),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -74,8 +73,7 @@ def expected_error(eigenvalues: Sequence[float], length: int, gain: Sequence[flo
 
 def on_probes(probes: Probes, name: str = "n16") -> tuple[float, float]:
     """Error of the best single layer on the very prompts that the trained models are measured on: mean and standard error."""
-    parts = [part for key, part in probes.draw().items() if key == name or key.startswith(f"{name}_")]
-    context, query, target = (torch.cat(x, -1).double().numpy() for x in zip(*parts, strict=True))
+    context, query, target = (array.double().numpy() for array in probes.draw()[name])
     lam = np.asarray(probes.task.eigenvalues)
     scale = np.sqrt(lam)[:, None] if probes.task.balanced else 1.0
     length, d = context.shape[0], probes.task.d

@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 
 from ...drawing import style
 from ...sliders import Slider, show
-from ...statistics import Estimate, bootstrap_error, standard_error
+from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...training.study import Study
 from .common import common_error, final_errors, label, named_ticks, printed_numbers, rates_of, strip, z_of
-from .studies import MASK_BLOCKS, SPECTRUM
+from .studies import SPECTRUM
 
 #: The paper's error for each mask.
 MASK_ERRORS = dict(
@@ -29,64 +29,34 @@ PRINTED_CHANGE = {mask: 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1) for 
 
 @dataclass(frozen=True)
 class MaskRuns:
-    """Errors of section 9.1 at the end of training.
+    """Final errors of section 9.1.
 
     Attributes:
         settings: names of the settings that the paper leaves open.
-        blocks: mask -> errors on each part of the prompts ``(parts, settings, seeds)``.
-        learns: settings that end below half of the error that they start with.
+        errors: mask -> ``(settings, seeds)``.
         common: relative standard error that all share, being measured on the same prompts.
     """
 
     settings: list[str]
-    blocks: dict[str, np.ndarray]
-    learns: np.ndarray
+    errors: dict[str, np.ndarray]
     common: float
-
-    @property
-    def errors(self) -> dict[str, np.ndarray]:
-        """Mask -> ``(settings, seeds)``."""
-        return {mask: found.mean(0) for mask, found in self.blocks.items()}
 
     def change(self, mask: str) -> np.ndarray:
         """Change against no mask of the same seed in per cent, ``(settings, seeds)``; positive is worse."""
         return 100 * (self.errors[mask] / self.errors["none"] - 1)
 
-    def mean_change(self, mask: str, activation: str) -> Estimate:
-        """Change in per cent, mean over the settings of an activation that learn; its error is that of seeds and that of prompts (a jackknife over parts)."""
-        of = np.array([s.startswith(activation) for s in self.settings])
-        of &= (
-            self.learns if (of & self.learns).any() else True
-        )  # few steps, as at the smoke profile: none may have learned
-        by_part = [
-            100
-            * (np.delete(self.blocks[mask], k, 0).mean(0) / np.delete(self.blocks["none"], k, 0).mean(0) - 1)[
-                of
-            ].mean()
-            for k in range(len(self.blocks["none"]))
-        ]
-        seeds, n = self.change(mask)[of].mean(0), len(by_part)
-        prompts = np.sqrt((n - 1) ** 2 / n) * np.std(by_part, ddof=1)
-        return Estimate(float(seeds.mean()), float(np.hypot(standard_error(seeds), prompts)))
-
 
 def mask_runs(study: Study, results: Results) -> MaskRuns:
     """Section 9.1's errors, one row for each setting."""
     settings: list[str] = []
-    blocks: dict[str, list[np.ndarray]] = {mask: [] for mask in MASK_ERRORS}
-    learns = []
+    errors: dict[str, list[np.ndarray]] = {mask: [] for mask in MASK_ERRORS}
     for spec in study.groups:
         mask, activation, _ = spec.name.split("-")
-        first, last = (
-            np.stack([final_errors(study, results, spec.name, f"n16_{k}", step) for k in range(MASK_BLOCKS)])
-            for step in (0, -1)
-        )
-        blocks[mask].append(last)
+        errors[mask].append(final_errors(study, results, spec.name))
         if mask == "none":
             settings += [f"{activation}, {label(spec.optimiser, r)}" for r in rates_of(study, spec.name)]
-            learns.append(last.mean((0, 2)) < first.mean((0, 2)) / 2)
-    joined = {mask: np.concatenate(rows, 1) for mask, rows in blocks.items()}
-    return MaskRuns(settings, joined, np.concatenate(learns), common_error(study))
+    joined = {mask: np.concatenate(rows) for mask, rows in errors.items()}
+    return MaskRuns(settings, joined, common_error(study))
 
 
 def records(runs: MaskRuns) -> dict:
@@ -96,19 +66,13 @@ def records(runs: MaskRuns) -> dict:
     near = int(z.argmin())
     by_seed = np.moveaxis(np.stack([runs.errors[mask] for mask in MASK_ERRORS]), -1, 0)
     spreads = {mask: runs.change(mask).std(1, ddof=1) for mask in MASKED}
-    changes = {
-        f"9.1/{activation}/{mask}_change": runs.mean_change(mask, activation)
-        for activation in ("softmax", "linear")
-        for mask in MASKED
-    }
-    return changes | {
+    return {f"9.1/{mask}_change": Estimate.mean(runs.change(mask)) for mask in MASKED} | {
         "9.1/spectral_worst_share": Estimate(
             _spectral_worst(by_seed), bootstrap_error(_spectral_worst, by_seed)
         ),
         "9.1/nearest": runs.settings[near],
         "9.1/baseline": float(base[near].mean()),
         "9.1/settings": len(runs.settings),
-        "9.1/learning": int(runs.learns.sum()),
         "9.1/seeds": base.shape[1],
         "9.1/spread": float(spreads["spectral"][near]),
         "9.1/common": runs.common,

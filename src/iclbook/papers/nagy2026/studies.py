@@ -40,26 +40,20 @@ class Probes:
         n: how many.
         lengths: names and numbers of context tokens to measure at.
         low: also measure on queries whose covariates are zero but for this many of the smallest eigenvalues (0: do not).
-        blocks: measure on so many parts of them one after another, ``n<length>_<part>``, which tell what the choice of prompts does.
     """
 
     task: SpectralRegression
     n: int
     lengths: tuple[int, ...]
     low: int = 0
-    blocks: int = 1
 
     def draw(self) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
-        """Name -> ``(context, query, target)``: ``n<length>`` for each length (and part), and ``low``."""
+        """Name -> ``(context, query, target)``: ``n<length>`` for each length, and ``low``."""
         task = dataclasses.replace(self.task, dropout_rows=0)
         normals = torch.randn(task.normals, self.n, generator=generator(PROBE_SEED, PROBE_PURPOSE))
         found, batch = {}, task.batch(normals)
         for length in self.lengths:
-            whole = (batch.context[:length], batch.query, batch.target)
-            parts = zip(*(x.chunk(self.blocks, -1) for x in whole), strict=True)
-            found |= {
-                f"n{length}_{k}" if self.blocks > 1 else f"n{length}": part for k, part in enumerate(parts)
-            }
+            found[f"n{length}"] = (batch.context[:length], batch.query, batch.target)
         if self.low:
             first = task.L * task.d
             normals[first : first + task.d - self.low] = 0  # the query's other covariates
@@ -169,16 +163,12 @@ def _spec(
     )
 
 
-#: Parts of the prompts of section 9.1, whose differences are as small as what the choice of prompts does.
-MASK_BLOCKS = 16
-
-
 def masks(
     steps: int, seeds: int, adam: Sequence[float], sgd: Sequence[float], probes: int, record: tuple[int, ...]
 ) -> Study:
     """Section 9.1: four masks (stated: 3000 steps, batch 64) over what is not stated: softmax or linear attention, optimiser, rate."""
     task = SpectralRegression(SPECTRUM)
-    watched = Probes(task, probes, (task.L,), blocks=MASK_BLOCKS)
+    watched = Probes(task, probes, (task.L,))
     groups = [
         _spec(
             f"{mask}-{activation}-{optimiser}",
@@ -307,7 +297,7 @@ def studies(profile: str) -> dict[str, Study]:
     """All studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
         every = [
-            masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 65_536, (24, 3000)),
+            masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 8192, (24, 3000)),
             alignment(20_000, 20, (1e-3, 3e-4, 1e-4, 5e-5), 4096, (24, 100, 250, *range(500, 20_001, 500))),
             *(ablation(d, 2000, 20, 6, (3e-4, 3e-3), (3e-2, 1e-1), 2048, ABLATION_STEPS) for d in (4, 8, 16)),
             guided("guided", 4000, _runs(20, (1e-3,)) + _runs(10, (3e-3,)), 2048, GUIDED_STEPS),

@@ -159,7 +159,6 @@ def figure_5(sweep: Sweep) -> dict[str, Any]:
         "fig5/tf_nll": tf.mean(1).tolist(),
         "fig5/first_gap": estimate(between[0]),
         "fig5/last_gap": estimate(between[-1]),
-        "fig5/last_gap_t": t_of_runs(between[-1]),
         "fig5/gd_cost": estimate(gd[0] - gd[-1]),
     }
 
