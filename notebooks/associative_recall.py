@@ -83,7 +83,7 @@ record.verdict("recall2025/fig2")
 # right place it is $(1 - 1/|R|)(1 - a_q)$. For cross-entropy the mean $\mathbb{E}$ over $f$ is one integral, from $\log p = \int_0^\infty (e^{-u} - e^{-up})\,du/u$. Both are
 # compared with brute force over every query and every map, on a transformer that reads the tokens.
 
-# %%
+# %% tags=["hide-input"]
 record.all(construction.task_sizes() | construction.against_enumeration())
 record.verdict("recall2025/task")
 

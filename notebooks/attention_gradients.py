@@ -70,7 +70,7 @@ record = Recorder("agarwal2025", profile)
 # One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached query $i$. So the gradients of a causal head need one pass over
 # blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd as well.
 
-# %%
+# %% tags=["hide-input"]
 record.all(equations.closed_forms())
 record.verdicts("eq13-32")
 
@@ -261,7 +261,7 @@ sliders.show_attention(few=not paper)
 # Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability "proportional to the distance" and says in the next sentence that
 # near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
 
-# %%
+# %% tags=["hide-input"]
 code, text = (StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer"))
 record.all(fair_trial.rate_values() | fair_trial.floor_values(code, 40 if paper else 10))
 record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
@@ -337,7 +337,7 @@ record.verdicts("fig9")
 # ### Do both find the same?
 # Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
-# %%
+# %% tags=["hide-input"]
 record.all(figure_9.kl_values(em, code, kept["em"], kept["sgd"]) | figure_9.cluster_values(*weights))
 record.verdicts("kl", "clusters")
 

@@ -73,7 +73,7 @@ get, studies = cache(lambda study: wang2025.results(study, profile, device)), wa
 # it is a softmax of $f$, and that is why the paper's blocks have a second layer. Self-attention whose weights see the covariates alone, in any number of layers and with any matrices, leaves $f$ a sum of one term for each label; two steps
 # of descent are no such sum. Change two labels at once, and {glue:text}`self-attention/two` of one change is missing, at least.
 
-# %%
+# %% tags=["hide-input"]
 record.all(construction.functional_form() | construction.self_attention_alone())
 record.verdicts("eq2-3", "self-attention")
 
@@ -82,7 +82,7 @@ record.verdicts("eq2-3", "self-attention")
 #
 # A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, label's embedding, scratch space for the expectation, and function. As printed, the first two never change; $E_i$ is right after each block.
 
-# %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}}
+# %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}} tags=["hide-input"]
 stream = construction.stream()
 style.show(construction.plot_stream(stream))
 record.all(construction.architecture())
@@ -100,7 +100,7 @@ style.show(construction.plot_matrices(stream))
 # Multiplied out, $K$ blocks must equal $K$ steps. They do, for five kernels and block by block (largest relative difference {glue:text}`construction/rbf` with RBF erasure); so does the model trained
 # below, without the zeros ({glue:text}`construction/fast`). Both parts matter: no erasure head {glue:text}`construction/none`, query among the keys {glue:text}`construction/query`.
 
-# %%
+# %% tags=["hide-input"]
 record.all(construction.construction())
 record.verdict("wang2025/construction")
 
@@ -163,7 +163,7 @@ style.show()
 #
 # The erasure head must attend to its own position. An RBF kernel with large $\lambda$ does. A softmax finds the largest $x_i^\top x_j$: its own, unless a longer vector points the same way.
 
-# %% mystnb={"image": {"alt": "Attention that goes astray against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}}
+# %% mystnb={"image": {"alt": "Attention that goes astray against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]
 curves = erasure.curves(200 if paper else 20)
 style.show(erasure.plot_erasure(curves))
 record.all(erasure.records(curves, 200 if paper else 20))
@@ -176,7 +176,7 @@ record.verdicts("erasure", "q-erasure")
 # product. If two examples have the *same* covariates, softmax shares its weight between them and still erases, for their expectations are equal; the RBF head gives each its whole weight and erases
 # twice. Before the first block all expectations are equal, so two steps are exact whatever the head does; from the third on errors grow.
 
-# %% mystnb={"image": {"alt": "Relative error of f against block three to six: it grows in both data sets, and is far larger for the quadrants than for appendix E's data."}}
+# %% mystnb={"image": {"alt": "Relative error of f against block three to six: it grows in both data sets, and is far larger for the quadrants than for appendix E's data."}} tags=["hide-input"]
 drift = erasure.drift_records(contexts=128 if paper else 32)
 style.show(erasure.plot_drift(drift["deep-erasure/quadrants"], drift["deep-erasure/anchors"]))
 record.all(drift | erasure.trained_records(get("erased")))
@@ -193,7 +193,7 @@ record.verdict("wang2025/q-deep-erasure")
 # anchor. (The text calls the factor 10 $\lambda$; it is not the erasure head's.) How $x$ is drawn is not said. The printed kernel has an unsquared distance; the published code has
 # $x \sim U(-1,1)^{10}$ and a squared one. The mean of the largest true probability bounds every accuracy, so it can rule readings out. It also moves with $W_e$, which is drawn once.
 
-# %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}}
+# %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}} tags=["hide-input"]
 values, samples = bounds.records(*((20_000, 60, 2048) if paper else (1000, 12, 512)))
 bound, oracle = bounds.oracle(Quadrants(N=1), 8192)[0], bounds.oracle(Anchors(N=1), 8192)
 style.show(bounds.plot_bounds(samples, bound))
@@ -214,7 +214,7 @@ record.verdict("wang2025/q-we-draw")
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$,
 # all free. Both learn from $L$ fixed contexts and are scored on 2,048 new ones at the best validation record. Trainings are shorter than the paper's, at larger rates.
 
-# %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}}
+# %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 sweep = figures_3_5.one_block(get, profile)
 style.show(
     figures_3_5.plot_sweep(sweep, oracle[0]),
@@ -244,7 +244,7 @@ record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 #
 # The text says $N = 10$; file names in the published code say 125. More examples make for better accuracies, so the printed ones decide.
 
-# %% mystnb={"image": {"alt": "Top: accuracy and NLL along training for one to six blocks. Bottom: accuracy and NLL against the number of blocks for N = 10 and N = 125; the authors' values lie near N = 125."}}
+# %% mystnb={"image": {"alt": "Top: accuracy and NLL along training for one to six blocks. Bottom: accuracy and NLL against the number of blocks for N = 10 and N = 125; the authors' values lie near N = 125."}} tags=["hide-input"]
 by_depth = figures_3_5.by_depth(get, profile)
 style.show(figures_3_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths")))
 record.all(figures_3_5.figure_4(by_depth) | figures_3_5.on_the_authors_contexts(get))
@@ -276,7 +276,7 @@ record.verdicts("fig4", "n10", "q-published")
 #
 # ## Two blocks, trained freely
 
-# %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}}
+# %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
 deep = figures_3_5.two_blocks(get, profile)
 style.show(
     figures_3_5.plot_two_blocks(deep),
@@ -293,7 +293,7 @@ record.verdict("wang2025/fig5-left")
 # within 0.075 nats at $L$ = {glue:text}`fig5/printed_reach`, where the text says more than 25,000, and its gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than that of one block. Is
 # the gap one of data or of optimisation?
 
-# %% mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 style.show(
     figures_3_5.plot_fits(figures_3_5.fits(get, profile)),
     of=map(get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]),
@@ -317,7 +317,7 @@ style.show(
 #
 # Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is one of four embeddings, by quadrant. Two dimensions can be drawn.
 
-# %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}}
+# %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}} tags=["hide-input"]
 by_kernel = figures_8_9.compare(get)
 style.show(figures_8_9.plot_training(by_kernel, bound), of=map(get, [f"square_{k}" for k in by_kernel]))
 answers = figures_8_9.answers(get, profile, 2048 if paper else 64)
@@ -340,7 +340,7 @@ record.verdict("wang2025/fig8")
 # attention would not ({glue:text}`fig8/control_gap`). With linear attention Trained TF reaches {glue:text}`fig8/linear_tf`. Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five
 # starts that end within three points of accuracy. The bound rises with the width of the embeddings: {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12, means over draws of $W_e$.
 
-# %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}}
+# %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
 maps, values = figures_8_9.figure_9(get, profile, contexts=4 if paper else 2)
 style.show(figures_8_9.plot_maps(maps), of=map(get, ["square_rbf"]))
 record.all(values | figures_8_9.own_kernel(answers[0]))
@@ -373,7 +373,7 @@ show_model(sliders.label_square(get("square_softmax")), of=[get("square_softmax"
 sliders.show_blocks(few=not paper)
 sliders.show_kernels(few=not paper)
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## What Trained TF learns
 #
 # Figure 10 of the paper shows the learned matrices. *A* and *B* are the columns of $W_K$ and $W_Q$ that read the covariate $x$; attention compares covariates by $Q = A^\top B$. *D* is the columns of
@@ -381,7 +381,7 @@ sliders.show_kernels(few=not paper)
 # and $ED$ multiples of the identity. The paper adds $A \approx B$ and $E \approx D^\top$, and that $W_K$ leaves $w$ alone and $W_V$ leaves $x$ alone. Trained here at the published code's length and
 # rate, on several draws of $W_e$ and contexts. (A share of {glue:text}`fig10/inert_share` of all entries has gradient zero for every prompt, and moves by {glue:text}`fig10/inert_moved`.)
 
-# %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}}
+# %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}} tags=["hide-input"]
 values, products = figures_10_11.records(get, profile)
 style.show(figures_10_11.plot_matrices(products["code"]), of=map(get, ["long0"]))
 record.all(values)
@@ -406,7 +406,7 @@ record.all(values)
 # | $E$ from $D^\top$ | {glue:text}`fig10/code_transpose` | {glue:text}`fig10/gauge_transpose` | {glue:text}`fig10/gauge_transpose_crossed` |
 # | $D^\top D$ from a multiple of the identity | | {glue:text}`fig10/D_columns` | |
 
-# %% mystnb={"image": {"alt": "Q, E D and E D in best coordinates for five draws: Q is near a multiple of the identity; E D has a clear diagonal and entries beside it, which nearly vanish in best coordinates."}}
+# %% mystnb={"image": {"alt": "Q, E D and E D in best coordinates for five draws: Q is near a multiple of the identity; E D has a clear diagonal and entries beside it, which nearly vanish in best coordinates."}} tags=["hide-input"]
 style.show(
     figures_10_11.plot_products(products["code"]), of=map(get, [n for n in studies if n.startswith("long")])
 )
@@ -429,7 +429,7 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # layers, softmax). Here $B_\ell$ is the matrix between covariates in layer $\ell$ (appendix I's $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$. P values:
 # {glue:text}`thm2/skewed_p` for a control without symmetry, {glue:text}`thm2/cube_p` on a cube; RBF and linear activation on the sphere {glue:text}`thm2/activations_p`.
 
-# %% mystnb={"image": {"alt": "Gradient entries of both layers with error bars under four laws of the covariates: off-diagonal entries are zero for the sphere, the cube and the finite group, but not for skewed covariates."}}
+# %% mystnb={"image": {"alt": "Gradient entries of both layers with error bars under four laws of the covariates: off-diagonal entries are zero for the sphere, the cube and the finite group, but not for skewed covariates."}} tags=["hide-input"]
 prompts = 8000 if paper else 1500
 values, shapes = theorem_2.shapes(prompts)
 style.show(theorem_2.plot_gradients(shapes))
@@ -445,7 +445,7 @@ record.verdicts("q-thm2-group", "eq58")
 # but the joint law of covariates and labels stays the same under these symmetries, which is what the averaging needs. With a finite group nothing need be sampled. Move two prompts by all 110
 # elements, sum over all labels: the gradient is a multiple of $I$ to rounding, and the loss falls exactly as fast as equation 58 says. For the two prompts alone neither holds.
 
-# %% mystnb={"image": {"alt": "Gradient entries of B, T and S where the scalars are stationary: those of B are zero, those of T and S are not when W_e is fixed."}}
+# %% mystnb={"image": {"alt": "Gradient entries of B, T and S where the scalars are stationary: those of B are zero, those of T and S are not when W_e is fixed."}} tags=["hide-input"]
 values, ends = theorem_2.stationary(prompts)
 style.show(theorem_2.plot_gradients(ends, stationary=True))
 record.all(values | theorem_2.without_a_stationary_point(8 * prompts) | theorem_2.least_curvature(prompts))
@@ -469,7 +469,7 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 # each has a diagonal $\Lambda_m$. With $P_m = I$ that is descent on all $A_m$; with free $P_m$, as printed, it is descent preconditioned by $P_m$: plain descent on $f = \sum_m P_m A_m \psi_m$ multiplies by $P_m P_m^\top$ (difference
 # then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model below.
 
-# %%
+# %% tags=["hide-input"]
 record.all(construction.gaussian() | construction.multi_kernel() | figure_7.parameters())
 record.verdicts("gaussian", "multi-kernel")
 sliders.show_heads(few=not paper)
@@ -551,7 +551,7 @@ record.verdict("wang2025/q-unseen")
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the weights of a block see positions and no token, and **what the tokens of a story do to $f$ after one block
 # adds up**: permute the contents, and no weight moves. A Transformer's weights ask what the tokens are; a sum over positions cannot look up who the hero was. It should show in what is said *again*.
 
-# %% mystnb={"image": {"alt": "Heat maps of token embeddings, positions and f, and the attention weights of three heads over positions."}}
+# %% mystnb={"image": {"alt": "Heat maps of token embeddings, positions and f, and the attention weights of three heads over positions."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
 record.all(figure_7.records() | figure_7.printed_scores())
 record.verdicts("fig7", "params", "q-params")
@@ -566,7 +566,7 @@ record.verdicts("fig7", "params", "q-params")
 # Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories and endings graded by GPT-4o. Neither is at hand, and the paper's models are not published, so these rows stay out
 # of reach. Five models of one size stand in for them, {glue:text}`text/seeds` runs each, on real English that anybody can have: the King James Bible, of whose chapters every tenth is held out.
 
-# %% mystnb={"image": {"alt": "Left: loss on held-out text falls along training for five models. Right: where each run ends; the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}}
+# %% mystnb={"image": {"alt": "Left: loss on held-out text falls along training for five models. Right: where each run ends; the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}} tags=["hide-input"]
 style.show(figure_7.plot_text(get), of=[get(name) for name in studies if name.startswith("language_")])
 record.all(figure_7.text_records(get))
 record.verdicts("language")

@@ -70,7 +70,7 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 # dimensions, compared with gradient descent in double precision: one layer from a random $W_0$, four layers from zero, and this book's own trainable attention layer with the
 # construction's weights put in.
 
-# %%
+# %% tags=["hide-input"]
 record.all(construction.records())
 record.verdict("nagy2026/linear-attention")
 

@@ -122,7 +122,7 @@ assert torch.allclose(heads(Z, x[L], model.scale * KQ, OV[:, 0]), model(Z[..., N
 # %% [markdown]
 # Which entries of the two circuits matter?
 
-# %%
+# %% tags=["hide-input"]
 example = figure_2_1.example(d, L, rng)
 record.all(figure_2_1.effective_entries(example, rng))
 record.verdicts("fig1")
