@@ -69,7 +69,9 @@ draw_jump.illustration(small, 1, answers)
 style.show()
 shown = small.sequences(np.array([1]), answers[None])[0]
 record("fig2/length", len(shown))
-record("fig2/shown", bool(shown[small.response_positions[1]] == small.order + answers[1]))
+record(
+    "fig2/shown", bool(shown[small.response_positions[1]] == small.order + answers[1])
+)
 record.verdict("recall2025/fig2")
 
 # %% [markdown]
@@ -123,7 +125,7 @@ history = one_hot(
 
 def transformer(w, beta):  # (H, k) scores of offsets, (H,) strengths
     attention = w.softmax(-1)
-    found = torch.einsum("hi,pis->phs", attention, history)  # what head h finds before each response
+    found = torch.einsum("hi,pis->phs", attention, history)  # what head h finds
     scores = torch.einsum(
         "h,qhs,phs->qp", beta**2, history, found
     )  # compared with the query's h-th token from the end
@@ -134,10 +136,15 @@ library = RecallTransformer(order=3, n_responses=4, n_heads=3)
 library.initialise(torch.Generator().manual_seed(0))
 sequence = task.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
 assert torch.allclose(
-    transformer(library.w, library.beta)[4], library.response_weights(torch.tensor(sequence))
+    transformer(library.w, library.beta)[4],
+    library.response_weights(torch.tensor(sequence)),
 )
 
-w, beta, losses = torch.zeros(3, 3).double(), torch.tensor([0.1, 0.05, 0.025]).double(), []
+w, beta, losses = (
+    torch.zeros(3, 3).double(),
+    torch.tensor([0.1, 0.05, 0.025]).double(),
+    [],
+)
 for _ in range(600):
     w, beta = w.detach().requires_grad_(), beta.detach().requires_grad_()
     loss = (1 - 1 / task.n_responses) * (1 - transformer(w, beta).diagonal().mean())
@@ -241,7 +248,15 @@ draw_jump.time_scales(scan, window, theorem_3_1.ORDERS, late)
 style.show()
 record.all(theorem_3_1.local_law() | theorem_3_1.window_exponents())
 record.all(theorem_3_1.time_scale_values(scan, window, late))
-record.verdicts("timescale", "local-law", "eq3", "divergence", "q-eps-t", "q-late-rate", "q-window-log")
+record.verdicts(
+    "timescale",
+    "local-law",
+    "eq3",
+    "divergence",
+    "q-eps-t",
+    "q-late-rate",
+    "q-window-log",
+)
 
 # %% [markdown]
 # *The wait for the first jump grows as $1/\varepsilon$, on the limit in closed form (lines; numbers are orders); with the short window it grows far less. The second panel follows $s$ along the
@@ -279,9 +294,19 @@ record.all(subsequent_jumps.stitched() | subsequent_jumps.pronounced())
 record("losses/orders_dp", stages.orders_follow(stages.experiment()))
 record("losses/orders_ce", stages.orders_follow(stages.experiment("ce")))
 record.all(stages.losses_agree(40 if paper else 10))
-draw.losses({"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]})
+draw.losses(
+    {"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]}
+)
 style.show()
-record.verdicts("plateaus", "losses", "q-ce-plateaus", "q-ce-jumps", "pronounced", "stitching", "q-chain")
+record.verdicts(
+    "plateaus",
+    "losses",
+    "q-ce-plateaus",
+    "q-ce-jumps",
+    "pronounced",
+    "stitching",
+    "q-chain",
+)
 
 # %% [markdown]
 # *Every plateau has its closed form (dotted), under the dot product as under cross-entropy, which jumps earlier. Exact flow, window of four.* With $N = (k-m)!$ orderings left, the cross-entropy
@@ -353,7 +378,10 @@ draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), few=not paper)
 # softmax and take their share of attention: with $h-1$ tokens matched, the jump is slower by $k/(k-h+1)$.
 
 # %% mystnb={"image": {"alt": "Left: bars of measured slow-down of later jumps with diamonds of the predicted factor on top of each, above the dashed line at one. Right: gradient of the learned heads over e to the minus c grows like the square root of c."}} tags=["hide-input"]
-cases = [(f"k={k}, jump {m + 1}", *subsequent_jumps.later_jump(k, m)) for k, m in subsequent_jumps.CASES]
+cases = [
+    (f"k={k}, jump {m + 1}", *subsequent_jumps.later_jump(k, m))
+    for k, m in subsequent_jumps.CASES
+]
 still = subsequent_jumps.stationarity()
 draw.later(cases, still)
 style.show()
@@ -407,7 +435,11 @@ record.all(simplifications.kept_apart(found, simplifications.FIRST_READING))
 if paper:
     others = results("lifted", profile, device)
     for reading in simplifications.OTHER_READINGS:
-        record.all(simplifications.kept_apart(simplifications.kept_lifted(others, reading), reading))
+        record.all(
+            simplifications.kept_apart(
+                simplifications.kept_lifted(others, reading), reading
+            )
+        )
 record("full/A6_difference", simplifications.normalised_difference())
 record.verdicts("q-idle-head", "q-simplifications")
 
@@ -457,7 +489,9 @@ record.verdict("recall2025/q-a3")
 # Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights, at the paper's size: order four and four responses.
 
 # %% mystnb={"image": {"alt": "Three columns. Top: loss of several seeds. From initial scale 0.1 it passes the first plateau value and rests at the second; from 0.01 it only slows down at both; with everything lifted some seeds stay at the second value to the end. Bottom: attention of the heads by offset at the end; most heads attend to one offset."}} tags=["hide-input"]
-trainings = {name: results(name, profile, device) for name in ("free_window", "free_lifted")}
+trainings = {
+    name: results(name, profile, device) for name in ("free_window", "free_lifted")
+}
 free = end_to_end.trained(trainings)
 names = ("window kept, scale 0.1", "window kept, scale 0.01", "all lifted, scale 0.01")
 style.show(draw.free(dict(zip(names, free, strict=True))), of=trainings.values())
@@ -493,8 +527,12 @@ asked, maps = task.enumerate()  # every query with every map from orderings to r
 tails = task.permutations[:, ::-1]  # last token first
 losses = []
 for m in range(4):
-    alike = (tails[asked][:, None, :m] == tails[None, :, :m]).all(-1)  # orderings that match m tokens
-    right = maps == np.take_along_axis(maps, asked[:, None], 1)  # orderings with the right response
+    alike = (tails[asked][:, None, :m] == tails[None, :, :m]).all(
+        -1
+    )  # orderings that match m tokens
+    right = maps == np.take_along_axis(
+        maps, asked[:, None], 1
+    )  # orderings with the right response
     losses.append(float(np.mean(1 - (alike & right).sum(1) / alike.sum(1))))
 print(losses)
 # (1 - 1/2)(1 - 1/(3 - m)!): who has matched two tokens of three knows the third
@@ -511,7 +549,9 @@ for responses in (2, 4, 100):
     waits.append(0.001 * theorem_3_1.jump_time(model, 0.001))
 print([round(wait, 1) for wait in waits])
 # the limit goes as |R| / (|R| - 1): from two responses to infinitely many the wait only halves
-assert np.allclose(np.array(waits) / waits[0], [1, (4 / 3) / 2, (100 / 99) / 2], rtol=0.01)
+assert np.allclose(
+    np.array(waits) / waits[0], [1, (4 / 3) / 2, (100 / 99) / 2], rtol=0.01
+)
 
 # %% [markdown]
 # **3. A tie.** What happens if two of three heads start at exactly the same $\beta$, and what if all three do? Guess which plateaus the loss will skip, then follow the flow.
@@ -519,7 +559,9 @@ assert np.allclose(np.array(waits) / waits[0], [1, (4 / 3) / 2, (100 / 99) / 2],
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 model = READINGS["order"]
 ties = np.array([[0.02, 0.02, 0.002], [0.02, 0.02, 0.02]])
-jumps = stages.activations(model, stages.small(model, ties), stages.patience(model, ties))
+jumps = stages.activations(
+    model, stages.small(model, ties), stages.patience(model, ties)
+)
 print(jumps.round())
 # No head sees an order that the others do not see: equal heads stay equal, and jump at one time. The first start
 # goes straight to the plateau of two matched tokens, the second from the first plateau to zero loss.
@@ -537,7 +579,9 @@ betas = np.array([0.02, 0.01, 0.005])
 even = model.join(lean, betas)
 lean[1] = [-0.05, 0.15, -0.05, -0.05]  # head 2 already leans towards its own offset
 start = model.join(lean, betas)
-times = stages.activations(model, np.stack([even, start, start / 10]), until=2e5, rtol=1e-5)
+times = stages.activations(
+    model, np.stack([even, start, start / 10]), until=2e5, rtol=1e-5
+)
 print(times.round())
 # from w = 0 the largest beta is first; with the lean head 2 is, and the common scale changes the clock only
 assert times.argmin(1).tolist() == [0, 1, 1]
@@ -552,7 +596,9 @@ model = stages.experiment(order=5, n_heads=4)
 off = []
 for largest in (0.2, 0.02):
     betas = largest / 4.0 ** np.arange(4)
-    measured = stages.activations(model, stages.small(model, betas)[None], stages.patience(model, betas))[0]
+    measured = stages.activations(
+        model, stages.small(model, betas)[None], stages.patience(model, betas)
+    )[0]
     off.append(measured / chained_times(tuple(betas), order=5, n_responses=4) - 1)
 print(np.round(off, 3))
 # the heads become active shortly before the tangent blows up, so the chain is late; less so for smaller beta

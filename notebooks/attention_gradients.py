@@ -95,7 +95,9 @@ start = [
     0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(i))
     for i, shape in enumerate([(10, 20), (10, 20), (15, 20), (8, 15)])
 ]
-closed = causal.step(chain.x, one_hot(chain.y, 8).float(), *start)  # equations 13, 16, 23 and 28 to 32
+closed = causal.step(
+    chain.x, one_hot(chain.y, 8).float(), *start
+)  # equations 13, 16, 23 and 28 to 32
 
 fig, ax = style.figure(1, height=2.6)
 for name, times in {"one rate": 1, "values learn 10 times as fast": 10}.items():
@@ -105,10 +107,13 @@ for name, times in {"one rate": 1, "values learn 10 times as fast": 10}.items():
         gradients_now = torch.autograd.grad(loss, weights)
         if step == 0:
             assert all(
-                torch.allclose(a, b, atol=1e-7) for a, b in zip(gradients_now, closed[1:], strict=True)
+                torch.allclose(a, b, atol=1e-7)
+                for a, b in zip(gradients_now, closed[1:], strict=True)
             )
         with torch.no_grad():
-            for W, g, factor in zip(weights, gradients_now, (1, 1, times, 1), strict=True):
+            for W, g, factor in zip(
+                weights, gradients_now, (1, 1, times, 1), strict=True
+            ):
                 W -= 0.1 * factor * g
         losses.append(loss.item())
     ax.plot(losses, label=name)
@@ -131,7 +136,11 @@ style.show()
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
 pairs = equations.dominant_query()
-record.all(equations.first_order() | equations.readings_of_updates() | equations.printed_condition(pairs))
+record.all(
+    equations.first_order()
+    | equations.readings_of_updates()
+    | equations.printed_condition(pairs)
+)
 equations.plot_dominant_query(pairs)
 style.show()
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
@@ -174,7 +183,9 @@ record.verdicts("signs", "toward-users")
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
 swept = results("toy", profile, device)
-grids = {reading: figures_1_5.grid(swept.group(reading)) for reading in figures_1_5.READINGS}
+grids = {
+    reading: figures_1_5.grid(swept.group(reading)) for reading in figures_1_5.READINGS
+}
 figures_1_5.plot_settings(grids["frozen"])
 style.show(of=[swept])
 chosen = figures_1_5.grid_values(grids)
@@ -200,7 +211,9 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
-    reading: toy_runs.train(range(1000, 1000 + seeds), scale, rate, bias=reading == "trained")
+    reading: toy_runs.train(
+        range(1000, 1000 + seeds), scale, rate, bias=reading == "trained"
+    )
     for reading, scale, rate in zip(
         figures_1_5.READINGS, chosen["toy/scale"], chosen["toy/rate"], strict=True
     )
@@ -262,8 +275,12 @@ sliders.show_attention(few=not paper)
 # near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
 
 # %% tags=["hide-input"]
-code, text = (StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer"))
-record.all(fair_trial.rate_values() | fair_trial.floor_values(code, 40 if paper else 10))
+code, text = (
+    StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer")
+)
+record.all(
+    fair_trial.rate_values() | fair_trial.floor_values(code, 40 if paper else 10)
+)
 record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdicts("q-entropy-rate", "bayes-floor")
 
@@ -281,12 +298,26 @@ record.verdicts("q-entropy-rate", "bayes-floor")
 
 # %% mystnb={"image": {"alt": "Loss, accuracy and predictive entropy against step: the EM-like schedule runs ahead of SGD in all three; the printed ends lie on our curves."}} tags=["hide-input"]
 study = studies(profile)
-stored = {name: results(name, profile, device) for name in study if not name.startswith(("tunnel", "toy"))}
+stored = {
+    name: results(name, profile, device)
+    for name in study
+    if not name.startswith(("tunnel", "toy"))
+}
 short_chains = stored.pop("regularisation")
-chains = [found for name, found in stored.items() if name not in ("small_start", "fresh")]
+chains = [
+    found for name, found in stored.items() if name not in ("small_start", "fresh")
+]
 on_code, on_text = (table_1.gather(study, stored, kind) for kind in ("code", "nearer"))
-(em, sgd), (em_text, sgd_text) = ((found["em"], found["sgd"]) for found in (on_code, on_text))
-record.all({"chain/T": code.T, "chain/steps": int(em.steps[-1]), "chain/seeds_code": len(em.seeds)})
+(em, sgd), (em_text, sgd_text) = (
+    (found["em"], found["sgd"]) for found in (on_code, on_text)
+)
+record.all(
+    {
+        "chain/T": code.T,
+        "chain/steps": int(em.steps[-1]),
+        "chain/seeds_code": len(em.seeds),
+    }
+)
 record("chain/seeds_text", len(em_text.seeds))
 small = table_1.arms(study["small_start"], stored["small_start"])
 record("chain/seeds_small", len(small["em"].seeds))
@@ -295,10 +326,14 @@ table_1.plot_curves(em, sgd, table_1.bayes_losses(code, em.seeds).mean())
 style.show(of=chains)
 both = {"code": (em, sgd), "text": (em_text, sgd_text)}
 tables = {
-    kind: table_1.table(*arms) for kind, arms in (both | {"small": (small["em"], small["sgd"])}).items()
+    kind: table_1.table(*arms)
+    for kind, arms in (both | {"small": (small["em"], small["sgd"])}).items()
 }
 record.all(table_1.table_values(tables, text) | table_1.unit_values(tables["code"]))
-record.all(table_1.curve_values(both, after=200 if paper else 40) | table_1.learned_values(em, sgd, code))
+record.all(
+    table_1.curve_values(both, after=200 if paper else 40)
+    | table_1.learned_values(em, sgd, code)
+)
 record("chain/spread_small", tables["small"]["loss_sgd_sd"])
 record.verdicts("table1", "fig6-8", "approach")
 table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]})
@@ -338,7 +373,10 @@ record.verdicts("fig9")
 # Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number.
 
 # %% tags=["hide-input"]
-record.all(figure_9.kl_values(em, code, kept["em"], kept["sgd"]) | figure_9.cluster_values(*weights))
+record.all(
+    figure_9.kl_values(em, code, kept["em"], kept["sgd"])
+    | figure_9.cluster_values(*weights)
+)
 record.verdicts("kl", "clusters")
 
 # %% [markdown]
@@ -383,8 +421,13 @@ record.verdicts("gradient-sizes")
 # %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hide-input"]
 tried = on_code["uniform0.1"].seeds
 every = {name: curve.only(tried) for name, curve in on_code.items()}
-record.all(fair_trial.fair_values(em, sgd, every) | fair_trial.gap_values(code, every, stored["fresh"]))
-floors = [table_1.bayes_losses(code, tried, held_out).mean() for held_out in (False, True)]
+record.all(
+    fair_trial.fair_values(em, sgd, every)
+    | fair_trial.gap_values(code, every, stored["fresh"])
+)
+floors = [
+    table_1.bayes_losses(code, tried, held_out).mean() for held_out in (False, True)
+]
 fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
@@ -416,10 +459,18 @@ sliders.show_race(few=not paper)
 # %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
 NAMES = {"em": "EM-like", "sgd": "SGD 0.01", "uniform1": "1 for everything"}
 scales = {arm: [figure_9.time_scales(run) for run in kept[arm]] for arm in NAMES}
-figure_9.plot_time_scales({NAMES[arm]: own for arm, own in scales.items()}, kept["em"][0].steps)
+figure_9.plot_time_scales(
+    {NAMES[arm]: own for arm, own in scales.items()}, kept["em"][0].steps
+)
 style.show(of=[stored["shown"]])
-far = [figure_9.time_scales(run) for run in figure_9.followed(study["far"], stored["far"], "uniform1")]
-record.all(figure_9.frame_values(scales["em"], scales["sgd"], far) | figure_9.speed_values(*weights))
+far = [
+    figure_9.time_scales(run)
+    for run in figure_9.followed(study["far"], stored["far"], "uniform1")
+]
+record.all(
+    figure_9.frame_values(scales["em"], scales["sgd"], far)
+    | figure_9.speed_values(*weights)
+)
 record.verdicts("frame-precision", "two-speeds")
 
 # %% [markdown]
@@ -472,7 +523,10 @@ record.verdicts("diagnostics", "regularisation")
 section_9.plot_weights(section_9.sample_network(1))
 style.show()
 draws = section_9.DRAWS if paper else 60
-record.all(section_9.identity_records(draws) | section_9.definition_records(60 if paper else 20))
+record.all(
+    section_9.identity_records(draws)
+    | section_9.definition_records(60 if paper else 20)
+)
 record.verdicts("routing-def")
 
 # %% [markdown]
@@ -515,10 +569,15 @@ record.verdicts("conj9.2", "conj9.3")
 # all hidden paths and over all bijections. As in the published program, the target for the HMM is the posterior itself.
 
 # %% mystnb={"image": {"alt": "Error of the entropy at each place. On hidden Markov models and on bijections the transformer, selective SSM and LSTM lie close together, well below the answers without memory, and rise beyond the training length."}} tags=["hide-input"]
-tunnel = {name: results(name, profile, device) for name in ("tunnel_hmm", "tunnel_bijection")}
+tunnel = {
+    name: results(name, profile, device) for name in ("tunnel_hmm", "tunnel_bijection")
+}
 wind_tunnel.plot_errors_by_place(tunnel, study)
 style.show(of=tunnel.values())
-record.all(wind_tunnel.lstm_baseline_records() | wind_tunnel.tunnel_records(*tunnel.values(), study))
+record.all(
+    wind_tunnel.lstm_baseline_records()
+    | wind_tunnel.tunnel_records(*tunnel.values(), study)
+)
 record.verdicts("q-lstm-baseline")
 
 # %% [markdown]
@@ -579,10 +638,14 @@ record.verdicts("wind-tunnel")
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 alpha = torch.tensor([0.6, 0.1, 0.3], dtype=torch.float64)
-b = torch.tensor([1.0, 0.75, 0.0], dtype=torch.float64)  # the second key: light, little above the mean
+b = torch.tensor(
+    [1.0, 0.75, 0.0], dtype=torch.float64
+)  # the second key: light, little above the mean
 step = -0.01 * gradients.score_gradient(alpha, b)
 change = torch.softmax(alpha.log() + step, -1) - alpha
-print(f"b less its mean: {(b - alpha @ b).numpy()}; change of attention: {change.numpy().round(5)}")
+print(
+    f"b less its mean: {(b - alpha @ b).numpy()}; change of attention: {change.numpy().round(5)}"
+)
 # The step is weighted by alpha: the heavy first key loses most, and all share what it loses.
 assert b[1] > alpha @ b
 assert step[1] < 0 < change[1]
@@ -592,12 +655,19 @@ assert change[b > alpha @ b].sum() < 0  # together, the keys above the mean do l
 # **2. Orders.** All weights of a head are small, of size $s$. In which power of $s$ does the gradient of each of $W_Q$, $W_K$, $W_V$, $W_O$ grow? And if $W_V$ alone is made smaller?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-x, y, names = torch.eye(3, dtype=torch.float64), torch.tensor([0, 1, 1]), ("W_Q", "W_K", "W_V", "W_O")
+x, y, names = (
+    torch.eye(3, dtype=torch.float64),
+    torch.tensor([0, 1, 1]),
+    ("W_Q", "W_K", "W_V", "W_O"),
+)
 full = equations.random_weights(torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0)
 for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
     sizes = []
     for s in (0.001, 0.01):
-        small = {name: (s if name in scaled else 0.01) * getattr(full, name) for name in names}
+        small = {
+            name: (s if name in scaled else 0.01) * getattr(full, name)
+            for name in names
+        }
         found = gradients.every_gradient(x, y, full._replace(**small))[1]
         sizes.append([float(found[name].norm()) for name in names])
     measured = np.log10(np.array(sizes[1]) / sizes[0])
@@ -611,17 +681,34 @@ for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 rng, one = torch.Generator().manual_seed(4), torch.ones(1, 1, dtype=torch.float64)
-gates, b = (torch.rand(1, *size, generator=rng, dtype=torch.float64) for size in ((5,), (6, 6)))
+gates, b = (
+    torch.rand(1, *size, generator=rng, dtype=torch.float64) for size in ((5,), (6, 6))
+)
 for routes, unroll in (
-    (True, lambda i: section_9.lstm_weights(torch.cat([one, i], 1), torch.cat([one, 1 - i], 1))),
-    (False, lambda i: section_9.lstm_weights(torch.cat([one, i], 1), torch.cat([one, i.flip(1)], 1))),
+    (
+        True,
+        lambda i: section_9.lstm_weights(
+            torch.cat([one, i], 1), torch.cat([one, 1 - i], 1)
+        ),
+    ),
+    (
+        False,
+        lambda i: section_9.lstm_weights(
+            torch.cat([one, i], 1), torch.cat([one, i.flip(1)], 1)
+        ),
+    ),
 ):
     w, dw = section_9.derivative(
         unroll, gates
     )  # dw contracts numbers of the weights' shape with the derivative
     exact, form = dw(b), section_9.advantage_form(w, b, dw)
-    row, error = float((w.sum(-1) - 1).abs().max()), float((form - exact).norm() / exact.norm())
-    print(f"one gate: {routes}; rows are off 1 by up to {row:.1g}, the advantage form by {error:.1g}")
+    row, error = (
+        float((w.sum(-1) - 1).abs().max()),
+        float((form - exact).norm() / exact.norm()),
+    )
+    print(
+        f"one gate: {routes}; rows are off 1 by up to {row:.1g}, the advantage form by {error:.1g}"
+    )
     # With one gate, what a token writes it takes from the rest: the state is a mean of the values so far.
     assert (max(row, error) < 1e-12) if routes else (min(row, error) > 0.01)
 
@@ -656,7 +743,10 @@ assert 0.03 < 0.2 * steps / 300 < 0.1
 
 # %% tags=["hide-input"]
 blown = fair_trial.summed_loss(code, PAPER_SEEDS[0], 60)
-record.all({"sum/loss": float(blown[-1]), "sum/steps": len(blown)} | section_9.key_cosine_records())
+record.all(
+    {"sum/loss": float(blown[-1]), "sum/steps": len(blown)}
+    | section_9.key_cosine_records()
+)
 record.verdicts("errata")
 
 # %% [markdown]

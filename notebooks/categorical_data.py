@@ -59,7 +59,10 @@ record = Recorder("wang2025", profile)
 style.use()
 paper = profile == "paper"
 # results of a study: stored at the paper profile, trained now at smoke
-get, studies = cache(lambda study: wang2025.results(study, profile, device)), wang2025.studies(profile)
+get, studies = (
+    cache(lambda study: wang2025.results(study, profile, device)),
+    wang2025.studies(profile),
+)
 
 # %% [markdown]
 # ## A gradient step on a function
@@ -112,8 +115,10 @@ record.verdict("wang2025/construction")
 from iclbook.models.functional_gd import FunctionalGD
 
 
-def gd_transformer(x, y, W_e, alpha, gamma):  # x (N + 1, d), the query last; y (N,); W_e (d', C)
-    kernel = torch.exp(-gamma * torch.cdist(x, x) ** 2)[:, : len(y)]  # the query is no key
+def gd_transformer(x, y, W_e, alpha, gamma):  # (N + 1, d), query last; (N,); (d', C)
+    kernel = torch.exp(-gamma * torch.cdist(x, x) ** 2)[
+        :, : len(y)
+    ]  # the query is no key
     f = torch.zeros(len(x), len(W_e))
     for step in alpha:
         expected = (f @ W_e).softmax(-1) @ W_e.T  # cross-attention to the embeddings
@@ -136,18 +141,25 @@ assert torch.allclose(ours, model(context, query)[:, 0], atol=1e-5)
 from iclbook.training import Group, Run, Trainer
 from iclbook.training.groups import cross_entropy
 
-sizes, run = {"n_classes": task.n_classes, "width": task.width, "rate": 10.0}, Run(seed=0, rate=0.03)
-groups = [
-    Group(f"{k} blocks", FunctionalGD, sizes | {"n_blocks": k}, (run,), loss=cross_entropy) for k in (1, 4)
-]
-histories = Trainer(task, groups, steps=200, batch_size=64, record=range(201), device="cpu").train(
-    progress=False
+sizes, run = (
+    {"n_classes": task.n_classes, "width": task.width, "rate": 10.0},
+    Run(seed=0, rate=0.03),
 )
+groups = [
+    Group(
+        f"{k} blocks", FunctionalGD, sizes | {"n_blocks": k}, (run,), loss=cross_entropy
+    )
+    for k in (1, 4)
+]
+histories = Trainer(
+    task, groups, steps=200, batch_size=64, record=range(201), device="cpu"
+).train(progress=False)
 
 fig, ax = style.figure(1, height=2.6)
 for name, history in histories.items():
     ax.plot(
-        np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid"), label=name.replace("1 blocks", "1 block")
+        np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid"),
+        label=name.replace("1 blocks", "1 block"),
     )
 style.theory_line(ax, (0, 190), (bounds.oracle(task, 2048)[1],) * 2, label="oracle")
 ax.set(xlabel="step", ylabel="cross-entropy (nats)")
@@ -178,7 +190,9 @@ record.verdicts("erasure", "q-erasure")
 
 # %% mystnb={"image": {"alt": "Relative error of f against block three to six: it grows in both data sets, and is far larger for the quadrants than for appendix E's data."}} tags=["hide-input"]
 drift = erasure.drift_records(contexts=128 if paper else 32)
-style.show(erasure.plot_drift(drift["deep-erasure/quadrants"], drift["deep-erasure/anchors"]))
+style.show(
+    erasure.plot_drift(drift["deep-erasure/quadrants"], drift["deep-erasure/anchors"])
+)
 record.all(drift | erasure.trained_records(get("erased")))
 record.verdict("wang2025/q-deep-erasure")
 
@@ -195,7 +209,10 @@ record.verdict("wang2025/q-deep-erasure")
 
 # %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}} tags=["hide-input"]
 values, samples = bounds.records(*((20_000, 60, 2048) if paper else (1000, 12, 512)))
-bound, oracle = bounds.oracle(Quadrants(N=1), 8192)[0], bounds.oracle(Anchors(N=1), 8192)
+bound, oracle = (
+    bounds.oracle(Quadrants(N=1), 8192)[0],
+    bounds.oracle(Anchors(N=1), 8192),
+)
 style.show(bounds.plot_bounds(samples, bound))
 record.all(values)
 record.verdict("wang2025/q-we-draw")
@@ -218,7 +235,10 @@ record.verdict("wang2025/q-we-draw")
 sweep = figures_3_5.one_block(get, profile)
 style.show(
     figures_3_5.plot_sweep(sweep, oracle[0]),
-    of=map(get, [f"{kind}_L{n}" for kind in ("gd_inner", "gd_squared", "tf") for n in sweep.L]),
+    of=map(
+        get,
+        [f"{kind}_L{n}" for kind in ("gd_inner", "gd_squared", "tf") for n in sweep.L],
+    ),
 )
 record.all(figures_3_5.figure_3(sweep) | figures_3_5.wide_pair(get))
 record.all(figures_3_5.new_draws(get, profile))
@@ -246,7 +266,9 @@ record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 
 # %% mystnb={"image": {"alt": "Top: accuracy and NLL along training for one to six blocks. Bottom: accuracy and NLL against the number of blocks for N = 10 and N = 125; the authors' values lie near N = 125."}} tags=["hide-input"]
 by_depth = figures_3_5.by_depth(get, profile)
-style.show(figures_3_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths")))
+style.show(
+    figures_3_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths"))
+)
 record.all(figures_3_5.figure_4(by_depth) | figures_3_5.on_the_authors_contexts(get))
 record.all(construction.absorbed() | figures_3_5.of_printed_values())
 record.verdicts("fig4", "n10", "q-published")
@@ -280,7 +302,9 @@ record.verdicts("fig4", "n10", "q-published")
 deep = figures_3_5.two_blocks(get, profile)
 style.show(
     figures_3_5.plot_two_blocks(deep),
-    of=map(get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]),
+    of=map(
+        get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]
+    ),
 )
 record.all(figures_3_5.figure_5(deep) | figures_3_5.gap(sweep, deep))
 record.verdict("wang2025/fig5-left")
@@ -296,7 +320,9 @@ record.verdict("wang2025/fig5-left")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 style.show(
     figures_3_5.plot_fits(figures_3_5.fits(get, profile)),
-    of=map(get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]),
+    of=map(
+        get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]
+    ),
 )
 
 # %% [markdown]
@@ -319,7 +345,10 @@ style.show(
 
 # %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}} tags=["hide-input"]
 by_kernel = figures_8_9.compare(get)
-style.show(figures_8_9.plot_training(by_kernel, bound), of=map(get, [f"square_{k}" for k in by_kernel]))
+style.show(
+    figures_8_9.plot_training(by_kernel, bound),
+    of=map(get, [f"square_{k}" for k in by_kernel]),
+)
 answers = figures_8_9.answers(get, profile, 2048 if paper else 64)
 record.all(figures_8_9.figure_8(*answers, bound))
 record("fig8/bound_se", bounds.bound_error(Quadrants(N=1), 8192))
@@ -408,7 +437,8 @@ record.all(values)
 
 # %% mystnb={"image": {"alt": "Q, E D and E D in best coordinates for five draws: Q is near a multiple of the identity; E D has a clear diagonal and entries beside it, which nearly vanish in best coordinates."}} tags=["hide-input"]
 style.show(
-    figures_10_11.plot_products(products["code"]), of=map(get, [n for n in studies if n.startswith("long")])
+    figures_10_11.plot_products(products["code"]),
+    of=map(get, [n for n in studies if n.startswith("long")]),
 )
 record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 
@@ -448,7 +478,11 @@ record.verdicts("q-thm2-group", "eq58")
 # %% mystnb={"image": {"alt": "Gradient entries of B, T and S where the scalars are stationary: those of B are zero, those of T and S are not when W_e is fixed."}} tags=["hide-input"]
 values, ends = theorem_2.stationary(prompts)
 style.show(theorem_2.plot_gradients(ends, stationary=True))
-record.all(values | theorem_2.without_a_stationary_point(8 * prompts) | theorem_2.least_curvature(prompts))
+record.all(
+    values
+    | theorem_2.without_a_stationary_point(8 * prompts)
+    | theorem_2.least_curvature(prompts)
+)
 record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
@@ -470,7 +504,9 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 # then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model below.
 
 # %% tags=["hide-input"]
-record.all(construction.gaussian() | construction.multi_kernel() | figure_7.parameters())
+record.all(
+    construction.gaussian() | construction.multi_kernel() | figure_7.parameters()
+)
 record.verdicts("gaussian", "multi-kernel")
 sliders.show_heads(few=not paper)
 
@@ -488,7 +524,10 @@ sliders.show_heads(few=not paper)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks."}}
 pictures = {name: get(name) for name in figure_5_right.image_names(studies)}
-record.all(figure_5_right.setting_records(studies, pictures) | figure_5_right.comparison_records(pictures))
+record.all(
+    figure_5_right.setting_records(studies, pictures)
+    | figure_5_right.comparison_records(pictures)
+)
 style.show(*figure_5_right.plot_episodes(pictures), of=map(get, ["images_unseen0"]))
 record.verdict("wang2025/fig6")
 
@@ -503,7 +542,9 @@ record.verdict("wang2025/fig6")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy, negative log-likelihood and paired difference in accuracy against one to three blocks of softmax and linear attention, with bands for two linear probes."}}
 style.show(
     figure_5_right.plot_comparison(pictures),
-    of=map(get, [n for n in studies if n.startswith(("images_unseen", "images_linear"))]),
+    of=map(
+        get, [n for n in studies if n.startswith(("images_unseen", "images_linear"))]
+    ),
 )
 record.verdict("wang2025/fig5-right")
 
@@ -522,7 +563,8 @@ record.verdict("wang2025/fig5-right")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes."}}
 style.show(
-    figure_5_right.plot_training(pictures), of=map(get, [n for n in studies if n.startswith("images_unseen")])
+    figure_5_right.plot_training(pictures),
+    of=map(get, [n for n in studies if n.startswith("images_unseen")]),
 )
 
 # %% [markdown]
@@ -530,7 +572,10 @@ style.show(
 # classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both kinds.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
-record.all(figure_5_right.seen_records(pictures) | figure_5_right.last_records(studies, pictures))
+record.all(
+    figure_5_right.seen_records(pictures)
+    | figure_5_right.last_records(studies, pictures)
+)
 style.show(
     figure_5_right.plot_seen(pictures),
     of=map(get, [n for n in studies if n.startswith(("images_seen", "images_unseen"))]),
@@ -567,7 +612,10 @@ record.verdicts("fig7", "params", "q-params")
 # of reach. Five models of one size stand in for them, {glue:text}`text/seeds` runs each, on real English that anybody can have: the King James Bible, of whose chapters every tenth is held out.
 
 # %% mystnb={"image": {"alt": "Left: loss on held-out text falls along training for five models. Right: where each run ends; the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}} tags=["hide-input"]
-style.show(figure_7.plot_text(get), of=[get(name) for name in studies if name.startswith("language_")])
+style.show(
+    figure_7.plot_text(get),
+    of=[get(name) for name in studies if name.startswith("language_")],
+)
 record.all(figure_7.text_records(get))
 record.verdicts("language")
 
@@ -603,7 +651,10 @@ record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 pair, label = torch.tensor([[1.0, -1.0]]), torch.tensor([0])  # W_e (d', C), y
-steps = [f[1, 0] for f in descent.functional_descent([torch.ones(1, 2)], label, pair, (1.0,) * 3)]
+steps = [
+    f[1, 0]
+    for f in descent.functional_descent([torch.ones(1, 2)], label, pair, (1.0,) * 3)
+]
 # The expected embedding is p(+1) - p(-1) = tanh f, so f becomes f + 1 - tanh f: a whole step first, then shorter ones.
 by_hand, f = [], 0.0
 for _ in range(3):
@@ -611,15 +662,22 @@ for _ in range(3):
     by_hand.append(f)
 print(by_hand, "probability after the first:", 1 / (1 + math.exp(-2)))
 assert np.allclose(steps, by_hand, atol=1e-5)
-assert np.isclose(torch.softmax(pair[0] * steps[0], 0)[0], 1 / (1 + math.exp(-2)), atol=1e-5)
+assert np.isclose(
+    torch.softmax(pair[0] * steps[0], 0)[0], 1 / (1 + math.exp(-2)), atol=1e-5
+)
 
 # %% [markdown]
 # **2. Erasure led astray.** Find three points in the plane of which a softmax of inner products, however sharp, finds only two. Mend it by moving points without turning them.
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-points = torch.tensor([[1.0, 0.0], [2.0, 0.2], [0.0, 1.0]])  # the second: longer, nearly along the first
+points = torch.tensor(
+    [[1.0, 0.0], [2.0, 0.2], [0.0, 1.0]]
+)  # the second: longer, nearly along the first
 on_circle = points / points.norm(dim=1, keepdim=True)
-found = [erasure.softmax_weights(x, lam=1e3, size=4).argmax(-1).tolist() for x in (points, on_circle)]
+found = [
+    erasure.softmax_weights(x, lam=1e3, size=4).argmax(-1).tolist()
+    for x in (points, on_circle)
+]
 print(found)
 # on one circle x_j.x_i is the cosine between the two, and largest for the point itself
 assert found == [[1, 1, 2], [0, 1, 2]]
@@ -633,7 +691,8 @@ quarter_turn = np.array([[0.0, -1.0], [1.0, 0.0]])
 # Rotations commute, so a rotation is its own mean: they are enough for symmetric R only. A reflection turns it round.
 square = np.concatenate([rotations, rotations @ np.diag([1.0, -1.0])])
 print(
-    theorem_2.averaged(rotations, quarter_turn).round(12), theorem_2.averaged(square, quarter_turn).round(12)
+    theorem_2.averaged(rotations, quarter_turn).round(12),
+    theorem_2.averaged(square, quarter_turn).round(12),
 )
 assert np.allclose(theorem_2.averaged(rotations, quarter_turn), quarter_turn)
 assert np.allclose(theorem_2.averaged(square, quarter_turn), 0)
@@ -655,7 +714,13 @@ for _ in range(31):
     nll.append([float(each[:, :100].mean()), float(each[:, 100].mean())])
     f = f + 8 / 100 * kernel @ (w.T[y[:, :100]] - descent.expectation(w, f[:, :100]))
 examples, query = np.array(nll).T
-print("best step:", query.argmin(), "NLL of the query there, and at the end:", query.min(), query[-1])
+print(
+    "best step:",
+    query.argmin(),
+    "NLL of the query there, and at the end:",
+    query.min(),
+    query[-1],
+)
 # the examples are fitted ever better, the query only at first: what comes later is their noise
 assert (np.diff(examples) < 0).all()
 assert 1 <= query.argmin() <= 20

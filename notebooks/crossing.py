@@ -76,7 +76,9 @@ followed = crossing.results("leads", profile, device)
 ahead = time_scales.kept_leads(followed)
 record("timing/draws", len(followed["heads/equal"]))
 record.all(time_scales.timing_values(ahead))
-races = {name: crossing.results(f"rates_{name}", profile, device) for name in rates.TRIALS}
+races = {
+    name: crossing.results(f"rates_{name}", profile, device) for name in rates.TRIALS
+}
 raced = {name: rates.of_results(results) for name, results in races.items()}
 record.all(rates.rate_values(raced))
 
@@ -90,7 +92,9 @@ show(
     cell,
     [
         Slider("law", "law", tuple(draw.LAWS), tuple(draw.LAWS.values())),
-        Slider("model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")),
+        Slider(
+            "model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")
+        ),
     ],
     title="A law on a model",
     description="Dots: every draw of prompts, or every seed. The verdicts stand in the sections on waits, time scales and rates.",
@@ -106,7 +110,9 @@ show(
 # {glue:text}`pairs/runs` runs each.
 
 # %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
-trained_pairs = {name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS}
+trained_pairs = {
+    name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS
+}
 heads = heads_as_steps.pairs(trained_pairs)
 record.all(heads_as_steps.pair_values(heads))
 style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
@@ -144,7 +150,10 @@ def wait(p, size, rate=0.02):
     return rate * steps
 
 
-{f"p = {p}": [round(wait(p, size), 1) for size in (0.1, 0.05, 0.025)] for p in (2, 3, 4)}
+{
+    f"p = {p}": [round(wait(p, size), 1) for size in (0.1, 0.05, 0.025)]
+    for p in (2, 3, 4)
+}
 
 # %% [markdown]
 # Halve the start twice: two factors wait a constant longer each time, three about twice as long, four about four times. In the page:
@@ -313,7 +322,9 @@ record.verdicts("q-step-ladder")
 
 # %% mystnb={"image": {"alt": "Share left unexplained by the best step with each of six kernels, for one head, two heads and linear attention, logarithmic."}} tags=["hide-input"]
 isotropic = he2025.results("isotropic", profile, device)
-left = heads_as_steps.shares(with_both_signs(isotropic), heads_as_steps.GROUPS, LinearRegression())
+left = heads_as_steps.shares(
+    with_both_signs(isotropic), heads_as_steps.GROUPS, LinearRegression()
+)
 record.all(heads_as_steps.kernel_values_of(left))
 style.show(draw_steps.kernels(left), of=[isotropic])
 record.verdict("crossing/q-kernel")
@@ -372,7 +383,9 @@ def three_factors(x):  # loss (1 - x1 x2 x3)^2 and its gradient
     return float(rest**2), -2 * rest * np.array([x[1] * x[2], x[0] * x[2], x[0] * x[1]])
 
 
-deep = Landscape(lambda seed: np.random.default_rng(seed).uniform(0.5, 1.5, 3), three_factors)
+deep = Landscape(
+    lambda seed: np.random.default_rng(seed).uniform(0.5, 1.5, 3), three_factors
+)
 times = waits.waits(deep, [0.05 / 3**k for k in range(4)], [0, 1])
 print("waits at sizes that fall by 3:", times.round(1).tolist())
 assert np.allclose(
@@ -387,7 +400,11 @@ assert abs(waits.degree(times, 3)[0] - 3) < 0.05
 two = softmax_heads(2, FIRST)
 drawn = two.start(FIRST)
 speeds = []
-for size in (1e-2, 1e-3, 1e-4):  # how fast the small ones move at the start, against their size
+for size in (
+    1e-2,
+    1e-3,
+    1e-4,
+):  # how fast the small ones move at the start, against their size
     theta = np.where(two.routing, size, 1.0) * drawn
     speeds.append(np.linalg.norm(two.gradient(theta)[two.routing]) / size)
 print("speed of queries and keys over their size:", np.round(speeds, 3).tolist())
@@ -401,11 +418,15 @@ assert np.ptp(speeds) < 0.1 * np.mean(speeds)
 rng = np.random.default_rng(0)
 prompts = descent.draw(rng)
 share = np.linspace(0, 1, descent.LAYERS + 1)
-guess = prompts.answer + 0.03 * rng.standard_normal(len(prompts.answer))  # somebody whispers the answer
+guess = prompts.answer + 0.03 * rng.standard_normal(
+    len(prompts.answer)
+)  # somebody whispers the answer
 whispered = guess[:, None] * share  # and the read-out walks to it in even strides
 true = descent.parameter_descent(prompts, rng)
 signs = [alignment(read, prompts.answer).signs for read in (whispered, true)]
-print(f"share of updates with the residual's sign: imitation {signs[0]:.2f}, descent {signs[1]:.2f}")
+print(
+    f"share of updates with the residual's sign: imitation {signs[0]:.2f}, descent {signs[1]:.2f}"
+)
 assert signs[0] >= signs[1]
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true

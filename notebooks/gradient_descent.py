@@ -81,18 +81,24 @@ record.verdict("nagy2026/linear-attention")
 import torch
 
 
-def linear_attention(Z, x_q, KQ, OV):  # tokens (L, d + 1), query (d,), circuits (d + 1, d + 1) and (d + 1,)
+def linear_attention(Z, x_q, KQ, OV):  # (L, d + 1), (d,), (d + 1, d + 1), (d + 1,)
     z_q = torch.cat([x_q, torch.zeros(1)])
-    return (Z @ KQ @ z_q) @ (Z @ OV) / len(Z)  # scores times values, mean over the examples
+    return (Z @ KQ @ z_q) @ (Z @ OV) / len(Z)  # mean of scores times values
 
 
 rng, d, L, eta = torch.Generator().manual_seed(0), 5, 20, 0.7
-X, x_q, w = torch.randn(L, d, generator=rng), torch.randn(d, generator=rng), torch.randn(d, generator=rng)
+X, x_q, w = (
+    torch.randn(L, d, generator=rng),
+    torch.randn(d, generator=rng),
+    torch.randn(d, generator=rng),
+)
 y = X @ w
 KQ, OV = torch.zeros(d + 1, d + 1), torch.zeros(d + 1)
 KQ[:d, :d], OV[d] = eta * torch.eye(d), 1.0  # scores eta x . x_q, values y
 step = eta * (X.T @ y) / L  # descent from 0 on the mean of (y - w . x)^2 / 2
-assert torch.isclose(linear_attention(torch.cat([X, y[:, None]], 1), x_q, KQ, OV), step @ x_q, atol=1e-5)
+assert torch.isclose(
+    linear_attention(torch.cat([X, y[:, None]], 1), x_q, KQ, OV), step @ x_q, atol=1e-5
+)
 
 # %% [markdown]
 # Does training find these weights? On such prompts it does, in seconds, from random weights:
@@ -103,18 +109,24 @@ from iclbook.tasks import LinearRegression
 from iclbook.training import Group, Run, Trainer
 
 layer = Group(
-    "layer", Attention, {"d": d, "n_heads": 1, "activation": "linear"}, runs=(Run(seed=0, rate=3e-3),)
+    "layer",
+    Attention,
+    {"d": d, "n_heads": 1, "activation": "linear"},
+    runs=(Run(seed=0, rate=3e-3),),
 )
-history = Trainer(LinearRegression(d, L, noise_var=0.0), [layer], steps=2000, device="cpu").train(
-    progress=False
-)["layer"]
+history = Trainer(
+    LinearRegression(d, L, noise_var=0.0), [layer], steps=2000, device="cpu"
+).train(progress=False)["layer"]
 KQ, OV = history.circuits["kq"][-1, 0, 0], history.circuits["ov"][-1, 0, 0, 0]
 
 best = common.best_gain([1] * d, L)
 fig, axes = style.figure(2, height=2.9, width_ratios=(1.6, 1))
 axes[0].plot(history.steps[1:], history.loss[1:, 0], label="trained layer")
 style.theory_line(
-    axes[0], (0, 2000), (common.expected_error([1] * d, L, best) / d,) * 2, label="best gradient step"
+    axes[0],
+    (0, 2000),
+    (common.expected_error([1] * d, L, best) / d,) * 2,
+    label="best gradient step",
 )
 axes[0].set(xlabel="step", ylabel="squared error", ylim=(0, None))
 axes[0].legend()
@@ -194,7 +206,12 @@ by_mask = section_9_1.mask_runs(study["masks"], runs["masks"])
 style.show(section_9_1.figure(by_mask))
 record.all(section_9_1.records(by_mask))
 record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
-Table(section_9_1.rows(by_mask), section_9_1.COLUMNS, "Section 9.1 by setting: mean ± deviation", folded=True)
+Table(
+    section_9_1.rows(by_mask),
+    section_9_1.COLUMNS,
+    "Section 9.1 by setting: mean ± deviation",
+    folded=True,
+)
 
 # %% [markdown]
 # *What a mask does depends on the setting, in size and in sign. Errors, and below their change against no mask; a mark is a seed, a bar a mean; dashed: printed.* The printed level is in reach: the nearest of the settings, *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask (printed: 5.77). But a
@@ -213,7 +230,12 @@ course = section_9_2.dynamics(study["alignment"], runs["alignment"])
 style.show(section_9_2.figure(course))
 record.all(section_9_2.records(course))
 record.verdicts("9.2-alignment", "9.2-rho2", "9.2-gradual", "9.2-theory")
-Table(section_9_2.rows(course), section_9_2.COLUMNS, "Section 9.2 by setting: means", folded=True)
+Table(
+    section_9_2.rows(course),
+    section_9_2.COLUMNS,
+    "Section 9.2 by setting: means",
+    folded=True,
+)
 
 # %% [markdown]
 # *Error, $\rho_2$ and spectral alignment against the training step. Lines are means of {glue:text}`9.2/seeds` seeds, bands their range; crosses: printed. Of the SGD rates, the
@@ -298,7 +320,14 @@ style.show(section_9_5_1.course_figure(variants))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
 style.show(section_9_5_1.changes_figure(variants.at(1.0)))
-record.verdicts("9.5.1-depth", "9.5.1-scale", "9.5.1-sink", "9.5.1-ortho", "9.5.1-full", "9.5.1-means")
+record.verdicts(
+    "9.5.1-depth",
+    "9.5.1-scale",
+    "9.5.1-sink",
+    "9.5.1-ortho",
+    "9.5.1-full",
+    "9.5.1-means",
+)
 
 # %% [markdown]
 # *Change of the error by each component against plain depth after the whole training, with two standard errors. Crosses: the printed changes.* "Does nothing" has to be shown: the
@@ -312,7 +341,9 @@ record.verdicts("9.5.1-depth", "9.5.1-scale", "9.5.1-sink", "9.5.1-ortho", "9.5.
 # those count as hurt, and lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
-grid = section_9_5_1.depth_grid({d: study[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}, by_dimension)
+grid = section_9_5_1.depth_grid(
+    {d: study[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}, by_dimension
+)
 style.show(section_9_5_1.grid_figure(grid))
 record.all(section_9_5_1.depth_records(grid))
 record.verdict("nagy2026/q-depth")
@@ -334,14 +365,19 @@ record.verdict("nagy2026/q-depth")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Improvement by the regulariser for each configuration and seed, and errors of round 3; crosses show the printed values."}}
 diverse = section_9_6.diversity_runs(
-    study["diversity"], runs["diversity"], study["diversity_wide"], runs["diversity_wide"]
+    study["diversity"],
+    runs["diversity"],
+    study["diversity_wide"],
+    runs["diversity_wide"],
 )
 balanced = section_9_6.balanced_runs(study["balanced"], runs["balanced"])
 style.show(section_9_6.figure(diverse, balanced))
 record.all(section_9_6.records(diverse))
 record.all(section_9_6.balanced_records(balanced))
 record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
-Table(section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", folded=True)
+Table(
+    section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", folded=True
+)
 
 # %% [markdown]
 # *Asking heads to differ brings nothing over many seeds. Improvement for each configuration, every seed at two rates, and errors of round 3, over all covariates and in the low band; crosses:
@@ -402,7 +438,12 @@ ladder_figures.show_read_out(get, few=not paper)
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
 style.show(ladder_figures.signs(get))
 record.verdicts("q-ladder-rates", "q-ladder-curvature")
-Table(ladder_figures.alignment_rows(get), ladder_figures.ALIGNMENT, "Steps along the residual", folded=True)
+Table(
+    ladder_figures.alignment_rows(get),
+    ladder_figures.ALIGNMENT,
+    "Steps along the residual",
+    folded=True,
+)
 
 # %% [markdown]
 # *Noise agrees in sign more often than not, too (bars: forty draws with the mean and the deviation of the models' own read-outs). Discs: models.* Update and residual share the estimate with
@@ -417,15 +458,6 @@ record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 # %% [markdown]
 # *Copying comes before regression. Both along training; shaded: the printed ranges of valleys and of peaks.* On average there is no valley before the reduction rises; of models without regression
 # the least value over training is {glue:text}`ladder/emergence/twin_valley`. Copying comes first. Cutting the embedding does cost answers, but its last directions cost less than random ones.
-
-# %% [markdown]
-# ## What to take away
-#
-# A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
-# identity are small and hold, and some of the sentences around them say more than was proved. That asking heads to differ brings nothing over many seeds is the paper's own
-# result, and it stands where it was tested best. Whether depth hurts depends on how long one trains, and with what: one seed of one setting cannot tell apart effects of that size.
-# Language models that have seen regression do answer by layers what the paper reads as descent, and copies that have not do little of it. But noise agrees in sign more often than not, too, and whether they
-# descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every choice left unsaid and not varied.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## The thirty statements
@@ -446,7 +478,11 @@ record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 # %% tags=["hide-input"]
 statements = theorem_tables.check_all()
 record.all(theorem_tables.records(statements))
-Table(theorem_tables.rows(theorem_tables.thirty(statements)), theorem_tables.COLUMNS, "The thirty statements")
+Table(
+    theorem_tables.rows(theorem_tables.thirty(statements)),
+    theorem_tables.COLUMNS,
+    "The thirty statements",
+)
 
 # %% [markdown]
 # Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". A few
@@ -473,6 +509,15 @@ Table(theorem_tables.rows(theorem_tables.thirty(statements)), theorem_tables.COL
 # %% tags=["hide-input"]
 record.verdicts("B6", "B7", "M3", "D2")
 
+# %% [markdown]
+# ## What to take away
+#
+# A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
+# identity are small and hold, and some of the sentences around them say more than was proved. That asking heads to differ brings nothing over many seeds is the paper's own
+# result, and it stands where it was tested best. Whether depth hurts depends on how long one trains, and with what: one seed of one setting cannot tell apart effects of that size.
+# Language models that have seen regression do answer by layers what the paper reads as descent, and copies that have not do little of it. But noise agrees in sign more often than not, too, and whether they
+# descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every choice left unsaid and not varied.
+
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
 #
@@ -484,19 +529,27 @@ record.verdicts("B6", "B7", "M3", "D2")
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 x, y, start = np.array([[1.5]]), np.array([[-2.0]]), np.zeros((1, 1))
-eta = 1 / x[0, 0] ** 2  # the curvature is a = x_1^2, and a step multiplies the error by 1 - eta a: zero here
+eta = (
+    1 / x[0, 0] ** 2
+)  # the curvature is a = x_1^2, and a step multiplies the error by 1 - eta a: zero here
 answers, error = {}, {}
 for factor in (0.0, 1.0, 1.99, 2.01):
     layer = construction.construct(1, 1, factor * eta)
-    answers[factor] = construction.layer_answers(layer, start, x, y, np.array([[1.5], [3.0]]))[:, 0]
+    answers[factor] = construction.layer_answers(
+        layer, start, x, y, np.array([[1.5], [3.0]])
+    )[:, 0]
     error[factor] = (answers[factor][0] + 2) ** 2
     print(
         f"step {factor:4} / x_1^2: answers",
         answers[factor].round(3) + 0.0,
         f"squared error {error[factor]:.3f}",
     )
-assert np.allclose(answers[1.0], [-2, -4])  # exact at x_1, and, being linear, twice that at 2 x_1
-assert error[1.99] < error[0.0] < error[2.01]  # from 2 / x_1^2 on a step is worse than none (Theorem A5)
+assert np.allclose(
+    answers[1.0], [-2, -4]
+)  # exact at x_1, and, being linear, twice that at 2 x_1
+assert (
+    error[1.99] < error[0.0] < error[2.01]
+)  # from 2 / x_1^2 on a step is worse than none (Theorem A5)
 
 # %% [markdown]
 # **2. A theorem of your own.** By M3 no single gain $\kappa$ brings two channels with $\lambda_1 \ne \lambda_2$ to their optimum in one layer. Do two layers, each with a gain of its
@@ -513,8 +566,14 @@ One gain ours
     two layers with one gain never do, if the eigenvalues differ
     l != m => not ((1 - p*l)^2 = 0 and (1 - p*m)^2 = 0)
 """)
-words = [solver.ask(statement)[0] for statement in (own, shared, shared.without("l != m"))]
-print("own gains: {}; one gain: {}; one gain, equal eigenvalues allowed: {}".format(*words))
+words = [
+    solver.ask(statement)[0] for statement in (own, shared, shared.without("l != m"))
+]
+print(
+    "own gains: {}; one gain: {}; one gain, equal eigenvalues allowed: {}".format(
+        *words
+    )
+)
 assert words == ["proved", "proved", "refuted"]
 
 # %% [markdown]
@@ -524,17 +583,30 @@ assert words == ["proved", "proved", "refuted"]
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 kappa, layers = 120.0, 10
 spectrum = np.linspace(1, kappa, 20_001)
-equal = (figure_1.contraction_factors(spectrum, figure_1.balanced_step(spectrum)) ** layers).max()
+equal = (
+    figure_1.contraction_factors(spectrum, figure_1.balanced_step(spectrum)) ** layers
+).max()
 # Chebyshev's polynomial is the smallest; the steps are the inverses of its zeros, moved to [1, kappa].
-zeros = (kappa + 1) / 2 + (kappa - 1) / 2 * np.cos(np.pi * (np.arange(layers) + 0.5) / layers)
-own = np.prod([figure_1.contraction_factors(spectrum, 1 / zero) for zero in zeros], axis=0).max()
-print(f"worst squared error left by ten equal layers: {equal:.2f}, by ten with steps of their own: {own:.3f}")
+zeros = (kappa + 1) / 2 + (kappa - 1) / 2 * np.cos(
+    np.pi * (np.arange(layers) + 0.5) / layers
+)
+own = np.prod(
+    [figure_1.contraction_factors(spectrum, 1 / zero) for zero in zeros], axis=0
+).max()
+print(
+    f"worst squared error left by ten equal layers: {equal:.2f}, by ten with steps of their own: {own:.3f}"
+)
 # The same steps as attention layers, on a prompt with five eigenvalues from 1 to kappa, asked at the unit vectors.
-x, w = figure_1.design(np.geomspace(1, kappa, 5), 20), np.array([1.0, -1.0, 2.0, 0.5, -2.0])
+x, w = (
+    figure_1.design(np.geomspace(1, kappa, 5), 20),
+    np.array([1.0, -1.0, 2.0, 0.5, -2.0]),
+)
 tokens = np.vstack([np.column_stack([x, x @ w]), np.eye(5, 6)])
 for zero in zeros:
     tokens = construction.construct(5, 1, 1 / zero)(tokens, len(x))
-assert np.isclose(own, np.cosh(layers * np.arccosh((kappa + 1) / (kappa - 1))) ** -2)  # the closed form
+assert np.isclose(
+    own, np.cosh(layers * np.arccosh((kappa + 1) / (kappa - 1))) ** -2
+)  # the closed form
 assert ((-tokens[len(x) :, 5] - w) ** 2).sum() / (w**2).sum() < 1.001 * own < equal / 7
 
 # %% [markdown]
@@ -545,14 +617,22 @@ assert ((-tokens[len(x) :, 5] - w) ** 2).sum() / (w**2).sum() < 1.001 * own < eq
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 data, queries = section_5.examples(20, noise=0.5, w_true=0.7), np.linspace(-2, 2, 41)
 # To first order in beta a head's weights are (1 + beta (x_i - mean) x_q) / n: of the difference a centred step is left.
-step, centred = (queries * np.mean(x * data.y) for x in (data.x, data.x - data.x.mean()))
+step, centred = (
+    queries * np.mean(x * data.y) for x in (data.x, data.x - data.x.mean())
+)
 for beta in (1.0, 0.3, 0.1, 0.03):
     heads = [section_5.plain_answers(data, queries, sign * beta) for sign in (1, -1)]
     pair = (heads[0] - heads[1]) / (2 * beta)
-    far, near = (np.abs(pair - target).max() / np.abs(target).max() for target in (step, centred))
-    print(f"beta {beta:4}: {far:.1%} away from the gradient step, {near:.1%} from that on centred covariates")
+    far, near = (
+        np.abs(pair - target).max() / np.abs(target).max() for target in (step, centred)
+    )
+    print(
+        f"beta {beta:4}: {far:.1%} away from the gradient step, {near:.1%} from that on centred covariates"
+    )
 assert near < 0.001 < 0.02 < far
-assert np.abs(heads[0] - data.y.mean()).max() < 0.1  # one head alone tends to the mean response
+assert (
+    np.abs(heads[0] - data.y.mean()).max() < 0.1
+)  # one head alone tends to the mean response
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
@@ -568,7 +648,11 @@ assert np.abs(heads[0] - data.y.mean()).max() < 0.1  # one head alone tends to t
 # %% tags=["hide-input"]
 record.verdicts("A7", "B3", "B4", "D3", "V2", "MN1")
 failing = theorem_tables.rows(theorem_tables.failing(statements))
-Table(failing, theorem_tables.FAILING_COLUMNS, "Sentences that fail as printed, or in a stricter reading")
+Table(
+    failing,
+    theorem_tables.FAILING_COLUMNS,
+    "Sentences that fail as printed, or in a stricter reading",
+)
 
 # %% [markdown]
 # A paper that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items` such numbers and sentences, those on
@@ -581,7 +665,12 @@ record.verdict("nagy2026/arithmetic")
 recomputed = arithmetic.rows(arithmetic.counted())
 wrong = [row for row in recomputed if row["result"] != "follows"]
 display(Table(wrong, arithmetic.COLUMNS, "Printed numbers that do not follow"))
-Table(recomputed, arithmetic.COLUMNS | {"result": "result"}, "All recomputed numbers", folded=True)
+Table(
+    recomputed,
+    arithmetic.COLUMNS | {"result": "result"},
+    "All recomputed numbers",
+    folded=True,
+)
 
 # %% [markdown]
 # Some tests that the paper could have made but did not print:

@@ -48,7 +48,13 @@ from iclbook.papers.he2025 import (
     theorem_1,
     true_loss,
 )
-from iclbook.papers.he2025.circuits import code_scale, read_counts, read_heads, read_sides, with_both_signs
+from iclbook.papers.he2025.circuits import (
+    code_scale,
+    read_counts,
+    read_heads,
+    read_sides,
+    with_both_signs,
+)
 from iclbook.papers.he2025.runs import BATCHES, PAPER_HEADS
 from iclbook.papers.he2025.train_in_page import train_in_page
 from iclbook.papers.he2025.train_live import show_training
@@ -59,7 +65,7 @@ paper = profile == "paper"
 record = Recorder("he2025", profile)
 study = studies(profile)
 task = study["isotropic"].data
-d, L, s2 = task.d, task.L, task.noise_var  # the paper's dimension, context length and noise variance
+d, L, s2 = task.d, task.L, task.noise_var  # of the paper; s2: the noise's variance
 rng = torch.Generator().manual_seed(0)
 
 # %% [markdown]
@@ -70,10 +76,11 @@ rng = torch.Generator().manual_seed(0)
 from iclbook.models import Attention
 from iclbook.training import Group, Run, Trainer
 
-two_heads = Group("two heads", Attention, {"d": d, "n_heads": 2}, runs=(Run(seed=15, rate=3e-3),))
-history = Trainer(task, [two_heads], steps=3_000, batch_size=256, device="cpu").train(progress=False)[
-    "two heads"
-]
+two_heads = Group(
+    "two heads", Attention, {"d": d, "n_heads": 2}, runs=(Run(seed=15, rate=3e-3),)
+)
+trainer = Trainer(task, [two_heads], steps=3_000, batch_size=256, device="cpu")
+history = trainer.train(progress=False)["two heads"]
 
 # %% [markdown]
 # The panel takes the same steps before your eyes, from the same seed, by the same code. Press Train. At first both heads look the same way and act as one head: the answer bends, and the loss stays at the
@@ -110,14 +117,17 @@ def heads(Z, x_q, KQ, OV):  # (L, d + 1), (d,), (H, d + 1, d + 1), (H, d + 1)
 
 
 fixed = torch.Generator().manual_seed(1)
-beta, x = torch.randn(d, generator=fixed) / d**0.5, torch.randn(L + 1, d, generator=fixed)
+beta = torch.randn(d, generator=fixed) / d**0.5
+x = torch.randn(L + 1, d, generator=fixed)
 y = x @ beta + s2**0.5 * torch.randn(L + 1, generator=fixed)
 Z = torch.cat([x, y[:, None]], dim=1)[:L]  # the last pair is the query
 
 model = Attention(d, n_heads=2)  # what is trained above
 model.initialise(fixed)
 KQ, OV = (circuit.detach() for circuit in model.circuits().values())
-assert torch.allclose(heads(Z, x[L], model.scale * KQ, OV[:, 0]), model(Z[..., None], x[L, :, None]))
+assert torch.allclose(
+    heads(Z, x[L], model.scale * KQ, OV[:, 0]), model(Z[..., None], x[L, :, None])
+)
 
 # %% [markdown]
 # Which entries of the two circuits matter?
@@ -141,7 +151,8 @@ paired = with_both_signs(iso)  # without the runs that end with heads of one sig
 every, heads = read_counts(iso), read_counts(paired)
 every_coded, coded = (read_counts(of, "code_h", code_scale(d)) for of in (iso, paired))
 all_several, all_coded, several, several_coded = (
-    {h: of[h] for h in PAPER_HEADS if h > 1} for of in (every, every_coded, heads, coded)
+    {h: of[h] for h in PAPER_HEADS if h > 1}
+    for of in (every, every_coded, heads, coded)
 )
 one, two = ({"text": heads[h], "code": coded[h]} for h in (1, 2))
 record.all(figure_2_1.run_records(iso, study["isotropic"], all_several, all_coded))
@@ -163,7 +174,10 @@ show_model(page_models.prompt(iso, task), of=[iso])
 # ### One head (Figure 2.1)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of one trained head under both readings of the score scale."}}
-shown = {"as printed": (iso.group("h1"), 1.0), "as coded": (iso.group("code_h1"), code_scale(d))}
+shown = {
+    "as printed": (iso.group("h1"), 1.0),
+    "as coded": (iso.group("code_h1"), code_scale(d)),
+}
 style.show(figure_2_1.plot_one_head(shown), of=[iso])
 record.all(figure_2_1.one_head(one))
 record.verdicts("fig2.1")
@@ -184,7 +198,10 @@ record.verdicts("fig2.2")
 # *Two heads are opposite and equally large (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
-style.show(figure_2_1.plot_dynamics({"as printed": every[2], "as coded": every_coded[2]}), of=[iso])
+style.show(
+    figure_2_1.plot_dynamics({"as printed": every[2], "as coded": every_coded[2]}),
+    of=[iso],
+)
 record.all(figure_2_1.mirror(two))
 record.verdicts("fig2.3")
 
@@ -212,15 +229,24 @@ seeds = results("seeds", profile, device)
 adam = read_counts(seeds)
 descended = results("descent", profile, device)
 descent = figure_2_7.read_descent(descended)
-style.show(figure_2_7.plot_endings(figure_2_7.endings(adam, descent)), of=[seeds, descended])
+style.show(
+    figure_2_7.plot_endings(figure_2_7.endings(adam, descent)), of=[seeds, descended]
+)
 record("census/batch", study["seeds"].batch_size)
-record.all(figure_2_7.ending_records(adam, descent) | figure_2_7.dummy_records(every[4], adam[4]))
+record.all(
+    figure_2_7.ending_records(adam, descent)
+    | figure_2_7.dummy_records(every[4], adam[4])
+)
 sides = {
     "text": read_counts(paired, read=read_sides),
     "code": read_counts(paired, "code_h", code_scale(d), read_sides),
 }
 sides = {reading: {h: of[h] for h in several} for reading, of in sides.items()}
-record.all(figure_2_1.finding_1({"text": (several, sides["text"]), "code": (several_coded, sides["code"])}))
+record.all(
+    figure_2_1.finding_1(
+        {"text": (several, sides["text"]), "code": (several_coded, sides["code"])}
+    )
+)
 record.all(figure_2_1.one_sided_form(seeds, adam))
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
@@ -240,7 +266,10 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
 style.show(figure_2_1.plot_limits(several, several_coded), of=[iso])
 record.all(figure_2_1.finding_4(sides, adam[2]))
-record.all(figure_2_1.limits({"text": several, "code": several_coded}, d, L, s2) | figure_2_1.scales(two))
+record.all(
+    figure_2_1.limits({"text": several, "code": several_coded}, d, L, s2)
+    | figure_2_1.scales(two)
+)
 record.verdicts("fig2.8", "kf4")
 
 # %% [markdown]
@@ -255,7 +284,10 @@ record.verdicts("fig2.8", "kf4")
 # $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs as coded stand on the same curve, a few per cent farther along.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
-style.show(figure_2_1.plot_dynamics({f"H = {h}": every[h] for h in PAPER_HEADS if h > 2}), of=[iso])
+style.show(
+    figure_2_1.plot_dynamics({f"H = {h}": every[h] for h in PAPER_HEADS if h > 2}),
+    of=[iso],
+)
 record.all(figure_2_1.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")
 record.all(figure_2_1.eight_heads(heads[8], heads[2]) if 8 in heads else {})
@@ -285,7 +317,11 @@ record.all(learning_rates.minimiser_records(heads[2], settings, valley.best, cos
 record.all(learning_rates.robust_records(settings))
 decayed = read_heads(results("decay", profile, device).group("h2"))
 record.all(learning_rates.decay_records(decayed, heads[2], valley.best, d, L, s2))
-record.all(learning_rates.reduced_records(read_heads(results("reduced", profile, device).group("h2"))))
+record.all(
+    learning_rates.reduced_records(
+        read_heads(results("reduced", profile, device).group("h2"))
+    )
+)
 varied = learning_rates.read_variations(lambda name: results(name, profile, device))
 record.all(learning_rates.variation_records(varied))
 record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
@@ -311,7 +347,9 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error against context length for one to four heads; those with two or more coincide."}}
 curves = figure_2_4.read_curves(paired, heads)
 style.show(figure_2_4.plot_error_by_length(curves, trained=L), of=[iso])
-record.all(figure_2_4.length_records(iso, curves, L) | figure_2_4.code_values(curves, paired))
+record.all(
+    figure_2_4.length_records(iso, curves, L) | figure_2_4.code_values(curves, paired)
+)
 record.verdicts("fig2.4", "q-eight-heads", "code-values")
 
 # %% [markdown]
@@ -330,7 +368,9 @@ style.show(figure_2_4.plot_estimators(curves, by), of=[iso])
 record.all(figure_2_4.estimator_records(curves, by, d, L, s2))
 prompts = predictors.sample_prompts(8192, d, L, s2, seed=1)
 record.all(figure_2_4.predictor_records(figure_2_4.predict(paired, several, prompts)))
-record.all(figure_2_4.scale_records(several, d, L, s2) | theorem_1.near_bayes_records(d, L, s2))
+record.all(
+    figure_2_4.scale_records(several, d, L, s2) | theorem_1.near_bayes_records(d, L, s2)
+)
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
@@ -402,7 +442,9 @@ theorem_1.show_pair(valley, prompts, d, L, s2, few=not paper)
 gaps = [theorem_1.gap(d, L, s2, seed) for seed in (2, 3, 4, 5)]
 style.show(theorem_1.plot_gap(gaps[0]))
 eta = loss.eta_star(d, L, s2)
-by_dimension = [theorem_1.gap_by_dimension(L, s2, eta, seed=seed) for seed in (2, 3, 4, 5)]
+by_dimension = [
+    theorem_1.gap_by_dimension(L, s2, eta, seed=seed) for seed in (2, 3, 4, 5)
+]
 record.all(theorem_1.gap_records(gaps) | theorem_1.dimension_records(by_dimension))
 record.all(theorem_1.optimality_records(d, L, s2))
 record.verdicts("thm1.1", "thm1.2")
@@ -491,13 +533,21 @@ record.verdicts("fig3.1")
 # opposite signs, in what they compare ($\omega$) and in what they add to a prediction ($\mu$), is one gradient step.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega by feature and mu by task of each head, H = 1 to 4, in the text's and in the code's setting."}}
-runs = {reading: results(f"multitask_{reading}", profile, device) for reading in ("text", "code")}
+runs = {
+    reading: results(f"multitask_{reading}", profile, device)
+    for reading in ("text", "code")
+}
 tasks = {name: study[f"multitask_{name}"].data for name in runs}
 both = figure_3.read_settings(runs, tasks)
-shown = {"setting of the text": both["text"], "setting of the published code": both["code"]}
+shown = {
+    "setting of the text": both["text"],
+    "setting of the published code": both["code"],
+}
 style.show(figure_3.plot_multitask(shown, run=0), of=runs.values())
 record.all(figure_3.multitask_records(both, runs, tasks))
-record.verdicts("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-cross-task")
+record.verdicts(
+    "multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-cross-task"
+)
 
 # %% [markdown]
 # *Each column is a head, for one to four heads, in the text's setting (upper two rows) and in the code's (lower two). Of two rows, the upper shows how strongly the head compares each feature ($\omega$),
@@ -528,8 +578,13 @@ record.verdicts("multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of linear attention under both normalisations and of softmax attention against context length."}}
 closed = figure_4.linear_closed(read_heads(iso.group("linear")), curves.lengths, task)
 frozen = figure_4.frozen_linear(iso, curves.lengths, task, rng)
-style.show(figure_4.plot_linear_attention(curves, frozen.mean, closed, trained=L), of=[iso])
-record.all(figure_4.linear_records(curves, frozen, L) | figure_4.linear_by_softmax_records(prompts, d))
+style.show(
+    figure_4.plot_linear_attention(curves, frozen.mean, closed, trained=L), of=[iso]
+)
+record.all(
+    figure_4.linear_records(curves, frozen, L)
+    | figure_4.linear_by_softmax_records(prompts, d)
+)
 record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 
 # %% [markdown]
@@ -546,7 +601,10 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
-scaled, small = (results(name, profile, device) for name in ("activations_coded", "activations_small"))
+scaled, small = (
+    results(name, profile, device)
+    for name in ("activations_coded", "activations_small")
+)
 paired_small = with_both_signs(small)
 shown = {labels[n]: scaled.group(n) for n in labels}
 style.show(figure_4.plot_activations(shown, scale=code_scale(d)), of=[scaled])
@@ -554,7 +612,10 @@ plain = figure_4.read_activations(paired, 1.0)
 scaled_down = figure_4.read_activations(with_both_signs(scaled), code_scale(d))
 c03, c01 = (read_heads(paired_small.group(f"affine_c{c}"), c) for c in (0.3, 0.1))
 by_c = {"text": (plain, heads[2]), "code": (scaled_down, coded[2])}
-smaller = {"c0.3": ({**plain, "affine": c03}, heads[2]), "c0.1": ({**plain, "affine": c01}, heads[2])}
+smaller = {
+    "c0.3": ({**plain, "affine": c03}, heads[2]),
+    "c0.1": ({**plain, "affine": c01}, heads[2]),
+}
 record.all(figure_4.activation_records(by_c | smaller))
 affine = (plain["affine"], scaled_down["affine"], c03, c01)
 record("fig4.2/affine/formed", [figure_4.formed(h) for h in affine])
@@ -608,16 +669,25 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 some = predictors.sample_prompts(500, d, L, s2, seed=7)
 answer = {
     "one head": lambda x, y: predictors.softmax_predictor([0.5], [2.0], x, y, some.x_q),
-    "pair": lambda x, y: predictors.softmax_predictor([0.1, -0.1], [4.0, -4.0], x, y, some.x_q),
+    "pair": lambda x, y: predictors.softmax_predictor(
+        [0.1, -0.1], [4.0, -4.0], x, y, some.x_q
+    ),
     "vanilla": lambda x, y: predictors.vanilla_gd(0.8, x, y, some.x_q),
     "debiased": lambda x, y: predictors.debiased_gd(0.8, x, y, some.x_q),
 }
 for who, f in answer.items():  # c = 10, and every entry of a is 3
-    by_c, by_a = f(some.x, some.y + 10) - f(some.x, some.y), f(some.x + 3, some.y) - f(some.x, some.y)
-    print(f"{who} moves by at most {np.abs(by_c).max():.1f} with c and {np.abs(by_a).max():.1f} with a")
+    by_c, by_a = (
+        f(some.x, some.y + 10) - f(some.x, some.y),
+        f(some.x + 3, some.y) - f(some.x, some.y),
+    )
+    print(
+        f"{who} moves by at most {np.abs(by_c).max():.1f} with c and {np.abs(by_a).max():.1f} with a"
+    )
     # A head's weights sum to 1, so it reads mu c more: 20 here. In a pair the mu sum to zero. A vector adds a^T x_q to every score,
     # which no softmax sees. Vanilla gradient descent sees both; centring makes it as blind as the pair.
-    assert np.allclose(by_c, {"one head": 20, "pair": 0, "vanilla": by_c, "debiased": 0}[who])
+    assert np.allclose(
+        by_c, {"one head": 20, "pair": 0, "vanilla": by_c, "debiased": 0}[who]
+    )
     assert (np.abs([by_a, by_c - by_c.mean()]).max() > 1) == (who == "vanilla")
 
 # %% [markdown]
@@ -626,9 +696,15 @@ for who, f in answer.items():  # c = 10, and every entry of a is 3
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 for length in (10, L, 1000):
-    rate = 1 / (1 + (1 + (1 + s2) * d) / length)  # the answer: one more 1/L in the bracket than in eta*
-    square, linear, _ = np.polyfit([0, 1, 2], predictors.vanilla_gd_error([0, 1, 2], d, length, s2), 2)
-    print(f"L = {length}: best rate {-linear / square / 2:.4f}, eta* {loss.eta_star(d, length, s2):.4f}")
+    rate = 1 / (
+        1 + (1 + (1 + s2) * d) / length
+    )  # the answer: one more 1/L in the bracket than in eta*
+    square, linear, _ = np.polyfit(
+        [0, 1, 2], predictors.vanilla_gd_error([0, 1, 2], d, length, s2), 2
+    )
+    print(
+        f"L = {length}: best rate {-linear / square / 2:.4f}, eta* {loss.eta_star(d, length, s2):.4f}"
+    )
     assert np.isclose(rate, -linear / square / 2)
     assert 0 < loss.eta_star(d, length, s2) - rate < 1 / length
 
@@ -643,11 +719,20 @@ a = -8 * b  # first order: 2 (a + 2 b) = eta; third order: a + 8 b = 0
 step = predictors.debiased_gd(eta, some.x, some.y, some.x_q)
 for order, omega, mu in (
     (2, [1, -1], [eta / 2, -eta / 2]),  # the central difference
-    (1, [1, -2], [eta / 3, -eta / 3]),  # zero sum and the right rate, but unequal scales: a lopsided one
+    (
+        1,
+        [1, -2],
+        [eta / 3, -eta / 3],
+    ),  # zero sum and the right rate, but unequal scales: a lopsided one
     (4, [1, -1, 2, -2], [a, -a, b, -b]),  # the difference of five points
 ):
     pairs = [(g * np.array(omega), np.array(mu) / g) for g in gammas]
-    made = np.array([predictors.softmax_predictor(*pair, some.x, some.y, some.x_q) for pair in pairs])
+    made = np.array(
+        [
+            predictors.softmax_predictor(*pair, some.x, some.y, some.x_q)
+            for pair in pairs
+        ]
+    )
     slope = float(predictors.loglog_slope(gammas, np.abs(made - step).mean(axis=1)))
     print(f"omega = gamma times {omega}: gap of order {slope:.2f}")
     assert abs(slope - order) < 0.1
@@ -659,7 +744,9 @@ for order, omega, mu in (
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 omega, mu = dynamics.sample_initial(200, 2, 0.05, seed=2)
 end = dynamics.simulate(omega, mu, 0.05, 4000, [4000], d=d, L=L, noise_var=s2)
-same = np.sign(omega + mu).sum(axis=1) != 0  # both heads start towards one side: chance 2^(1 - H) for H heads
+same = (
+    np.sign(omega + mu).sum(axis=1) != 0
+)  # both heads start towards one side: chance 2^(1 - H) for H heads
 alone = circuits.one_sided(end.omega[-1], end.mu[-1])
 best = loss.single_head_approx(d, L, s2).loss
 print(

@@ -21,7 +21,10 @@ __all__ = ["counts_line", "markdown"]
 def markdown(profile: str = "paper", root: Path | None = None) -> str:
     """The scoreboard's body in MyST Markdown: counts, the picture, then one section for each paper with a line for each claim."""
     root = root or find_root()
-    found = boards(profile, root)
+    places = {name: place for place, name in enumerate(chapters(root))}
+    found = sorted(
+        boards(profile, root), key=lambda board: places.get(board.ledger.chapter_name, len(places))
+    )
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
