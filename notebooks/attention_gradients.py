@@ -125,7 +125,7 @@ style.show()
 # *Values that learn ten times as fast lower the loss first. Both runs start from the same weights, at rate 0.1, on 300 symbols.* The faster run also has a step on one matrix that is ten times as
 # large; whether that is a fair comparison is asked [below](#a-fair-trial).
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### What a step does
 # Equations 33 to 36 write $\Delta v = -\eta\, \partial L / \partial v$ and the same for $s$, $q$ and $k$. Each is right if that quantity is a free parameter. They are not right together: if $q$ and $k$
 # move, $s$ moves by something other than equation 34. And a network moves neither but its matrices: a step on $W_V$ changes the values by $-\eta\, (X X^\top)\, \partial L / \partial v$, mixed by the

@@ -55,16 +55,6 @@ record = Recorder("crossing", profile)
 style.use()
 paper = profile == "paper"
 
-# %% [markdown]
-# ## A law on a model
-#
-# Three of the laws are asked of the same three models. Choose a law, and see what becomes of it from one model to the next. (Waits and time scales are asked on prompts made symmetric,
-# rates on prompts as they are drawn.)
-#
-# Some pairs of a law and a model make no sense. Associative recall has its values given, so nothing can be said of when they settle or how fast they should learn. A single layer takes
-# no two steps whose direction could be read. Behind a first layer tokens have left the coordinates in which signed pairs and kernels are read. Others are open: trained stacks and
-# Trained TF layer by layer, preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
-
 # %% tags=["hide-input"]
 waited = crossing.results("waits", profile, device)
 found = waits.times(waited)
@@ -82,48 +72,6 @@ races = {
 raced = {name: rates.of_results(results) for name, results in races.items()}
 record.all(rates.rate_values(raced))
 
-
-# %% tags=["hide-input"]
-def cell(law, model):
-    return draw.law_on(law, model, found, ahead, raced)
-
-
-show(
-    cell,
-    [
-        Slider("law", "law", tuple(draw.LAWS), tuple(draw.LAWS.values())),
-        Slider(
-            "model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")
-        ),
-    ],
-    title="A law on a model",
-    description="Dots: every draw of prompts, or every seed. The verdicts stand in the sections on waits, time scales and rates.",
-    of=[waited, followed, *races.values()],
-)
-
-# %% [markdown]
-# ## Signed pairs
-#
-# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What
-# is left is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
-# {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes or trained without Adam,
-# {glue:text}`pairs/runs` runs each.
-
-# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
-trained_pairs = {
-    name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS
-}
-heads = heads_as_steps.pairs(trained_pairs)
-record.all(heads_as_steps.pair_values(heads))
-style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
-record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
-
-# %% [markdown]
-# *Heads of both signs take out the mean wherever they come out at all. A dot is a run: how far the outputs of its heads are from cancelling, and what a debiased step leaves of its answers, over
-# what the plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
-# {glue:text}`pairs/short/both` on ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four
-# heads a debiased step leaves {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain
-# step the two fall apart. So do heads of one sign: softmax alone takes out a little of the mean, at most {glue:text}`pairs/one_sign/taken` of what the plain step misses.
 
 # %% [markdown]
 # ## How long nothing happens
@@ -279,7 +227,61 @@ record.verdict("crossing/q-rates")
 # with each racer at its best; small marks: each seed, at the base rate that is best for the others.* A larger rate for all is drawn as diamonds. A verdict says yes
 # only where values gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule passes. Where the racers
 # differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by {glue:text}`rates/known/saved`.
+
+# %% [markdown]
+# ## A law on a model
 #
+# Three of the laws are asked of the same three models. Choose a law, and see what becomes of it from one model to the next. (Waits and time scales are asked on prompts made symmetric,
+# rates on prompts as they are drawn.)
+#
+# Some pairs of a law and a model make no sense. Associative recall has its values given, so nothing can be said of when they settle or how fast they should learn. A single layer takes
+# no two steps whose direction could be read. Behind a first layer tokens have left the coordinates in which signed pairs and kernels are read. Others are open: trained stacks and
+# Trained TF layer by layer, preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
+
+
+# %% tags=["hide-input"]
+def cell(law, model):
+    return draw.law_on(law, model, found, ahead, raced)
+
+
+show(
+    cell,
+    [
+        Slider("law", "law", tuple(draw.LAWS), tuple(draw.LAWS.values())),
+        Slider(
+            "model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")
+        ),
+    ],
+    title="A law on a model",
+    description="Dots: every draw of prompts, or every seed. The verdicts stand in the sections on waits, time scales and rates.",
+    of=[waited, followed, *races.values()],
+)
+
+# %% [markdown]
+# ## Signed pairs
+#
+# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What
+# is left is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
+# {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes or trained without Adam,
+# {glue:text}`pairs/runs` runs each.
+
+# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
+trained_pairs = {
+    name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS
+}
+heads = heads_as_steps.pairs(trained_pairs)
+record.all(heads_as_steps.pair_values(heads))
+style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
+record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
+
+# %% [markdown]
+# *Heads of both signs take out the mean wherever they come out at all. A dot is a run: how far the outputs of its heads are from cancelling, and what a debiased step leaves of its answers, over
+# what the plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
+# {glue:text}`pairs/short/both` on ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four
+# heads a debiased step leaves {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain
+# step the two fall apart. So do heads of one sign: softmax alone takes out a little of the mean, at most {glue:text}`pairs/one_sign/taken` of what the plain step misses.
+
+# %% [markdown]
 # ## Is a layer a step?
 #
 # Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But much that comes nearer to an answer moves along the residual.

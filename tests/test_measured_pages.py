@@ -187,7 +187,8 @@ const seen = (element) => element.checkVisibility();
 const count = (text) => text.trim().split(/\\s+/).filter(Boolean).length;
 const article = document.querySelector("article");
 const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
-let [words, code] = [[...article.querySelectorAll("mjx-container")].filter(seen).length, 0];
+const formulas = [...article.querySelectorAll("mjx-container")].filter((f) => seen(f) && !f.closest(".iclbook-line"));
+let [words, code] = [formulas.length, 0];
 while (walker.nextNode()) {
   const at = walker.currentNode.parentElement;
   if (at.closest("script, style, noscript, mjx-container, .iclbook-line, .iclbook-live") || !seen(at)) continue;
