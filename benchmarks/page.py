@@ -317,7 +317,8 @@ def _sections(results: dict) -> list[str]:
         f"- {LABELS[n]}: not measured yet." for n in LABELS if n not in measured | results["missing"].keys()
     ]
     absent += [f"- {t} threads: not measured: too few cores." for t in results["threads_missing"]]
-    absent += [f"- {title}: not measured yet." for part, title in NEW.items() if part not in results]
+    if results["device"] == "cpu":  # a GPU is not asked for them
+        absent += [f"- {title}: not measured yet." for part, title in NEW.items() if part not in results]
     return [*text, "## Not measured in this run", "\n".join(absent) or "Nothing is missing."]
 
 

@@ -310,8 +310,7 @@ record.verdicts(
 
 # %% [markdown]
 # *Every plateau has its closed form (dotted), under the dot product as under cross-entropy, which jumps earlier. Exact flow, window of four.* With $N = (k-m)!$ orderings left, the cross-entropy
-# plateau is $\log N - \mathbb{E} \log(1 + \mathrm{Bin}(N - 1, 1/|R|))$. Under cross-entropy every jump comes earlier. It divides the gradient by the share of right responses, which speeds up a
-# plateau with $N$ orderings left by
+# plateau is $\log N - \mathbb{E} \log(1 + \mathrm{Bin}(N - 1, 1/|R|))$. Cross-entropy divides the gradient by the share of right responses, which speeds up a plateau with $N$ orderings left by
 #
 # $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
 #

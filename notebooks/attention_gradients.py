@@ -205,9 +205,9 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ frozen | {glue:text}`scale/shares_frozen` |
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
-# The shares that decide are counted on other seeds than those that chose: attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of them, at most half of the positions in
-# {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained`, {glue:text}`fig2-3/frozen_both` and
-# {glue:text}`fig2-3/trained_both` along a smooth loss. The run drawn is the one nearest to the medians among those, with $b$ frozen.
+# The shares that decide are counted on other seeds than those that chose: attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
+# them ($b$ frozen, $b$ trained). It covers at most half of the positions in {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained`, and it does so along a smooth loss in
+# {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. The run drawn is the one nearest to the medians among those, with $b$ frozen.
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
@@ -233,7 +233,7 @@ style.show(of=[swept])
 record.verdicts("fig4")
 
 # %% [markdown]
-# *The loss falls smoothly while each query comes to attend to fewer positions (paper: Figures 1 and 5). The typical run, the median, and a band with 80 % of seeds.*
+# *The loss falls smoothly while each query comes to attend to fewer positions (paper: Figure 4). The typical run, the median, and a band with 80 % of seeds.*
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 figures_1_5.plot_values(run, r)
@@ -241,9 +241,9 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# *Values move along nearly one line (paper: Figure 4). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all seeds.* The
-# loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain` and
-# {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen. Values have two dimensions, so two
+# *Values move mostly along one direction (paper: Figure 5). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all
+# seeds.* The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain`
+# and {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen. Values have two dimensions, so two
 # components show all there is. The first holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
 # random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and
 # {glue:text}`fig5/trained_shuffled`.
@@ -257,8 +257,8 @@ record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
 record.verdicts("fig1")
 
 # %% [markdown]
-# *A value moves against its user's error and takes the context along. The second panel enlarges both steps.* The geometry is as drawn in {glue:text}`fig1/against` of the runs; what it is said to bring about need not follow. In the real
-# step, which moves everything, the advantage seldom grows: others use the value too, and the errors shrink.
+# *A value moves against its user's error and takes the context along (paper: Figure 1). The second panel enlarges both steps.* The geometry is as drawn in {glue:text}`fig1/against` of the runs;
+# what it is said to bring about need not follow. In the real step, which moves everything, the advantage seldom grows: others use the value too, and the errors shrink.
 #
 # | Share of runs, each at its own steepest step, if | the query's loss falls | the pair's advantage grows |
 # |---|---|---|
@@ -380,10 +380,10 @@ record.all(
 record.verdicts("kl", "clusters")
 
 # %% [markdown]
-# After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/end` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know: SGD is behind. Where the
-# schedule had SGD's final loss, the share is {glue:text}`kl/share`. At equal loss the two are much nearer to one predictor; a seed that has learned little by then
-# says little. (The predictions of another seed's run, which has other symbols, are at
-# {glue:text}`kl/other_seed` times what is known.) Values hardly gather in clusters, as section 9.4 expects. The *silhouette* is 1 for tight groups far apart, 0 for none.
+# After a thousand steps it is {glue:text}`kl/mean` nats. That is {glue:text}`kl/end` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know: SGD is behind.
+# Where the schedule had SGD's final loss, the share is {glue:text}`kl/share`. At equal loss the two are much nearer to one predictor. The seeds differ, though: a run that has learned little by then
+# counts as far. (The predictions of another seed's run, which has other symbols, are at {glue:text}`kl/other_seed` times what is known.) Section 9.4 expects values to gather in clusters, and they
+# hardly do. The *silhouette* is 1 for tight groups far apart, 0 for none.
 #
 # | Silhouette of values by their input's symbol | SGD, EM-like |
 # |---|---|

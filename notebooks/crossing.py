@@ -295,9 +295,9 @@ style.show(draw_steps.areas(by))
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# *One statistic or all five together tell descent from most imitations, and not from all. Chance that a stack that descends scores higher than one of each kind that does not; one half is a coin.* A
-# statistic is as good as its worst row. Answers of other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it
-# compares with chance. Before a slope or an $r^2$ says of a language model that it descends, it would have to pass the others.
+# *No statistic tells descent from every imitation. Chance that a stack that descends scores higher than one of each kind that does not; one half is a coin.* A statistic is as good as its worst row.
+# Answers of other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it compares with chance. Before a slope or an
+# $r^2$ says of a language model that it descends, it would have to pass the others.
 #
 # ### Rungs of the ladder
 #

@@ -183,9 +183,9 @@ record.all(figure_2_1.one_head(one))
 record.verdicts("fig2.1")
 
 # %% [markdown]
-# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.* The top block of $KQ$ is
-# a multiple of the identity, $\omega I_d$; of $OV$ only the last entry $\mu$ is left. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel
-# smoother. (*Deviation* is the norm of what is not of that form over the norm of what is, averaged over the last tenth of training.)
+# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.* The multiple is
+# $\omega$, the entry $\mu$. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of what is not of that form
+# over the norm of what is, averaged over the last tenth of training.)
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
@@ -206,7 +206,7 @@ record.all(figure_2_1.mirror(two))
 record.verdicts("fig2.3")
 
 # %% [markdown]
-# *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; the lines that stay far below are seeds whose heads keep one sign.*
+# *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; the lines that settle elsewhere are seeds whose heads keep one sign.*
 # With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Not
 # from every start: of {glue:text}`runs/seeds`, {glue:text}`runs/both_signs` end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign to the
 # end, a worse answer; what is said of pairs is said of the former.
@@ -251,10 +251,10 @@ record.all(figure_2_1.one_sided_form(seeds, adam))
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown]
-# *The more heads, the rarer is an end with heads of one sign; dummy heads appear under Adam alone. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.* The
-# more heads, the rarer is an end with one sign only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of
-# {glue:text}`census/gd_runs` runs each). Dummy heads appear under Adam only ({glue:text}`census/adam_dummy` of the runs with three and four heads). For two heads and gradient descent the start
-# decides. Where $\omega + \mu$ has one sign in both heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
+# *The more heads, the rarer is an end with heads of one sign; dummy heads appear under Adam alone. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.* Ends
+# with one sign only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of {glue:text}`census/gd_runs` runs
+# each). Dummy heads: {glue:text}`census/adam_dummy` of the runs with three and four heads under Adam. For two heads and gradient descent the start decides. Where $\omega + \mu$ has one sign in both
+# heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
 #
 # Runs with heads of one sign are a third stable solution. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` of that of $I$ (median over the heads), and
 # the symmetric rest is {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. In the same way a head with a small $\mu$, among three or four,
@@ -294,9 +294,8 @@ record.all(figure_2_1.eight_heads(heads[8], heads[2]) if 8 in heads else {})
 figure_2_1.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
-# *All heads but dummy ones (grey) share one $|\omega|$, and each seed divides $\mu$ among them in its own way. A line is a head of one seed; dashed: the paper's values.* Whatever the number of heads, the non-dummy ones
-# share one scale $\gamma$ ({glue:text}`fig2.8/text/gammas` for H = 2, 3, 4), and only the sum of the $\mu$ on each side matters: how it is divided among the heads differs from seed to seed, as the
-# lines of single heads show.
+# *All heads but dummy ones (grey) share one $|\omega|$, and each seed divides $\mu$ among them in its own way. A line is a head of one seed; dashed: the paper's values.* The common scale is
+# $\gamma =$ {glue:text}`fig2.8/text/gammas` (H = 2, 3, 4). Of the $\mu$ only the sum on each side matters.
 #
 # Eight heads, trained with one seed at the paper profile only, do the same: the table above shows that each $\omega$ is $\pm\gamma$ or about zero. The paper does not show them; our question on them stands
 # below Figure 2.4.
@@ -328,13 +327,13 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
 # *The true loss has a minimum, in a valley so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
-# the learning rate, every run a dot. The paper's 0.13 is drawn in both.* The true loss of a pair does have a minimum, at $\gamma =$ {glue:text}`minimiser/gamma`, but the valley is so flat that
-# $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013` more. Where in it a run comes to rest is decided by the noise of its gradients: $\gamma$ changes by the factor
-# {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by
-# {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per
-# head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate
-# falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps, $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss
-# {glue:text}`decay/cost` above the minimum: the steps have become too small for so flat a valley. So 0.13 is one recipe's noise level.
+# the learning rate, every run a dot. The paper's 0.13 is drawn in both.* The minimum is at $\gamma =$ {glue:text}`minimiser/gamma`, and $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013`
+# more. Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks
+# sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) The way in which the model is
+# written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its
+# {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps, $\gamma$ falls to {glue:text}`decay/gammas`
+# (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for so flat a valley. So 0.13 is one recipe's
+# noise level.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair: three of four starts, whatever the
 # rate and the batch. The fourth keeps heads of one sign, as in the census above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss hardly changes. The last badge asks the same of other optimisers and
@@ -374,8 +373,8 @@ record.all(
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
-# *Two heads err as debiased gradient descent does, a little more than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.* Equal errors do not prove equal predictors.
-# So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And how much does
+# *Two heads err as debiased gradient descent does, and more than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.* Equal errors do not prove equal predictors. So
+# we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And how much does
 # the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Almost nothing, in any run of two, three or four heads; and debiased gradient
 # descent leaves less than vanilla.
 #
@@ -399,11 +398,11 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# *The approximate loss follows the true one along training, and its error falls with $L$. The error is given for the loss and for its excess over the noise; dotted: one per cent; dashed: the
-# paper's $L$.* The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the optimum it is off by
-# {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both losses share. Of the
-# *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share
-# $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
+# *The approximate loss follows the true one along training. What it misses of the loss falls with $L$; what it misses of the excess over the noise does not. Panels: both losses, and both errors;
+# dotted: one per cent; dashed: the paper's $L$.* The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the
+# optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
+# losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest
+# $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
 #
 # ### One head: $\omega = 1 / \sqrt d$?
 
