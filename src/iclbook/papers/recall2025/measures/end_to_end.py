@@ -18,6 +18,7 @@ from ....statistics import Estimate
 from ....store import Results
 from ....tasks import AssociativeRecall, Batch
 from ....training import Run, gradient_flow
+from ....training.history import KEPT
 from ....training.optimisers import Momentum
 from ....training.study import Group, Study
 from ..theory.population import Population
@@ -73,7 +74,7 @@ def held_out(task: AssociativeRecall) -> Batch:
 
 @dataclass(frozen=True)
 class OnSequences:
-    """Observes both losses on held-out sequences, and the first layer's scores ``w (K, width)``."""
+    """Observes both losses on held-out sequences."""
 
     task: AssociativeRecall
 
@@ -82,9 +83,9 @@ class OnSequences:
         return tuple(held_out(self.task))
 
     def __call__(self, model: nn.Module, held_out: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        """``held_loss``, ``normalised`` and ``w``."""
+        """``held_loss`` and ``normalised``."""
         loss, normalised = losses(model, Batch(*held_out))
-        return {"held_loss": loss, "normalised": normalised, "w": model.w}
+        return {"held_loss": loss, "normalised": normalised}
 
 
 def _study(name: str, order: int, a0: bool, scales: dict[str, float], seeds: int, steps: int) -> Study:
@@ -108,6 +109,8 @@ def _study(name: str, order: int, a0: bool, scales: dict[str, float], seeds: int
             Momentum(0.9),
             dot_product_loss,
             observe=OnSequences(task),
+            keep=("w",),
+            keep_at=(0, steps),
         )
         for label, scale in scales.items()
     )
@@ -129,7 +132,8 @@ def studies(profile: str) -> dict[str, Study]:
 @dataclass(frozen=True)
 class Trained:
     """Trainings of one kind from S seeds: ``steps (T,)``, dot-product ``loss (T, S)`` on held-out sequences, ``normalised (T, S)``, the loss of the output
-    divided by its sum over responses, whose plateaus are those of the simplified model, and first-layer scores ``w (T, S, K, width)``."""
+    divided by its sum over responses, whose plateaus are those of the simplified model, and first-layer scores ``w (2, S, K, width)`` before training and
+    after."""
 
     task: AssociativeRecall
     a0: bool
@@ -141,7 +145,7 @@ class Trained:
 
 def trained(results: Mapping[str, Results]) -> tuple[Trained, Trained, Trained]:
     """The window kept, from a large and from a small scale, and everything lifted; from the results of the studies by name."""
-    names, found = ("steps", "held_loss", "normalised", "w"), []
+    names, found = ("steps", "held_loss", "normalised", f"{KEPT}w"), []
     for study, group, a0 in (
         ("free_window", "large", True),
         ("free_window", "small", True),
