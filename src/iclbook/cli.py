@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import draw
 from .errors import UserError, one_line
 from .formulas import plain
 from .numbers import number
@@ -71,6 +72,13 @@ _JOBS = _option(
     "--jobs", metavar="N", type=_positive, help="chapters to run at once (default: one for each core)"
 )
 
+_DRAW = _option(
+    "--draw",
+    metavar="N",
+    type=int,
+    default=0,
+    help="another draw of everything random, kept in draws/N (default: 0, the book)",
+)
 _TEXT = _option(
     "--text",
     metavar="FOLDER",
@@ -113,6 +121,7 @@ def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> C
     _DEVICE,
     _TEXT,
     _PROBES,
+    _DRAW,
 )
 def run(options: Options) -> int:
     _use_text(options.text)
@@ -158,6 +167,7 @@ def run(options: Options) -> int:
     _profile("smoke"),
     _DEVICE,
     _JOBS,
+    _DRAW,
 )
 def check(options: Options) -> int:
     from . import check as regression
@@ -225,11 +235,14 @@ def build(options: Options) -> int:
     _TEXT,
     _profile("paper"),
     _DEVICE,
+    _DRAW,
 )
 def train(options: Options) -> int:
     _use_text(options.text)
     if options.verify and options.scheduler is not None:
         raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
+    if options.draw and options.scheduler is not None:
+        raise UserError("a cluster's workers know nothing of another draw", "Leave out --scheduler.")
     train = _trainer_of(options.key)
     chosen = {"only": options.only, "profile": options.profile, "device": options.device}
     chosen |= {"fresh": options.fresh, "verify": options.verify}
@@ -281,6 +294,7 @@ def _trainer_of(key: str) -> Callable[..., object]:
     ),
     _option("--json", action="store_true", help="print JSON"),
     _profile("paper"),
+    _DRAW,
 )
 def claims(options: Options) -> int:
     from .check import ledger_of
@@ -444,6 +458,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser().parse_args(arguments)
         check_profile(getattr(options, "profile", "paper"))
+        if getattr(options, "draw", 0):  # also of child processes
+            os.environ[draw.SWITCH] = str(options.draw)
+            draw.number()
         if getattr(options, "device", "auto") == "cuda":
             from .training.backends import pick_device
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 
 from .claims.yaml_lines import read_yaml
+from .draw import outputs
 from .errors import UserError
 from .files import write_whole
 from .profiles import check_profile
@@ -91,7 +92,7 @@ def source_path(name: str, root: Path | None = None) -> Path:
 
 def executed_path(name: str, profile: str, root: Path | None = None) -> Path:
     """``executed/PROFILE/NAME.ipynb``, whether or not it is there."""
-    return (root or find_root()) / "executed" / check_profile(profile) / f"{name}.ipynb"
+    return outputs(root or find_root()) / "executed" / check_profile(profile) / f"{name}.ipynb"
 
 
 def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str, str]:
@@ -110,14 +111,15 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
     imported, checkout = _imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)
     papers = {ledger.parent.name for ledger in ledgers} | _papers(imported, checkout)
-    folders = [root / "results" / paper / profile for paper in sorted(papers)] if profile == "paper" else []
+    stored = outputs(root) / "results"
+    folders = [stored / paper / profile for paper in sorted(papers)] if profile == "paper" else []
     results = [p for folder in folders for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
     return {
         **_halves(source),
         "library": _library(imported, checkout),
         "ledger": _digest(ledgers, root),
         "results": _digest(results, root),
-        "reference": _reference(reference_path(name, profile, root)),
+        "reference": _reference(reference_path(name, profile, root, draw=0)),
         "pins": _digest([root / "requirements.txt", root / "constraints.txt"], root),
     }
 

@@ -1,7 +1,7 @@
 """Random numbers by counter: a pure function of (seed, purpose, step), the same on every processor and device.
 
 Philox-4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a key and a counter into four random words of
-32 bits. The key is the seed; the counter holds what the numbers are for, the step, and their place in it. There is no state to keep, and any step of a
+32 bits. The key is the seed with the draw (:mod:`iclbook.draw`); the counter holds what the numbers are for, the step, and their place in it. There is no state to keep, and any step of a
 run can be drawn by itself. Whole numbers are exact everywhere; standard normals (Box and Muller 1958) are the same up to the rounding of log, sqrt, cos
 and sin. Whatever is chosen (an index, a category, an order) is therefore chosen by whole numbers. On a CPU both are drawn in C
 (:mod:`iclbook.native.counter`), where normals are the same to the bit on every processor; on a GPU and in traced programs torch draws them, and everywhere normals in
@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .draw import number, seed_sequence
 from .native import counter
 
 #: Purposes of random numbers; each has a stream of its own, so that drawing more for one never shifts another. A run has its initial parameters, its data
@@ -34,7 +35,7 @@ Words = tuple[Tensor, Tensor, Tensor, Tensor]
 
 def generator(seed: int, purpose: int, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator of torch of its own for each seed and purpose: for what is drawn once, such as initial parameters."""
-    state = int(np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)[0])
+    state = int(seed_sequence([seed, purpose]).generate_state(1, np.uint64)[0])
     return torch.Generator(device=device).manual_seed(state >> 1)  # torch wants a signed 64-bit seed
 
 
@@ -61,8 +62,8 @@ def philox(counter: Words, key: tuple[Tensor, Tensor], rounds: int = 10) -> Word
 
 
 def keys(seeds: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
-    """Keys ``(S, 2)`` of seeds below 2**64: their low and high words."""
-    words = [(seed & _WORD, (seed >> 32) & _WORD) for seed in seeds]
+    """Keys ``(S, 2)`` of seeds below 2**64: their low and high words, the draw in the upper half of the high one."""
+    words = [(seed & _WORD, (seed >> 32) ^ (number() << 16)) for seed in seeds]
     return torch.tensor(words, dtype=torch.int64, device=device)
 
 

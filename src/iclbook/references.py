@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .draw import number as draw_of_this_process
 from .errors import UserError
 from .files import write_whole
 
@@ -47,9 +48,11 @@ class Reference:
     figures: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
 
 
-def reference_path(chapter: str, profile: str, root: Path) -> Path:
-    """``references/<profile>/<chapter>.json``."""
-    return root / "references" / profile / f"{chapter}.json"
+def reference_path(chapter: str, profile: str, root: Path, draw: int | None = None) -> Path:
+    """``references/<profile>/<chapter>.json``; of another draw (default: this process's) ``references/replication/<draw>/<profile>/<chapter>.json``."""
+    draw = draw_of_this_process() if draw is None else draw
+    folder = root / "references" / "replication" / str(draw) if draw else root / "references"
+    return folder / profile / f"{chapter}.json"
 
 
 def tolerance(value: Value, spread: Spread) -> Spread:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import stats
 
+from .draw import numpy_rng
 from .errors import UserError
 
 Array = np.ndarray
@@ -161,7 +162,7 @@ def bootstrap_error(statistic: Callable[[Array], float], values: Array) -> float
     n = len(values)
     if n < 1:
         raise UserError("0 replicates have no spread", "Give one or more along the first axis.")
-    rng = np.random.default_rng(0)
+    rng = numpy_rng(0)
     drawn = np.array([statistic(values[rng.integers(n, size=n)]) for _ in range(RESAMPLES)])
     return float((drawn - drawn[0]).std(ddof=1))  # exactly 0 where all are equal
 

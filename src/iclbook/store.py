@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .draw import outputs
 from .errors import UserError
 from .files import reading, remove_unfinished, write_whole
 from .profiles import check_profile
@@ -51,7 +52,7 @@ class Results:
 
 def folder(paper: str, profile: str, root: Path | None = None) -> Path:
     """Where the results of a paper at a profile lie."""
-    return (find_root() if root is None else root) / "results" / paper / check_profile(profile)
+    return outputs(find_root() if root is None else root) / "results" / paper / check_profile(profile)
 
 
 def provenance(config: Any, source: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:

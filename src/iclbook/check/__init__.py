@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
+from .. import draw, replication
 from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
+from ..claims.margins import load_reference
 from ..errors import UserError
 from ..machines import environment
 from ..numbers import number
@@ -72,6 +74,8 @@ def check(
     check_profile(profile)
     root = root or find_root()
     ledgers = _ledgers_of(names, root)
+    if draw.number():
+        replication.require_frozen(ledgers.values(), root)
     chosen = list(ledgers)
     for name in [] if update or spread else chosen:  # before minutes of running
         read_reference(reference_path(name, profile, root), root)
@@ -202,7 +206,7 @@ def _check_one(
     try:
         if isinstance(executed, UserError):
             raise executed
-        records, drawn = read_records(executed), read_figures(executed)
+        records, drawn = read_records(executed), {} if draw.number() else read_figures(executed)
         reference = _old_reference(path, root) if update else read_reference(path, root)
         if reference is not None:
             result.differences = compare(
@@ -213,7 +217,8 @@ def _check_one(
         return result
     result.compared = len(records)
     if update:
-        new = replace(renewed(ledger, records, reference, profile), figures=drawn)
+        spreads_of = load_reference(name, profile, root) if draw.number() else reference
+        new = replace(renewed(ledger, records, spreads_of, profile), figures=drawn)
         write_reference(path, ledger.paper, new)
         result.updated = True
     return result

@@ -57,12 +57,12 @@ def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yar
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
-    """A chapter's reference, or None where there is none yet.
+    """A chapter's reference, or None where there is none yet. That of the book at any draw: what rounding does is the same.
 
     Raises:
         UserError: a damaged reference.
     """
-    path = reference_path(chapter, profile, root)
+    path = reference_path(chapter, profile, root, draw=0)
     return read_reference(path, root) if path.is_file() else None
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import random
+from ..draw import torch_rng
 from ..errors import UserError
 from .batch import Batch
 from .fields import check_fields
@@ -18,7 +19,7 @@ from .fields import check_fields
 @lru_cache(maxsize=64)
 def draw_embedding(n_classes: int, width: int, seed: int) -> Tensor:
     """``W_e`` ``(d', C)``, entries N(0, 1), drawn once for each seed."""
-    return torch.randn(width, n_classes, generator=torch.Generator().manual_seed(10_000 + seed))
+    return torch.randn(width, n_classes, generator=torch_rng(10_000 + seed))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from matplotlib.ft2font import FT2Font
 from scipy.ndimage import gaussian_filter
 from torch.nn.functional import affine_grid, grid_sample
 
+from ..draw import numpy_rng, torch_rng
 from ..errors import UserError
 from ..files import write_whole
 from ..project import find_root
@@ -134,7 +135,7 @@ class GlyphSet:
         """The set, drawn now (seconds); a pure function of these numbers and matplotlib's fonts."""
         fonts = {name: FT2Font(str(_font_folder() / f"{name}.ttf")) for name in TYPEFACES}
         holds = [set(fonts[name].get_charmap()) for name in TYPEFACES]
-        rng = np.random.default_rng(self.seed)
+        rng = numpy_rng(self.seed)
         codes = self._choose(fonts, holds, rng)
         plain = np.zeros((self.n_classes, self.typefaces, CANVAS, CANVAS), np.uint8)
         faces = np.zeros((self.n_classes, self.typefaces), np.int64)
@@ -182,7 +183,7 @@ class GlyphSet:
 
     def _jitter(self, plain: np.ndarray) -> np.ndarray:
         """Jittered copies ``(C, T, copies, size, size)`` of plain drawings ``(C, T, CANVAS, CANVAS)``."""
-        generator, errors = torch.Generator().manual_seed(self.seed), current()
+        generator, errors = torch_rng(self.seed), current()
         out = np.empty((*plain.shape[:2], self.copies, self.size, self.size), np.uint8)
         for i, drawings in enumerate(plain):  # class by class, so that memory stays small
             n = len(drawings) * self.copies

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..draw import torch_rng
 from .batch import Batch
 from .spectral_regression import SpectralRegression
 
@@ -28,7 +29,7 @@ class StoredPrompts:
 
     def draw(self, n: int, seed: int) -> tuple[Tensor]:
         """Normals ``(normals, n)`` of the prompts."""
-        source = torch.Generator().manual_seed(seed)
+        source = torch_rng(seed)
         return (torch.randn(self.task.normals, n, generator=source),)
 
     def batch(self, parts: tuple[Tensor], normals: Tensor, *words: Tensor) -> Batch:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from ... import random
+from ...draw import numpy_rng
 from ...tasks import Batch
 from ...tasks.sticky_chain import Sequence as SymbolSequence
 from ...tasks.sticky_chain import StickyChain
@@ -167,7 +168,7 @@ def unpack(flat: np.ndarray | Tensor, sizes: Mapping[str, int]) -> Weights:
 
 def sampled_positions(T: int) -> np.ndarray:
     """The 200 positions (or all, if fewer) whose values are followed: the same for every run."""
-    return np.sort(np.random.default_rng(0).choice(T, min(SAMPLED, T), replace=False))
+    return np.sort(numpy_rng(0).choice(T, min(SAMPLED, T), replace=False))
 
 
 def value_paths(chain: StickyChain, seed: int, flat: np.ndarray, sizes: Mapping[str, int]) -> np.ndarray:

@@ -10,6 +10,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...models.single_head import SingleHead
 from ...random import generator
@@ -234,7 +235,7 @@ def printed_condition(pairs: Mapping[str, np.ndarray], ratio: float = 10.0) -> d
 def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Figure:
     """Error of equation 43 against the printed condition and against rho."""
     fig, axes = style.figure(2, aspect=0.75, sharey=True)
-    pick = np.random.default_rng(0).permutation(len(found["error"]))[:most]
+    pick = numpy_rng(0).permutation(len(found["error"]))[:most]
     error = np.maximum(found["error"][pick], 1e-4)
     panels = (
         ("lead", r"$\alpha_{ij}$ over the largest other $\alpha_{rj}$", "as printed: $\\gg 1$"),

@@ -12,6 +12,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, share_error
 from ...store import Results
@@ -193,7 +194,7 @@ def clusters(run: Followed) -> tuple[float, float, float]:
     symbols = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
     labels = symbols[sampled_positions(len(symbols))]
     first, last = run.values([0, -1])
-    mixed = np.random.default_rng(0).permutation(labels)
+    mixed = numpy_rng(0).permutation(labels)
     return silhouette(first, labels), silhouette(last, labels), silhouette(last, mixed)
 
 
@@ -252,7 +253,7 @@ def attention_rows(run: Followed, records: Sequence[int] | None = None) -> np.nd
     x, _ = run.inputs()
     T = len(x)
     later = np.arange(T // 2, T)
-    queries = np.sort(np.random.default_rng(0).choice(later, min(QUERIES, T // 2), replace=False))
+    queries = np.sort(numpy_rng(0).choice(later, min(QUERIES, T // 2), replace=False))
     seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
     rows = []
     for record in range(len(run.steps)) if records is None else records:

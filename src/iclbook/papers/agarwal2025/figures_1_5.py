@@ -10,6 +10,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error
 from .gradients import (
@@ -252,7 +253,7 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     Uniform on [0, 1] where values do not move together. The second array is the control: motions put together from ``T`` different runs.
     """
     moves = displacements(run)
-    rng = np.random.default_rng(0)
+    rng = numpy_rng(0)
     R, T, _ = moves.shape
     # value j comes from the run j places further on, so that no two values of a motion share a run
     shuffled = np.stack([moves[(np.arange(R) + j) % R, j] for j in range(T)], 1)

@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ...draw import torch_rng
 from ...drawing import style
 from ...models.lstm import lstm_scan
 from ...models.selective_ssm import selective_scan
@@ -116,7 +117,7 @@ class Draw:
 @lru_cache(maxsize=2 * DRAWS)
 def sample_network(seed: int, n_states: int | None = None) -> Draw:
     """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
-    g = torch.Generator().manual_seed(seed)
+    g = torch_rng(seed)
 
     def size(low: int, high: int) -> int:
         return int(torch.randint(low, high + 1, (1,), generator=g))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
+from ...draw import numpy_rng
 from ...tasks import LinearRegression
 from .circuits import first_kept, scale_spread, sign_matched, zero_sum
 from .loss import Array, approx_gradients, approx_loss, coupling, heads
@@ -48,7 +49,7 @@ def sample_initial(runs: int, n_heads: int, scale: ArrayLike, seed: int) -> tupl
 
     Run r of a seed is the same whatever ``runs`` is, and scales share the same normals.
     """
-    normals = np.stack([np.random.default_rng([seed, r]).standard_normal((2, n_heads)) for r in range(runs)])
+    normals = np.stack([numpy_rng([seed, r]).standard_normal((2, n_heads)) for r in range(runs)])
     scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), (runs,))[:, None]
     return scale * normals[:, 0], scale * normals[:, 1]
 

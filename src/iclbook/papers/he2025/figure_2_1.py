@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from ...claims import printed
+from ...draw import torch_rng
 from ...drawing import style
 from ...drawing.tables import Table
 from ...models import Attention
@@ -84,7 +85,7 @@ class Example:
 def example(d: int, L: int, rng: torch.Generator, prompts: int = 256) -> Example:
     """Two heads as PyTorch initialises them."""
     model = Attention(d, n_heads=2)
-    model.initialise(torch.Generator().manual_seed(0))
+    model.initialise(torch_rng(0))
     context = torch.randn(L, d + 1, prompts, generator=rng).double()
     query = torch.randn(d, prompts, generator=rng).double()
     ov = (model.output @ model.value).detach().double()

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
 from ...statistics import Estimate, standard_error
@@ -119,7 +120,7 @@ def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
     """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn."""
     z = np.concatenate([prompts.x, prompts.y[..., None]], -1)[:2000]  # (n, L, D)
     z_q = np.concatenate([prompts.x_q, np.zeros((len(prompts.x_q), 1))], -1)[:2000]
-    rng = np.random.default_rng(0)
+    rng = numpy_rng(0)
     kq, ov = rng.normal(size=(2, d + 1, d + 1)) / np.sqrt(d), rng.normal(size=(2, d + 1))
     soft = softmax_heads_of_linear(kq, ov, gamma=1e-3)
     values = {}

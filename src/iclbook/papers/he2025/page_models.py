@@ -7,6 +7,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
 from ...sliders import PageModel
@@ -53,7 +54,7 @@ def on_line(x: np.ndarray, d: int) -> np.ndarray:
 
 def prompt(results: Results, task: LinearRegression, seed: int = 4) -> PageModel:
     """One and two trained heads on a prompt along a line: pairs ``y = x + noise`` with normal x, as many as in training."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     x = rng.normal(size=task.L)
     y = x + np.sqrt(task.noise_var) * rng.normal(size=task.L)
     heads = {str(h): trained_heads(results, f"h{h}") for h in (1, 2)}

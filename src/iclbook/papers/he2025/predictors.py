@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...draw import numpy_rng
 from .loss import Array, coupling
 
 
@@ -30,7 +31,7 @@ def sample_prompts(
 ) -> Prompts:
     """n independent prompts of the paper's task: x ~ N(0, cov or I), beta ~ N(0, I/d), noise of variance ``noise_var``."""
     coupling(d, L, noise_var)  # checks the ranges
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     x = rng.standard_normal((n, L + 1, d))
     if cov is not None:
         x = x @ np.linalg.cholesky(np.asarray(cov, dtype=np.float64)).T
@@ -155,7 +156,7 @@ def ridge_error(
     lam = noise_var * d if lam is None else lam
     if lam <= 0:
         raise ValueError(f"ridge needs lam > 0, got {lam}")
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     rank = min(d, L)
     root = np.zeros((draws, d, rank))
     rows, columns = np.tril_indices(d, -1, rank)

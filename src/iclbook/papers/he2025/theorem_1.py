@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
 from ...sliders import Slider, show
@@ -310,7 +311,7 @@ def lowest_approx_loss(d: int, L: int, s2: float, starts: int = 20) -> float:
     def slope(p: Array) -> Array:
         return np.concatenate(loss.approx_gradients(p[:2], p[2:], d, L, s2))
 
-    points = np.random.default_rng(0).normal(size=(starts, 4)) * [0.3, 0.3, 2, 2]
+    points = numpy_rng(0).normal(size=(starts, 4)) * [0.3, 0.3, 2, 2]
     return min(minimize(value, p, jac=slope, method="BFGS").fun for p in points)
 
 
@@ -377,7 +378,7 @@ def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
 def expansion_records(d: int, L: int, s2: float, draws: int = 200) -> Records:
     """The displayed gradient updates and the Taylor form against the approximate loss, and the bound of Hoelder's inequality (Stages I and II), at random
     points of four heads."""
-    omega, mu = np.random.default_rng(0).normal(size=(2, draws, 4)) * [[[0.3]], [[2.0]]]
+    omega, mu = numpy_rng(0).normal(size=(2, draws, 4)) * [[[0.3]], [[2.0]]]
     exact = loss.approx_gradients(omega, mu, d, L, s2)
     c, terms = loss.coupling(d, L, s2), loss.stage_one_terms(omega, mu, d, L, s2)
     printed_updates = (

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...claims import load_ledger, printed
+from ...draw import numpy_rng
 from ...drawing import style
 from ...models import Attention
 from ...random import INIT, generator
@@ -114,7 +115,7 @@ def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
 
 def pairs_on_a_line(task: LinearRegression, seed: int = 4) -> np.ndarray:
     """A prompt whose covariates lie on one line through the origin: pairs ``(x, y)`` with y = x + noise, ``(SHOWN, 2)``."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     x = rng.normal(size=SHOWN)
     return np.stack([x, x + math.sqrt(task.noise_var) * rng.normal(size=SHOWN)], -1).round(3)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...draw import numpy_rng
+
 
 @dataclass(frozen=True)
 class LinearAttention:
@@ -82,7 +84,7 @@ def largest_gap(
     """
     found: dict[str, list[float]] = {"one_layer": [], "four_layers": []}
     for d in dimensions:
-        rng = np.random.default_rng([seed, d])
+        rng = numpy_rng([seed, d])
         x, y = rng.standard_normal((n, d)), rng.standard_normal((n, n_outputs))
         w0, queries = rng.standard_normal((n_outputs, d)), rng.standard_normal((8, d))
         eta = 1 / np.linalg.eigvalsh(x.T @ x)[-1]
@@ -104,7 +106,7 @@ def trained_layer_gap(dimensions: list[int], n: int = 30, seed: int = 0) -> list
 
     gaps = []
     for d in dimensions:
-        rng = np.random.default_rng([seed, d])
+        rng = numpy_rng([seed, d])
         x, y, queries = rng.standard_normal((n, d)), rng.standard_normal((n, 1)), rng.standard_normal((8, d))
         eta = 1 / np.linalg.eigvalsh(x.T @ x)[-1]
         layer = construct(d, 1, eta)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...sliders import Slider, show
 from .common import cross
@@ -24,7 +25,7 @@ PRINTED = {
 
 def design(eigenvalues: Sequence[float], n: int, seed: int = 0) -> np.ndarray:
     """A random ``(n, d)`` design whose Gram matrix ``X^T X`` has exactly these eigenvalues."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     d = len(eigenvalues)
     left = np.linalg.qr(rng.standard_normal((n, d)))[0]
     right = np.linalg.qr(rng.standard_normal((d, d)))[0]
@@ -52,7 +53,7 @@ def scalar_descent(a: float, eta: float, steps: int, w_star: float = 1.0) -> np.
 
 def channel_errors(x: np.ndarray, eta: float, steps: int, seed: int = 0) -> np.ndarray:
     """Squared error of each eigenchannel over its start, ``(steps + 1, d)``, of descent from 0 on ``|X w - y|^2 / 2``; channels by eigenvalue."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     w_star = rng.standard_normal(x.shape[1])
     gram, cross = x.T @ x, x.T @ (x @ w_star)
     vectors = np.linalg.eigh(gram)[1]

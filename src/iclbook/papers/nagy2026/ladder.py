@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...draw import numpy_rng
 from ...statistics import Estimate
 from ...store import Results
 from . import prompts, results
@@ -236,7 +237,7 @@ def power_values() -> dict[str, object]:
         "forecast/false_best_of_4": none.best,
         "forecast/width_7": seven.width,
         "forecast/skill_7": seven.skill,
-        "ladder/heads/of_144": len(causal_heads(np.random.default_rng(0).standard_normal((12, 12)))),
+        "ladder/heads/of_144": len(causal_heads(numpy_rng(0).standard_normal((12, 12)))),
         "ladder/induction/one_jump_r2": contraction(middle[None]).r2,
         "ladder/induction/last_jump_r2": contraction(last[None]).r2,
     }

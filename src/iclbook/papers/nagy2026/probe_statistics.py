@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from ...draw import numpy_rng
+
 Array = np.ndarray
 #: Residuals are clipped here before their logarithm is taken; unstated.
 CLIP = 1e-3
@@ -120,14 +122,14 @@ def curvature_correlation(estimate: Array, target: Array, x: Array) -> float:
 
 def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
     """The same read-outs judged by other prompts' answers: what remains is regression to the mean of digits, not in-context learning."""
-    rng = np.random.default_rng(0)
+    rng = numpy_rng(0)
     targets = np.stack([rng.permutation(target) for _ in range(draws)])
     return _each(alignments(np.broadcast_to(estimate, (draws, *estimate.shape)), targets))
 
 
 def noise_around_prior(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
     """Read-outs that know nothing of the prompt: at each layer independent normal numbers with the mean and the deviation of the true ones, cut off at 0 and 9."""
-    rng = np.random.default_rng(0)
+    rng = numpy_rng(0)
     mean, deviation = estimate.mean(0), estimate.std(0)
     noise = mean + deviation * rng.standard_normal((draws, *estimate.shape))
     return _each(alignments(np.clip(noise, 0, 9), target))
@@ -245,7 +247,7 @@ class Power(NamedTuple):
 
 def power(n: int, r: float, features: int = FEATURES, draws: int = DRAWS, seed: int = 0) -> Power:
     """What n models can show, from simulated ladders with normal numbers."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     target = rng.standard_normal((draws, 1, n))
     feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((draws, features, n))
     squares = ((stats.rankdata(feature, axis=-1) - stats.rankdata(target, axis=-1)) ** 2).sum(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...sliders import Slider, show
 from ...statistics import Estimate, bootstrap_error, standard_error
@@ -28,7 +29,7 @@ class Examples:
 
 def examples(n: int, noise: float, seed: int = 0, w_true: float = 1.0) -> Examples:
     """``n`` examples on the line ``y = w_true x``; with ``noise`` (standard deviation) off it."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     x = rng.standard_normal(n)
     return Examples(x, w_true * x + noise * rng.standard_normal(n))
 
@@ -153,7 +154,7 @@ def records(
 
 def _samples(n: int, noise: float, seeds: int, betas: tuple[float, ...]) -> dict[str, list[float]]:
     """What :func:`records` sums up: for each data set, and in turn for each inverse temperature where that matters."""
-    rng = np.random.default_rng(1)
+    rng = numpy_rng(1)
     followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
     names = "step_gap inside linear_outside faster slower_at_newton realisable_gap bias limit_gap amplified plain_residual"
     found: dict[str, list[float]] = {name: [] for name in names.split()}

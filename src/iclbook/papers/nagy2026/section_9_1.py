@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import linprog
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...sliders import Slider, show
 from ...statistics import Estimate, bootstrap_error
@@ -161,7 +162,7 @@ def visible(d: int, n_heads: int, mask: str, seed: int = 0) -> np.ndarray:
     assert d % n_heads == 0, (d, n_heads)
     if mask == "none":
         return np.ones((n_heads, d))
-    order = np.random.default_rng(seed).permutation(d) if mask == "random" else np.arange(d)
+    order = numpy_rng(seed).permutation(d) if mask == "random" else np.arange(d)
     bands = order.reshape(n_heads, -1)
     seen = np.zeros((n_heads, d))
     for h in range(n_heads):

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from ...claims import printed
+from ...draw import numpy_rng, torch_rng
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error
 from ...tasks.categorical import Anchors, Categorical, Quadrants, draw_embedding
@@ -84,7 +85,7 @@ def _query(task: BareAnchors | BareQuadrants, block: int) -> Tensor:
 def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarray:
     """Mean maximum probability of the quadrants ``(draws,)`` for draws of ``W_e ~ N(0, 1)``, exact over the categories: f is the embedding of one of C equally
     likely categories, so the bound is ``1/C sum_c max_c' softmax_c'(w_c'^T w_c)``."""
-    source, found = torch.Generator().manual_seed(SEED), []
+    source, found = torch_rng(SEED), []
     for n in [1000] * (draws // 1000) + [draws % 1000] * (draws % 1000 > 0):
         w = torch.randn(n, width, n_classes, generator=source, dtype=torch.float64)
         found.append(torch.softmax(w.mT @ w, dim=1).amax(1).mean(1))
@@ -128,7 +129,7 @@ def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
         "normal_printed": "E: x normal, as printed",
     }
     fig, ax = style.figure(height=2.7)
-    rng = np.random.default_rng(0)
+    rng = numpy_rng(0)
     for i, name in enumerate(names):
         values = samples[name][:, 0]
         y = -i + rng.uniform(-0.18, 0.18, len(values))

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ...draw import torch_rng
 from ...drawing import style
 from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, kernel_values, relate
@@ -28,7 +29,7 @@ PARTS = ("x", "w", "E", "f")
 
 def generator(seed: int) -> torch.Generator:
     """Random numbers of a seed."""
-    return torch.Generator().manual_seed(seed)
+    return torch_rng(seed)
 
 
 def normal(source: torch.Generator, *shape: int) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ...draw import torch_rng
 from ...drawing import style
 from ...models.functional_gd import FunctionalGD
 from ...models.inexact_gd import HardErasureGD
@@ -77,7 +78,7 @@ def curves(contexts: int = 200) -> dict[str, dict[tuple[int, int], np.ndarray]]:
     """Quality against lambda, ``[kind][d, N] (len(LAMBDAS), 2)``; covariates uniform on the cube."""
     found: dict[str, dict[tuple[int, int], np.ndarray]] = {"softmax": {}, "rbf": {}}
     for d, n in SETTINGS:
-        source = torch.Generator().manual_seed(17)
+        source = torch_rng(17)
         x = 2 * torch.rand(contexts, n, d, generator=source, dtype=torch.float64) - 1
         for kind in found:
             found[kind][d, n] = np.array([head_quality(x, kind, lam) for lam in LAMBDAS])
@@ -96,7 +97,7 @@ def on_the_sphere(contexts: int = 200) -> dict[str, Any]:
     """The softmax head where all covariates have length 1, lambda of the published code: share of positions that attend to themselves, all settings."""
     shares = []
     for d, n in SETTINGS:
-        source = torch.Generator().manual_seed(17)
+        source = torch_rng(17)
         x = torch.randn(contexts, n, d, generator=source, dtype=torch.float64)
         shares.append(head_quality(x / x.norm(dim=-1, keepdim=True), "softmax", CODE_LAMBDA).own)
     return {"erasure/unit_own": shares}
@@ -115,7 +116,7 @@ def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
     x = context[:, :-1] / context[:, :-1].norm(dim=1, keepdim=True)
     context[:, :-1] = torch.cat([x[:1], x[:-1]])
     exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", rate=2.0).double()
-    exact.initialise(torch.Generator().manual_seed(0))
+    exact.initialise(torch_rng(0))
     truth, found = exact(context, query), {}
     for kind in ("softmax", "rbf"):
         literal = LiteralBlocks(task.n_classes, task.width, blocks, "softmax", erasure=kind).double()

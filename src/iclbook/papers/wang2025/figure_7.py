@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from ...claims import printed
+from ...draw import torch_rng
 from ...drawing import style
 from ...models.gd_language import KERNELS, GDLanguage
 from ...models.language import LanguageModel, normed
@@ -44,13 +45,13 @@ def one_block(kernel: str = "") -> Any:
     sizes = {"vocabulary": V, "context": S, "width": WIDTH, "n_heads": HEADS}
     model = GDLanguage(**sizes, kernel=kernel) if kernel else TransformerLanguage(**sizes, split=False)
     model = model.double().requires_grad_(False)
-    model.initialise(torch.Generator().manual_seed(0), SCALE)
+    model.initialise(torch_rng(0), SCALE)
     return model
 
 
 def story(seed: int = 1) -> Tensor:
     """Tokens ``(S, 1)``."""
-    return torch.randint(V, (S, 1), generator=torch.Generator().manual_seed(seed))
+    return torch.randint(V, (S, 1), generator=torch_rng(seed))
 
 
 def function(model: Any, tokens: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from ...draw import torch_rng
 from ...drawing import style
 from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, widened_error
@@ -243,7 +244,7 @@ def inert(get: Get, profile: str) -> dict[str, float]:
 @torch.no_grad()
 def gauge(one: Learned, task: Quadrants, seed: int = 0) -> dict[str, Any]:
     """``W_e -> G^-T W_e`` with ``E D -> G E D G^T`` leaves every prediction as it is: E D is a choice of coordinates when W_e is learned."""
-    source = torch.Generator().manual_seed(seed)
+    source = torch_rng(seed)
     g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
     batch = sample_contexts(task, 64, 22)
     context, query = batch.context.double(), batch.query.double()

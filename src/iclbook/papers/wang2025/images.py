@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from ...draw import torch_rng
 from ...models.functional_gd import FunctionalGD
 from ...profiles import check_profile
 from ...tasks import Batch
@@ -192,7 +193,7 @@ def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.
     cached = contexts.probes(held_out)
     target = cached["test"].target[0].long()
     shuffled = cached["test"].context.clone()
-    source = torch.Generator().manual_seed(0)
+    source = torch_rng(0)
     order = torch.rand(shuffled.shape[0], held_out, generator=source).argsort(0)
     shuffled[:, 1] = shuffled[:, 1].gather(0, order)
     out: dict[str, np.ndarray] = {}

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ...draw import torch_rng
+
 #: Prompts whose gradients are found at once, and whose loss at scaled identities is, so that one layer fits a processor's cache.
 CHUNK, SCALAR_CHUNK = 2048, 1000
 #: Activations of equation 51, over the keys (last axis); RBF assumes covariates of one length.
@@ -143,7 +145,7 @@ def prompts(
     Returns:
         ``x (P, N + 1, d)``, ``y (P, N + 1)`` long, ``w (d', C)`` or ``(P, d', C)``.
     """
-    source = torch.Generator().manual_seed(seed)
+    source = torch_rng(seed)
     x = _covariates(torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype), law, source)
     if group is not None:
         element = torch.randint(0, len(group), (n_prompts,), generator=source)

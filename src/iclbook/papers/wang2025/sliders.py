@@ -10,6 +10,7 @@ import torch
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, kernel_values, relate
@@ -212,7 +213,7 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
     parameters = {name: value[0] for name, value in stopped_parameters(results, "gd").items()}
     classes = four_categories(parameters["embed"])
     corner = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
-    places = np.random.default_rng(SEED).uniform(0.08, 0.95, (4, EACH, 2)) * corner[:, None]
+    places = numpy_rng(SEED).uniform(0.08, 0.95, (4, EACH, 2)) * corner[:, None]
     points = np.concatenate(
         [np.c_[p, np.full(EACH, c)] for p, c in zip(places.round(2), classes, strict=True)]
     )

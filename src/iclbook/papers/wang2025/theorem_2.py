@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from scipy import stats
 from torch import Tensor
 
+from ...draw import torch_rng
 from ...drawing import style
 from ...errors import UserError
 from ...statistics import Estimate
@@ -163,7 +164,7 @@ def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
     example 1 than to example 2. The sharper the attention, the more of it goes to example 1, whose label is the query's. Loss at b of :data:`ESCAPE`, and the
     least fall from one to the next with the error of its mean over prompts.
     """
-    w, source = embedding(), torch.Generator().manual_seed(5)
+    w, source = embedding(), torch_rng(5)
     x = torch.randn(n_prompts, N, D, generator=source, dtype=torch.float64)
     x = x / x.norm(dim=-1, keepdim=True)
     x = torch.cat([x, x[:, :1]], dim=1)  # the query last
@@ -242,7 +243,7 @@ def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], dict
 
 def _orbit(group: Tensor) -> Tensor:
     """Two prompts' covariates ``(3, 10)`` of unequal lengths and no symmetry, moved by every element of a group: ``(2 G, 3, 10)``."""
-    source = torch.Generator().manual_seed(3)
+    source = torch_rng(3)
     x = torch.randn(2, 3, 10, generator=source, dtype=torch.float64).abs()
     return torch.einsum("gij,pnj->gpni", group, x).flatten(0, 1)
 

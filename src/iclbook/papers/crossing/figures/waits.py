@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ....draw import numpy_rng
 from ....drawing import style
 from ....sliders import PageModel
 from ....statistics import interval
@@ -238,7 +239,7 @@ LEFT = 0.5
 
 def directions() -> dict[str, dict[str, np.ndarray]]:
     """Starts at size one, by kind and degree: all factors equal, and each its own."""
-    rng = np.random.default_rng(0)
+    rng = numpy_rng(0)
     own = {str(p): rng.uniform(0.5, 1.5, p) for p in DEGREES}
     return {"equal": {str(p): np.ones(p) for p in DEGREES}, "own": own}
 

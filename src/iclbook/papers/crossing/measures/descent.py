@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....draw import numpy_rng
 from ....statistics import Estimate, bootstrap_error
 from ...nagy2026.probe_statistics import Alignment, alignments
 from .models import FIRST
@@ -111,7 +112,7 @@ def scores(found: Alignment) -> dict[str, Array]:
 def sample(stacks: int) -> dict[str, dict[str, Array]]:
     """Scores of ``stacks`` stacks that ``descend``, half of each kind, and of as many of each kind that does not; every stack has prompts of its own:
     ``{group: {statistic: (n,)}}``."""
-    rng = np.random.default_rng(FIRST)
+    rng = numpy_rng(FIRST)
 
     def of(make: Callable[[Prompts, np.random.Generator], Array], n: int) -> dict[str, Array]:
         reads, answers = [], []
@@ -152,7 +153,7 @@ def area_error(yes: Array, no: Array) -> float:
 
 def area_by_lot(yes: Array, no: Array) -> float:
     """The control: the area once it is drawn by lot which of the stacks descend."""
-    drawn = np.random.default_rng(FIRST).permutation(np.concatenate([yes, no]))
+    drawn = numpy_rng(FIRST).permutation(np.concatenate([yes, no]))
     return area(drawn[: len(yes)], drawn[len(yes) :])
 
 

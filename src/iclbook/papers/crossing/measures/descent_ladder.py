@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from ....draw import numpy_rng
 from ....statistics import Estimate, widened_error
 from ...nagy2026 import prompts
 from ...nagy2026.ladder import Get, Model, by_size, mixed, twins
@@ -202,7 +203,7 @@ class Judge:
     """
 
     def __init__(self, layers: int, n: int) -> None:
-        rng, p = np.random.default_rng((FIRST, layers)), lines()
+        rng, p = numpy_rng((FIRST, layers)), lines()
 
         def drawn() -> tuple[Array, dict[str, Array]]:
             yes = [statistics(kind, p, layers, n // len(DESCEND), rng) for kind in DESCEND.values()]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
+from ....draw import numpy_rng
 from ....tasks import Batch
 
 Array = np.ndarray
@@ -156,7 +157,7 @@ class _OfModule:
         self._looked = torch.func.vmap(self._seen)
 
     def start(self, seed: int) -> Array:
-        return np.random.default_rng(seed).standard_normal(sum(self.sizes))
+        return numpy_rng(seed).standard_normal(sum(self.sizes))
 
     def _loss(self, flat: Tensor, batch: Batch, held: Sequence[Tensor]) -> Tensor:
         parts = zip(self.moving.items(), flat.split(self.sizes), strict=True)

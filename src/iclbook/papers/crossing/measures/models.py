@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from .... import random
+from ....draw import numpy_rng
 from ....models import Attention, ReducedAttention
 from ....models.functional_gd import FunctionalGD
 from ....models.single_head import SingleHead
@@ -115,7 +116,7 @@ def _recall(draw: int) -> Landscape:
         return float(population.value(theta)), population.gradient(theta)
 
     def start(seed: int) -> np.ndarray:
-        beta = np.abs(np.random.default_rng(seed).standard_normal(population.n_heads))
+        beta = np.abs(numpy_rng(seed).standard_normal(population.n_heads))
         return np.concatenate([np.zeros(population.size - len(beta)), beta])
 
     return Landscape(start, evaluate)

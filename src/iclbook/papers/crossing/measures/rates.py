@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .... import random
+from ....draw import numpy_rng
 from ....models import Attention
 from ....models.deep_attention import DeepAttention
 from ....models.single_head import SingleHead
@@ -253,7 +254,7 @@ def of_results(results: Results) -> Race:
 
 def product(seeds: int, steps: int = 1000, rate: float = 0.005) -> Race:
     """The race of the product of four equal small factors, two of them values: (1 - q k v o)^2 / 2 by gradient descent."""
-    sizes = np.random.default_rng(0).uniform(0.2, 0.4, seeds)
+    sizes = numpy_rng(0).uniform(0.2, 0.4, seeds)
     base = rate * np.array(MULTIPLES)[:, None]
     losses = {}
     for arm, (fast_routing, fast_values) in {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ....draw import torch_rng
 from ....models import Attention
 from ....models.attention import ACTIVATIONS
 from ....profiles import check_profile
@@ -121,7 +122,7 @@ def deviation(activation: str, seed: int) -> float:
 
     Compatibility ``b = u . v`` is taken from the values and from the gradient ``u`` in what attention puts out.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch_rng(seed)
     model = Attention(2, 2, activation=activation).double()
     model.initialise(generator)
     batch = prompts(REGRESSION, seed)

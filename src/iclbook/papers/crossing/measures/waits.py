@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....draw import numpy_rng
 from ....errors import UserError
 from ....profiles import check_profile
 from ....statistics import Estimate
@@ -238,7 +239,7 @@ def sgd_wait(size: float, draw: int) -> float:
     judge = SoftmaxHeads(antithetic(prompts(REGRESSION, draw, 512)))
     goal = (1 - FALLEN) * judge.evaluate(0 * start)[0]
     theta, step, look = size * start, 0, 1
-    rng = np.random.default_rng((draw, 7))
+    rng = numpy_rng((draw, 7))
     while step < MOST_STEPS:
         if step >= look:
             if judge.evaluate(theta)[0] <= goal:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ....draw import numpy_rng
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
 from ..theory.population import Population
@@ -22,7 +23,7 @@ def task_sizes() -> Values:
     wrong = 0
     for n in (2, 3, 4):
         task = AssociativeRecall(n, 4)
-        queries, maps = task.sample(20, np.random.default_rng(n))
+        queries, maps = task.sample(20, numpy_rng(n))
         tokens = task.sequences(queries, maps)
         wrong += int(tokens.shape[1] != math.factorial(n + 1) + n) + int(tokens.max() >= task.vocabulary)
         for b, row in enumerate(tokens[:, :-n].reshape(20, -1, n + 1)):
@@ -50,7 +51,7 @@ def enumerated(pop: Population, theta: Array) -> tuple[float, Array]:
 
 def against_enumeration(seed: int = 0, draws: int = 5) -> Values:
     """Largest deviations of the population's loss and gradient from :func:`enumerated`, orders 2 and 3, at random parameters."""
-    rng, value, slope = np.random.default_rng(seed), [], []
+    rng, value, slope = numpy_rng(seed), [], []
     for order, n_responses, loss in itertools.product((2, 3), (2, 3), ("dp", "ce")):
         if n_responses**6 * 6 > 5000 and order == 3:
             continue
@@ -85,7 +86,7 @@ def construction(
 def _sampled(order: int, batch: int, seed: int) -> tuple[Tensor, Tensor]:
     """Sequences ``(B, l)`` with two responses, and their answers ``(B,)``."""
     task = AssociativeRecall(order, 2)
-    queries, maps = task.sample(batch, np.random.default_rng(seed))
+    queries, maps = task.sample(batch, numpy_rng(seed))
     right = torch.tensor(order + maps[np.arange(batch), queries])
     return torch.tensor(task.sequences(queries, maps)), right
 

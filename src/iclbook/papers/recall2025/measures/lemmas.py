@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.autograd.functional import jacobian
 from torch.func import functional_call
 
+from ....draw import numpy_rng, torch_rng
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
 from ..theory.closed_forms import lemma_c2, mean_delta, score_weight
@@ -17,7 +18,7 @@ from .construction import Values, enumerated, relative
 
 def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
     """Largest relative error of lemma C.1's gradients in w and beta against autograd, with the matrix that A.2 prints and with the one of the proof."""
-    rng, worst = np.random.default_rng(seed), {"printed": 0.0, "lemma": 0.0}
+    rng, worst = numpy_rng(seed), {"printed": 0.0, "lemma": 0.0}
     for matrix in worst:
         for order in (2, 3):
             pop = Population(AssociativeRecall(order, 2), order, order, 0.5, matrix)
@@ -38,7 +39,7 @@ def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
 
 def lemma_c2_errors(seed: int = 0, draws: int = 20) -> Values:
     """Largest relative error of equation 11, of equation 12 as printed (any delta, and delta = 0), and of equation 6."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     worst = dict.fromkeys(("eq11", "eq12", "eq12_delta0", "eq6"), 0.0)
     for order in (2, 3, 4):
         pop = Population(AssociativeRecall(order, 3), order, order, 0.5)
@@ -84,7 +85,7 @@ def lemma_d(seed: int = 0) -> Values:
 
 def _first_layer_error(window: bool, seed: int) -> float:
     model = RecallTransformer(2, 2, 2, a0=window, a2=window)
-    model.initialise(torch.Generator().manual_seed(seed))
+    model.initialise(torch_rng(seed))
     x = torch.eye(model.length, dtype=torch.float64)  # tokens all different: the attention itself
     weights, first = model.w.detach(), _FirstLayer(model)
 
@@ -118,7 +119,7 @@ class _FirstLayer(torch.nn.Module):
 
 def lemma_d1_matrix(above: float, length: int = 6, seed: int = 0) -> float:
     """Lemma D.1 against the Jacobian of ``softmax(A) x`` where A holds ``above`` in place of the tokens to come: largest deviation."""
-    w = torch.randn(length, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    w = torch.randn(length, dtype=torch.float64, generator=torch_rng(seed))
     offset = torch.arange(length)[:, None] - torch.arange(length)[None, :]
     x = torch.eye(length, dtype=torch.float64)
 
@@ -136,7 +137,7 @@ def lemma_d1_matrix(above: float, length: int = 6, seed: int = 0) -> float:
 def lemma_c3_weight(seed: int = 0, draws: int = 10) -> dict[str, float]:
     """Largest relative error of lemma C.3's ``E Delta_{1,1}`` with ``e^(alpha - 1)`` in gamma_1 (``printed``) and with ``e^alpha - 1`` (``eq13``), against
     the population's gradient in beta (equation 5)."""
-    rng, worst = np.random.default_rng(seed), {"printed": 0.0, "eq13": 0.0}
+    rng, worst = numpy_rng(seed), {"printed": 0.0, "eq13": 0.0}
     pop = Population(AssociativeRecall(4, 3), 4, 4, 0.5)
     for _ in range(draws):
         alpha, beta = rng.uniform(0.5, 2.0, 2)
@@ -155,11 +156,11 @@ def table(seed: int = 0) -> dict[str, float]:
     """The scores that A.2's table sums, against those of the models, relative to the largest score: the original column with ``R_{t-1}`` (``printed``) and
     with ``R_{l-1}`` (``last``), from t = 1 on, and the ``simplified`` column."""
     task = AssociativeRecall(3, 2)
-    tokens = torch.tensor(task.sequences(*task.sample(1, np.random.default_rng(seed))))
+    tokens = torch.tensor(task.sequences(*task.sample(1, numpy_rng(seed))))
     original = RecallTransformer(3, 2, 3, a0=False, a1=False, a2=False, a3=False)
     simple = RecallTransformer(3, 2, 3, 0.4)
     for model in (original, simple):
-        model.initialise(torch.Generator().manual_seed(seed))
+        model.initialise(torch_rng(seed))
     x = torch.nn.functional.one_hot(tokens[0], task.vocabulary).double()  # (l, S)
     with torch.no_grad():
         layers = torch.cat([x[None], original.first_layer() @ x])  # (K + 1, l, S): R^0 .. R^K

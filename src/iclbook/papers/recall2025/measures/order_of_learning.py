@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from ....draw import numpy_rng
 from ....profiles import check_profile
 from ....statistics import Estimate, bootstrap_error, clustered_share_error
 from ....training.computation import Computation
@@ -43,7 +44,7 @@ def cell_times(grid: Grid, cells: Sequence[int], seed: int = 0) -> Array:
 
     Each run is followed for 20 predicted jump times of a head at the scale. Every cell uses the same normals.
     """
-    pop, rng = experiment(), np.random.default_rng(seed)
+    pop, rng = experiment(), numpy_rng(seed)
     size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
     starts, until = [], []
     for ratio, scale in (grid.cells[cell] for cell in cells):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from ....draw import torch_rng
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
@@ -280,7 +281,7 @@ def normalised_difference(seed: int = 0) -> float:
     """A.6's way without A3, a value matrix that reads responses only and an output divided by its sum, against A3: largest difference of the weights."""
     kept = RecallTransformer(LIFTED_ORDER, R, LIFTED_ORDER)
     free = RecallTransformer(LIFTED_ORDER, R, LIFTED_ORDER, a3=False)
-    kept.initialise(torch.Generator().manual_seed(seed))
+    kept.initialise(torch_rng(seed))
     free.load_state_dict(kept.state_dict())
     tokens = every_query(kept)
     with torch.no_grad():

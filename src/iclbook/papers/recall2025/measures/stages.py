@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 
+from ....draw import numpy_rng
 from ....statistics import Estimate, clustered_share_error
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
@@ -154,7 +155,7 @@ def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
 
     The pairs of a run are not independent: the standard error is over runs.
     """
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     both = {loss: experiment(loss) for loss in ("dp", "ce")}
     betas = beta_scale * np.abs(rng.normal(size=(runs, HEADS)))
     starts = both["dp"].join(beta_scale * rng.normal(size=(runs, HEADS, ORDER)), betas)

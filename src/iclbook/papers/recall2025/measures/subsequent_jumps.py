@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from ....draw import numpy_rng
 from ....tasks import AssociativeRecall
 from ....training import gradient_flow
 from ....training.flow import first_crossings
@@ -128,7 +129,7 @@ def pronounced(scales: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01)) -> Values:
 def scaling_exponent(pop: Population, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3), seed: int = 0) -> float:
     """Exponent in lambda of the distance between flows from ``(lambda w, lambda beta)`` for a time ``T / lambda``, over lambda, at successive scales: 1 for
     a symmetry of the equations near the origin, up to corrections of order lambda."""
-    rng = np.random.default_rng(seed)
+    rng = numpy_rng(seed)
     direction = pop.join(rng.normal(size=(pop.n_heads, pop.window)), np.abs(rng.normal(size=pop.n_heads)))
     ends = []
     for scale in scales:

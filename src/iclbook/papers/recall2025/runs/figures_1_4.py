@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 
+from ....draw import numpy_rng
 from ....statistics import Estimate
 from ....training import Flow
 from ..measures.construction import Values
@@ -92,7 +93,7 @@ class Training:
 def matching_responses(steps: int, seeds: int, batch: int, n_permutations: int, chance: float) -> Array:
     """In how many sequences of each fresh batch the response of each permutation equals the right one, ``(steps, seeds, n!)``; the same batches for all
     trainings of as many steps and seeds."""
-    counts = np.random.default_rng(0).binomial(batch, chance, (steps, seeds, n_permutations))
+    counts = numpy_rng(0).binomial(batch, chance, (steps, seeds, n_permutations))
     return counts.astype(np.min_scalar_type(batch))
 
 
