@@ -54,11 +54,12 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 GPU_PYTHON ?= $(BIN)/python
 STAGE ?=
 MINUTES ?= 9.5
+DRAW ?=
 size: $(STAMP)  ## how large the book is to carry
 	@$(BIN)/python -m benchmarks.size
 
-gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage)
-	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) $(if $(STAGE),--stage $(STAGE))
+gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, DRAW=1 for the trainings of another draw)
+	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW))
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(BIN)/python -m iclbook.book.lab

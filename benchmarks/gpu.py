@@ -50,6 +50,20 @@ class Unit:
     resumes: bool = False
 
 
+def redrawn(draw: int) -> list[Unit]:
+    """The trainings of another draw alone; their results go to ``draws/DRAW``."""
+    from iclbook.training.computation import Computation
+
+    train = (sys.executable, "-m", "iclbook.cli", "train")
+    tail = ("--device", "cuda", "--draw", str(draw))
+    return [
+        Unit("studies", f"{key}/{name} at draw {draw}", (*train, key, "--only", name, *tail), resumes=True)
+        for key, studies in _studies().items()
+        for name, study in studies.items()
+        if not isinstance(study, Computation)
+    ]
+
+
 def units() -> list[Unit]:
     """All of it, what costs least first."""
     python = sys.executable
@@ -230,6 +244,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make gpu", description=__doc__.splitlines()[0].replace("``", ""))
     parser.add_argument("--stage", choices=STAGES, help="this stage alone")
     parser.add_argument("--minutes", type=float, default=9.5, help="length of a call (default: %(default)s)")
+    parser.add_argument(
+        "--draw", type=int, default=0, help="only the trainings of another draw (default: the book)"
+    )
     parser.add_argument("--again", action="store_true", help="ask again what has an answer already")
     parser.add_argument(
         "--list", action="store_true", help="say what there is and how far it is, and ask nothing"
@@ -241,7 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if not chosen.list:
             _require_cuda()
-        todo = [unit for unit in units() if chosen.stage in (None, unit.stage)]
+        every = redrawn(chosen.draw) if chosen.draw else units()
+        todo = [unit for unit in every if chosen.stage in (None, unit.stage)]
         state = State(FOLDER / "state.json", code_digest())
         if chosen.again:
             state.forget(todo)

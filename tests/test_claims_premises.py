@@ -98,7 +98,7 @@ def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_prem
     assert re.sub("<[^>]*>", "", doubt_sentence(ties, "other/last")) == (
         "Rests on The demo, Theorem bad, which did not reproduce, and on The demo, Theorem bare, which is not yet tested."
     )
-    shown = {claim: filled(verdict_html(*ties.rows[claim]), ties) for claim in ties.rows}
+    shown = {claim: filled(verdict_html(*ties.rows[claim]), ties, {}) for claim in ties.rows}
     assert "iclbook-doubt" in shown["demo/next"]
     assert "did not reproduce" in shown["demo/next"].split("</summary>")[1], "no link inside a summary"
     assert "iclbook-doubt" not in shown["demo/last"]

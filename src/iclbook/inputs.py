@@ -20,7 +20,7 @@ from .errors import UserError
 from .files import write_whole
 from .profiles import check_profile
 from .project import find_root, ledger_paths
-from .references import reference_path
+from .references import redrawn_paths, reference_path
 from .sources import reached, source_digest
 
 #: The library that the notebook's kernel imports: this one.
@@ -119,7 +119,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         "library": _library(imported, checkout),
         "ledger": _digest(ledgers, root),
         "results": _digest(results, root),
-        "reference": _reference(reference_path(name, profile, root, draw=0)),
+        "reference": _reference(name, profile, root),
         "pins": _digest([root / "requirements.txt", root / "constraints.txt"], root),
     }
 
@@ -186,12 +186,14 @@ def _library(roots: tuple[str, ...], checkout: str) -> str:
     return source_digest(roots) if roots else checkout
 
 
-def _reference(reference: Path) -> str:
-    """Digest of what margins are measured with: the values of a reference and their spreads; its verdicts change no page."""
+def _reference(name: str, profile: str, root: Path) -> str:
+    """Digest of what verdicts need beside values: those of the reference with their spreads, whose verdicts change no page, and the verdicts of other draws."""
+    reference = reference_path(name, profile, root, draw=0)
     try:
         body = json.loads(_read(reference)) if reference.is_file() else {}
         parts = [body.get(part, {}) for part in ("records", "spread")]
-    except (ValueError, AttributeError, RecursionError):
+        parts += [json.loads(_read(other))["verdicts"] for other in redrawn_paths(name, profile, root)]
+    except (ValueError, AttributeError, LookupError, RecursionError):
         return "unreadable"
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -39,6 +39,7 @@ class Reference:
         verdicts: claim id to word.
         machines: those that the spread was measured on.
         figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
+        redrawn: claim id to its words at other draws, where the book was drawn anew (:mod:`iclbook.replication`).
     """
 
     records: Mapping[str, Value]
@@ -46,6 +47,7 @@ class Reference:
     verdicts: Mapping[str, str] = field(default_factory=dict)
     machines: tuple[str, ...] = ()
     figures: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
+    redrawn: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def reference_path(chapter: str, profile: str, root: Path, draw: int | None = None) -> Path:
@@ -53,6 +55,11 @@ def reference_path(chapter: str, profile: str, root: Path, draw: int | None = No
     draw = draw_of_this_process() if draw is None else draw
     folder = root / "references" / "replication" / str(draw) if draw else root / "references"
     return folder / profile / f"{chapter}.json"
+
+
+def redrawn_paths(chapter: str, profile: str, root: Path) -> list[Path]:
+    """The references of a chapter at other draws."""
+    return sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
 
 
 def tolerance(value: Value, spread: Spread) -> Spread:

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge
-from .claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, PartResult
+from .claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE, PartResult
 from .errors import UserError
 from .files import write_whole
 from .project import find_root
 from .references import Reference, agrees, read_reference, reference_path
 
-#: Verdicts that decide nothing and that no other draw could change.
-UNDECIDED = (OUT_OF_REACH, NOT_YET_TESTED, OPEN)
+#: Verdicts that decide nothing, so that no other draw can contradict them.
+UNDECIDED = (OUT_OF_REACH, NOT_YET_TESTED, OPEN, TOO_CLOSE)
 
 
 def rules_path(root: Path) -> Path:
@@ -81,7 +81,7 @@ class Pair:
 
     @property
     def decided(self) -> bool:
-        """Whether the book decides it: not what is out of reach or untested."""
+        """Whether the book decides it: not what is out of reach, untested or too close to call."""
         return self.first.word not in UNDECIDED
 
     @property
@@ -104,6 +104,7 @@ class Replica:
 
     def pairs(self, rules: dict[str, str]) -> list[Pair]:
         """Every claim whose rules are the frozen ones still, judged twice by one yardstick."""
+        # read without what other draws say: each by its own values
         verdicts = [judge(self.ledger, _records(r), "paper", self.first) for r in (self.first, self.second)]
         kept = [claim for claim in self.ledger.claims if rules.get(claim.id) == rules_of(claim)]
         return [Pair(self.ledger, claim, *(found[claim.id] for found in verdicts)) for claim in kept]

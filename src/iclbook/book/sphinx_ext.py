@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 SCOREBOARD = ("book/scoreboard", "<!-- scoreboard -->")
 COUNTS = ("book/intro", "<!-- verdict counts -->")
 STATUS = ("book/status", "<!-- status -->")
+REPLICATION = ("book/replication", "<!-- replication -->")
 #: Extensions of Jupyter Book that do not say whether several processes may read pages. They may: one numbers the contents once all are read, the other
 #: is for LaTeX.
 SILENT = {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}
@@ -88,6 +89,8 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace(COUNTS[1], _scoreboard(app, "counts_line", docname))
     elif docname == STATUS[0]:
         source[0] = source[0].replace(STATUS[1], _status(app, docname))
+    elif docname == REPLICATION[0]:
+        source[0] = source[0].replace(REPLICATION[1], _replication(app, docname))
     if folder != "notebooks" and quoting.MARKER.search(source[0]):
         source[0] = _with_quotations(app, docname, source[0])
     if page_models.MARKER.search(source[0]):
@@ -254,6 +257,20 @@ def _status(app: Sphinx, docname: str) -> str:
     try:
         return status_page.markdown(profile, root)
     except (UserError, ValueError, LookupError, TypeError, AttributeError) as error:
+        logger.warning("%s", error, location=docname)
+        return ""
+
+
+def _replication(app: Sphinx, docname: str) -> str:
+    """Another draw beside the book's; what cannot be read becomes a warning on that page."""
+    from . import replication_page
+
+    root, profile = Path(app.srcdir), app.config.iclbook_profile
+    for path in sorted(root.glob("references/**/*.json")):
+        app.env.note_dependency(str(path))
+    try:
+        return replication_page.markdown(profile, root)
+    except (UserError, ValueError, LookupError, TypeError) as error:
         logger.warning("%s", error, location=docname)
         return ""
 

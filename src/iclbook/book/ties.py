@@ -16,6 +16,7 @@ from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
 from ..inputs import chapters
 from .glance import entries
+from .replication_page import fold_lines
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
 PLACES = re.compile(r"<!--(doubt|ties) ([^\s>]+)-->")
@@ -180,8 +181,8 @@ def both_directions(ties: Ties, claim_id: str) -> str:
     return "".join(lines)
 
 
-def filled(text: str, ties: Ties) -> str:
-    """HTML of badges with the places filled in; those of claims that no ledger has any more stay empty."""
+def filled(text: str, ties: Ties, redrawn: Mapping[str, str]) -> str:
+    """HTML of badges with the places filled in, among them what another draw says; those of claims that no ledger has any more stay empty."""
 
     def told(match: re.Match) -> str:
         kind, claim_id = match.groups()
@@ -190,7 +191,7 @@ def filled(text: str, ties: Ties) -> str:
         if kind == "doubt":
             sentence = doubt_sentence(ties, claim_id)
             return f' <span class="iclbook-doubt">{sentence}</span>' if sentence else ""
-        return both_directions(ties, claim_id)
+        return both_directions(ties, claim_id) + redrawn.get(claim_id, "")
 
     return PLACES.sub(told, text)
 
@@ -209,6 +210,7 @@ def with_ties(notebook: nbformat.NotebookNode, profile: str, root: Path) -> nbfo
     ]
     if shown:
         ties = Ties.of(boards(profile, root), root)
+        redrawn = fold_lines(root) if profile == "paper" else {}
         for data in shown:
-            data["text/html"] = filled("".join(data["text/html"]), ties)
+            data["text/html"] = filled("".join(data["text/html"]), ties, redrawn)
     return notebook

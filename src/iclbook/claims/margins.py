@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from .. import draw
 from ..numbers import number
-from ..references import Reference, agrees, read_reference, reference_path, tolerance
+from ..references import Reference, agrees, read_reference, redrawn_paths, reference_path, tolerance
 from .ledger import Part
 from .records import Record
 from .rules import Value
@@ -35,10 +36,12 @@ class Yardstick:
         tolerances: how far rounding may carry each value, by key; absent where it was never measured.
         values: of records that agree with their reference, the reference's value. Margins are measured there: were they measured at a run's own
             values, a margin near 1 would be above it on one machine and below it on another. So all runs that agree have one verdict.
+        redrawn: a claim's words at other draws.
     """
 
     tolerances: Mapping[str, Value] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
+    redrawn: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yardstick:
@@ -53,7 +56,7 @@ def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yar
             value = values[key] = reference.records[key]
         if _shape(value) == _shape(spread):
             tolerances[key] = tolerance(value, spread)
-    return Yardstick(tolerances, values)
+    return Yardstick(tolerances, values, reference.redrawn if reference is not None else {})
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
@@ -63,7 +66,12 @@ def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
         UserError: a damaged reference.
     """
     path = reference_path(chapter, profile, root, draw=0)
-    return read_reference(path, root) if path.is_file() else None
+    if not path.is_file():
+        return None
+    others = [] if draw.number() else redrawn_paths(chapter, profile, root)
+    words = [read_reference(other, root).verdicts for other in others]
+    redrawn = {name: tuple(of[name] for of in words if name in of) for of in words for name in of}
+    return replace(read_reference(path, root), redrawn=redrawn)
 
 
 def _shape(value: Value) -> int | None:

@@ -148,7 +148,7 @@ def verdict(
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
     measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
-    come out, it is *too close to call*.
+    come out, it is *too close to call*, and so is one that another draw of everything random decided otherwise.
 
     Args:
         by: what margins are measured with; without it they are not known.
@@ -158,7 +158,8 @@ def verdict(
     """
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     at_least(profile, claim.decides)
-    results, missing = _measure(claim, records, by or Yardstick())
+    by = by or Yardstick()
+    results, missing = _measure(claim, records, by)
     if claim.out_of_reach is not None and not claim.is_probed(records):
         stand_in = f"stand-in: {_sides(results)}" if results else ""
         return Verdict(words[OUT_OF_REACH], claim.out_of_reach, results, sides=stand_in)
@@ -170,7 +171,12 @@ def verdict(
     # A part more that holds never makes a word worse, so what happens in between need not be tried.
     ways = (_with_close(results, holds) for holds in (True, False))
     if all(_judge(claim, way, profile).word == found.word for way in ways):
-        return found
+        others = [word for word in by.redrawn.get(claim.id, ()) if word != found.word]
+        if not others or found.word == words[NOT_YET_TESTED]:
+            return found
+        told = [f"drawn anew: {', '.join(others)}", f"as measured: {found.word}", found.remark]
+        remark = "; ".join(text for text in told if text)
+        return replace(found, word=words[TOO_CLOSE], remark=remark)
     close = [
         f"{_named(part)} ({part.text}, rule: {part.rule}; {part.margin_text})"
         for part in results

@@ -1,0 +1,119 @@
+"""Another draw: everything random changes by one number, the rules may not, and a verdict that turns is undecided."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from claims_kit import make_root, records_of
+
+from iclbook import draw, random, replication
+from iclbook.book import replication_page
+from iclbook.claims import load_ledger, verdict
+from iclbook.claims.margins import load_reference, yardstick
+from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE
+from iclbook.errors import UserError
+from iclbook.references import Reference, reference_path, write_reference
+
+LEDGER = """\
+paper: demo
+title: Demo
+chapter: notebooks/demo.py
+claims:
+- id: demo/slope
+  where: Figure 1
+  says: the slope is positive
+  parts:
+  - {name: slope, key: slope, rule: "> 0", because: the figure, late: true}
+"""
+
+
+def drawn() -> list:
+    return [
+        draw.numpy_rng((3, 4)).standard_normal(5).tolist(),
+        torch.randn(5, generator=draw.torch_rng(7)).tolist(),
+        torch.randn(5, generator=random.generator(7, random.INIT)).tolist(),
+        random.normals(random.keys([5, 2**40]), torch.tensor([1]), random.DATA, (5,)).tolist(),
+    ]
+
+
+def test_one_number_changes_every_source_and_0_changes_none(monkeypatch):
+    book = drawn()
+    assert book[0] == np.random.default_rng((3, 4)).standard_normal(5).tolist()
+    assert book[1] == torch.randn(5, generator=torch.Generator().manual_seed(7)).tolist()
+    found = [book]
+    for number in "12":
+        monkeypatch.setenv(draw.SWITCH, number)
+        found.append(drawn())
+        assert found[-1] == drawn()
+    for sources in zip(*found, strict=True):
+        assert len({str(source) for source in sources}) == 3
+
+
+@pytest.mark.parametrize("text", ["-1", "one", "65536", ""])
+def test_what_is_no_draw_is_refused(text, monkeypatch):
+    monkeypatch.setenv(draw.SWITCH, text)
+    with pytest.raises(UserError, match="is no draw"):
+        draw.number()
+
+
+def test_results_and_copies_of_a_draw_have_folders_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.setenv(draw.SWITCH, "3")
+    assert draw.outputs(tmp_path) == tmp_path / "draws" / "3"
+    assert reference_path("demo", "paper", tmp_path).parts[-4:] == ("replication", "3", "paper", "demo.json")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    root = make_root(tmp_path, LEDGER)
+    monkeypatch.setenv("ICLBOOK_ROOT", str(root))
+    replication.freeze(root)
+    return root
+
+
+def keep(root, number, slope, word):
+    values = {"slope": slope, "slope_se": 0.1}
+    reference = Reference(values, {"slope": 0.0, "slope_se": 0.0}, {"demo/slope": word})
+    write_reference(reference_path("demo", "paper", root, draw=number), "demo", reference)
+
+
+def test_a_rule_that_is_not_the_frozen_one_is_refused_and_a_sentence_may_change(root):
+    replication.require_frozen([load_ledger("demo", root)], root)
+    path = load_ledger("demo", root).path
+    path.write_text(LEDGER.replace("is positive", "rises"))
+    replication.require_frozen([load_ledger("demo", root)], root)
+    path.write_text(LEDGER.replace("> 0", "> 0.1"))
+    with pytest.raises(UserError, match=r"demo/slope are not the frozen ones"):
+        replication.require_frozen([load_ledger("demo", root)], root)
+
+
+@pytest.mark.parametrize(("second", "word"), [(0.9, REPRODUCED), (-0.9, TOO_CLOSE)])
+def test_a_verdict_that_another_draw_turns_is_undecided(root, second, word):
+    keep(root, 0, 1.0, REPRODUCED)
+    keep(root, 1, second, REPRODUCED if second > 0 else "not reproduced")
+    records = records_of(slope=1.0, slope_se=0.1)
+    by = yardstick(records, load_reference("demo", "paper", root))
+    found = verdict(load_ledger("demo", root).claims[0], records, "paper", by)
+    assert found.word == word
+    assert ("drawn anew: not reproduced" in found.remark) == (word == TOO_CLOSE)
+
+
+def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(root):
+    keep(root, 0, 1.0, REPRODUCED)
+    keep(root, 1, -0.9, "not reproduced")
+    (replica,) = replication.replicas(1, root)
+    assert replica.deviations() == {"slope": pytest.approx(-1.9 / np.hypot(0.1, 0.1))}
+    text = replication_page.markdown("paper", root)
+    assert "Of 1 decided verdicts 0 come out the same word, 1 another" in text
+    assert "On fresh numbers 0 of them come out as before" in text
+    told = replication_page.fold_lines(root)["demo/slope"]
+    assert "<em>not reproduced</em>; 0 of 1 late rules" in told
+    rules = json.loads(replication.rules_path(root).read_text())
+    replication.rules_path(root).write_text(json.dumps(rules | {"demo/slope": "another"}))
+    assert "Of 0 decided verdicts" in replication_page.markdown("paper", root)
+
+
+def test_errors_of_the_right_size_give_a_normal_law(monkeypatch):
+    z = np.random.default_rng(0).standard_normal(4000)
+    assert replication_page.histogram(z).count("<rect") == 33
+    assert abs(np.mean(np.abs(z) > 1) - replication_page.BEYOND[1]) < 0.02
