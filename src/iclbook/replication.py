@@ -115,7 +115,10 @@ class Replica:
         return key in self.first.records and not agrees(*values, self.first.spread.get(key, 0.0))
 
     def deviations(self) -> dict[str, np.ndarray]:
-        """Key -> difference of the two draws in units of their joint standard error, of every value that carries one at both."""
+        """Key -> difference of the two draws in units of their joint standard error, of every value that carries one at both and that moved.
+
+        A share of 0 or 1 that comes out the same has an error all the same, for what so few trials can show; it says nothing here.
+        """
         found = {}
         for key in self.first.records:
             pairs = [
@@ -126,7 +129,7 @@ class Replica:
                 continue
             (before, after), (error, other) = pairs
             joint = np.hypot(error, other)
-            kept = np.isfinite(after - before) & (joint > 0)
+            kept = np.isfinite(after - before) & (joint > 0) & (after != before)
             if kept.any():
                 found[key] = ((after - before) / np.where(joint > 0, joint, 1))[kept]
         return found

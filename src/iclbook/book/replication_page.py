@@ -115,8 +115,8 @@ def _calibration(found: Sequence) -> list[str]:
     lines = [
         "## Do errors say how far values move?",
         "",
-        f"Every recorded number that has a standard error was measured twice ({len(every)} numbers). Their difference, in units of the joint error, should be a "
-        "standard normal number. Shares in brackets are a normal law's; numbers of one training move together.",
+        f"{len(every)} recorded numbers have a standard error and are not the same at both draws. Their difference, in units of the joint error, should be a "
+        "standard normal number. Shares in brackets are a normal law's; numbers of one training move together, so that a chapter may be lucky as a whole.",
         "",
         histogram(every),
         "",

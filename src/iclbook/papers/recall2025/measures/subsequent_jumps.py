@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from ....draw import numpy_rng
+from ....statistics import Estimate, bootstrap_error
 from ....tasks import AssociativeRecall
 from ....training import gradient_flow
 from ....training.flow import first_crossings
@@ -140,7 +141,11 @@ def scaling_exponent(pop: Population, scales: tuple[float, ...] = (1e-1, 1e-2, 1
     return float(np.log(first / second) / np.log(scales[0] / scales[1]))
 
 
-def symmetry() -> Values:
-    """The scaling of w, beta and 1/t together, with the window of the order and with one that is shorter (a control)."""
-    windows = {"order": ORDER, "k": HEADS}
-    return {f"symmetry/{name}": scaling_exponent(experiment(window=w)) for name, w in windows.items()}
+def symmetry(starts: int = 24) -> Values:
+    """The scaling of w, beta and 1/t together, with the window of the order and with one that is shorter (a control): median over random starts."""
+    found: Values = {}
+    for name, window in (("order", ORDER), ("k", HEADS)):
+        pop = experiment(window=window)
+        each = np.array([scaling_exponent(pop, seed=seed) for seed in range(starts)])
+        found[f"symmetry/{name}"] = Estimate(float(np.median(each)), bootstrap_error(np.median, each))
+    return found
