@@ -82,7 +82,7 @@ record.all(rates.rate_values(raced))
 # Near zero a loss is a polynomial. Its lowest terms that can lower it say what must grow *together*. If the answer depends on a product of $p$ small factors, these terms have degree
 # $p$, and gradient flow maps onto itself when sizes shrink by $b$ and times grow by $b^{p-2}$. So
 #
-# $$T \sim \log \tfrac{1}{\epsilon} \quad (p = 2), \qquad T \sim \epsilon^{-(p-2)} \quad (p > 2).$$
+# $$\begin{aligned} T &\sim \log \tfrac{1}{\epsilon} & (p &= 2), \\ T &\sim \epsilon^{-(p-2)} & (p &> 2). \end{aligned}$$
 
 # %% [markdown]
 # The smallest case is a product of $p$ small numbers that should be one:

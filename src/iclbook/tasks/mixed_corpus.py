@@ -200,27 +200,3 @@ class MixedCorpus:
             y = regression_lines(other[:11], reserved=False)[1].gather(0, place[None])[0]
         arrow, line = torch.full_like(x, ARROW), torch.full_like(x, LINE)
         return torch.stack([x, arrow, y, line], 1).flatten(0, 1).transpose(0, 1).flatten(0, 1)[: self.length]
-
-
-def text_entropies(tokens: int = 200_000) -> tuple[float, float]:
-    """Entropy (nats a token) of the text given the last symbol, and given the last two: what a model of order 1 and the law itself reach.
-
-    The stationary law of two symbols is found by iterating the transition on all pairs.
-
-    Returns:
-        Order 1, order 2.
-    """
-    successors, edges = text_table()
-    share = torch.diff(edges.double(), prepend=torch.zeros(1)) / 2.0**32
-    follow = torch.zeros(SYMBOLS, SYMBOLS, SYMBOLS, dtype=torch.float64)  # [before, now, next]
-    for before in range(SYMBOLS):
-        rows = successors[before % CLASSES]
-        follow[before].scatter_add_(1, rows, share.expand_as(rows).contiguous())
-    pair = torch.full((SYMBOLS, SYMBOLS), 1 / SYMBOLS**2, dtype=torch.float64)
-    for _ in range(tokens // 1000):
-        pair = torch.einsum("ab,abc->bc", pair, follow)
-    joint = pair[..., None] * follow  # (before, now, next)
-    second = -(joint * torch.log(follow.clamp_min(1e-300))).sum()
-    two = joint.sum(0)  # (now, next)
-    first = -(two * torch.log((two / two.sum(-1, keepdim=True).clamp_min(1e-300)).clamp_min(1e-300))).sum()
-    return float(first), float(second)

@@ -244,8 +244,8 @@ def wide(s: Sizes) -> list[Study]:
 
 
 def published_depths(s: Sizes) -> Study:
-    """Figure 4 on the authors' W_e with N = 125, which drew it: one block and more, from the same starts on the same minibatches."""
-    contexts = Contexts(PublishedAnchors(N=s.wide_N), "inner", True)
+    """Figure 4 on the authors' W_e and contexts with N = 125, which drew it: one block and more, from the same starts on the same minibatches."""
+    contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
     runs = runs_of(range(s.few), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.wide_depths]
     return study("published_depths", contexts, s.L[1], groups, s.wide, 64)
