@@ -149,8 +149,7 @@ record.all(figure_1.records(eigenvalues))
 record.verdict("nagy2026/fig1")
 
 # %% [markdown]
-# *(a) Loss of scalar descent for four curvatures. (b) Squared error of the five eigenchannels at $\eta^{\ast}$. (c) The rate that equal layers compound to; crosses: printed.
-# Markers are runs, dotted lines the closed forms.* Runs and closed forms agree to rounding. Panel (b) does not show what its caption says. At $\eta^* = 2/(\lambda_1 +
+# *Descent runs (marks) lie on the closed forms (dotted), and the smallest and the largest eigenvalue share the slowest rate (paper: Figure 1; crosses: printed).* Runs and closed forms agree to rounding. Panel (b) does not show what its caption says. At $\eta^* = 2/(\lambda_1 +
 # \lambda_5)$ the largest eigenvalue's error shrinks by the *same* factor as the smallest's: that is Theorem D2 of the same paper, and both are the slowest of the five (rank
 # {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the spectrum. The caption would be right for $\eta =
 # 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
@@ -201,7 +200,7 @@ section_9_1.show_gains(few=not paper)
 # train each with {glue:text}`9.1/seeds` seeds under {glue:text}`9.1/settings` settings: softmax or linear attention, Adam or plain gradient descent, several rates. Stated and
 # kept: width 32, four heads of width 8, 3,000 steps, batch 64. Ours: context of 16, weights $w \sim N(0, I)$, no noise, PyTorch's initial weights.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Errors of four masks for every seed and setting, and their change against no mask; dashed lines show the printed values."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Mean change of the error by three kinds of mask in every setting, with two standard errors; at the right end the printed changes."}}
 by_mask = section_9_1.mask_runs(study["masks"], runs["masks"])
 style.show(section_9_1.figure(by_mask))
 record.all(section_9_1.records(by_mask))
@@ -214,7 +213,7 @@ Table(
 )
 
 # %% [markdown]
-# *What a mask does depends on the setting, in size and in sign. Errors, and below their change against no mask; a mark is a seed, a bar a mean; dashed: printed.* The printed level is in reach: the nearest of the settings, *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask (printed: 5.77). But a
+# *What a mask does depends on the setting, in size and in sign. Mean change over seeds with two standard errors; at the right end: printed, from one seed.* The printed level is in reach: the nearest of the settings, *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask (printed: 5.77). But a
 # setting chosen because it is near decides nothing, so no verdict leans on it; there, the change by spectral masks spreads by {glue:text}`9.1/spread` % over seeds. None of the printed changes can
 # be told from the effect of a seed: they are {glue:text}`q-unstated/one_seed` standard deviations (median over settings) of what the seed alone does to such a difference. (All seeds are measured on the same 8,192
 # prompts, which add {glue:text}`9.1/common` to every distance from a printed error.)
@@ -225,7 +224,7 @@ Table(
 # The unmasked model, trained for 20,000 steps. Three numbers are followed: the error with 16 examples; $\rho_2$, a "geometric contraction rate" that the paper does not define;
 # and the "spectral alignment", the correlation of "learned dimension importance", which it does not define either, with the inverse spectrum.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for six settings; crosses show the printed values."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
 course = section_9_2.dynamics(study["alignment"], runs["alignment"])
 style.show(section_9_2.figure(course))
 record.all(section_9_2.records(course))
@@ -238,8 +237,8 @@ Table(
 )
 
 # %% [markdown]
-# *Error, $\rho_2$ and spectral alignment against the training step. Lines are means of {glue:text}`9.2/seeds` seeds, bands their range; crosses: printed. Of the SGD rates, the
-# largest and the one nearest to the printed values; the table has all.* Error and $\rho_2$ fall; the alignment does not climb. Read as the gain $G_{ii}$ of a
+# *Error and $\rho_2$ come down to the printed values (crosses); the spectral alignment does not climb. Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten. The
+# table has SGD too.* Error and $\rho_2$ fall; the alignment does not climb. Read as the gain $G_{ii}$ of a
 # covariate in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$ it rises in {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings, read as the norm of
 # the covariate's keys in {glue:text}`9.2/key/rising`. The next figure says why.
 #
@@ -252,8 +251,8 @@ gains = {name: course.gain[name] for name in section_9_2.shown(course)}
 style.show(section_9_2.gains_figure(SPECTRUM, gains, common.best_gain(SPECTRUM, 16)))
 
 # %% [markdown]
-# *Trained gain of each covariate, every seed, beside the best gain of one layer (bars across) and the inverse spectrum (crosses, or arrows where it lies beyond the axis).* Where
-# the target's variance is, the trained gains come near those of the closed form for the best single layer, except in the slowest settings, whose second pair is still on its way.
+# *For small variances training leaves the gain at zero, far below the best gain of one layer (bars across) and farther below the inverse spectrum (crosses; arrows: beyond the axis). A mark is a seed.* Where
+# the target's variance is, the trained gains come near those of the closed form for the best single layer.
 # The four weak covariates carry a hundredth of that variance, so their gains hardly feel a gradient and stay near zero.
 #
 # The column "Theory" of the paper's table is out of reach for one layer of *linear* attention. Even the best has error {glue:text}`9.2/best_error` with 16 examples (printed:
@@ -287,14 +286,14 @@ for reading, measured in readings.items():
     record.all(section_9_5.records(reading, measured))
 
 # %% [markdown]
-# *Error of both models at 5, 8 and 12 examples, one panel for each reading. Each mark is a seed, each bar a mean; crosses: printed.*
+# *The errors lie near the printed ones (crosses), but for two layers at 12 examples, which do better here in every reading. A panel is a reading, a mark a seed, a bar a mean.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
 style.show(section_9_5.layers_figure(readings))
 record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
-# *Whether a sink forms is a matter of the reading. The query's attention to the sink and the layer scale, layer by layer, every seed of each reading; crosses: printed.*
+# *In no reading does attention to the sink grow with depth as printed (crosses); the layer scale depends on the rate. Every seed of each reading.*
 
 # %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
@@ -310,13 +309,13 @@ for reading, share in section_9_5_1.LENGTHS.items():
     record.all(section_9_5_1.records(reading, variants.at(share)))
 
 # %% [markdown]
-# *Error of the six variants after the whole training. Each mark is a seed, each bar a mean; crosses: the printed means with their deviations.*
+# *At $d$ = 4 and 8 depth helps, where the paper has it hurt, and what is added to it changes little. Errors after the whole training: a mark is a seed, a bar a mean; crosses: the printed means with their deviations.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
 style.show(section_9_5_1.course_figure(variants))
 
 # %% [markdown]
-# *Error of the baseline, of depth and of the full model along training at $d$ = 4, 8, 16, mean and range over seeds. Dashed: the printed errors of baseline and depth.*
+# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up. Mean and range over seeds; dashed: the printed errors of baseline and depth.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
 style.show(section_9_5_1.changes_figure(variants.at(1.0)))
@@ -330,7 +329,7 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *Change of the error by each component against plain depth after the whole training, with two standard errors. Crosses: the printed changes.* "Does nothing" has to be shown: the
+# *No component helps beyond two standard errors but the layer scale at $d = 4$, and that less than printed (crosses). Change against plain depth after the whole training.* "Does nothing" has to be shown: the
 # effect must be smaller than half of the printed effect that it is set against. A small $t$ would not do, since few seeds suffice for that. At $d = 4$, where the paper's deep
 # model is worst beside its baseline, ours changes the error by {glue:text}`9.5.1/s500/depth_change_4` after 500, {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and
 # {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps, as a share of the baseline's; where negative, depth *helps*. (That the full model recovers 28, 20, 5 % of the depth
@@ -427,7 +426,7 @@ record.all(ladder.records(get))
 record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")
 
 # %% [markdown]
-# *Mean error of the estimate read at each depth; surprisal of the right token in a repeated block; updates against residuals, every prompt and layer.*
+# *The estimate comes nearer to the answer in the last layers, and not in models that never saw a regression (grey). Then the surprisal of the right token in a repeated block, and updates against residuals in the largest model, every prompt and layer.*
 # What the paper reads as descent appears: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along
 # the residual. Models that never saw a regression do little of this. But is it descent on the examples? Shuffle the answers in the context, and small models come nearly as near:
 # where slopes are few, means and spreads give most of a law away. Deeper ones make more of which answer belongs to which number.

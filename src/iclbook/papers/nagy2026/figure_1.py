@@ -175,17 +175,16 @@ def layers_frame(layers: int, conditions: tuple[float, ...] = (2.0, 5.0, 20.0, 1
     for marker, condition in zip("os^D", conditions, strict=True):
         value = ((condition - 1) / (condition + 1)) ** (2 * layers)
         left.plot([condition], [value], marker, ms=6, color=style.COLOURS["measured"])
-        above = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center"}
-        left.annotate(f"{value:.2g}", (condition, value), fontsize=8, **above)
-    left.set(xlabel="condition number κ", ylabel="squared error left", ylim=(-0.03, 1.1))
+        below = {"xytext": (7, -3), "textcoords": "offset points", "ha": "left", "va": "top"}
+        left.annotate(f"{value:.2g}", (condition, value), fontsize=8, **below)
+    left.set(xlabel="condition number κ", ylabel="squared error left", ylim=(-0.13, 1.1))
     left.set_title(f"slowest channel, {layers} layers")
     left.legend(fontsize=8, loc="upper left")
     rates = np.linspace(0, 1, 101)
     right.plot(rates, rates**layers, color=style.COLOURS["measured"])
     right.plot(rates, rates, color=style.COLOURS["dummy"], lw=1, ls="--")
     right.plot([0.9], [0.9**layers], "o", ms=6, color=style.COLOURS["measured"])
-    beside = {"xytext": (-8, 6), "textcoords": "offset points", "ha": "right"}
-    right.annotate(f"0.9 → {0.9**layers:.2f}", (0.9, 0.9**layers), fontsize=9, **beside)
+    right.set_title(f"0.9 becomes {0.9**layers:.2f}")
     right.set(xlabel="rate ρ² of one layer", ylabel=f"rate of {layers} layers", ylim=(-0.03, 1.1))
     return fig
 

@@ -1,6 +1,6 @@
 """Figures and the table of the ladder, the printed values drawn in where there are any; ``get`` as in :mod:`.ladder`.
 
-Every size has its colour; a thin line is a seed, a dashed one a model that never saw a regression.
+Every size has its colour and one line, the mean over its seeds; dashed and grey: models that never saw a regression.
 """
 
 from __future__ import annotations
@@ -35,22 +35,31 @@ def _coloured(get: Get) -> Iterator[tuple[str, str, list[Model], list[Model]]]:
         yield colour, name, runs, alone.get(name, [])
 
 
+def in_words(name: str) -> str:
+    """``2 layers, width 32`` for ``l2w32``."""
+    return "{} layers, width {}".format(*name[1:].split("w"))
+
+
+def _mean(runs: list[Model], curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    """The mean curve of the runs of a size, which share their places."""
+    return curve(runs[0])[0], np.mean([curve(m)[1] for m in runs], 0)
+
+
 def _curves(ax: Axes, get: Get, curve: Curve, with_twins: bool = False) -> None:
-    """A line for every model."""
+    """A line for every size, the mean over its seeds; those of twins are grey."""
     for colour, name, runs, alone in _coloured(get):
-        for i, m in enumerate(runs):
-            ax.plot(*curve(m), color=colour, lw=1.3, label=name if i == 0 else None)
-        for m in alone if with_twins else ():
-            ax.plot(*curve(m), color=colour, lw=1.1, ls="--")
+        if alone and with_twins:
+            ax.plot(*_mean(alone, curve), color=style.COLOURS["dummy"], lw=1.1, ls="--", zorder=1)
+        ax.plot(*_mean(runs, curve), color=colour, lw=1.7, label=in_words(name))
 
 
 def _legend(fig: Figure, ax: Axes, with_twins: bool) -> None:
     """One legend over the panels: sizes, and what dashes mean."""
     handles, labels = ax.get_legend_handles_labels()
     if with_twins:
-        handles += ax.plot([], [], color=style.INK, lw=1.1, ls="--")
+        handles += ax.plot([], [], color=style.COLOURS["dummy"], lw=1.1, ls="--")
         labels += ["never saw a regression"]
-    fig.legend(handles, labels, loc="outside upper center", ncols=7, fontsize=7.5, columnspacing=1.2)
+    fig.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=7.5, columnspacing=1.2)
 
 
 def _steps(m: Model) -> np.ndarray:
@@ -85,7 +94,7 @@ def layers(get: Get) -> Figure:
     axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
     axes[2].axhline(0, color=style.INK, lw=0.6)
     axes[2].set(xlabel="residual (digits)", ylabel="update (digits)")
-    axes[2].set_title(f"{largest.name}: slope {slope:.2f}", fontsize=9)
+    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f}", fontsize=9)
     _legend(fig, axes[0], with_twins=True)
     return fig
 
@@ -119,7 +128,7 @@ def signs(get: Get) -> Figure:
             )
             ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="model" if first else None)
     ax.axhline(0.5, color=style.INK, lw=0.8)
-    ax.set_xticks(range(len(sizes)), list(sizes))
+    ax.set_xticks(range(len(sizes)), [in_words(name).replace(", ", ",\n") for name in sizes])
     ax.set_ylabel("updates with the residual's sign (share)")
     ax.legend(fontsize=7.5)
     return fig
@@ -172,7 +181,7 @@ def show_read_out(get: Get, few: bool) -> None:
             Slider("layer", "layer", layers[-2:] if few else layers, live=(0, depth, 1)),
         ],
         start={"step": last, "layer": depth},
-        title=f"What {m.name} would answer, layer by layer",
+        title=f"What the model of {in_words(m.name)} would answer, layer by layer",
         alt=lambda step, layer: (
             f"Estimates after layer {layer} at training step {step} against the right answers."
         ),

@@ -14,7 +14,7 @@ from ...statistics import Estimate, ratio_error, share_error
 from ...store import Results
 from ...training.study import Study
 from . import arithmetic
-from .common import apart, by_rate, cross, label, legend_above, named_ticks, rates_of, strip
+from .common import apart, by_rate, cross, label, legend_above, named_ticks, rates_of
 
 DIMENSIONS = (4, 8, 16)
 #: Variant -> the paper's (mean, standard deviation) for each dimension, over so many seeds.
@@ -187,19 +187,21 @@ def depth_records(grid: DepthGrid) -> dict:
 
 def figure(errors: Mapping[int, Mapping[str, np.ndarray]]) -> Figure:
     """Section 9.5.1: error of the six variants at each dimension, every seed (``errors[d][variant]`` ``(seeds,)``); crosses: printed."""
-    fig, axes = style.figure(3, height=3.5)
+    fig, axes = style.figure(3, height=2.9, sharey=True)
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
         for j, (variant, values) in enumerate(errors[d].items()):
             _, colour, marker = VARIANTS[variant]
-            strip(ax, j, values, colour, marker)
+            spread = j + np.linspace(-0.08, 0.08, len(values))
+            ax.plot(values, spread, marker, ms=2.6, mew=0, alpha=0.6, color=colour)
+            ax.plot([values.mean()] * 2, [j - 0.17, j + 0.17], color=colour, lw=2.2)
             mean, sd = PRINTED_ABLATION[variant][i]
             look = {"fmt": "x", "ms": 6, "mew": 1.6, "elinewidth": 1, "color": style.COLOURS["paper"]}
-            ax.errorbar([j + 0.3], [mean], yerr=[sd], label="printed (± sd)" if j == 0 else None, **look)
-        named_ticks(ax, [VARIANTS[v][0] for v in errors[d]], rotation=60, ha="right", fontsize=7.5)
-        ax.tick_params(axis="x", length=0)
-        ax.set(title=f"d = {d}", ylim=(0, None))
-    axes[0].set_ylabel("error")
-    axes[0].legend(fontsize=7.5)
+            ax.errorbar([mean], [j + 0.32], xerr=[sd], label="printed (± sd)" if j == 0 else None, **look)
+        ax.set_yticks(range(len(errors[d])), [VARIANTS[v][0] for v in errors[d]])
+        ax.grid(axis="y", visible=False)
+        ax.set(title=f"d = {d}", xlim=(0, None), xlabel="error")
+    axes[0].invert_yaxis()
+    legend_above(fig, axes[0], 1)
     return fig
 
 
