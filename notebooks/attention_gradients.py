@@ -241,7 +241,7 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# *Values move mostly along one direction (paper: Figure 5). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all
+# *In most runs the values move mainly along one direction; in the typical run their paths turn (paper: Figure 5). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all
 # seeds.* The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain`
 # and {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen. Values have two dimensions, so two
 # components show all there is. The first holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
@@ -395,7 +395,7 @@ record.verdicts("kl", "clusters")
 # ### Are value gradients small?
 # The schedule is motivated by value gradients that are "typically smaller in magnitude than routing gradients early in training".
 
-# %% mystnb={"image": {"alt": "Norms of the four gradients along SGD: those of W_V and W_O lie above those of W_Q and W_K at the start."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Norm of the gradient of W_V over those of W_Q, W_K and W_O along SGD: above one against W_Q and W_K at the start, one against W_O."}} tags=["hide-input"]
 fair_trial.plot_gradient_sizes(sgd)
 style.show(of=chains)
 record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratio(kept["sgd"]))
@@ -403,7 +403,7 @@ record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 record.verdicts("gradient-sizes")
 
 # %% [markdown]
-# *Norms of the four gradients along SGD, median and range over seeds; the dotted line marks step 100.* The sentence names matrices, and for matrices it does not hold against $W_Q$ and $W_K$; the gradient
+# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and never larger than that of $W_O$. Median and range over seeds.* The sentence names matrices, and for matrices it does not hold against $W_Q$ and $W_K$; the gradient
 # of $v$ itself *is* smaller than those of $q$ and $k$. The gradient of $W_V$ is of first order in the weights, those of $W_Q$ and $W_K$ of third: the smaller the initial weights, the more the value
 # gradient dominates ([exercise 2](#exercises)).
 #
@@ -456,7 +456,7 @@ sliders.show_race(few=not paper)
 # ## Frame and precision
 # Does attention settle early while values keep moving? We measure how far attention (100 queries) and the 200 sampled values still are from where they end.
 
-# %% mystnb={"image": {"alt": "Way left to the end against step for attention and values, three ways to train, every seed."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Way left of attention less that of values against step, three ways to train, every seed and the median."}} tags=["hide-input"]
 NAMES = {"em": "EM-like", "sgd": "SGD 0.01", "uniform1": "1 for everything"}
 scales = {arm: [figure_9.time_scales(run) for run in kept[arm]] for arm in NAMES}
 figure_9.plot_time_scales(
@@ -474,7 +474,7 @@ record.all(
 record.verdicts("frame-precision", "two-speeds")
 
 # %% [markdown]
-# *Way left to the end for attention (dashed) and values, every seed of three ways to train; dotted: a tenth.*
+# *Attention does not settle before the values; where the two differ, it mostly lags. How much farther attention is from where it ends than the values are; thin: seeds, thick: their median.*
 #
 # | Within a tenth of the end at step | attention | values |
 # |---|---|---|
@@ -491,18 +491,17 @@ record.verdicts("frame-precision", "two-speeds")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Diagnostics and regularisation
-# Section 8.1's four diagnostics, live on a run of the schedule halfway through.
+# Section 8.1's diagnostics, live on a run of the schedule halfway through.
 
-# %% mystnb={"image": {"alt": "Heat maps of the compatibility and advantage matrices of the last positions, column usage against position with the curve of uniform attention, and a histogram of value norms."}} tags=["hide-input"]
-watched, half = kept["em"][0], len(kept["em"][0].steps) // 2
-section_8.plot_diagnostics(section_8.diagnose(watched, half))
+# %% mystnb={"image": {"alt": "Column usage against position: the marks lie along the curve of uniform attention."}} tags=["hide-input"]
+section_8.plot_usage(kept["em"][0])
 style.show(of=[stored["shown"]])
 record.all(section_8.diagnostic_values(kept["em"]))
 record.all(section_8.regularisation_values(study["regularisation"], short_chains))
 record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]
-# *Compatibility $b_{ij}$ and advantage $A^{adv}_{ij}$ of the last positions, column usage against position with the curve of uniform attention, and the norms of values.* Under a causal mask early keys
+# *How often a position is read follows from its place: usage lies on the curve of uniform attention.* Under a causal mask early keys
 # are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A value is "dead" only relative to that curve. And
 # $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores over {glue:text}`diag/seeds` seeds
 # ({glue:text}`diag/weighted` if it is weighted by $\alpha$). The sign is the opposite one ([Errata](#errata)), and the size says little, for a step moves $W_Q$ and $W_K$, which all share.
@@ -551,7 +550,7 @@ record.all(section_9.conjecture_records(draws))
 record.verdicts("conj9.2", "conj9.3")
 
 # %% [markdown]
-# *Cosine of three formulas with the exact gradient. Each mark is a random network; bars are medians.* As printed, the formula is not proportional to the gradient even for softmax; for the selective SSM
+# *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all. Cosine with the exact gradient; a mark is a random network, a bar a median.* As printed, the formula is not proportional to the gradient even for softmax; for the selective SSM
 # its median cosine (softmax, SSM) {glue:text}`q92/printed_cosine` means that a step along it would usually *raise* the loss. Without the factor it is exact for softmax, and for an SSM whose rows we
 # normalise, but not for the selective SSM (median cosine {glue:text}`q92/advantage_cosine`): "advantage" needs weights that compete for a fixed sum. Conjecture 9.3 is exact for attention's $W_V$ and for
 # an SSM whose values have a projection of their own. In equation 48 one projected input feeds the values *and* $\Delta$, $B$, $C$; then the formula misses the path through the weights (median cosine
@@ -581,14 +580,14 @@ record.all(
 record.verdicts("q-lstm-baseline")
 
 # %% [markdown]
-# *Error of the entropy at each place, mean and range over seeds; shaded: beyond the training length. Triangles at the edge: printed values of Paper I's larger models.*
+# *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Mean and range over seeds; triangles: printed, of Paper I's larger models.*
 
 # %% mystnb={"image": {"alt": "Error of the entropy against the training step for four models on both tasks: the curves fall together and are still falling at the end."}} tags=["hide-input"]
 wind_tunnel.plot_errors_by_step(tunnel)
 style.show(of=tunnel.values())
 
 # %% [markdown]
-# *Error of the entropy by training step, over the places of the training length, mean and range over seeds.* None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
+# *All four learn bijections alike; on hidden Markov models the LSTM ends lowest. Error over the places of the training length, mean and range over seeds.* None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
 # the *best*: it carries beliefs through the dynamics, also at three times the training length. Printed is a factor of 8.5 between LSTM and transformer; here it is
 # {glue:text}`tunnel/hmm/lstm_over_transformer` ($p$ over seeds {glue:text}`tunnel/hmm/p_lstm`). On bijections only an MLP that reads a single token fails ({glue:text}`tunnel/bijection/prior` bits), and
 # it has no choice.

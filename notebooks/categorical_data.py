@@ -92,7 +92,7 @@ record.all(construction.architecture())
 record.verdict("wang2025/fig1-2")
 
 # %% [markdown]
-# *The encoding of one context at the input and after each of two blocks. Rows: the four parts, each on its own scale. Columns: examples, then the query, whose label slot is zero.*
+# *A block leaves $x$ and $w$ alone (grey) and writes $E$ and $f$ (colour). One context, at the input and after each of two blocks; columns are examples, then the query, whose label slot is zero.*
 
 # %% mystnb={"image": {"alt": "Six square matrices with blocks x, w, E, f; each has one or two blocks that are multiples of the identity and zeros elsewhere."}} tags=["hide-input"]
 style.show(construction.plot_matrices(stream))
@@ -197,7 +197,7 @@ record.all(drift | erasure.trained_records(get("erased")))
 record.verdict("wang2025/q-deep-erasure")
 
 # %% [markdown]
-# *Relative error of $f$ by block: the softmax head's limit of large $\lambda$ against exact steps, both with the data's own embeddings.* Test NLL of three blocks *trained* on the quadrants with the
+# *What the softmax head leaves unerased adds up from block to block, far more on the quadrants than for the data of appendix E. Relative error of $f$ against exact steps, in the limit of large $\lambda$.* Test NLL of three blocks *trained* on the quadrants with the
 # inexact head: {glue:text}`deep-erasure/astray_nll`; with the exact one {glue:text}`deep-erasure/exact_nll`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -326,7 +326,7 @@ style.show(
 )
 
 # %% [markdown]
-# *NLL of two blocks along training, on new contexts (solid) and on the training contexts (dashed), means over seeds.* Scores elsewhere are of the best validation record, before the rise. What Trained
+# *With few contexts Trained TF learns them by heart: on them (dashed) its NLL goes on falling, on new ones (solid) it rises. With many it does so no longer, and GD never does.* Scores elsewhere are of the best validation record, before the rise. What Trained
 # TF loses from training to test is the price of few contexts; what its training NLL lies above GD's is what optimisation has not yet found. (The training NLL is a mean over a steep stretch.)
 #
 # | NLL (nats) | one block, $N = 10$ | two blocks, $N = 125$ |
@@ -416,7 +416,7 @@ style.show(figures_10_11.plot_matrices(products["code"]), of=map(get, ["long0"])
 record.all(values)
 
 # %% [markdown]
-# *The four learned matrices (paper: figure 10). Softmax attention, first draw, published start. Hatched: entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.*
+# *On $x$ the columns of $W_Q$ and $W_K$ agree, and $W_K$ leaves $w$ alone (paper: figure 10). Softmax attention, first draw, published start; hatched: entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.*
 # The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie
 # where $P$ does not read, so we compare what the parts add to the logits. And with $W_e$ learned, $ED$ has no meaning of its own: $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the
 # same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`; a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned`). So we choose the coordinates in
@@ -467,7 +467,7 @@ record.all(values | theorem_2.groups() | theorem_2.exactly())
 record.verdicts("q-thm2-group", "eq58")
 
 # %% [markdown]
-# *Entries of the gradient of both layers, with two standard errors, under four laws of the covariates. Discs: diagonal entries; crosses: others; {glue:text}`thm2/prompts` prompts.* Full rotational
+# *With a symmetry the gradient is a multiple of the identity within its error; without one it is not. Entries over the mean diagonal of the first layer, with two standard errors; {glue:text}`thm2/prompts` prompts.* Full rotational
 # invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a group has
 # at least $d(d+1)$ elements, and the affine group of a field of $d+1$ elements, moving the corners of a simplex, has just as many: {glue:text}`thm2-group/order_d2` in the plane,
 # {glue:text}`thm2-group/order_d4` at $d = 4$, {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do not suffice (distances for four polygons:
@@ -486,8 +486,8 @@ record.all(
 record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
-# *Entries of the gradients of $B$, $T$ and the block from $F$ to $F$, the last panel with $W_e$ rotated, at a stationary point of the scalars $b_\ell$ and $t_\ell$ (found by L-BFGS,
-# {glue:text}`thm2/fixed_flow_drop` nats below its start), on new prompts.* The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$ to be a multiple of $I$. Without the assumption
+# *At a stationary point of the scalars $B$ has no gradient left beyond its error (shaded); $T$ and the block from $F$ to $F$ have, unless $W_e$ is drawn anew in each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below
+# its start; new prompts.* The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$ to be a multiple of $I$. Without the assumption
 # it is not: a fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$": {glue:text}`thm2/fixed_T_p`), and the block of $W_V$ from $F$ to $F$,
 # set to zero, has one too ({glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`.
 # The least curvature in $B$ there is {glue:text}`thm2/least_curvature`, too near zero for a minimum to be told from a saddle.
@@ -522,18 +522,19 @@ sliders.show_heads(few=not paper)
 # Taken here: features scaled by one number to mean square length 1; Adam with rate 0.03, 128 episodes a step out of {glue:text}`images/contexts` (as in the paper), the record with the lowest loss on
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
 pictures = {name: get(name) for name in figure_5_right.image_names(studies)}
 record.all(
     figure_5_right.setting_records(studies, pictures)
     | figure_5_right.comparison_records(pictures)
 )
-style.show(*figure_5_right.plot_episodes(pictures), of=map(get, ["images_unseen0"]))
+style.show(
+    figure_5_right.plot_episode(get("images_unseen0")), of=[get("images_unseen0")]
+)
 record.verdict("wang2025/fig6")
 
 # %% [markdown]
-# *Two test episodes and what one, two and three blocks answer (paper: figure 6). The second episode is the stored one on which one block is least sure. Frame: the first block's attention; bars: the
-# probability of each label after one, two and three blocks.* No parameter changes when the classes do. If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2).
+# *Where one block hesitates, two and three settle on the right label (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frame: the first block's attention.* No parameter changes when the classes do. If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2).
 # That the setting is the paper's is checked on the episodes and models themselves: {glue:text}`images/setting`. Figure 5, right, next. The text names no attention for this figure. The claim is read
 # with softmax, as in the other deep figures. The authors' notebook pictures one block with a *linear* kernel over 5,000 epochs, at an accuracy of about .70 beside .925 of linear probing, which is
 # more than "slightly lower". Linear attention stands beside it: its $K$ blocks are $K$ steps of gradient descent on a linear classifier, with learned steps: linear probing itself, cut short. *Which
@@ -549,7 +550,7 @@ style.show(
 record.verdict("wang2025/fig5-right")
 
 # %% [markdown]
-# *Accuracy, NLL and accuracy less linear probing against the number of blocks, on episodes of unseen classes. Filled: softmax attention; open: linear attention; lines: probes; with 95 % intervals.*
+# *The second block closes most of the gap to linear probing (lines), the third little more (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95 % intervals.*
 #
 # | blocks | 1 | 2 | 3 | probe, penalty chosen | probe, 500 Adam steps |
 # |---|---|---|---|---|---|
@@ -568,7 +569,7 @@ style.show(
 )
 
 # %% [markdown]
-# *Accuracy and NLL along training for one, two and three blocks, on unseen classes (solid, with the range over runs) and on training classes (dashed).* What does "unseen class" mean here? The
+# *Unseen classes (solid, with the range over runs) do no worse than training classes (dashed), and one block stays behind.* What does "unseen class" mean here? The
 # classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both kinds.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
@@ -583,7 +584,7 @@ style.show(
 record.verdict("wang2025/q-unseen")
 
 # %% [markdown]
-# *Accuracy of one block, three blocks and the linear probe on the test classes, with features trained on 900 and on all 1,000 classes. A line joins one pair of networks.* Features that learned to
+# *Features that learned to name the test classes help every reader. Accuracy on the test classes; a line joins one pair of networks.* Features that learned to
 # name the test classes gain {glue:text}`images/seen/blocks3` of accuracy with three blocks and {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison of
 # the two classifiers is fair either way, but an accuracy on "unseen" classes through features that saw them is not an accuracy on unseen classes. The published PyTorch loader always numbers the
 # query's class last, in training and in testing, so the answer "5" is right there without looking; its JAX version deals labels at random, as the text says. Which one drew the figure we cannot tell.
@@ -596,13 +597,13 @@ record.verdict("wang2025/q-unseen")
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the weights of a block see positions and no token, and **what the tokens of a story do to $f$ after one block
 # adds up**: permute the contents, and no weight moves. A Transformer's weights ask what the tokens are; a sum over positions cannot look up who the hero was. It should show in what is said *again*.
 
-# %% mystnb={"image": {"alt": "Heat maps of token embeddings, positions and f, and the attention weights of three heads over positions."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Attention weights of three heads over positions, the same for every story; beside them f for two stories, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
 record.all(figure_7.records() | figure_7.printed_scores())
 record.verdicts("fig7", "params", "q-params")
 
 # %% [markdown]
-# *A small model's tensors: token embeddings, positions and $f$ as heat maps, and the weights that the query gives to each position, by head.* The text's diagonal $\Lambda_m$ and number $\alpha_m$ for
+# *The weights read positions and no token: stories of other words share them, and only $f$ differs (paper: figure 7). A small model with random parameters.* The text's diagonal $\Lambda_m$ and number $\alpha_m$ for
 # each of 8 heads are {glue:text}`params/gd_scalar` parameters. The published code has no $\alpha_m$, one tensor of {glue:text}`params/gd`, and counts it twice ({glue:text}`params/gd_counted_twice`,
 # the printed "8K"); $P_m$ is in neither ({glue:text}`params/gd_text_millions` million with it). The printed "6M" are $W_Q, W_K, W_V$ of full width ({glue:text}`params/tf_millions` million,
 # {glue:text}`params/tf_with_P_millions` with $W_O$); a GPT-2 layer has {glue:text}`params/tf_narrow_millions`. Beside the embeddings, GD with feed-forward has {glue:text}`params/gd_ff_millions`

@@ -192,14 +192,14 @@ def size_exponents(chain: StickyChain, seeds: Sequence[int]) -> dict[str, list[f
 
 
 def plot_gradient_sizes(sgd: Curves) -> Figure:
-    """Sizes of the four gradients along SGD: medians and range over seeds."""
-    fig, ax = style.figure(aspect=0.45)
-    for n, name in enumerate(MATRICES):
-        size, colour = sgd["norms"][:, :, n], style.PALETTE[n]
-        look = {"ls": ("-", (0, (4, 1.5)))[n % 2], "lw": 2.4 if name == "W_V" else 1.6}
-        ax.fill_between(sgd.steps, size.min(1), size.max(1), color=colour, alpha=0.15, lw=0)
-        ax.semilogy(sgd.steps, np.median(size, 1), color=colour, label=f"${name}$", **look)
-    ax.axvline(100, color=style.INK, lw=0.9, ls=(0, (1, 1.6)))
-    ax.set(xlabel="step of SGD", ylabel="norm of the gradient")
-    ax.legend(ncols=4, loc="lower right", fontsize=8)
+    """Size of the gradient of W_V over those of the other three matrices along SGD: median and range over seeds, step by step."""
+    fig, axes = style.figure(len(MATRICES) - 1, height=2.5, sharey=True)
+    values = sgd["norms"][:, :, MATRICES.index("W_V")]
+    for ax, name in zip(axes, [m for m in MATRICES if m != "W_V"], strict=True):
+        ratio = values / sgd["norms"][:, :, MATRICES.index(name)]
+        ax.fill_between(sgd.steps, ratio.min(1), ratio.max(1), color=style.PALETTE[0], alpha=0.2, lw=0)
+        ax.plot(sgd.steps, np.median(ratio, 1), color=style.PALETTE[0], lw=2)
+        ax.axhline(1, color=style.INK, lw=0.9)
+        ax.set(xlabel="step of SGD", title=f"$W_V$ over ${name}$")
+    axes[0].set_ylabel("ratio of norms")
     return fig

@@ -325,16 +325,14 @@ def speed_values(study: Study, results: Results) -> dict[str, Estimate]:
 
 
 def plot_time_scales(runs: Mapping[str, Scales], steps: np.ndarray) -> Figure:
-    """Way left of attention and of values, every seed, one panel an arm."""
+    """Way left of attention less that of values, every seed and their median, one panel an arm."""
     fig, axes = style.figure(len(runs), height=2.6, sharey=True)
-    looks = {"attention": (style.PALETTE[3], (0, (4, 1.5))), "values": (style.PALETTE[0], "-")}
     for ax, (name, scales) in zip(axes, runs.items(), strict=True):
-        for n, own in enumerate(scales):
-            for what, (colour, dash) in looks.items():
-                label = what if n == 0 else None
-                ax.plot(steps, own[what].left, color=colour, lw=1.1, ls=dash, label=label)
-        ax.axhline(SETTLED, color=style.INK, lw=0.9, ls=(0, (1, 1.6)))
-        ax.set(title=name, xlabel="step", ylim=(0, None))
-    axes[0].set_ylabel("way left to the end")
-    axes[0].legend(loc="lower left", fontsize=8)
+        behind = np.array([own["attention"].left - own["values"].left for own in scales])
+        ax.plot(steps, behind.T, color=style.PALETTE[0], lw=0.8, alpha=0.5)
+        ax.plot(steps, np.median(behind, 0), color=style.PALETTE[0], lw=2.4)
+        ax.axhline(0, color=style.INK, lw=0.9)
+        ax.set(title=name, xlabel="step")
+    axes[0].set_ylabel("way left, attention\nless values")
+    axes[0].text(0.97, 0.95, "attention lags", transform=axes[0].transAxes, ha="right", va="top", fontsize=8)
     return fig

@@ -319,16 +319,27 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="typical run")
     ax.margins(0.12)
     ax.legend(fontsize=8)
-    axes[1].hist(first_shares(run), np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
+    shares = first_shares(run)
+    axes[1].hist(shares, np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
+    top = axes[1].get_ylim()[1]
+    for value, name, height in ((shares[r], "typical run", 0.6), (np.median(shares), "median", 0.8)):
+        axes[1].axvline(value, color=style.INK, lw=1, ls=(0, (1, 1.6)))
+        axes[1].text(value - 0.008, height * top, name, ha="right", fontsize=8)
     axes[1].set(xlabel="share of the first component", ylabel="runs", title="displacements, all seeds")
     return fig
 
 
-def plot_attention_at(run: Ensemble, r: int, step: int, scale: float) -> Figure:
-    """Attention and loss at one step of one toy run, for the slider."""
+def plot_attention_at(
+    run: Ensemble, r: int, step: int, scale: float, others: Mapping[float, np.ndarray]
+) -> Figure:
+    """Attention and loss at one step of one toy run, for the slider; thin: its loss from every initial scale."""
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
     _attention(axes[0], run, r, step, f"attention, step {step}")
     ax = axes[1]
+    for other, loss in others.items():
+        ax.plot(loss, color=style.COLOURS["dummy"], lw=1)
+        at = int(np.argmin(np.abs(loss - loss[0] / 2)))
+        ax.annotate(f"{other:g}", (at, loss[at]), xytext=(4, 2), textcoords="offset points", fontsize=8)
     ax.plot(run.loss[:, r], color=style.COLOURS["dummy"], lw=1)
     ax.plot(run.loss[: step + 1, r], color=style.COLOURS["measured"], lw=2.2)
     ax.plot(step, run.loss[step, r], "o", color=style.COLOURS["measured"], ms=7)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -29,35 +28,9 @@ from .table_1 import data
 # -- section 8.1: diagnostics ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Diagnostics:
-    """Section 8.1 at one moment of a run; matrices are ``(T, T)``, queries first.
-
-    Attributes:
-        alpha, b, a_adv: attention, compatibility, and the advantage matrix as section 8.1 defines it.
-        usage: column sums of attention ``(T,)``.
-        norms: of the values ``(T,)``.
-    """
-
-    alpha: Tensor
-    b: Tensor
-    a_adv: Tensor
-    usage: Tensor
-    norms: Tensor
-
-
 def usage_by_position(T: int) -> Tensor:
     """Column sums ``(T,)`` of uniform causal attention: ``sum_{i >= j} 1 / i``."""
     return (1 / torch.arange(1, T + 1).double()).flip(0).cumsum(0).flip(0)
-
-
-def diagnose(run: Followed, record: int) -> Diagnostics:
-    """All of section 8.1's diagnostics at a record, for the summed loss."""
-    x, y = run.inputs()
-    w = run.weights(record)
-    f = closed.forward(x, w, closed.causal_mask(len(x)))
-    b = closed.compatibility(closed.upstream(f.p, y, w.W_O), f.v)
-    return Diagnostics(f.alpha, b, -closed.advantage(f.alpha, b), f.alpha.sum(0), f.v.norm(dim=-1))
 
 
 @lru_cache(maxsize=4)
@@ -91,22 +64,18 @@ def diagnostic_values(runs: Sequence[Followed], pairs: int = 20_000) -> dict[str
     }
 
 
-def plot_diagnostics(found: Diagnostics, last: int = 24) -> Figure:
-    """Section 8.1 at one moment: compatibility and advantage of the last positions, column usage, value norms."""
-    fig, axes = style.figure(4, height=2.5, width_ratios=(1.3, 1.3, 1, 1))
-    see = np.tril(np.ones((last, last)))
-    for ax, matrix, title in ((axes[0], found.b, "$b_{ij}$"), (axes[1], found.a_adv, r"$A^{adv}_{ij}$")):
-        part = matrix[-last:, -last:].numpy() * see
-        style.heatmap(ax, part, float(np.quantile(np.abs(part), 0.98)), title=title, bar=True)
-        ax.set(xlabel=f"last {last} keys")
-    axes[0].set_ylabel("last queries")
-    position = np.arange(1, len(found.usage) + 1)
-    axes[2].loglog(position, found.usage.numpy(), ".", ms=2, color=style.COLOURS["measured"], rasterized=True)
-    style.theory_line(axes[2], position, usage_by_position(len(position)).numpy(), "uniform")
-    axes[2].set(title=r"usage $\sum_i \alpha_{ij}$", xlabel="position j")
-    axes[2].legend(fontsize=7.5)
-    axes[3].hist(found.norms.numpy(), 24, color=style.COLOURS["measured"])
-    axes[3].set(title="value norms", xlabel=r"$|v_j|$")
+def plot_usage(run: Followed) -> Figure:
+    """Section 8.1's column usage halfway through a run, against position."""
+    x, _ = run.inputs()
+    w, mask = run.weights(len(run.steps) // 2), closed.causal_mask(len(x))
+    usage = closed.forward(x, w, mask).alpha.sum(0)
+    fig, ax = style.figure(height=2.7)
+    position = np.arange(1, len(usage) + 1)
+    look = {"ms": 3, "color": style.COLOURS["measured"], "rasterized": True, "label": "measured"}
+    ax.loglog(position, usage.numpy(), ".", **look)
+    style.theory_line(ax, position, usage_by_position(len(position)).numpy(), "uniform attention")
+    ax.set(xlabel="position j", ylabel=r"usage $\sum_i \alpha_{ij}$", ylim=(1e-3, None))
+    ax.legend(fontsize=9, loc="lower left")
     return fig
 
 

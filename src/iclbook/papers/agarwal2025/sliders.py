@@ -120,10 +120,14 @@ def show_attention(few: bool) -> None:
     steps, scales = ((0, 100), (0.1, 1.0)) if few else ((0, 20, 40, 60, 80, 100), (0.1, 0.3, 0.6, 1.0))
     runs: dict[float, toy_runs.Ensemble] = {}
 
-    def frame(scale: float, step: float) -> Figure:
+    def run(scale: float) -> toy_runs.Ensemble:
         if scale not in runs:
             runs[scale] = toy_runs.train(range(12), scale, 0.1)
-        return plot_attention_at(runs[scale], 5, round(step), scale)
+        return runs[scale]
+
+    def frame(scale: float, step: float) -> Figure:
+        others = {other: run(other).loss[:, 5] for other in scales}
+        return plot_attention_at(run(scale), 5, round(step), scale, others)
 
     show(
         frame,
@@ -131,6 +135,7 @@ def show_attention(few: bool) -> None:
             Slider("scale", "initial scale", scales, live=(0.03, 1.5, 0.1), log=True),
             Slider("step", "training step", steps, live=(0, 100, 1)),
         ],
+        start={"scale": scales[-2], "step": steps[len(steps) // 2]},
         title="Attention of a toy run",
         description="One seed, learning rate 0.1. The larger the initial entries, the sooner attention sharpens.",
         alt=lambda scale, step: f"Attention map and loss at step {step} from initial scale {scale}.",

@@ -14,6 +14,7 @@ from scipy import stats
 from ...claims import printed
 from ...drawing import style
 from ...models.causal_transformer import shown
+from ...numbers import number
 from ...statistics import Estimate, ratio_error, standard_error
 from ...store import Results
 from ...tasks.bijection_elimination import BijectionElimination
@@ -182,7 +183,9 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
     axes[0].set(xlabel="observation t", ylabel="error of the entropy (bits)", title="hidden Markov models")
     axes[1].set(xlabel="pair k", title="bijection elimination")
     axes[0].set_ylim(0, 0.46)
-    axes[1].set_ylim(0, 1.15 * axes[1].get_ylim()[1])
+    axes[1].set_ylim(0, 0.5)
+    bits = f"uniform answer: up to {number(float(prior.max()), 2)} bits"
+    axes[1].text(3.7, 0.42, bits, fontsize=8)
     look = {"loc": "outside upper center", "ncols": 4, "columnspacing": 1, "fontsize": 8}
     fig.legend(*axes[0].get_legend_handles_labels(), **look)
     return fig

@@ -313,13 +313,20 @@ def _bands(ax: Axes, sizes: tuple[int, ...], both: bool = False, labels: bool = 
 
 
 def plot_stream(s: Stream) -> Figure:
-    """Columns ``e_i`` at the input and after each block; each part on its own scale."""
+    """Columns ``e_i`` at the input and after each block; each part on its own scale, grey where no block writes."""
     fig, axes = style.figure(len(s.states), height=3.0)
     rows = np.split(s.states, np.cumsum(s.sizes)[:-1], axis=1)
     scaled = np.concatenate([part / max(np.abs(part).max(), 1e-12) for part in rows], axis=1)
     n = s.states.shape[-1]
     for k, (ax, state) in enumerate(zip(axes, scaled, strict=True)):
         style.heatmap(ax, state, 1.0, title="input" if k == 0 else f"after block {k}")
+        ax.images[0].set_visible(False)
+        kept = sum(s.sizes[:2])  # x and w
+        for part, cmap, top in (((0, kept), "Greys", 4), ((kept, len(state)), style.DIVERGING, 1)):
+            extent = (-0.5, n - 0.5, part[1] - 0.5, part[0] - 0.5)
+            look = {"cmap": cmap, "vmin": -1, "vmax": top, "extent": extent, "interpolation": "nearest"}
+            ax.imshow(state[slice(*part)], **look)
+        ax.set_ylim(len(state) - 0.5, -0.5)
         ax.set_aspect("auto")
         _bands(ax, s.sizes, labels=k == 0)
         ax.axvline(n - 1.5, color=style.INK, lw=0.7, ls=":")

@@ -192,13 +192,10 @@ def image_names(studies: Mapping[str, Study]) -> list[str]:
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
-def plot_episode(results: Results, number: int | None = None, run: int = 0) -> Figure:
-    """One test episode: its context sorted by label, how strongly the first block attends to each image, the query, and ``p(label)``.
-
-    Without a ``number`` it is the stored episode on which one block is least sure.
-    """
-    if number is None:
-        number = int(results["blocks1/shown"][run].max(-1).argmin())
+def plot_episode(results: Results, run: int = 0) -> Figure:
+    """Figure 6, for the stored test episode on which one block is least sure: its context sorted by label, how strongly the first block attends to each
+    image, the query, and ``p(label)``."""
+    number = int(results["blocks1/shown"][run].max(-1).argmin())
     images, labels = results["shown/images"][number], results["shown/labels"][number]
     weights, answer = results["shown/weights"][number], int(results["shown/labels"][number][-1])
     ways, shots = int(labels[:-1].max()) + 1, int((labels[:-1] == 0).sum())
@@ -214,8 +211,7 @@ def plot_episode(results: Results, number: int | None = None, run: int = 0) -> F
     top, bottom = right.subplots(2, 1, height_ratios=[1, 1.7])
     _picture(top, images[-1], LABELS[answer % len(LABELS)], 3.2)
     top.set_title(f"query, of label {answer + 1}", fontsize=9)
-    for j, k in enumerate(BLOCKS):
-        colour, _ = BLOCK_STYLE[k]
+    for j, (k, colour) in enumerate(zip(BLOCKS, ("#C4C4C0", "#8A8A86", "#3C3C3A"), strict=True)):
         p = results[f"blocks{k}/shown"][run, number]
         bottom.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=colour, label=_blocks(k))
     bottom.set(
@@ -231,12 +227,6 @@ def plot_episode(results: Results, number: int | None = None, run: int = 0) -> F
         columnspacing=0.6,
     )
     return fig
-
-
-def plot_episodes(results: Mapping[str, Results]) -> tuple[Figure, Figure]:
-    """Figure 6: the first stored test episode, and the one on which one block is least sure."""
-    first = unseen(results)[0]
-    return plot_episode(first, 0), plot_episode(first)
 
 
 def _picture(ax: Axes, image: np.ndarray, colour: str, frame: float) -> None:

@@ -153,31 +153,21 @@ def printed_scores() -> dict[str, Any]:
 
 
 def plot_tensors() -> Figure:
-    """Figure 7 from tensors: values (tokens), covariates (positions, the query's among them), the weights of each head, and f."""
-    model, y = one_block("softmax"), story()
-    n = len(y)
-    values = normed(model.embed, model.gain_embed)[y[:, 0]].T
-    places = normed(model.positions, model.gain_positions).T
-    weights = model.attention()[:, n - 1] * n
-    f = function(model, y)[:, None]
-    fig, axes = style.figure(2, 2, height=3.6, width_ratios=(2, 1))
-    shown = (
-        (values, "token embeddings: the values"),
-        (f, "f"),
-        (places, "positions: the covariates, query last"),
-    )
-    for ax, (part, title) in zip((axes[0, 0], axes[0, 1], axes[1, 0]), shown, strict=True):
-        limit = float(part.abs().max())
-        ax.imshow(part, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
-        ax.set_title(title, fontsize=9)
-        ax.set(yticks=[], xticks=[])
-        ax.grid(False)
-    axes[1, 0].set_xlabel("position")
-    for m, row in enumerate(weights):
-        axes[1, 1].plot(range(1, n + 1), row, marker=".", label=f"head {m + 1}")
-    axes[1, 1].set_title("weights of the query", fontsize=9)
-    axes[1, 1].set_xlabel("position")
-    axes[1, 1].legend(fontsize=7, loc="upper center")
+    """Figure 7: the weight of each position under the query, for each head, whatever the story; and f for two stories."""
+    model = one_block("softmax")
+    fig, (weights, functions) = style.figure(2, height=2.7, width_ratios=(1.6, 1))
+    for m, row in enumerate(model.attention()[:, S - 1] * S):
+        weights.plot(
+            range(1, S + 1), row, marker="osD^"[m], ms=4, color=style.PALETTE[m], label=f"head {m + 1}"
+        )
+    weights.set(xlabel="position", ylabel="weight", title="what the query reads: positions")
+    weights.legend(fontsize=8)
+    for number, marker in ((1, "o"), (2, "x")):
+        look = {"ms": 6, "color": style.INK, "mfc": "none", "label": f"story {number}"}
+        functions.plot(function(model, story(number)), marker, **look)
+    functions.axhline(0, color=style.INK, lw=0.7)
+    functions.set(xlabel="coordinate", title="what it finds there: $f$")
+    functions.legend(fontsize=8)
     return fig
 
 

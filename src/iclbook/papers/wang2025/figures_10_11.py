@@ -278,11 +278,16 @@ def plot_matrices(one: Learned, run: int = 0) -> Figure:
         "W_V": beyond,
         "P": (-0.5, -0.5, size, d + w),
     }
-    fig, axes = style.heatmap_row([one.matrices[n][run] for n in names], [f"${n}$" for n in names])
+    fig, axes = style.figure(len(names), height=2.0)
+    middles = [(d - 1) / 2, d + (w - 1) / 2, d + w + (size - d - w - 1) / 2]
     for ax, name in zip(axes, names, strict=True):
+        style.heatmap(ax, one.matrices[name][run], title=f"${name}$", bar=True)
+        for edge in (d - 0.5, d + w - 0.5):
+            ax.axvline(edge, color=style.INK, lw=0.8)
         x, y, width, height = never[name]
         ax.add_patch(Rectangle((x, y), width, height, fill=False, hatch="////", ec="#9A9A94", lw=0))
-        ax.set_xticks([0, d, d + w], ["x", "w", "f"])
+        ax.set_xticks(middles, ["x", "w", "f"])
+        ax.tick_params(length=0)
     return fig
 
 

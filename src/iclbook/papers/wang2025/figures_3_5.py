@@ -386,7 +386,7 @@ def plot_fits(found: Mapping[tuple[str, int], tuple]) -> Figure:
     for ax in axes[len(Ls) :]:
         ax.set_axis_off()
     axes[0].set_ylabel("NLL (nats)")
-    axes[0].legend(fontsize=7.5)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
     return fig
 
 

@@ -270,13 +270,16 @@ def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Fi
             ax.plot(s.steps[1:], s.accuracy[1:], color=colour, lw=0.6, alpha=0.5)
             label = "GD" if model == "GD" else "Trained TF"
             ax.plot(s.steps[1:], s.accuracy[1:].mean(1), color=colour, lw=2, label=label)
-        ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3)
-        ax.axhline(printed("wang2025")["section6/bound"], color=style.COLOURS["paper"], ls="--", lw=1)
+        ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
+        says = printed("wang2025")["section6/bound"]
+        ax.axhline(says, color=style.COLOURS["paper"], ls="--", lw=1, label="the paper's bound")
         ax.set(xscale="log", title=name, ylim=(0, 0.65))
         style.log_ticks(ax, "x", (30, 1000, 20000))
+        ax.set_xticks([30, 1000, 20000], ["30", "1k", "20k"])
     axes[0].set_ylabel("test accuracy")
     axes[2].set_xlabel("minibatches")
-    axes[0].legend(fontsize=7.5, loc="lower right")
+    handles = {label: h for h, label in zip(*axes[0].get_legend_handles_labels(), strict=True)}
+    fig.legend(handles.values(), handles, loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 

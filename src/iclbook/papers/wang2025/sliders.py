@@ -75,7 +75,7 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
         axes, (best, p[often]), ("highest probability", f"p(c = {often})"), strict=True
     ):
         shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
-        ax.plot(*points.T, "o", ms=2, mfc="none", mec="white", mew=0.6)
+        ax.plot(*points[labels != often].T, "o", ms=2, mfc="none", mec="white", mew=0.6)
         ax.plot(*points[labels == often].T, "o", ms=3, color="white")
         ax.axhline(0, color="white", lw=0.5)
         ax.axvline(0, color="white", lw=0.5)
@@ -83,7 +83,7 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
         ax.title.set_fontsize(9)
         ax.grid(False)
     fig.colorbar(shown, ax=axes, shrink=0.85)
-    fig.suptitle(title, fontsize=9)
+    fig.suptitle(f"{title}; discs: examples of category {often}, rings: others", fontsize=9)
     return fig
 
 
@@ -95,9 +95,9 @@ def show_blocks(few: bool) -> None:
             Slider("blocks", "blocks K", [1, 2] if few else [1, 2, 4, 8], live=(1, 12, 1)),
             Slider("n", "examples N", [10, 100] if few else [10, 30, 100, 300], live=(5, 400, 5)),
         ],
-        start={"blocks": 2, "n": 100},
+        start={"blocks": 2, "n": 10},
         title="Gradient steps and context size",
-        description="Try: the largest context, and one step after another.",
+        description="Try: more examples, then more blocks: the quadrants appear, and then the noise of single labels.",
         alt=lambda blocks, n: (
             f"Maps of the predicted probabilities over the square after {blocks} blocks with {n} examples."
         ),
@@ -118,7 +118,7 @@ def show_kernels(few: bool) -> None:
                 "gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)
             ),
         ],
-        start={"kernel": "rbf", "gamma": 8.0},
+        start={"kernel": "rbf", "gamma": 1.0},
         title="Kernel and bandwidth",
         description="Try: both ends of the bandwidth: a narrow kernel reads the nearest examples, a wide one averages all.",
         alt=lambda kernel, gamma: (
@@ -132,9 +132,9 @@ def show_heads(few: bool) -> None:
     show(
         _heads_frame,
         [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
-        start={"heads": 2},
+        start={"heads": 1},
         title="Several kernels at once",
-        description="Try: one head, then more: each adds a kernel with a width of its own.",
+        description="Try: one broad head, then more: each is narrower than the last and sharpens the borders.",
         alt=lambda heads: (
             f"Maps of the predicted probabilities over the square with {heads} heads of increasing precision."
         ),

@@ -280,10 +280,10 @@ def groups() -> dict[str, Any]:
 
 
 def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> Figure:
-    """Under each law of the covariates, or where the scalars are stationary. Each panel: all entries of the gradients of both layers with two standard
-    errors; discs on the diagonal, crosses off it."""
+    """Discs on the diagonal, crosses off it. Under each law of the covariates: entries of the gradients of both layers over the mean diagonal of the first,
+    with two standard errors. Where the scalars are stationary: entries in standard errors, two of them shaded."""
     titles = ENDS if stationary else LAWS
-    fig, axes = style.figure(len(titles), height=2.9, sharey=False)
+    fig, axes = style.figure(len(titles), height=2.9, sharey=True)
     for ax, (name, title) in zip(np.ravel(axes), titles.items(), strict=True):
         g = found[name]
         n = g.mean.shape[-1]
@@ -293,14 +293,20 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
             for mask, marker in ((diagonal, "o"), (~diagonal, "x")):
                 y, e = g.mean[layer][mask], g.error[layer][mask]
                 x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
-                ax.errorbar(x, y, 2 * e, fmt=marker, ms=4, lw=0.8, color=colour)
-        ax.axhline(0, color=style.GRID, lw=1)
+                if stationary:
+                    ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=4, color=colour)
+                else:
+                    unit = np.diagonal(g.mean[0]).mean()
+                    ax.errorbar(x, y / unit, 2 * e / unit, fmt=marker, ms=4, lw=0.8, color=colour)
+        if stationary:
+            ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0)
+        ax.axhline(0, color=style.INK, lw=0.7)
         ax.set(xticks=[n * n / 2, n * n * 1.5 + 2], xticklabels=["layer 1", "layer 2"], title=title)
         ax.title.set_fontsize(9)
-        ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
         ax.tick_params(labelsize=8)
         ax.grid(axis="x", visible=False)
-    np.ravel(axes)[0].set_ylabel("gradient entry, 2 s.e.")
+    label = "entry over its standard error" if stationary else "entry over mean diagonal"
+    np.ravel(axes)[0].set_ylabel(label)
     marks = [Line2D([], [], color=style.INK, ls="", ms=4, marker=marker) for marker in "ox"]
     fig.legend(marks, ["on the diagonal", "off it"], loc="outside upper center", ncols=2, fontsize=8)
     return fig
