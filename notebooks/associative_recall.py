@@ -346,7 +346,7 @@ style.show()
 record.verdict("recall2025/fig1")
 
 # %% [markdown]
-# *Batch loss, $\beta$ and, below, the heads' attention by offset at the printed steps (dashed). Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds drawn in
+# *At the printed steps (dashed) one, two and three heads attend to their own offsets, and the loss rests on the plateaus in between (paper: Figure 1). Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds drawn in
 # full. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
 # smaller by a factor of {glue:text}`fig1/ratio`.*
 
@@ -355,7 +355,7 @@ draw.training(READINGS["k"], runs["fig1", "k"])
 style.show()
 
 # %% [markdown]
-# *The same with the window of three, as (A0) says literally. Learning rate {glue:text}`fig1/k/rate` (fitting: {glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`),
+# *With the window of three, as (A0) says literally, the heads follow each other too, from starts farther apart. Learning rate {glue:text}`fig1/k/rate` (fitting: {glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`),
 # largest initial $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by a factor of {glue:text}`fig1/k/ratio`.* So Figure 1 does not tell the readings apart: they differ in
 # the $\beta$ that they need.
 
@@ -425,7 +425,7 @@ record.verdicts("order", "q-order-census")
 # The paper calls A0, A2 and A3 mild. Here each is lifted alone and together with the others, order three, and the flow starts from $\beta = (0.3, 0.1, 0.03)$, $w = 0$. Stages are judged twice: by the activation of the
 # heads, and by the loss of the output divided by its sum over responses, whose plateaus are the same in every variant.
 
-# %% mystnb={"image": {"alt": "Loss of eight models against time. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Loss of eight models against time, a panel each. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
 found = simplifications.lifted()
 draw.lifted(found, AssociativeRecall(simplifications.LIFTED_ORDER, stages.R))
 style.show()
@@ -443,7 +443,7 @@ record("full/A6_difference", simplifications.normalised_difference())
 record.verdicts("q-idle-head", "q-simplifications")
 
 # %% [markdown]
-# *Some simplifications keep the stairs when they are lifted, and others do not. Loss of the eight variants, one panel for each window; time in units of the simplified model's first jump; dotted: plateau values.* Lifting A0 makes the
+# *Without A2 the stairs stay, without A3 they go. Loss of the eight variants, above with the window of A0, below without; dotted: plateau values.* Lifting A0 makes the
 # first plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole sequence. {glue:text}`full/lost` of the eight variants never leave their start within the time
 # followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings.
 

@@ -27,6 +27,8 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
+from functools import cache
+
 import numpy as np
 
 from iclbook.claims import Recorder
@@ -135,7 +137,7 @@ style.show(draw.waits(found), of=[waited])
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# *Ten models wait as two laws predict (dotted): one logarithm, or a power. Means over {glue:text}`draws` draws of prompts, embeddings and directions.* The table gives the sizes.
+# *The waits grow as predicted, as a logarithm or as a power (dotted: slopes). The models of the table, and two heads on plain prompts; means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 #
 # Does the law matter in ordinary training? **Plain SGD** keeps it: with 64 fresh prompts in every step, at rate 0.05 and from sizes 0.1 to 0.0125, two heads show the degree
 # {glue:text}`stages/sgd/degree` (standard error {glue:text}`stages/sgd/degree_se`). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are
@@ -161,8 +163,11 @@ show_model(train_waits(LinearRegression()))
 SIZES = (0.1, 0.05, 0.025, 0.0125)
 
 
+path = cache(waits.loss_path)
+
+
 def frame(heads, size):
-    return draw.path(*waits.loss_path(heads, size), heads, size)
+    return draw.path({each: path(heads, each) for each in SIZES}, heads, size)
 
 
 show(
@@ -172,7 +177,7 @@ show(
         Slider("size", values=SIZES, label="size of the start"),
     ],
     title="The wait of softmax heads",
-    description="Loss along gradient flow on one set of prompts. Halve the size of the start and the wait is four times as long, whatever the number of heads.",
+    description="Loss along gradient flow on one set of prompts, from starts of four sizes. Halve the size and the wait is four times as long, whatever the number of heads.",
 )
 
 # %% [markdown]
@@ -199,7 +204,7 @@ style.show(draw.leads(ahead), of=[followed])
 record.verdict("crossing/q-timing")
 
 # %% [markdown]
-# *When attention has gone half of its way, over when values have; {glue:text}`timing/draws` draws, from small starts until a quarter of the loss is gone; passed over, because the model rests before that: {glue:text}`timing/passed_over`.*
+# *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone; {glue:text}`timing/draws` draws, {glue:text}`timing/passed_over` left out because the model rests before that.*
 # A control: ten times the rate on queries and keys must bring attention forward. In logarithms of the ratio of the two times:
 #
 # | Model | Equal rates | Queries and keys ten times faster | Brought forward by (standard error) |
@@ -253,7 +258,7 @@ show(
         ),
     ],
     title="A law on a model",
-    description="Dots: every draw of prompts, or every seed. The verdicts stand in the sections on waits, time scales and rates.",
+    description="Try: each law on each model. The wait grows as predicted (dotted) on all; attention first, and faster values, do not carry over. Dots: every draw or seed.",
     of=[waited, followed, *races.values()],
 )
 
@@ -312,7 +317,7 @@ style.show(draw_steps.ladder(rung))
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
-# *Bars: the middle half of new stacks of each kind, all depths together. Discs: models of the ladder at the end of training; open: their twins, which never saw a regression.*
+# *Only the models of three layers stand among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind; discs: models of the ladder; open: their twins, which never saw a regression.*
 # Together they do tell: {glue:text}`rungs/area` is the chance against the imitation that they tell worst, one that walks to an answer it knows. In the figure the rungs of three layers stand
 # among stacks that descend, the others do not, and no twin does; with three seeds a size, or one, that is a sight and no verdict. And models are like no stack of ours: on average
 # {glue:text}`rungs/apart` of new stacks are nearer to their neighbours.

@@ -549,8 +549,8 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *Each column is a head, for one to four heads, in the text's setting (upper two rows) and in the code's (lower two). Of two rows, the upper shows how strongly the head compares each feature ($\omega$),
-# the lower what it adds to the prediction of each task ($\mu$).* What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features
+# *In the code's setting (lower half) four heads serve one task each, a pair for either; three heads serve both. A column is a head: above how strongly it compares each feature ($\omega$), below what it
+# adds to each task's prediction ($\mu$).* What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features
 # $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three heads make two separate gradient steps. Two heads do not suffice.
 #
 # In the code's setting four heads make the same two steps. In the text's they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
@@ -624,7 +624,7 @@ record("fig4.2/affine/worst_loss", worst)
 record.verdicts("fig4.2")
 
 # %% [markdown]
-# *Two heads trained with each of the activations $1 + Cx$, $(1 + Cx)^2$ and $1 + \tanh Cx$, with the published code's $C$: $KQ$ above, $OV$ below. Titles give $\omega$ and $\mu$.* Square and
+# *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not. $KQ$ above, $OV$ below; the published code's $C$.* Square and
 # $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
 # {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1).
 
@@ -638,7 +638,7 @@ record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
-# *Softmax and three other activations settle, each at a scale of its own (paper: Figure 4.2). $\gamma$ and the sum of the positive $\mu$, scores as coded, means over seeds.* Are these gradient steps, too?
+# *$1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean.* Are these gradient steps, too?
 # Then their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The
 # square and $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
 #

@@ -348,9 +348,9 @@ def show_circuits(results: Results, few: bool) -> None:
             Slider("n_heads", "heads H", counts),
             Slider("step", "step", shown, labels=[f"{s:,}" for s in shown]),
         ],
-        start={"n_heads": 2, "step": max(shown)},
+        start={"n_heads": max(counts), "step": shown[len(shown) // 2]},
         title="KQ (first d columns) and OV (last row) along training, scores as printed, first seed",
-        description="Try: two heads, and the step from its beginning: a positive and a negative diagonal grow out of noise.",
+        description="Try: two heads, and the step from its beginning: a positive and a negative diagonal grow out of noise. With four heads one or two may fade.",
         alt=lambda n_heads, step: f"Heat maps of KQ and OV of {n_heads} heads at training step {step}.",
         of=[results],
     )

@@ -158,14 +158,17 @@ def high_order(d: int, L: int, s2: float) -> Records:
     return {"stage/high_order": worst}
 
 
+#: Patterns by the names that the figures give them.
+STAGES = {"sign": "signs match", "zero_sum": "zero sum", "homogeneous": "equal |ω|"}
+
+
 def plot_stage_times(times: Times) -> Figure:
     """Distribution over runs of the time at which each pattern appears for good, by head count."""
     fig, axes = style.figure(len(times), height=2.7, sharey=True)
-    names = {"sign": "signs match", "zero_sum": "zero sum", "homogeneous": "equal |ω|"}
     for ax, (h, found) in zip(axes, times.items(), strict=True):
-        data = [RATE * np.maximum(found[k][np.isfinite(found[k])], 1) for k in names]
+        data = [RATE * np.maximum(found[k][np.isfinite(found[k])], 1) for k in STAGES]
         look = {"whis": (5, 95), "showfliers": False, "patch_artist": True, "widths": 0.6}
-        parts = ax.boxplot(data, tick_labels=list(names.values()), **look)
+        parts = ax.boxplot(data, tick_labels=list(STAGES.values()), **look)
         for box, colour in zip(parts["boxes"], style.PALETTE, strict=False):
             box.set(facecolor=colour, alpha=0.7)
         for line in parts["medians"]:
@@ -187,7 +190,7 @@ def stage_paths(scales: list[float], d: int, L: int, noise_var: float) -> dict[f
 
 
 def plot_stages(path: Trajectory) -> Figure:
-    """omega and mu of one run of gradient descent on the approximate loss against time (rate times steps)."""
+    """omega and mu of one run of gradient descent on the approximate loss against time (rate times steps), and when each pattern appears for good."""
     fig, (left, right) = style.figure(2, height=2.9)
     time = RATE * np.maximum(path.steps, 0.5)
     for k in range(path.omega.shape[-1]):
@@ -197,6 +200,14 @@ def plot_stages(path: Trajectory) -> Figure:
     for ax, label, bounds in ((left, "ω of each head", (-1.0, 1.0)), (right, "μ of each head", (-2.6, 2.6))):
         ax.set_xscale("log")
         ax.set(xlabel="time (rate × steps)", ylabel=label, ylim=bounds)
+    for (kind, at), height in zip(
+        dynamics.stage_times(path.steps, path.omega, path.mu).items(), (0.02, 0.1, 0.18), strict=True
+    ):
+        if np.isfinite(at[0]):
+            when = RATE * max(float(at[0]), 0.5)
+            left.axvline(when, color=style.INK, lw=0.8, ls=":")
+            right.axvline(when, color=style.INK, lw=0.8, ls=":")
+            left.text(when, height, f" {STAGES[kind]}", transform=left.get_xaxis_transform(), fontsize=8)
     return fig
 
 

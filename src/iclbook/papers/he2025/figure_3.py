@@ -360,8 +360,9 @@ def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
         for j, h in enumerate(counts):
             omega, mu = by_h[h].omega[run].T, by_h[h].mu[run].T  # (d, H), (N, H)
             labels = [str(k + 1) for k in range(h)]
-            style.heatmap(axes[2 * i, j], omega, title=f"H = {h}", annotate=".2f")
-            style.heatmap(axes[2 * i + 1, j], mu, col_labels=labels, annotate=".1f")
+            numbers = (".2f", ".1f") if h == max(by_h) else (None, None)
+            style.heatmap(axes[2 * i, j], omega, title=f"H = {h}", annotate=numbers[0])
+            style.heatmap(axes[2 * i + 1, j], mu, col_labels=labels, annotate=numbers[1])
             axes[2 * i, j].set_aspect("auto")
             axes[2 * i + 1, j].set_aspect("auto")
         axes[2 * i, 0].set_ylabel(f"{setting}\n\nω by feature")

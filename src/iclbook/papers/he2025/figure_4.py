@@ -254,16 +254,17 @@ def step_records(found: Mapping[str, Steps], heads: Mapping[str, Heads], star: f
 
 
 def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
-    """Two-head circuits of several activations, first run, a pair of columns each on one colour scale; titles carry omega and mu."""
+    """Two-head circuits of several activations, first run, KQ of a pair on one colour scale, OV of all; titles carry omega and mu."""
     fig, axes = style.figure(2 * len(groups), 2, height=2.9, squeeze=False, height_ratios=[3, 1])
-    for i, (name, group) in enumerate(groups.items()):
-        kq, ov = matrices(group, -1, 0, scale)
+    found = {name: matrices(group, -1, 0, scale) for name, group in groups.items()}
+    weights = max(np.abs(ov).max() for _, ov in found.values())
+    for i, (name, (kq, ov)) in enumerate(found.items()):
         for row, pair in enumerate((kq, ov)):
-            limit = max(np.abs(m).max() for m in pair)
+            limit = weights if row else max(np.abs(m).max() for m in pair)
             for h, matrix in enumerate(pair):
                 d = kq[h].shape[1]
                 value = f"ω = {np.trace(kq[h][:d]) / d:.2f}" if row == 0 else f"μ = {ov[h][0, -1]:.2f}"
-                title = f"{name}\nhead {h + 1}: {value}" if row == 0 else value
+                title = f"{name}\n{value}" if row == 0 else value
                 style.heatmap(axes[row, 2 * i + h], matrix, limit, title=title)
     for ax, name in zip(axes[:, 0], ("KQ", "OV"), strict=True):
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
@@ -273,10 +274,11 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
 
 
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
-    """gamma and the sum of positive mu against the step for softmax and other activations, mean over seeds."""
+    """gamma and the sum of positive mu against the step for softmax and other activations: seeds (thin) and their mean."""
     fig, (left, right) = style.figure(2, height=3.0)
     for hue, (name, h) in zip(style.PALETTE, groups.items(), strict=False):
         for ax, values in ((left, h.gamma), (right, h.positive_mu)):
+            ax.plot(h.steps[1:], values[1:], color=hue, lw=0.6, alpha=0.45)
             ax.plot(h.steps[1:], values[1:].mean(1), color=hue, label=name)
     for ax, label in ((left, "γ"), (right, "sum of positive μ")):
         ax.set_xscale("log")

@@ -184,8 +184,8 @@ def _plot_pair(gamma: float, gd: Array, yhat: Array, valley: Valley, at: float, 
     # the valley is a thousandth deep, its walls are a hundred times higher
     right.set_yscale("symlog", linthresh=0.1)
     bounds = {"ylim": (-0.02, 60), "xlim": (0, max(valley.gamma))}
-    right.set(xlabel="γ", ylabel="true loss above its minimum (1/1000)", **bounds)
-    right.legend(fontsize=8, loc="upper left")
+    right.set(xlabel="γ", ylabel="true loss above\nits minimum (1/1000)", **bounds)
+    right.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
     return fig
 
 

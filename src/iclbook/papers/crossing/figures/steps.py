@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from ....drawing import style
 from ....models.kernels import KERNELS
+from ...nagy2026.ladder_figures import in_words
 from ..measures.descent import OTHERWISE, area
 from ..measures.descent_ladder import Ladder
 from ..measures.heads_as_steps import Pairs
@@ -125,8 +126,10 @@ def ladder(found: Ladder) -> Figure:
             alone = found.twins[name]
             ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label=None if i else "its twin")
     ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
-    ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *found.ladder])
-    ax.set(xlim=(-0.03, 1.03), xlabel="share of descending stacks among the 25 nearest")
+    ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)])
+    ax.set(
+        xlim=(-0.03, 1.03), xlabel="share of descending stacks among the 25 nearest (1: looks like descent)"
+    )
     ax.invert_yaxis()
     ax.legend(loc="lower right", fontsize=8)
     return fig

@@ -73,39 +73,44 @@ def waits(found: Mapping[str, Array]) -> Figure:
 
 
 def leads(found: Mapping[str, Leads]) -> Figure:
-    """Time at which attention is half-way over that of values, one dot a draw."""
-    fig, ax = style.figure(aspect=0.4)
+    """Time at which attention is half-way over that of values: faint marks are draws, a disc their median, with the share in which attention is first."""
+    fig, ax = style.figure(aspect=0.45)
     for row, of in enumerate(found.values()):
         for values, label, marker, colour, shift in (
             (of.equal, "equal rates", "o", style.PALETTE[0], -0.12),
             (of.quicker, "queries and keys ten times faster", "s", style.PALETTE[3], 0.12),
         ):
-            ax.plot(
-                np.exp(values),
-                np.full(len(values), row + shift),
-                marker,
-                color=colour,
-                label=None if row else label,
-            )
+            place = np.full(len(values), row + shift)
+            ax.plot(np.exp(values), place, "|", color=colour, ms=9, alpha=0.12)
+            mark = {"ms": 8, "mec": style.GROUND, "color": colour, "label": None if row else label}
+            ax.plot(np.exp(np.median(values)), row + shift, marker, zorder=4, **mark)
+            first = f"{np.mean(np.asarray(values) < 0):.0%} attention first"
+            ax.text(4.6, row + shift, first, color=colour, va="center", fontsize=8)
     ax.axvline(1, color=style.INK, ls=":")
     ax.set_yticks(range(len(found)), [NAMES[name] for name in found])
     ax.set(
         xscale="log",
         xlabel="time of attention over time of values (left of 1: attention first)",
-        ylim=(-0.6, len(found)),
+        ylim=(-0.6, len(found) + 0.1),
+        xlim=(0.22, 9),
     )
     style.log_ticks(ax, "x", [0.25, 0.5, 1, 2, 4])
     ax.legend(loc="upper right", ncols=2, fontsize=8)
     return fig
 
 
-def path(times: Array, losses: Array, wait: float, heads: int, size: float) -> Figure:
-    """Loss along one flow; the wait is marked."""
-    fig, ax = style.figure(aspect=0.45)
-    ax.semilogx(times[1:], losses[1:] / losses[0], color=style.COLOURS["measured"])
-    ax.axvline(wait, color=style.INK, ls=":")
-    ax.text(wait, 1.005, " it leaves", fontsize=9, va="bottom", ha="right")
-    ax.set(xlabel="time", ylabel="loss over loss at the start", ylim=(0, 1.1), xlim=(1e-1, 1e7))
+def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: float) -> Figure:
+    """Loss along the flows from starts of all sizes (times, losses, wait), the wait from one of them marked."""
+    fig, ax = style.figure(aspect=0.42)
+    for each, (times, losses, wait) in paths.items():
+        look = {
+            "color": style.COLOURS["measured" if each == size else "dummy"],
+            "lw": 2.2 if each == size else 1.2,
+        }
+        ax.semilogx(times[1:], losses[1:] / losses[0], **look)
+        ax.text(wait, 1.01, f"{each:g}", fontsize=9, va="bottom", ha="right", color=look["color"])
+    ax.axvline(paths[size][2], color=style.INK, ls=":")
+    ax.set(xlabel="time", ylabel="loss over its start", ylim=(0.75, 1.05), xlim=(1e1, 1e4))
     ax.set_title(f"{heads} head{'s' if heads > 1 else ''}, size {size:g}")
     return fig
 
@@ -274,9 +279,11 @@ def waiting_time() -> PageModel:
         for p, colour in zip(DEGREES, style.PALETTE, strict=False):
             waits = [product.wait(np.full(p, size), LEFT) for size in sizes]
             right.plot(1 / sizes, waits, color=colour, label=f"{p} factors")
+            law = np.log(1 / sizes) if p == 2 else sizes ** (2.0 - p)
+            right.plot(1 / sizes, law / law[0] * waits[0], ":", color=style.INK, lw=1)
         left.set(xscale="log", xlabel="time", ylabel="loss")
         right.set(xscale="log", yscale="log", xlabel=r"$1/\epsilon$", ylabel="wait until half is left")
-        left.legend(fontsize=8)
+        left.legend(fontsize=8, loc="center left")
         right.legend(fontsize=8)
         return fig
 

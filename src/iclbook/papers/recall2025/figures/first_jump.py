@@ -223,7 +223,7 @@ def slider_gamma(runs: Mapping[str, tuple[Population, Flow]], until: float) -> F
         colour, dash, label = looks[name]
         ax.plot(flow.times, pop.value(flow.states), color=colour, ls=dash, lw=2.2, label=label)
     ax.set(xlabel="time t of the flow", ylabel="dot-product loss", xlim=(0, until), ylim=(0.3, 0.7))
-    ax.legend(loc="lower left")
+    ax.legend(loc="center right")
     return fig
 
 

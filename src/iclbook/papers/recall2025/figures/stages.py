@@ -47,7 +47,7 @@ def training(pop: Population, run: Training, seed: int = 0) -> Figure:
         ax.plot(run.steps, beta[:, h], color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
     _snapshots(ax)
     ax.set(xlabel="step", ylabel=r"$\beta$")
-    ax.legend(loc="center right")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize=8)
     for ax, step in zip(grid[1], SNAPSHOTS, strict=True):
         _attention(ax, pop, run.states[run.steps == step][0, seed], f"step {step}")
     return fig
@@ -59,7 +59,7 @@ def _loss_panel(ax: Axes, pop: Population, steps: np.ndarray, loss: np.ndarray, 
     ax.plot(steps, loss[:, seed], color=style.COLOURS["measured"], lw=0.9, label="batch loss, one seed")
     _snapshots(ax)
     ax.set(xlabel="step", ylabel="dot-product loss")
-    ax.legend(loc="upper right", fontsize=8)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8)
 
 
 def _snapshots(ax: Axes) -> None:
@@ -134,6 +134,7 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
             Slider("order", "initial order", tuple(names)),
             Slider("place", "training step (share of the run)", places, live=(0.0, 1.0, 0.01)),
         ],
+        start={"order": names[0], "place": places[len(places) // 2]},
         title="The initial order of β decides the order of learning",
         description="Try: another order: the heads become active in that order.",
         alt=lambda order, place: (
@@ -190,31 +191,19 @@ def census(
 
 
 def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecall) -> Figure:
-    """Loss of the eight models along their flows, in time over the first jump of the simplified one."""
+    """Loss of the eight models along their flows, in time over the first jump of the simplified one: above with A0 (a window), below without."""
     unit = found["none"]["jumps"][0]
-    fig, axes = style.figure(2, aspect=0.85, sharey=True)
-    # without A3 attention starts on all tokens alike: one of them is right, and the other responses are right by chance
-    others = (task.n_permutations - 1) / task.n_responses
-    start = 1 - (1 + others) / task.length
-    for ax in axes:
-        plateau_lines(ax, task, 2)
-        ax.axhline(start, color=style.PALETTE[5], lw=0.9, ls=DOTS)
-    axes[1].text(0.11, start - 0.015, "start without A3", color=style.PALETTE[5], va="top", fontsize=8.5)
+    fig, axes = style.figure(4, 2, height=3.6, sharex=True, sharey=True)
     counts = [0, 0]
     for name, run in found.items():
-        side = int("A0" in name)
-        axes[side].semilogx(
-            run["times"][1:] / unit,
-            run["loss"][1:],
-            color=style.PALETTE[counts[side]],
-            ls=DASHES[counts[side]],
-            label=name,
-        )
-        counts[side] += 1
-    for ax, title in zip(axes, ("A0 kept: window", "A0 lifted: all earlier tokens"), strict=True):
-        ax.set(xlabel="time over the simplified first jump", title=title, xlim=(0.1, None))
-        ax.legend(title="lifted", loc="lower left", fontsize=8.5)
-    axes[0].set_ylabel("dot-product loss")
+        row = int("A0" in name)
+        ax, counts[row] = axes[row, counts[row]], counts[row] + 1
+        plateau_lines(ax, task, 2)
+        ax.semilogx(run["times"][1:] / unit, run["loss"][1:], color=style.COLOURS["measured"])
+        ax.set_title("nothing lifted" if name == "none" else f"without {name.replace(' ', ', ')}", fontsize=9)
+        ax.set_xlim(0.1, None)
+    fig.supxlabel("time over the simplified first jump", fontsize=10)
+    fig.supylabel("dot-product loss", fontsize=10)
     return fig
 
 
@@ -248,7 +237,7 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
         for h, course in enumerate(pop.advantage(flow.states).T):
             bottom.plot(flow.times, course, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
         bottom.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
-        bottom.set(xlabel="time t of the flow", ylim=(-1, 12))
+        bottom.set(xlabel="time t of the flow", yscale="symlog", ylim=(-0.5, None))
     axes[0][0].set_ylabel("dot-product loss")
     axes[1][0].set_ylabel(r"score of a match, $\gamma_h$")
     axes[1][0].legend(loc="center right", fontsize=8.5)
