@@ -527,6 +527,8 @@ pictures = {name: get(name) for name in figure_5_right.image_names(studies)}
 record.all(
     figure_5_right.setting_records(studies, pictures)
     | figure_5_right.comparison_records(pictures)
+    | figure_5_right.seen_records(pictures)
+    | figure_5_right.last_records(studies, pictures)
 )
 style.show(
     figure_5_right.plot_episode(get("images_unseen0")), of=[get("images_unseen0")]
@@ -573,10 +575,6 @@ style.show(
 # classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both kinds.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
-record.all(
-    figure_5_right.seen_records(pictures)
-    | figure_5_right.last_records(studies, pictures)
-)
 style.show(
     figure_5_right.plot_seen(pictures),
     of=map(get, [n for n in studies if n.startswith(("images_seen", "images_unseen"))]),

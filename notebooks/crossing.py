@@ -13,12 +13,12 @@
 # %% [markdown]
 # # Five Papers Examine Each Other
 #
-# *No paper stands behind this chapter. It asks of each law that the five papers state: on which of the others' models does it hold?*
+# *This chapter reproduces no paper. It asks of each law in the five papers: on which of the others' models does it hold?*
 #
-# Each paper found a law on a model and a task of its own. Two heads subtract {cite}`he2025`. A layer is a step of gradient descent {cite}`nagy2026`, or of descent in a space of
-# functions {cite}`wang2025`. Scores learn by advantage, and attention settles before values {cite}`agarwal2025`. What is learned comes in stages, after a wait that grows as the start
-# shrinks {cite}`recall2025`. This book has all five models under one roof, so the laws can change places. Some travel further than their papers say. One predicts, for ten models, how
-# long nothing seems to happen. Others turn out to be about one model only, or to be read from statistics that imitations pass as well.
+# Each paper found a law on a model and a task of its own. Two heads subtract the mean {cite}`he2025`. A layer is a step of gradient descent {cite}`nagy2026`, or of descent in a space of functions
+# {cite}`wang2025`. Scores learn by advantage, and attention settles before values {cite}`agarwal2025`. What is learned comes in stages, after a wait that grows as the start shrinks
+# {cite}`recall2025`. This book has all five models, so each law can be tried on the others. Some travel further than their papers say. One predicts, for ten models, how long nothing seems to
+# happen. Others hold for one model only, or rest on statistics that imitations pass as well.
 #
 # All verdicts here are answers to questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
 
@@ -106,15 +106,16 @@ def wait(p, size, rate=0.02):
 }
 
 # %% [markdown]
-# Halve the start twice: two factors wait a constant longer each time, three about twice as long, four about four times. In the page:
+# Each halving of the start adds a constant to the wait for two factors, doubles it for three and quadruples it for four. Try it:
 
 # %% tags=["hide-input"]
 show_model(draw.waiting_time())
 
 # %% [markdown]
-# That a homogeneous loss scales so is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019), and in single-index models $p$ is the information exponent (Ben
-# Arous, Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). {cite}`recall2025` calls its growth one of exponent 2, that is $p - 1$. What the ten small models of this book add is that $p$ can be counted, and that it is a property
-# of the symmetry of the prompts as much as of the model:
+# This scaling of homogeneous losses is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019), and in single-index models $p$ is the information exponent (Ben Arous,
+# Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). {cite}`recall2025` calls its growth one of exponent 2, that is $p - 1$. New here: $p$ can be counted, for ten
+# small models, and depends on the symmetry of the prompts as much as on the model. (Associative recall is {cite}`recall2025`'s, the heads {cite}`he2025`'s, the sticky chain {cite}`agarwal2025`'s;
+# GD block and Trained TF are {cite}`wang2025`'s.)
 #
 # | Model | Prompts | Factors that must grow together | $p$ | Measured |
 # |---|---|---|---|---|
@@ -129,8 +130,8 @@ show_model(draw.waiting_time())
 # | Trained TF, embeddings held | the same | $P$, $W_V$ | 2 | {glue:text}`stages/known/degree` |
 # | Trained TF | the same | $P$, $W_V$, embeddings twice | 4 | {glue:text}`stages/trained/degree` |
 #
-# To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models are followed by gradient flow from small
-# starts of all their parameters; regression and categories have every prompt with its mirror images.
+# To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, with all trained parameters
+# small at the start; each prompt of regression and categories comes with its mirror images.
 
 # %% mystnb={"image": {"alt": "Left: waits that grow as a logarithm, for reduced heads, sticky chain, GD block, Trained TF with known embeddings and two heads on plain prompts; all lie on one line. Right: waits that grow as powers 1, 2 and 6 of one over the size."}} tags=["hide-input"]
 style.show(draw.waits(found), of=[waited])
@@ -139,11 +140,11 @@ record.verdict("crossing/q-waits")
 # %% [markdown]
 # *The waits grow as predicted, as a logarithm or as a power (dotted: slopes). The models of the table, and two heads on plain prompts; means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 #
-# Does the law matter in ordinary training? **Plain SGD** keeps it: with 64 fresh prompts in every step, at rate 0.05 and from sizes 0.1 to 0.0125, two heads show the degree
-# {glue:text}`stages/sgd/degree` (standard error {glue:text}`stages/sgd/degree_se`). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are
-# exact, as they are in an infinite sample. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can
-# fit that, and the wait becomes logarithmic: the law is then one of the sample, not of the task. The second is the **optimiser**. Adam takes steps of a fixed size however small the
-# gradient is, and does not wait.
+# Does the law matter in ordinary training? **Plain SGD** obeys it: with 64 fresh prompts in every step, at rate 0.05 and from sizes 0.1 to 0.0125, two heads show the degree
+# {glue:text}`stages/sgd/degree` (standard error {glue:text}`stages/sgd/degree_se`; predicted 4). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are
+# exact, as they are in an infinite sample. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can fit
+# that, and the wait becomes logarithmic: the degree then belongs to the sample, not to the task. The second is the **optimiser**. Adam takes steps of a fixed size however small the gradient is, so
+# its wait hardly grows.
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
@@ -151,10 +152,9 @@ record.all(waits.sgd_values(stochastic, profile))
 record.verdicts("q-waits-sgd", "q-waits-few", "q-waits-adam")
 
 # %% [markdown]
-# From an eighth of the size Adam needs {glue:text}`stages/adam/growth` times the steps, where gradient flow needs {glue:text}`stages/adam/flow` times as long.
+# From a start an eighth as large, Adam needs {glue:text}`stages/adam/growth` times the steps and gradient flow {glue:text}`stages/adam/flow` times the time.
 #
-# Does the law hold without exact prompts and without a flow? Below, two softmax heads train in the page, by plain gradient descent on fresh prompts and by Adam. Four factors predict that the wait
-# grows fourfold when the start is half as large.
+# Below, two softmax heads train in the page, by plain gradient descent on fresh prompts and by Adam. Four factors predict that each halving of a small start quadruples the wait.
 
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
@@ -183,8 +183,8 @@ show(
 # %% [markdown]
 # ## Routing by advantage
 #
-# A score grows, says the law, in proportion to its attention and to how far what it reads lies above the mean: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$. This
-# is the derivative of softmax, so it must hold on every softmax model. Is it about softmax, or about weights that sum to one?
+# The gradient in a score, says the law, is its attention times how far what it reads lies above the mean: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$. This is the derivative
+# of softmax, so it must hold on every softmax model. Is it about softmax, or about weights that sum to one?
 
 # %% tags=["hide-input"]
 record.all(time_scales.routing_values(draws))
@@ -196,16 +196,17 @@ record.verdict("crossing/q-routing")
 #
 # ## Two time scales
 #
-# Attention settles early and values go on, like the two steps of EM: the frame was read from a classifier trained by gradient descent. Whether it holds elsewhere can be said before
-# looking. Where values alone begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), nothing favours attention.
+# Attention settles early while values go on, like the two steps of EM: so says {cite}`agarwal2025` of one classifier trained by gradient descent. Whether it holds elsewhere can be said before
+# looking. Where values alone begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), neither is favoured.
 
 # %% mystnb={"image": {"alt": "Dots for every draw: time of attention over time of values for two heads, sticky chain and Trained TF, with equal rates and with queries and keys ten times faster."}} tags=["hide-input"]
 style.show(draw.leads(ahead), of=[followed])
 record.verdict("crossing/q-timing")
 
 # %% [markdown]
-# *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone; {glue:text}`timing/draws` draws, {glue:text}`timing/passed_over` left out because the model rests before that.*
-# A control: ten times the rate on queries and keys must bring attention forward. In logarithms of the ratio of the two times:
+# *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone; {glue:text}`timing/draws` draws,
+# {glue:text}`timing/passed_over` left out because the model rests before that.* A control: ten times the rate on queries and keys must bring attention forward. Mean logarithm of the ratio of the
+# two times (negative: attention first):
 #
 # | Model | Equal rates | Queries and keys ten times faster | Brought forward by (standard error) |
 # |---|---|---|---|
@@ -213,35 +214,34 @@ record.verdict("crossing/q-timing")
 # | sticky chain | {glue:text}`timing/chain` | {glue:text}`timing/chain_quicker` | {glue:text}`timing/chain_gain` ({glue:text}`timing/chain_gain_se`) |
 # | Trained TF | {glue:text}`timing/known` | {glue:text}`timing/known_quicker` | {glue:text}`timing/known_gain` ({glue:text}`timing/known_gain_se`) |
 #
-# Two heads show no lead of either; in the sticky chain and in Trained TF values come first. In Trained TF attention does not come ahead even at ten times the rate, so the answer at equal
-# rates is weak there: so early, this measure could hardly have said yes.
+# In two heads neither leads; in the sticky chain and in Trained TF values do. In Trained TF attention does not lead even at ten times the rate, so its "no" means little: the measure could hardly
+# have said yes.
 #
 # ## Ten times the rate on values
 #
-# If values lag behind, quicken them: at ten times the rate on values, the sticky chain's classifier needs fewer steps, says {cite}`agarwal2025`. But so it may at ten times the rate on
-# anything. And what is gained over a small rate, one larger rate for all may gain as well. So here are three racers, plain gradient descent each, from equal starts on equal prompts:
-# values and outputs ten times faster, queries and keys ten times faster, one rate for all. All run at many base rates. (Associative recall stays at home: its values are given, not
-# trained.)
+# If values lag, speed them up: at ten times the rate on values, the sticky chain's classifier needs fewer steps, says {cite}`agarwal2025`. But ten times the rate on anything may do that, and so may
+# one larger rate for all. So here are three racers, plain gradient descent each, from equal starts on equal prompts: values and outputs ten times faster, queries and keys ten times faster, one rate
+# for all. All run at many base rates. (Associative recall is left out: its values are not trained.)
 
 # %% mystnb={"image": {"alt": "Ratios of steps for two heads, linear attention, three layers, sticky chain and Trained TF, with intervals over seeds: values and outputs ten times faster, and queries and keys ten times faster. Left over the plain rate, the best uniform rate marked; right over the best uniform rate."}} tags=["hide-input"]
 style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# *Any factor of ten saves steps, and a larger rate for all saves as many. Geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds, at the plain base rate, which is the lowest, and
-# with each racer at its best; small marks: each seed, at the base rate that is best for the others.* A larger rate for all is drawn as diamonds. A verdict says yes
-# only where values gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule passes. Where the racers
-# differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by {glue:text}`rates/known/saved`.
+# *Any factor of ten saves steps, and a larger rate for all (diamonds) saves more. Geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds, at the plain base rate, which is the
+# lowest, and with each racer at its best; small marks: each seed, at the base rate that is best for the others.* A larger rate for all is drawn as diamonds. A verdict says yes only where values
+# gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule passes. Where the racers differ at their best,
+# it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by {glue:text}`rates/known/saved`.
 
 # %% [markdown]
 # ## A law on a model
 #
-# Three of the laws are asked of the same three models. Choose a law, and see what becomes of it from one model to the next. (Waits and time scales are asked on prompts made symmetric,
-# rates on prompts as they are drawn.)
+# Three of the laws are tested on the same three models. Choose a law, and see what becomes of it from one model to the next. (Waits and time scales are asked on prompts made symmetric, rates on
+# prompts as they are drawn.)
 #
-# Some pairs of a law and a model make no sense. Associative recall has its values given, so nothing can be said of when they settle or how fast they should learn. A single layer takes
-# no two steps whose direction could be read. Behind a first layer tokens have left the coordinates in which signed pairs and kernels are read. Others are open: trained stacks and
-# Trained TF layer by layer, preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
+# Some pairs of a law and a model make no sense. Associative recall has its values given, so nothing can be said of when they settle or how fast they should learn. A single layer takes no two steps
+# whose direction could be read. After a first layer, tokens are no longer in the coordinates that pairs and kernels are read in. Others are open: trained stacks and Trained TF layer by layer,
+# preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
 
 
 # %% tags=["hide-input"]
@@ -265,10 +265,9 @@ show(
 # %% [markdown]
 # ## Signed pairs
 #
-# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What
-# is left is a step of descent from which the mean is taken out. Does this need a model that is nothing but heads, five covariates and forty examples? Here are the four heads of
-# {cite}`nagy2026`, behind an embedding and beside a path past the attention, and two heads at other sizes or trained without Adam,
-# {glue:text}`pairs/runs` runs each.
+# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What is left is a
+# step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a skip
+# connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
 
 # %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 trained_pairs = {
@@ -280,8 +279,8 @@ style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
 
 # %% [markdown]
-# *Heads of both signs take out the mean wherever they come out at all. A dot is a run: how far the outputs of its heads are from cancelling, and what a debiased step leaves of its answers, over
-# what the plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
+# *Wherever heads of both signs form, they remove the mean. A dot is a run: how far the outputs of its heads are from cancelling, and what a debiased step leaves of its answers, over what the plain
+# step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
 # {glue:text}`pairs/short/both` on ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four
 # heads a debiased step leaves {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain
 # step the two fall apart. So do heads of one sign: softmax alone takes out a little of the mean, at most {glue:text}`pairs/one_sign/taken` of what the plain step misses.
@@ -289,9 +288,9 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
 # %% [markdown]
 # ## Is a layer a step?
 #
-# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But much that comes nearer to an answer moves along the residual.
-# Here are stacks whose truth is known. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of
-# noisy answers; a descending stack read in another order; one that answers other prompts.
+# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But much that comes nearer to an answer moves along the residual. Here are stacks
+# of known kind. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of noisy answers; a descending stack read
+# in another order; one that answers other prompts.
 
 # %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend."}} tags=["hide-input"]
 by = descent.roc(descent.sample(200 if paper else 20))
@@ -300,9 +299,9 @@ style.show(draw_steps.areas(by))
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# *No statistic tells descent from every imitation. Chance that a stack that descends scores higher than one of each kind that does not; one half is a coin.* A statistic is as good as its worst row.
-# Answers of other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it compares with chance. Before a slope or an
-# $r^2$ says of a language model that it descends, it would have to pass the others.
+# *No statistic tells descent from every imitation. Chance that a descending stack scores higher than one of each other kind; 0.5 is a coin toss.* A statistic is as good as its worst row. Answers of
+# other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it compares with chance. A slope or an $r^2$ must pass the
+# other rows before it shows that a language model descends.
 #
 # ### Rungs of the ladder
 #
@@ -317,10 +316,9 @@ style.show(draw_steps.ladder(rung))
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
-# *Only the models of three layers stand among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind; discs: models of the ladder; open: their twins, which never saw a regression.*
-# Together they do tell: {glue:text}`rungs/area` is the chance against the imitation that they tell worst, one that walks to an answer it knows. In the figure the rungs of three layers stand
-# among stacks that descend, the others do not, and no twin does; with three seeds a size, or one, that is a sight and no verdict. And models are like no stack of ours: on average
-# {glue:text}`rungs/apart` of new stacks are nearer to their neighbours.
+# *Only the models of three layers stand among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind; discs: models of the ladder; open: their twins, which never
+# saw a regression.* Together they do: {glue:text}`rungs/area` is the area for the hardest imitation, one that walks to an answer it knows. With one to three seeds per size, what the figure shows of
+# models is an impression, not a verdict. And the models resemble none of our stacks: on average {glue:text}`rungs/apart` of new stacks lie nearer to their neighbours.
 #
 # ## Descent with which kernel?
 #
@@ -343,8 +341,8 @@ record.verdict("crossing/q-kernel")
 #
 # ## What coincides
 #
-# Some of these laws are one law in several letters. In the table each row is one computation. The [dictionary](../book/notation.md#the-attention-layer) translates query, key, score,
-# weight, value, read-out, step size and kernel; what stands here is how they must be matched so that the answers agree.
+# Some of these laws are one law in different notation. In the table each row is one computation. The [dictionary](../book/notation.md#the-attention-layer) translates query, key, score, weight,
+# value, read-out, step size and kernel; what stands here is how they must be matched so that the answers agree.
 #
 # {.notation}
 # | One computation | In the papers' letters |
@@ -360,12 +358,11 @@ record.verdict("crossing/q-kernel")
 #
 # ## What to take away
 #
-# A common account of the five papers must explain the following. Degrees decide when things begin: on symmetric prompts that law needs nothing but a count of factors. Values leave first
-# where they help alone, all together where they do not. Two time scales do not appear in the first quarter of the loss, from small
-# starts, [even in their own setting](#two-time-scales).
-# What is learned in the end, on regression and in one layer, is a step with a kernel, and the number of heads chooses the kernel: heads of both signs take out the mean that softmax brings in, where heads of both
-# signs come out at all. Whether deeper models take several such steps cannot be read from slopes. Which claims of the five
-# papers carry which others, and these questions, is drawn [on the scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
+# A common account of the five papers must explain the following. Degrees decide when things begin: on symmetric prompts that law needs nothing but a count of factors. Values move first where they
+# help alone; elsewhere all move together. Two time scales do not appear in the first quarter of the loss, from small starts, [even in their own setting](#two-time-scales). What is learned in the
+# end, on regression and in one layer, is a step with a kernel, and the number of heads chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether
+# deeper models take several such steps cannot be read from slopes. Which claims of the five papers carry which others, and these questions, is drawn [on the
+# scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Open questions
@@ -439,7 +436,7 @@ assert signs[0] >= signs[1]
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
 #
-# What the papers' own sentences lack once they leave home:
+# What the papers' statements lack on other models:
 #
 # - **The wait** {cite}`recall2025` is stated for starts with even attention, $w = 0$. It needs them: where attention begins by looking elsewhere, by more than $\beta$, then $\beta$
 #   dies out, and the parameters stay near the origin.

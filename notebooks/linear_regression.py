@@ -14,12 +14,12 @@
 # # In-Context Linear Regression
 # *A reproduction of He, Pan, Chen and Yang, "In-Context Linear Regression Demystified" {cite}`he2025`.*
 #
-# Show a transformer forty pairs $(x_\ell, y_\ell)$ of a linear function it has never met, then a new $x_q$. It answers with a good guess of $y_q$, and no weight has changed. What has it computed? He et
-# al. train the smallest model in which the question makes sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of gradient
-# descent** on the pairs it is shown; with one head it does something else, and worse.
+# Show a transformer forty pairs $(x_\ell, y_\ell)$ of a linear function it has never met, then a new $x_q$. It answers with a good guess of $y_q$, and no weight has changed. What has it computed?
+# He et al. train the smallest model in which the question makes sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of
+# gradient descent** on the pairs it is shown; with one head it does something else, less well.
 #
-# **What came out.** The picture holds. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The printed values 0.13
-# and 3.5 are one point of a long flat valley, and the noise of training chooses the point. (All letters: [Notation and glossary](../book/notation.md).)
+# **What came out.** The paper's account holds. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The
+# printed scale 0.13 and weight 3.5 are one point in a long flat valley of the loss, and the noise of training chooses the point. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -83,10 +83,11 @@ trainer = Trainer(task, [two_heads], steps=3_000, batch_size=256, device="cpu")
 history = trainer.train(progress=False)["two heads"]
 
 # %% [markdown]
-# The panel takes the same steps before your eyes, from the same seed, by the same code. Press Train. At first both heads look the same way and act as one head: the answer bends, and the loss stays at the
-# best that one head can do. Then one head changes its sign. The two bends cancel, the answer runs straight, and the loss falls to that of one step of gradient descent.
+# The panel takes the same steps live, with the same seed and code. Press Train. At first both heads attend alike and act as one: the answer is curved, and the loss stays at one head's best. Then
+# one head changes its sign. The two curves cancel to first order, for $\mathrm{smax}(\gamma s) - \mathrm{smax}(-\gamma s) \approx \frac{2\gamma}{L}(s - \bar s)$; the answer is a straight line, and
+# the loss falls to that of one step of gradient descent.
 #
-# Try: *One head* keeps its bend for ever. A head averages the responses of the pairs that are most like the query, and beyond the outermost pair there is nothing new to average.
+# Try *One head*: its answer stays curved. A head averages the responses of the pairs most like the query, so beyond the outermost pair its answer flattens.
 
 # %% tags=["hide-input"]
 show_training(train_in_page(task, history), task)
@@ -94,16 +95,17 @@ show_training(train_in_page(task, history), task)
 # %% [markdown]
 # ## The task and the model
 # A prompt is drawn in three steps: a hidden vector $\beta \sim N(0, I_d/d)$, covariates $x_\ell \sim N(0, I_d)$, and responses $y_\ell = \beta^\top x_\ell + \epsilon_\ell$ with noise of variance
-# $\sigma^2$. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head compares the query with every token, turns scores into weights and averages what it reads:
+# $\sigma^2$. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head scores every token, a column of $Z$, against the query, takes a softmax over them
+# and averages what it reads:
 #
 # $$
 # \hat y_q = \sum_{h=1}^{H} \bigl(OV^{(h)}\bigr)_{d+1} \, Z \; \mathrm{smax}\bigl(Z^\top KQ^{(h)} z_q\bigr),
 # \qquad KQ^{(h)} = {K^{(h)}}^{\top} Q^{(h)}, \quad OV^{(h)} = O^{(h)} V^{(h)} .
 # $$
 #
-# Only the two products matter to the output. (The paper's matrix form adds a causal mask, under which the query would attend to itself as well: [Errata](#errata).) The **key-query circuit** $KQ$ decides
-# where a head looks, the **output-value circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last output is read, much of them
-# cannot matter at all. Figure 1 of the paper marks those entries with a star. This can be tested exactly: change them at random and see whether any prediction moves.
+# Only the products $KQ$ and $OV$ matter to the output. (The paper's matrix form adds a causal mask, under which the query would attend to itself as well: [Errata](#errata).) The **key-query
+# circuit** $KQ$ decides where a head looks, the **output-value circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last
+# output is read, many of their entries cannot matter. Figure 1 of the paper marks those entries with a star. This can be tested exactly: change them at random and see whether any prediction moves.
 
 # %% [markdown]
 # In code, for one prompt:
@@ -141,9 +143,8 @@ record.verdicts("fig1")
 # So a trained head is fully described by the first $d$ columns of $KQ$ and the last row of $OV$, and that is what all heat maps below show.
 #
 # ## The runs
-# The paper trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's default initialisation of separate $Q, K, V, O$; the paper profile does the
-# same. About one setting text and code differ: the definition above has no factor in front of the scores, the published code divides them by $\sqrt{d+1}$. Both are trained here and called *as printed*
-# and *as coded*.
+# The paper trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's default initialisation of separate $Q, K, V, O$; so do we. Text and
+# code differ in one setting: the definition above leaves the scores unscaled, the published code divides them by $\sqrt{d+1}$. We train both, *as printed* and *as coded*.
 
 # %% tags=["hide-input"]
 iso = results("isotropic", profile, device)
@@ -158,13 +159,13 @@ one, two = ({"text": heads[h], "code": coded[h]} for h in (1, 2))
 record.all(figure_2_1.run_records(iso, study["isotropic"], all_several, all_coded))
 
 # %% [markdown]
-# What you see here took {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of {glue:text}`runs/batch`, and {glue:text}`runs/seeds` seeds per model (one for eight heads, which the
-# paper does not show). The {glue:text}`runs/models` models on the isotropic task shared their batches and took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
+# Each model has {glue:text}`runs/seeds` seeds (one for eight heads, which the paper does not show) of {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of
+# {glue:text}`runs/batch`; the {glue:text}`runs/models` models on the isotropic task took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Ask them yourself
-# Two of the trained models answer below, in this page. To draw a prompt, all its covariates lie on one line through the origin: a pair is then a point, and the model a curve of answers to every query.
-# (The models still work in all their dimensions; along the other ones the prompt is zero.) Drag the points, or put them on a parabola.
+# Two of the trained models answer below, in this page. To plot a prompt, we put all its covariates on one line through the origin: a pair is then a point, and the model's answers are a curve. (The
+# models keep all their dimensions; the prompt is zero in the others.) Drag the points, or put them on a parabola.
 
 # %% tags=["hide-input"]
 show_model(page_models.prompt(iso, task), of=[iso])
@@ -195,7 +196,7 @@ record.all(figure_2_1.two_heads(two))
 record.verdicts("fig2.2")
 
 # %% [markdown]
-# *Two heads are opposite and equally large (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
+# *The two heads are opposite and of equal size (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
 style.show(
@@ -208,11 +209,11 @@ record.verdicts("fig2.3")
 # %% [markdown]
 # *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; the lines that settle elsewhere are seeds whose heads keep one sign.*
 # With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Not
-# from every start: of {glue:text}`runs/seeds`, {glue:text}`runs/both_signs` end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign to the
-# end, a worse answer; what is said of pairs is said of the former.
+# from every start: {glue:text}`runs/both_signs` of {glue:text}`runs/seeds` seeds end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign
+# and answer worse; by pairs we mean runs with both signs.
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
-# Out of noise, within the first moments of training. Move the sliders: the number of heads, and the training step.
+# It grows out of noise, very early. Move the sliders for the number of heads and the training step.
 
 # %% tags=["hide-input"]
 figure_2_1.show_circuits(iso, few=not paper)
@@ -220,9 +221,9 @@ record.all(figure_2_1.early(two))
 record.verdicts("fig2.6")
 
 # %% [markdown]
-# How often does a run end with a *dummy head*, one whose $\omega$ and $\mu$ both decay, or without any negative head? {glue:text}`runs/seeds` seeds cannot say. So the full model is also trained from
-# {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The right panel asks the same of plain
-# gradient descent on the approximate loss, which is explained further down.
+# How often does a run end with a *dummy head*, one whose $\omega$ and $\mu$ both decay, or with heads of one sign? {glue:text}`runs/seeds` seeds are too few to tell. So the full model is also
+# trained from {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The right panel shows
+# the same for plain gradient descent on the approximate loss, which is explained below.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Shares of runs by the way they end, for H = 2, 3, 4: Adam on the full model and gradient descent on the approximate loss."}}
 seeds = results("seeds", profile, device)
@@ -251,14 +252,14 @@ record.all(figure_2_1.one_sided_form(seeds, adam))
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown]
-# *The more heads, the rarer is an end with heads of one sign; dummy heads appear under Adam alone. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.* Ends
-# with one sign only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of {glue:text}`census/gd_runs` runs
-# each). Dummy heads: {glue:text}`census/adam_dummy` of the runs with three and four heads under Adam. For two heads and gradient descent the start decides. Where $\omega + \mu$ has one sign in both
-# heads, {glue:text}`census/same_start` end one-sided; of all other starts, {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
+# *With more heads, fewer runs end with one sign; dummy heads appear only under Adam. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.* Ends with one sign
+# only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of {glue:text}`census/gd_runs` runs each). Dummy
+# heads: {glue:text}`census/adam_dummy` of the runs with three and four heads under Adam. For two heads and gradient descent the start decides. If $\omega + \mu$ starts with the same sign in both
+# heads, {glue:text}`census/same_start` end one-sided; otherwise {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
 #
-# Runs with heads of one sign are a third stable solution. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` of that of $I$ (median over the heads), and
-# the symmetric rest is {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. In the same way a head with a small $\mu$, among three or four,
-# leaves little trace in the loss. The loss sees the sums over the heads of one side, $\sum \mu^{(h)} KQ^{(h)}$, and these sums have the paper's form in every run with heads of both signs.
+# Heads of one sign are a stable solution of their own. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` times that of $I$ (median over the
+# heads), that of the symmetric rest {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. Likewise a head with a small $\mu$, among
+# three or four, hardly affects the loss. The loss sees the sums over the heads of one side, $\sum \mu^{(h)} KQ^{(h)}$, and these sums have the paper's form in every run with heads of both signs.
 #
 # ## Key finding 2: which values?
 # ### The same course every time (Figure 2.8, Key finding 4)
@@ -273,15 +274,14 @@ record.all(
 record.verdicts("fig2.8", "kf4")
 
 # %% [markdown]
-# *Whatever the number of heads, the scale $\gamma$ and the sum of the positive $\mu$ end at one value (paper: Figure 2.8). Thin lines are seeds, thick ones their mean; dashed: as coded; across: the
-# paper's values.* Early, $|\omega|$ overshoots: while the heads still act alone, each wants the scale of a single head. Once they oppose each other it falls back, and the pattern stays. Two heads
-# that become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly differs from start to start.
+# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded; horizontal: the paper's values.* Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads
+# that become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
 #
-# The paper says 0.13 and 3.5: under which scores? A softmax sees only the product of weights and score scale, so with either way to write the scores the model can reach the same loss. But they come to
-# rest at different places. ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here.) As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$
-# {glue:text}`scale/text/mus` (one number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. The paper's numbers fit a reading if they lie where one more run may be
-# expected, given how our seeds differ, and if the same rule refuses the mean of the other reading. The two printed numbers are one: on the solution manifold, which is derived below, a sum of 3.5 belongs to
-# $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs as coded stand on the same curve, a few per cent farther along.
+# Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. But they come to rest at different
+# places. ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here.) As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$
+# {glue:text}`scale/text/mus` (one number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. A reading fits if the paper's numbers lie where one more of our runs
+# would, and the other reading's mean does not; the badges say which one does. The two printed numbers are not independent: on the solution manifold (below) a sum of 3.5 goes with $\gamma =$
+# {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs as coded lie on the same curve, a few per cent further on.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
 style.show(
@@ -294,7 +294,7 @@ record.all(figure_2_1.eight_heads(heads[8], heads[2]) if 8 in heads else {})
 figure_2_1.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
-# *All heads but dummy ones (grey) share one $|\omega|$, and each seed divides $\mu$ among them in its own way. A line is a head of one seed; dashed: the paper's values.* The common scale is
+# *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently. A line is a head of one seed; dashed: the paper's values.* The common scale is
 # $\gamma =$ {glue:text}`fig2.8/text/gammas` (H = 2, 3, 4). Of the $\mu$ only the sum on each side matters.
 #
 # Eight heads, trained with one seed at the paper profile only, do the same: the table above shows that each $\omega$ is $\pm\gamma$ or about zero. The paper does not show them; our question on them stands
@@ -347,19 +347,21 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 curves = figure_2_4.read_curves(paired, heads)
 style.show(figure_2_4.plot_error_by_length(curves, trained=L), of=[iso])
 record.all(
-    figure_2_4.length_records(iso, curves, L) | figure_2_4.code_values(curves, paired)
+    figure_2_4.length_records(iso, curves, L)
+    | figure_2_4.code_values(curves, paired)
+    | theorem_1.risk_records(d, L, s2)
 )
 record.verdicts("fig2.4", "q-eight-heads", "code-values")
 
 # %% [markdown]
-# *Two, three and four heads err alike at every context length; one head errs more (paper: Figure 2.4). Mean over seeds, and the same over the error of two heads; dotted: the training length.*
+# *Two or more heads have the same error at every context length; one head has more (paper: Figure 2.4). Mean over seeds, and the same divided by that of two heads; dotted: the training length.*
 #
 # ### Against gradient descent and ridge (Figure 2.5)
 # One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts $\hat y_q = \frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Its *debiased* form centres the covariates first:
 #
 # $$\hat y_q^{\mathsf{gd}}(\eta) = \frac{\eta}{L} \sum_{\ell=1}^{L} y_\ell \, \bar x_\ell^\top x_q , \qquad \bar x_\ell = x_\ell - \frac{1}{L} \sum_{k} x_k .$$
 #
-# Both errors are known in closed form at every length, with rates optimal at the training length. Ridge regression with $\lambda = \sigma^2 d$ is the Bayes estimator.
+# Both errors have closed forms; the rate is the best at the training length. Ridge regression with $\lambda = \sigma^2 d$ is the Bayes estimator.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of two heads, vanilla and debiased gradient descent and ridge against context length."}}
 by = figure_2_4.estimators(curves.lengths, d, L, s2)
@@ -373,13 +375,13 @@ record.all(
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
-# *Two heads err as debiased gradient descent does, and more than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.* Equal errors do not prove equal predictors. So
-# we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And how much does
-# the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Almost nothing, in any run of two, three or four heads; and debiased gradient
-# descent leaves less than vanilla.
+# *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.* Equal errors do not prove equal
+# predictors. So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And
+# how much does the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Both leave almost nothing in any run of two to four heads; vanilla
+# gradient descent leaves more.
 #
-# Is that near the Bayes estimator? At the training length the error is {glue:text}`nearbayes/total_at_L` times that of ridge regression. But most of both is noise. Of the excess over the noise, which is
-# all that a model can lower, the factor is {glue:text}`nearbayes/excess_at_L`, and it grows with the context, because the rate of the step stays that of the training length.
+# Is that near the Bayes estimator? At the training length the error is {glue:text}`nearbayes/total_at_L` times that of ridge regression. But both include the noise. For the excess over it, which is
+# all that a model can lower, the factor is {glue:text}`nearbayes/excess_at_L`, and it grows with the context, for the step keeps the rate of the training length.
 #
 # ## Why: the loss of two numbers per head
 # Put the pattern in by hand, $\hat y_q = \sum_h \mu_h \langle y, \mathrm{smax}(\omega_h X x_q) \rangle$, and the risk is a function of $(\omega, \mu)$ alone. The paper replaces it by
@@ -398,7 +400,7 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# *The approximate loss follows the true one along training. What it misses of the loss falls with $L$; what it misses of the excess over the noise does not. Panels: both losses, and both errors;
+# *The approximate loss follows the true one along training. Its error relative to the loss falls with $L$; relative to the excess over the noise it does not. Panels: both losses, and both errors;
 # dotted: one per cent; dashed: the paper's $L$.* The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the
 # optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
 # losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest
@@ -413,16 +415,16 @@ record.all(theorem_1.single_head_records(single, d, L, s2))
 record.verdicts("single-head", "q-single-head")
 
 # %% [markdown]
-# *A single head's best scale crosses the paper's $1/\sqrt d$ at one length only. $\omega\sqrt d$ that minimises the true loss (dotted: its limit), and the paper's 1 (dashed). Marks: trained heads under both readings of the scores.* For the
-# approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it; that it equals 1 at some length is a coincidence. At the training length
-# it is {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
+# *A single head's best scale crosses the paper's $1/\sqrt d$ at one length only. $\omega\sqrt d$ that minimises the true loss (dotted: its limit), and the paper's 1 (dashed). Marks: trained heads
+# under both readings of the scores.* For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it. At the training length it is
+# {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
 #
 # ### The solution manifold
 # For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
-# \bigr)^{-1}$: a curve of solutions, along which a smaller $\gamma$ is made good by a larger $\mu_\gamma$.
+# \bigr)^{-1}$: a curve of solutions, on which a larger $\mu_\gamma$ makes up for a smaller $\gamma$.
 #
-# Move $\gamma$: the pair's predictions against those of debiased gradient descent, and where the pair stands in the valley. As $\gamma \to 0$ the two heads' difference becomes a derivative, and the
-# predictor becomes exactly linear in the scores.
+# Move $\gamma$ to see how close the pair comes to debiased gradient descent, and where it lies in the valley. As $\gamma \to 0$ the two heads' difference becomes a derivative, and the predictor
+# becomes exactly linear in the scores.
 
 # %% tags=["hide-input"]
 record.all(theorem_1.manifold_records(valley, d, L, s2))
@@ -434,8 +436,8 @@ theorem_1.show_pair(valley, prompts, d, L, s2, few=not paper)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Theorem 1
-# The paper sums this up in a theorem: the pair is as near to debiased gradient descent as its $\gamma$ is small, the limit is the best of its kind, and its risk is within a factor of the Bayes risk. (As
-# printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
+# The paper sums this up in a theorem: the smaller $\gamma$, the nearer the pair is to debiased gradient descent; the limit is the best pair, and its risk is within a factor of the Bayes risk. The
+# badges say which of the three hold, and how. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Gap between the pair and debiased gradient descent against gamma, with the theorem's bound."}}
 gaps = [theorem_1.gap(d, L, s2, seed) for seed in (2, 3, 4, 5)]
@@ -458,7 +460,6 @@ record.verdicts("thm1.1", "thm1.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Ratio of gradient descent's risk to the Bayes risk against xi, total and excess, with Theorem 1.3's bound."}}
 style.show(theorem_1.plot_bayes_ratio(d / L, s2))
-record.all(theorem_1.risk_records(d, L, s2))
 record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown]
@@ -470,7 +471,7 @@ record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two stages, and no end
-# Gradient descent on $\tilde{\mathcal L}$ from a small start is said to pass two stages: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. Move the initialisation scale.
+# Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that the $\mu$ cancel in the second.
 
 # %% tags=["hide-input"]
 figure_2_7.show_stages(d, L, s2, few=not paper)
@@ -509,7 +510,7 @@ show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Covariates that are not isotropic (Figure 3.1)
-# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal, so it is easy to see whether it is there.
+# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
 sigma = np.array(study["nonisotropic"].data.covariance)
@@ -588,15 +589,16 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 
 # %% [markdown]
 # *Frozen at its training length, linear attention fails at other lengths; divided by the length at hand, it does as well as softmax (paper: Figure 4.1). Circles: $1/L$ of the context at hand;
-# crosses: frozen, beside the closed form; vertical line: the training length.* The error that rises with the length in the paper's figure belongs to the second reading. With $1/L$ of the context at
-# hand, linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
+# crosses: frozen, beside the closed form; vertical line: the training length.* The error that rises with the length in the paper's figure belongs to the second reading. With the current $1/L$,
+# linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
 # A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear attention: exact in the limit $\gamma \to 0$ when the tokens' mean is
 # zero, off by the fraction {glue:text}`linsoft/uncentred` of the output (root mean square, for one random linear attention) with tokens as they are drawn here.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Other activations (Figure 4.2)
-# The softmax's exponential can be exchanged for any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$: we take 1, and the code's $1/\sqrt{d+1}$ (in the figures).
+# The exponential in the softmax can be replaced by any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$: we take 1, and the code's $1/\sqrt{d+1}$ (in the
+# figures).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
@@ -652,14 +654,14 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
 # ## What to take away
-# What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt.
-# Take the pattern home rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training. That the model works at other lengths is owed to
-# dividing by the length of the context at hand, which linear attention can do as well. Where $\gamma$ would end without noise is known for the true loss, at {glue:text}`minimiser/gamma`,
-# but training does not get there: with a falling rate it stops on the way, and the flow of the approximate loss never stops.
+# What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the
+# prompt. Remember the pattern rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training. The model works at other lengths
+# because it divides by the current length, as linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate
+# training stops on the way; on the approximate loss it never stops falling.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
-# The first two can be done on paper. The solutions ran with this chapter, and check their own answers.
+# The first two can be done on paper. The solutions run with this chapter and check their own answers.
 #
 # **1. What a pair cannot see.** Add the same number $c$ to every response $y_\ell$ of a prompt. Which answers change, and by how much: that of one head, of a pair $(\gamma, -\gamma)$, $(\mu, -\mu)$, of
 # vanilla and of debiased gradient descent? And if one vector $a$ is added to every covariate $x_\ell$, but not to $x_q$?

@@ -151,3 +151,11 @@ def test_a_chapter_ends_with_the_counts_and_the_claims_that_no_badge_showed(exec
     assert [html.count(f'id="claim-demo-{name}"') for name in ("exact", "later")] == [1, 1]
     text = "".join(cell["outputs"][0]["data"]["text/plain"])
     assert "demo/later" in text
+
+
+def test_a_badge_that_was_shown_too_early_ends_the_chapter(book):
+    record = Recorder("demo", "paper")
+    record.verdict("demo/both")
+    record("omega", 0.13)
+    with pytest.raises(UserError, match="demo/both was shown as 'not yet tested' and is 'reproduced'"):
+        record.table()

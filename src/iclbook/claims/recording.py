@@ -45,7 +45,7 @@ class Recorder:
         self.reference = load_reference(self.ledger.chapter_name, profile, find_root())
         self.records: dict[str, Record] = {}
         self._made_in: dict[str, Any] = {}
-        self._shown: set[str] = set()
+        self._shown: dict[str, str] = {}  # claim id -> the word of its badge
         self._styled = False
 
     def __call__(self, key: str, value: Any) -> None:
@@ -109,13 +109,21 @@ class Recorder:
             pages.append(verdict_html(claim, result, anchor=claim_id not in self._shown))
             texts.append(verdict_text(claim, result))
             found.append(result)
-            self._shown.add(claim_id)
+            self._shown[claim_id] = result.word
         self._show(strip_html(pages), "\n".join(texts))
         return found
 
     def table(self) -> None:
-        """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table."""
+        """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table.
+
+        Raises:
+            UserError: a badge that was shown before all was recorded that decides it.
+        """
         found = judge(self.ledger, self.records, self.profile, self.reference)
+        early = [claim_id for claim_id, word in self._shown.items() if found[claim_id].word != word]
+        if early:
+            told = f"{early[0]} was shown as {self._shown[early[0]]!r} and is {found[early[0]].word!r}"
+            raise UserError(told, "Show its badge after everything that its parts name is recorded.")
         rows = [(claim, found[claim.id]) for claim in self.ledger.claims]
         self._show(closing_html(rows, self._shown), table_text(rows))
 
