@@ -399,9 +399,9 @@ record.verdicts("propA.2", "q-later-jump", "jumps")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Who comes first
 #
-# "At small initialization scales" the order of learning is said to be that of $\beta$. If attention starts even, $w = 0$, it is so at every scale of $\beta$. A random $w$ gives heads
-# a head start of another kind. Below, three random $\beta$ and random $w$ are followed from {glue:text}`census/runs` initialisations for each scale of $\beta$ and each ratio of the
-# scale of $w$ to it.
+# "At small initialization scales" the order of learning is said to be that of $\beta$. If attention starts even, $w = 0$, it is so at every scale of $\beta$. A random $w$ gives heads a head start
+# of another kind. Below, three random $\beta$ and random $w$ are followed from {glue:text}`census/runs` initialisations for each scale of $\beta$ and each ratio of the scale of $w$ to it. What
+# counts is that ratio, not the scale.
 
 # %% mystnb={"image": {"alt": "Left: share of pairs of heads in the order of beta against the scale of beta, one curve for each ratio of w to beta: all are nearly flat, from one at ratio zero down towards chance at ratio ten. Right: share of runs in which all heads became active, lower for larger ratios."}} tags=["hide-input"]
 grid, census = order_of_learning.GRIDS[profile], results("census", profile, device)
@@ -450,8 +450,9 @@ record.verdicts("q-idle-head", "q-simplifications")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The query side
 #
-# A2 puts the last token's embeddings at their solution. Without it head $h$ meets the context with what head $h-1$ has found, so a head whose predecessor knows nothing has no
-# good question. Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics.
+# A2 puts the last token's embeddings at their solution. Without it head $h$ meets the context with what head $h-1$ has found, so a head whose predecessor knows nothing has no good question.
+# Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: without A2 the third head
+# is left out where $\beta$ falls, and where it rises all jumps run together.
 
 # %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Left, beta falling: two stages, then the last drop follows at once and the third head stays silent. Right, beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(simplifications.a2_values())
@@ -468,8 +469,8 @@ record.verdicts("full-dynamics", "a2-mild")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The last softmax
 #
-# Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. The softmax over all tokens without the
-# division must learn to look at responses *and* to match.
+# Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. The softmax over all tokens without the division must learn
+# to look at responses *and* to match; its heads become active in order, but within so short a time that the stairs run together.
 
 # %% mystnb={"image": {"alt": "A3 lifted. Left: the three beta rise one after another and the heads become active in order within a short time. Right: attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
 draw.without_a3(found["A3"])
@@ -485,7 +486,8 @@ record.verdict("recall2025/q-a3")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Trained end to end
 #
-# Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights, at the paper's size: order four and four responses.
+# Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights, at the paper's size: order four and four responses. Some plateaus
+# stay, others are passed by.
 
 # %% mystnb={"image": {"alt": "Three columns. Top: loss of several seeds. From initial scale 0.1 it passes the first plateau value and rests at the second; from 0.01 it only slows down at both; with everything lifted some seeds stay at the second value to the end. Bottom: attention of the heads by offset at the end; most heads attend to one offset."}} tags=["hide-input"]
 trainings = {

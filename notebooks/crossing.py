@@ -361,7 +361,7 @@ record.verdict("crossing/q-kernel")
 # A common account of the five papers must explain the following. Degrees decide when things begin: on symmetric prompts that law needs nothing but a count of factors. Values move first where they
 # help alone; elsewhere all move together. Two time scales do not appear in the first quarter of the loss, from small starts, [even in their own setting](#two-time-scales). What is learned in the
 # end, on regression and in one layer, is a step with a kernel, and the number of heads chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether
-# deeper models take several such steps cannot be read from slopes. Which claims of the five papers carry which others, and these questions, is drawn [on the
+# deeper models take several such steps cannot be read from slopes. The claims of the five papers that carry others, and these questions, are drawn [on the
 # scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true

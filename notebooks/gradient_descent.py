@@ -416,8 +416,8 @@ record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own
 #
-# For the rest there is a ladder: eleven small models of the Pythia shape, named by layers and width, trained on a corpus of text, repeated blocks, lists and lines of in-context
-# regression. Nine of them have a copy: same size, same start, no regression in its corpus. What the copy shows cannot be in-context regression.
+# For the rest there is a ladder: eleven small models of the Pythia shape, named by layers and width, trained on a corpus of text, repeated blocks, lists and lines of in-context regression. Nine of
+# them have a copy: same size, same start, no regression in its corpus. What the copy shows cannot be in-context regression. The models do what the paper reads as descent, and so does noise in part.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, copies without regression dashed; updates against residuals."}}
 get = ladder.trained(profile, device)

@@ -302,8 +302,9 @@ figure_2_1.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A minimiser, or a noise level?
-# If 0.13 were the minimiser of the loss, it would not depend on the learning rate. So two heads are trained at three rates and three batch sizes, and the true loss of a pair $(\gamma, -\gamma)$, $(\mu,
-# -\mu)$ is computed by quadrature, without sampling: by rotational invariance only the length of $x_q$ and the scores matter, and $1/Z = \int_0^\infty e^{-sZ}\,ds$ makes the tokens independent.
+# If 0.13 were the minimiser of the loss, it would not depend on the learning rate. So two heads are trained at three rates and three batch sizes, and the true loss of a pair $(\gamma, -\gamma)$,
+# $(\mu, -\mu)$ is computed by quadrature, without sampling: by rotational invariance only the length of $x_q$ and the scores matter, and $1/Z = \int_0^\infty e^{-sZ}\,ds$ makes the tokens
+# independent. The minimum is at $\gamma =$ {glue:text}`minimiser/gamma`, and 0.13 costs only {glue:text}`minimiser/cost_of_013` more: it is a noise level.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: true and approximate loss of a head pair against gamma. Right: gamma after training against learning rate for three batch sizes."}}
 valley = learning_rates.valley(36 if paper else 12, d, L, s2)
@@ -327,13 +328,12 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
 # *The true loss has a minimum, in a valley so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
-# the learning rate, every run a dot. The paper's 0.13 is drawn in both.* The minimum is at $\gamma =$ {glue:text}`minimiser/gamma`, and $\gamma = 0.13$ costs only {glue:text}`minimiser/cost_of_013`
-# more. Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and by {glue:text}`minimiser/batch_ratio` when the batch shrinks
-# sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first factor is a lower bound.) The way in which the model is
-# written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma` ({glue:text}`reduced/one_sided` of its
-# {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps, $\gamma$ falls to {glue:text}`decay/gammas`
-# (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for so flat a valley. So 0.13 is one recipe's
-# noise level.
+# the learning rate, every run a dot. The paper's 0.13 is drawn in both.* Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and
+# by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first
+# factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma`
+# ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps,
+# $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for
+# so flat a valley. So 0.13 is one recipe's noise level.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair: three of four starts, whatever the
 # rate and the batch. The fourth keeps heads of one sign, as in the census above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss hardly changes. The last badge asks the same of other optimisers and
@@ -437,7 +437,7 @@ theorem_1.show_pair(valley, prompts, d, L, s2, few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Theorem 1
 # The paper sums this up in a theorem: the smaller $\gamma$, the nearer the pair is to debiased gradient descent; the limit is the best pair, and its risk is within a factor of the Bayes risk. The
-# badges say which of the three hold, and how. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
+# bound holds, with room, and the optimum is a limit that no pair attains. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Gap between the pair and debiased gradient descent against gamma, with the theorem's bound."}}
 gaps = [theorem_1.gap(d, L, s2, seed) for seed in (2, 3, 4, 5)]
@@ -510,7 +510,7 @@ show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Covariates that are not isotropic (Figure 3.1)
-# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise.
+# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise. Where two heads split, each block is the best preconditioner of linear attention, which at this length is not quite $\Sigma^{-1}$.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
 sigma = np.array(study["nonisotropic"].data.covariance)
@@ -529,8 +529,8 @@ record.verdicts("fig3.1")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two tasks at once (Figures 3.2 to 3.5)
 # Task 1 uses features 1 to 4, task 2 features 3 to 6. With two heads per task, each task can have a pair of its own. With three heads for two tasks something must be shared. The text describes one
-# setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the target, scaled scores). A pair of heads with
-# opposite signs, in what they compare ($\omega$) and in what they add to a prediction ($\mu$), is one gradient step.
+# setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the target, scaled scores). Two heads do
+# not suffice, three make two separate gradient steps, and in the text's setting four find something better.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega by feature and mu by task of each head, H = 1 to 4, in the text's and in the code's setting."}}
 runs = {
@@ -572,8 +572,8 @@ record.verdicts(
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Linear attention and length (Figure 4.1)
-# Linear attention, $\frac{1}{L} \sum_\ell (ov \cdot z_\ell)(z_\ell^\top KQ\, z_q)$, learns a gradient step as well. "The factor $1/L$ is hard-coded" can be read in two ways: the $L$ of the context at
-# hand, or the training length for ever.
+# Linear attention, $\frac{1}{L} \sum_\ell (ov \cdot z_\ell)(z_\ell^\top KQ\, z_q)$, learns a gradient step as well. "The factor $1/L$ is hard-coded" can be read in two ways: the current context's
+# $L$, or always the training length. Only the second fails at other lengths.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of linear attention under both normalisations and of softmax attention against context length."}}
 closed = figure_4.linear_closed(read_heads(iso.group("linear")), curves.lengths, task)
@@ -598,7 +598,7 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Other activations (Figure 4.2)
 # The exponential in the softmax can be replaced by any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$: we take 1, and the code's $1/\sqrt{d+1}$ (in the
-# figures).
+# figures). The square and $1 + \tanh$ learn the pair; $1 + Cx$ seldom does.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}

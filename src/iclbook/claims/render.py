@@ -177,7 +177,7 @@ def rules_line(rows: Sequence[Row]) -> str:
     ]
     if margins:
         smallest, where = min(margins)
-        lines.append(f"The smallest margin above 1 is {number(smallest, 2)} times its uncertainty ({where}).")
+        lines.append(f"The narrowest decided margin is {number(smallest, 3)} times its uncertainty ({where}).")
     return " ".join(lines)
 
 

@@ -95,9 +95,9 @@ def dummy_records(four: Heads, census: Heads) -> Records:
 
 
 def plot_endings(ends: Ends) -> Figure:
-    """Shares of runs without a head of one sign and with a dummy head, by head count, for each way of training."""
+    """Shares of runs that end with heads of one sign only and with a dummy head, by head count, for each way of training."""
     fig, axes = style.figure(len(ends), height=2.6, sharey=True)
-    kinds = (("one_sided", "no head of one sign", "positive"), ("with_dummy", "a dummy head", "dummy"))
+    kinds = (("one_sided", "heads of one sign only", "positive"), ("with_dummy", "a dummy head", "dummy"))
     for ax, (name, by_h) in zip(axes, ends.items(), strict=True):
         places = np.arange(len(by_h))
         for offset, (key, label, kind) in zip((-0.2, 0.2), kinds, strict=True):
