@@ -20,16 +20,10 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m benchmarks",
         description="Measure the trainer beside a plain loop and, if installed, JAX; store the results; fill book/benchmarks.md.",
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="seconds instead of minutes; stores nothing without --out"
-    )
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; stores nothing without --out")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
-    parser.add_argument(
-        "--out", type=Path, help="store the results in this file instead, and leave the page alone"
-    )
-    parser.add_argument(
-        "--write-page", action="store_true", help="only fill the page from the stored results"
-    )
+    parser.add_argument("--out", type=Path, help="store the results in this file instead, and leave the page alone")
+    parser.add_argument("--write-page", action="store_true", help="only fill the page from the stored results")
     parser.add_argument(
         "--only",
         nargs="+",
@@ -38,10 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         help=f"measure these parts alone and put them into the stored results: {', '.join(suite.PARTS)}",
     )
     parser.add_argument(
-        "--keep",
-        type=Path,
-        metavar="DIR",
-        help="keep every answer there, and go on from there when interrupted",
+        "--keep", type=Path, metavar="DIR", help="keep every answer there, and go on from there when interrupted"
     )
     chosen = parser.parse_args(argv)
     suite.KEEP, suite.COLD = chosen.keep, not chosen.quick
@@ -83,9 +74,7 @@ def _measure(chosen: argparse.Namespace) -> None:
         path = suite.ROOT / ".cache" / f"benchmarks-{chosen.device}.json"
         write_whole(path, (json.dumps(results, indent=1) + "\n").encode())
         idle.require(
-            during,
-            "while it measured",
-            f"Repeat this when nothing else runs; what was measured lies in {path}.",
+            during, "while it measured", f"Repeat this when nothing else runs; what was measured lies in {path}."
         )
     if path is not None:
         write_whole(path, (json.dumps(results, indent=1) + "\n").encode())

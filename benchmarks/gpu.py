@@ -70,9 +70,7 @@ def units() -> list[Unit]:
     from iclbook.training.computation import Computation
 
     marked = [
-        str(p.relative_to(ROOT))
-        for p in sorted((ROOT / "tests").rglob("test_*.py"))
-        if "mark.cuda" in p.read_text()
+        str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.cuda" in p.read_text()
     ]
     found = [Unit("tests", "CUDA tests", (python, "-m", "pytest", "-q", "-m", "cuda", *marked))]
     kept = ("--keep", str(FOLDER / "bench" / code_digest()), "--out", str(FOLDER / "results-cuda.json"))
@@ -85,9 +83,7 @@ def units() -> list[Unit]:
         for name, study in studies.items():
             train = (*command, key, "--only", name, "--device", "cuda", "--fresh")
             if not isinstance(study, Computation):  # which is for the CPU
-                found.append(
-                    Unit("studies", f"{key}/{name}", train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True)
-                )
+                found.append(Unit("studies", f"{key}/{name}", train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
             if (ROOT / "results" / key / "paper" / f"{name}.json").exists():
                 again = (*command, key, "--only", name, "--verify", "--device", "cpu")
                 found.append(Unit("replays", f"{key}/{name}", again))
@@ -117,9 +113,7 @@ def _tests(file: str) -> list[str]:
     if find_spec("papermill") is None:
         return []
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", file]
-    said = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"ICLBOOK_FULL": "1"}, capture_output=True, text=True
-    )
+    said = subprocess.run(command, cwd=ROOT, env=os.environ | {"ICLBOOK_FULL": "1"}, capture_output=True, text=True)
     return [line for line in said.stdout.splitlines() if "::" in line]
 
 
@@ -244,13 +238,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make gpu", description=__doc__.splitlines()[0].replace("``", ""))
     parser.add_argument("--stage", choices=STAGES, help="this stage alone")
     parser.add_argument("--minutes", type=float, default=9.5, help="length of a call (default: %(default)s)")
-    parser.add_argument(
-        "--draw", type=int, default=0, help="only the trainings of another draw (default: the book)"
-    )
+    parser.add_argument("--draw", type=int, default=0, help="only the trainings of another draw (default: the book)")
     parser.add_argument("--again", action="store_true", help="ask again what has an answer already")
-    parser.add_argument(
-        "--list", action="store_true", help="say what there is and how far it is, and ask nothing"
-    )
+    parser.add_argument("--list", action="store_true", help="say what there is and how far it is, and ask nothing")
     chosen = parser.parse_args(arguments)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # started in a shell's background: units would inherit it, and never hear that they are to stop

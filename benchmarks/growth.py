@@ -100,9 +100,7 @@ def measure(
                 taken = value if axis == "steps" else 1
                 times = [case.runs * taken / rate for rate in answer["cases"][0]["rates"]]
                 memory = {k: round(answer[k], 1) for k in ("peak_mb", "peak_gpu_mb") if k in answer}
-                rows.append(
-                    {"axis": axis, "value": value, "contender": name, "seconds": _spread(times), **memory}
-                )
+                rows.append({"axis": axis, "value": value, "contender": name, "seconds": _spread(times), **memory})
     return {"runs": RUNS, "heads": HEADS, "cache_mb": cache_mb(), "rows": rows}
 
 
@@ -138,9 +136,7 @@ def cores(
                     answers = list(pool.map(measured, jobs))
                 rates = [sum(r) for r in zip(*(a["cases"][0]["rates"] for a in answers), strict=True)]
                 row = {"n_heads": n_heads, "contender": name, "processes": processes, "threads": threads}
-                rows.append(
-                    {**row, "rate": _spread(rates), "peak_mb": round(sum(a["peak_mb"] for a in answers))}
-                )
+                rows.append({**row, "rate": _spread(rates), "peak_mb": round(sum(a["peak_mb"] for a in answers))})
     return rows
 
 
@@ -151,22 +147,12 @@ def cores_text(rows: list[dict]) -> str:
         alone = next(
             s["rate"]["median"]
             for s in rows
-            if (s["n_heads"], s["contender"], s["processes"], s["threads"])
-            == (r["n_heads"], r["contender"], 1, 1)
+            if (s["n_heads"], s["contender"], s["processes"], s["threads"]) == (r["n_heads"], r["contender"], 1, 1)
         )
         gain = number(r["rate"]["median"] / alone)
         what = f"H = {r['n_heads']}, {LABELS[r['contender']]}"
-        lines.append(
-            [what, str(r["processes"]), str(r["threads"]), span(r["rate"]), gain, f"{r['peak_mb']:,}"]
-        )
-    header = [
-        f"{RUNS} runs in all",
-        "processes",
-        "threads each",
-        "run-steps/s",
-        "times one thread",
-        "peak MB in all",
-    ]
+        lines.append([what, str(r["processes"]), str(r["threads"]), span(r["rate"]), gain, f"{r['peak_mb']:,}"])
+    header = [f"{RUNS} runs in all", "processes", "threads each", "run-steps/s", "times one thread", "peak MB in all"]
     return table(header, lines)
 
 
@@ -206,18 +192,16 @@ def text(growth: dict, imports_mb: dict[str, float]) -> str:
     return f"{about}\n\n{table(head, lines)}\n\nWhere time does not grow as the work does:\n\n{said}"
 
 
-def _why(
-    time: dict, work: float, asked: list[float], took: list[float], arrays: float, cache: float | None
-) -> str:
+def _why(time: dict, work: float, asked: list[float], took: list[float], arrays: float, cache: float | None) -> str:
     """Why the exponent of time is not that of the work, as far as what was measured tells; empty if it may be."""
-    if (
-        time["low"] <= work <= time["high"] and abs(time["exponent"] - work) <= NEAR
-    ):  # bent lines have wide intervals
+    if time["low"] <= work <= time["high"] and abs(time["exponent"] - work) <= NEAR:  # bent lines have wide intervals
         return ""
     share = fixed_share(asked, took)
     if time["exponent"] < work and share >= FIXED:
         return f"slower; {number(100 * share)} % of the time at the smallest size is there whatever the size (Python, launches, the optimiser)."
     if time["exponent"] > work and cache and arrays > cache:
-        return f"faster; a step's arrays at the largest size take {number(arrays)} MB, a core's own cache {number(cache)}."
+        return (
+            f"faster; a step's arrays at the largest size take {number(arrays)} MB, a core's own cache {number(cache)}."
+        )
     direction = "slower" if time["exponent"] < work else "faster"
     return f"{direction}; neither a fixed cost nor the cache explains it."

@@ -79,9 +79,7 @@ def paired(results: dict) -> str:
 def floor(results: dict) -> str:
     """What the random numbers alone allow on a CPU core, and how near the best rung comes."""
     f = results["floor"]
-    torchs, limit = (
-        1 / (f[key] * f["normals_per_step"]) for key in ("seconds_per_normal", "seconds_by_counter")
-    )
+    torchs, limit = (1 / (f[key] * f["normals_per_step"]) for key in ("seconds_per_normal", "seconds_by_counter"))
     text = (
         f"One step of one run consumes {f['normals_per_step']:,} standard normals. On one core torch's generator takes "
         f"{number(1e9 * f['seconds_per_normal'])} ns for each, and the trainer's numbers by counter, in C, take "
@@ -91,7 +89,9 @@ def floor(results: dict) -> str:
     for b in results["paired"]:
         rate = b["rows"].get(OURS["cpu"], {}).get("rate")
         if rate:
-            text += f" At H = {b['n_heads']} the trainer reaches {number(100 * rate['median'] / limit)} % of the latter."
+            text += (
+                f" At H = {b['n_heads']} the trainer reaches {number(100 * rate['median'] / limit)} % of the latter."
+            )
     return text
 
 
@@ -99,8 +99,7 @@ def first(results: dict) -> str:
     """Seconds to the end of the first step, cold and from the cache."""
     header = ["contender", "heads", "nothing compiled yet, s", "compiled by another process, s"]
     rows = [
-        [LABELS[r["contender"]], str(r["n_heads"]), number(r["cold_s"]), number(r["again_s"])]
-        for r in results["first"]
+        [LABELS[r["contender"]], str(r["n_heads"]), number(r["cold_s"]), number(r["again_s"])] for r in results["first"]
     ]
     return table(header, rows)
 
@@ -117,14 +116,10 @@ def ladder(results: dict) -> str:
     text = []
     for n_heads in sorted({r["n_heads"] for r in results["ladder"]}):
         header = ["contender", "runs"]
-        header += [
-            f"run-steps/s, {t} thread{'s' * (t > 1)}" if len(threads) > 1 else "run-steps/s" for t in threads
-        ]
+        header += [f"run-steps/s, {t} thread{'s' * (t > 1)}" if len(threads) > 1 else "run-steps/s" for t in threads]
         each = f" ({' / '.join(map(str, threads))} threads)" if len(threads) > 1 else ""
         header += [f"first step, s{each}", f"peak MB{each}"] + ["GPU MB"] * gpu
-        keys = dict.fromkeys(
-            (r["contender"], r["runs"]) for r in results["ladder"] if r["n_heads"] == n_heads
-        )
+        keys = dict.fromkeys((r["contender"], r["runs"]) for r in results["ladder"] if r["n_heads"] == n_heads)
         lines = []
         for name, runs in keys:
             found = [r for t in threads if (r := _row(results, name, n_heads, runs, t))]
@@ -205,22 +200,16 @@ def _listed(parts: list[str]) -> str:
 def losses(results: dict) -> str:
     """Configurations in which our trainer is slower than a simpler choice; found, not typed."""
     found = []
-    ours = [
-        r for r in results["ladder"] if r["contender"] in ("eager", "compiled", "graph", "graph compiled")
-    ]
+    ours = [r for r in results["ladder"] if r["contender"] in ("eager", "compiled", "graph", "graph compiled")]
     for r in ours:
         where = f"H = {r['n_heads']}, {r['runs']} run{'s' * (r['runs'] > 1)}, {r['threads']} thread{'s' * (r['threads'] > 1)}"
         what, rate = f"{LABELS[r['contender']]} ({where})", r["rate"]["median"]
         plain = _row(results, "plain", r["n_heads"], 1, r["threads"])
         if plain and rate < plain["rate"]["median"]:
-            found.append(
-                f"{what} runs at {number(rate / plain['rate']['median'])} times the rate of the plain loop."
-            )
+            found.append(f"{what} runs at {number(rate / plain['rate']['median'])} times the rate of the plain loop.")
         single = _row(results, r["contender"], r["n_heads"], r["runs"], 1)
         if r["threads"] > 1 and single and rate < 1.1 * single["rate"]["median"]:
-            found.append(
-                f"{what} runs at {number(rate / single['rate']['median'])} times the rate of one thread."
-            )
+            found.append(f"{what} runs at {number(rate / single['rate']['median'])} times the rate of one thread.")
         sizes = [s for s in ours if all(s[k] == r[k] for k in ("contender", "n_heads", "threads"))]
         best = max(sizes, key=lambda s: s["rate"]["median"])
         if r["runs"] > best["runs"] and rate < 0.9 * best["rate"]["median"]:
@@ -235,9 +224,7 @@ def losses(results: dict) -> str:
                 found.append(
                     f"Side by side at H = {b['n_heads']}, {LABELS[name]} is faster than {LABELS[OURS[results['device']]]}."
                 )
-    return (
-        "\n".join(f"- {line}" for line in found) or "No steady rate of ours is below a simpler choice here."
-    )
+    return "\n".join(f"- {line}" for line in found) or "No steady rate of ours is below a simpler choice here."
 
 
 def categorical(results: dict) -> str:
@@ -273,14 +260,7 @@ def page(results: dict) -> str:
         found = [rows[n_heads].get(name) for n_heads in rows]
         if None not in found:
             lines.append(
-                [
-                    label,
-                    *(
-                        x
-                        for r in found
-                        for x in (span(r["rate"]), "1" if name == "plain" else span(r["ratio"]))
-                    ),
-                ]
+                [label, *(x for r in found for x in (span(r["rate"]), "1" if name == "plain" else span(r["ratio"])))]
             )
     about = "The panel in which a reader trains takes the same steps, from the same C, in WebAssembly: vectors of four floats, without fused multiply-adds."
     return f"{about} One core, contenders in turn.\n\n{table(header, lines)}"
@@ -298,13 +278,7 @@ def _sections(results: dict) -> list[str]:
     if "first" in results:
         text += ["## " + TITLES["first"], first(results)]
     if "ladder" in results:
-        text += [
-            "## " + TITLES["ladder"],
-            ladder(results),
-            "## Where we lose",
-            waiting(results),
-            losses(results),
-        ]
+        text += ["## " + TITLES["ladder"], ladder(results), "## Where we lose", waiting(results), losses(results)]
     if "cores" in results:
         text += ["## " + TITLES["cores"], growth.cores_text(results["cores"])]
     if "growth" in results:
@@ -313,9 +287,7 @@ def _sections(results: dict) -> list[str]:
         text += ["## " + TITLES["categorical"], categorical(results)]
     absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in results["missing"].items()]
     measured = {name for block in results.get("paired", ()) for name in block["rows"]}
-    absent += [
-        f"- {LABELS[n]}: not measured yet." for n in LABELS if n not in measured | results["missing"].keys()
-    ]
+    absent += [f"- {LABELS[n]}: not measured yet." for n in LABELS if n not in measured | results["missing"].keys()]
     absent += [f"- {t} threads: not measured: too few cores." for t in results["threads_missing"]]
     if results["device"] == "cpu":  # a GPU is not asked for them
         absent += [f"- {title}: not measured yet." for part, title in NEW.items() if part not in results]

@@ -28,9 +28,7 @@ REACH = {
 
 def listed(*patterns: str) -> list[Path]:
     """Files that git lists under these patterns."""
-    done = subprocess.run(
-        ["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
     return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 

@@ -23,21 +23,7 @@ from iclbook.machines import MEMORY, usable_cores
 from iclbook.native import SWITCH as KERNELS
 
 from . import growth, idle
-from .work import (
-    BATCH,
-    CONTEXT,
-    D_COVARIATE,
-    FIRST,
-    HEADS,
-    LABELS,
-    LADDER,
-    OURS,
-    PAIRED,
-    RATE,
-    RUNS,
-    Case,
-    missing,
-)
+from .work import BATCH, CONTEXT, D_COVARIATE, FIRST, HEADS, LABELS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 Say = Callable[[str], None]
@@ -125,18 +111,13 @@ def _measured(job: dict, module: str, cache: str | None) -> dict:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UserError(
-            f"a measurement failed: {last}", f"Repeat it alone: python -m {' '.join(command[2:])}"
-        )
+        raise UserError(f"a measurement failed: {last}", f"Repeat it alone: python -m {' '.join(command[2:])}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def spread(values: list[float]) -> dict[str, float]:
     """Median, least and largest, four significant digits."""
-    return {
-        name: float(f"{f(values):.4g}")
-        for name, f in [("median", statistics.median), ("min", min), ("max", max)]
-    }
+    return {name: float(f"{f(values):.4g}") for name, f in [("median", statistics.median), ("min", min), ("max", max)]}
 
 
 def machine(device: str) -> dict:
@@ -181,10 +162,7 @@ def _paired(plan: Plan, n_heads: int, device: str, say: Say) -> dict:
     answer = measured({"cases": cases, "threads": 1, "rounds": plan.rounds, "seconds": plan.seconds})
     rates = {case["contender"]: case["rates"] for case in answer["cases"]}
     rows = {
-        name: {
-            "rate": spread(values),
-            "ratio": spread([a / b for a, b in zip(values, rates["plain"], strict=True)]),
-        }
+        name: {"rate": spread(values), "ratio": spread([a / b for a, b in zip(values, rates["plain"], strict=True)])}
         for name, values in rates.items()
     }
     ours = OURS[device]
@@ -206,9 +184,7 @@ def _first(plan: Plan, device: str, say: Say) -> list[dict]:
             case = asdict(Case(name, n_heads, plan.paired_runs, 1, device))
             job = {"cases": [case], "threads": 1, "rounds": 1, "steps": 1, "seconds": 0}
             with tempfile.TemporaryDirectory() as cache:
-                cold, again = (
-                    _measured(job, "benchmarks.measure", cache)["cases"][0]["first_s"] for _ in range(2)
-                )
+                cold, again = (_measured(job, "benchmarks.measure", cache)["cases"][0]["first_s"] for _ in range(2))
             rows.append({"n_heads": n_heads, "contender": name, "cold_s": cold, "again_s": again})
     return rows
 
@@ -222,9 +198,7 @@ def _ladder(plan: Plan, threads: int, device: str, say: Say) -> list[dict]:
                 continue
             # One plain run after another: their number changes nothing.
             for runs in (1,) if name.startswith("plain") else plan.runs:
-                say(
-                    f"ladder: H={n_heads}, {name}, {runs} run{'s' * (runs > 1)}, {threads} thread{'s' * (threads > 1)}"
-                )
+                say(f"ladder: H={n_heads}, {name}, {runs} run{'s' * (runs > 1)}, {threads} thread{'s' * (threads > 1)}")
                 case = Case(name, n_heads, runs, threads, device)
                 answer = measured(
                     {
@@ -309,9 +283,7 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
         "work": {"d": D_COVARIATE, "L": CONTEXT, "batch": BATCH, "rate": RATE},
         # what a part measured before is not missing because this environment lacks it
         "missing": {
-            name: why
-            for name in LABELS
-            if (why := missing(name, device)) and name in before.get("missing", LABELS)
+            name: why for name in LABELS if (why := missing(name, device)) and name in before.get("missing", LABELS)
         },
         "threads_missing": [t for t in plan.threads if t > cores],
         # taken off the memory of the part on growth, and measured with it

@@ -34,9 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
 
     def cost(item: pytest.Item) -> int:
-        return max(
-            (GROUPS.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in GROUPS), default=0
-        )
+        return max((GROUPS.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in GROUPS), default=0)
 
     items.sort(key=cost, reverse=hasattr(config, "workerinput"))
 

@@ -26,9 +26,7 @@ def exercises(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """The cells of the section, from the one with its heading, whose earlier text is cut off, to the last before the errata."""
     found: list[nbformat.NotebookNode] = []
     for cell in notebook.cells:
-        heading = (
-            re.search(r"^## (.+?) *$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else None
-        )
+        heading = re.search(r"^## (.+?) *$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else None
         if heading and found:
             break
         place = cell.source.find("## Exercises") if cell.cell_type == "markdown" else -1

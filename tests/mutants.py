@@ -218,9 +218,7 @@ def summary(outcomes: list[Outcome]) -> tuple[str, bool]:
         rate = caught / max(len(own) - gone, 1)
         enough &= rate >= ENOUGH and not gone
         seconds = sum(o.seconds for o in own)
-        lines.append(
-            f"{paper}: {caught} of {len(own) - gone} caught ({rate:.0%}), {seconds / 60:.0f} minutes"
-        )
+        lines.append(f"{paper}: {caught} of {len(own) - gone} caught ({rate:.0%}), {seconds / 60:.0f} minutes")
         lines += [f"  {line_of(o)}" for o in own if o.word != "caught"]
     return "\n".join(lines), enough
 

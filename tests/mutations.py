@@ -132,9 +132,7 @@ def _visit(node: ast.AST, function: str, drawing: bool) -> Iterator[tuple[ast.ex
         for kind, new in _exchanged(node):
             yield node, kind, ast.unparse(new), function
     if isinstance(node, ast.Dict):
-        for key, value, other in zip(
-            node.keys, node.values, [*node.values[1:], *node.values[:1]], strict=True
-        ):
+        for key, value, other in zip(node.keys, node.values, [*node.values[1:], *node.values[:1]], strict=True):
             if key is not None and ast.unparse(value) != ast.unparse(other):
                 yield value, "neighbour", ast.unparse(other), function
     if isinstance(node, ast.Subscript):
@@ -198,10 +196,7 @@ def _arithmetic(node: ast.BinOp) -> Iterator[tuple[str, ast.expr]]:
     if any(isinstance(s, texts) or isinstance(getattr(s, "value", 0), str) for s in (node.left, node.right)):
         return
     if isinstance(node.op, ast.Add | ast.Sub):
-        yield (
-            "sign",
-            ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right),
-        )
+        yield ("sign", ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right))
     if isinstance(node.op, ast.Sub):
         yield "order", ast.BinOp(node.right, ast.Sub(), node.left)
     if isinstance(node.op, ast.Div):

@@ -6,11 +6,7 @@ from mutations import Fault
 
 
 def _planted(paper: str, where: str, name: str, old: str, new: str) -> Fault:
-    path = (
-        f"src/iclbook/{where}"
-        if where.startswith(("models/", "tasks/"))
-        else f"src/iclbook/papers/{paper}/{where}"
-    )
+    path = f"src/iclbook/{where}" if where.startswith(("models/", "tasks/")) else f"src/iclbook/papers/{paper}/{where}"
     return Fault(paper, path, "planted", f"{paper}/{where} ({name})", old, new)
 
 
@@ -49,12 +45,7 @@ def _agarwal() -> tuple[Fault, ...]:
         at(toy, "a bump thrice as high", 'found["rise"] <= BUMP', 'found["rise"] <= 3 * BUMP'),
         at(toy, "exponential of the mean entropy", ".sum(-1)).exp().mean(-1)", ".sum(-1)).mean(-1).exp()"),
         at("causal.py", "spread of the first token", "spread[0] = torch.nan", "spread[0] = 0"),
-        at(
-            "equations.py",
-            "keys do not move",
-            ' + closed.scores(f.q, printed["k"])',
-            "",
-        ),
+        at("equations.py", "keys do not move", ' + closed.scores(f.q, printed["k"])', ""),
     )
 
 
@@ -65,12 +56,7 @@ def _recall() -> tuple[Fault, ...]:
     census, lifted = "measures/order_of_learning.py", "measures/simplifications.py"
     return (
         at(census, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
-        at(
-            census,
-            "silent heads are in order",
-            "(times[..., i] < times[..., j])",
-            "(times[..., i] <= times[..., j])",
-        ),
+        at(census, "silent heads are in order", "(times[..., i] < times[..., j])", "(times[..., i] <= times[..., j])"),
         at("measures/theorem_3_1.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
         at(lifted, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
         at(
@@ -92,28 +78,13 @@ def _wang() -> tuple[Fault, ...]:
 
     erasure, mix = "erasure.py", "step @ self.mix[m]"
     return (
-        at(
-            "contexts.py",
-            "tested on the training draw",
-            "VALIDATION, TEST = 1, 2",
-            "VALIDATION, TEST = 1, 0",
-        ),
+        at("contexts.py", "tested on the training draw", "VALIDATION, TEST = 1, 2", "VALIDATION, TEST = 1, 0"),
         at(erasure, "a wider kernel", "** 2 / 2\n", "** 2 / 4\n"),
         at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
         at("models/multi_kernel.py", "mixing matrix transposed", f"{mix}.T", mix),
         at("figures_10_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
-        at(
-            "figures_3_5.py",
-            "gap of the wrong sign",
-            '"nll": nll[tf] - nll[gd]',
-            '"nll": nll[gd] - nll[tf]',
-        ),
-        at(
-            "figure_7.py",
-            "fewer positions",
-            "(50_257, 256, 512)",
-            "(50_257, 255, 512)",
-        ),
+        at("figures_3_5.py", "gap of the wrong sign", '"nll": nll[tf] - nll[gd]', '"nll": nll[gd] - nll[tf]'),
+        at("figure_7.py", "fewer positions", "(50_257, 256, 512)", "(50_257, 255, 512)"),
         at(
             "models/trained_tf.py",
             "weights not smaller with depth",

@@ -45,12 +45,7 @@ JSON_PIECES = (
     '"\\ud800"', "\x00", ",", ":", "]", "}", "'x'", '"__import__(\'os\')"',
 )  # fmt: skip
 
-TRIALS = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+TRIALS = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +63,7 @@ def _no_real_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("iclbook.execution.run_notebook", run)
     monkeypatch.setattr("iclbook.book.build.build", lambda *_, **__: None)
-    monkeypatch.setattr(
-        "iclbook.inputs.LIBRARY", folder / "elsewhere"
-    )  # reading it all costs most of the time
+    monkeypatch.setattr("iclbook.inputs.LIBRARY", folder / "elsewhere")  # reading it all costs most of the time
     monkeypatch.setenv("ICLBOOK_ROOT", str(root))
     monkeypatch.delenv("ICLBOOK_TRACEBACK", raising=False)
     (folder / "elsewhere").mkdir(exist_ok=True)
@@ -188,9 +181,7 @@ def damaged_json(tree: object) -> st.SearchStrategy[str]:
     """A JSON text with a value of another kind somewhere, or damaged as text."""
     text = json.dumps(tree)
     elsewhere = st.builds(
-        lambda path, value: json.dumps(put_at(tree, path, value)),
-        st.sampled_from(paths_in(tree)),
-        JSON_VALUES,
+        lambda path, value: json.dumps(put_at(tree, path, value)), st.sampled_from(paths_in(tree)), JSON_VALUES
     )
     return st.one_of(elsewhere, damaged_text(text, JSON_PIECES))
 
@@ -227,10 +218,7 @@ NOTEBOOK = {
             "outputs": [
                 {
                     "output_type": "display_data",
-                    "data": {
-                        TEXT_MIME: repr(str(value)),
-                        VALUE_MIME: json.dumps({"key": key, "value": value}),
-                    },
+                    "data": {TEXT_MIME: repr(str(value)), VALUE_MIME: json.dumps({"key": key, "value": value})},
                     "metadata": {},
                 }
                 for key, value in VALUES.items()

@@ -53,9 +53,7 @@ def test_the_plain_loop_computes_the_trainers_losses_and_gradients(group):
     params, batch, grads, losses = group
     for r in range(RUNS):
         one, tokens, query, target = of_run(params, batch, r)
-        loop = PlainLoop(
-            contenders.TASK, one, 64, torch.Generator(), work.RATE, one["query"].shape[-1] ** -0.5
-        )
+        loop = PlainLoop(contenders.TASK, one, 64, torch.Generator(), work.RATE, one["query"].shape[-1] ** -0.5)
         loss = loop.loss(tokens, torch.nn.functional.pad(query, (0, 1))[:, None], target)
         loss.backward()
         assert loss.item() == pytest.approx(losses[r].item(), rel=1e-12)
@@ -175,10 +173,7 @@ def test_quick_mode_measures_and_renders(tmp_path):
     out = tmp_path / "quick.json"
     before = page.PAGE.read_bytes()
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--quick", "--out", str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "benchmarks", "--quick", "--out", str(out)], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())

@@ -62,8 +62,7 @@ def test_a_figure_carries_its_numbers_its_origin_and_a_picture_for_phones(built:
     (figure,) = re.findall(r'<figure[^>]*id="figure-1".*?</figure>', text, re.DOTALL)
     image = re.search(r"<img [^>]*>", figure)[0]
     assert all(
-        part in image
-        for part in ('loading="lazy"', 'decoding="async"', 'width="700"', 'height="', 'alt="A line')
+        part in image for part in ('loading="lazy"', 'decoding="async"', 'width="700"', 'height="', 'alt="A line')
     )
     (narrow,) = re.findall(r'<source media="[^"]*" srcset="([^"]*)"', figure)
     assert (page.parent / narrow).read_bytes().startswith(b"\x89PNG")
@@ -93,10 +92,7 @@ def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixtur
     assert (copy.stat().st_mtime_ns, page.stat().st_mtime_ns) == before
     out = capfd.readouterr().out
     assert "notebooks/tiny.py is up to date" in out
-    assert out.rstrip().splitlines()[-2:] == [
-        "The book is at _build/html/index.html",
-        COUNTS,
-    ]
+    assert out.rstrip().splitlines()[-2:] == ["The book is at _build/html/index.html", COUNTS]
 
 
 def test_an_unchanged_book_is_not_read_again_and_every_change_is_seen(

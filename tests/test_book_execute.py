@@ -61,9 +61,7 @@ def test_failing_cell(minibook_that_ran: Path) -> None:
         NotebookError, match=r"notebooks/tiny\.py stopped at .*'1 / 0'.* ZeroDivisionError: division by zero"
     ):
         run_notebook("tiny", "smoke")
-    assert executed_path("tiny", "smoke").read_bytes() == before, (
-        "a failure must leave the older copy as it was"
-    )
+    assert executed_path("tiny", "smoke").read_bytes() == before, "a failure must leave the older copy as it was"
     assert left_behind(minibook) == ["tiny.failed.ipynb", "tiny.ipynb"]
     assert "notebook" in is_stale("tiny", "smoke")
 
@@ -108,9 +106,7 @@ def test_interrupt_leaves_nothing(minibook: Path) -> None:
     # A job started in the background of a script ignores Ctrl-C from birth, and so would this process.
     call = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     call += "from iclbook.execution import run_notebook; run_notebook('tiny', 'smoke')"
-    process = subprocess.Popen(
-        [sys.executable, "-c", call], stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", call], stderr=subprocess.DEVNULL, start_new_session=True)
     limit = time.monotonic() + 60
     while not started.exists() and time.monotonic() < limit and process.poll() is None:
         time.sleep(0.05)

@@ -69,9 +69,7 @@ def test_an_interrupt_reaches_every_chapter(minibook: Path) -> None:
     assert [p.name for p in (minibook / "executed" / "smoke").iterdir()] == []
 
 
-@pytest.mark.parametrize(
-    "error", [UserError("a", "b"), NotebookError("demo", "x = 1", "it broke", "Mend it.")]
-)
+@pytest.mark.parametrize("error", [UserError("a", "b"), NotebookError("demo", "x = 1", "it broke", "Mend it.")])
 def test_errors_travel_between_processes(error: UserError) -> None:
     back = pickle.loads(pickle.dumps(error))
     assert type(back) is type(error)

@@ -38,10 +38,7 @@ def tiny(tmp_path_factory, browser) -> tuple[Path, Path]:
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param("tiny", marks=pytest.mark.xdist_group("tiny")),
-        "book",
-    ],  # one worker builds the tiny book
+    params=[pytest.param("tiny", marks=pytest.mark.xdist_group("tiny")), "book"],  # one worker builds the tiny book
 )
 def built(request, browser) -> tuple[str, Path, dict]:
     """A built book: (name, folder of its pages, what its sliders must show)."""
@@ -79,9 +76,7 @@ def test_every_slider_shows_the_right_frame_through_its_range(site, browser):
         browser.open(site.address + page)
         for panel in browser.panels():
             info = site.expected.get(panel.model_id)
-            assert info, (
-                f"{page}: a widget that no executed notebook describes; is the book older than its notebooks?"
-            )
+            assert info, f"{page}: a widget that no executed notebook describes; is the book older than its notebooks?"
             checked.add(panel.model_id)
             where = f"{page}, {info['title']}"
             assert panel.waits_for(frame_at(info, info["start"])), f"{where}: wrong frame at the start"
@@ -90,9 +85,7 @@ def test_every_slider_shows_the_right_frame_through_its_range(site, browser):
                 assert panel.waits_for(frame_at(info, place)), f"{where}: wrong frame at {place}"
                 seen = panel.state()
                 assert seen.positions == list(place), where
-                assert seen.readouts == [
-                    s["labels"][i] for s, i in zip(info["sliders"], place, strict=True)
-                ], where
+                assert seen.readouts == [s["labels"][i] for s, i in zip(info["sliders"], place, strict=True)], where
                 assert seen.frames[0]["alt"], f"{where}: no alt text at {place}"
             assert panel.state().labels == [s["label"] for s in info["sliders"]], where
         assert browser.problems() == [], page
@@ -116,9 +109,7 @@ def route(info: dict) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(places))
 
 
-@pytest.mark.parametrize(
-    ("width", "themes"), [(harness.WIDE, ("light", "dark")), (harness.NARROW, ("dark", "light"))]
-)
+@pytest.mark.parametrize(("width", "themes"), [(harness.WIDE, ("light", "dark")), (harness.NARROW, ("dark", "light"))])
 def test_every_page_is_whole_quiet_and_alone(site, browser, width, themes):
     """No console error, no failed request, none to another machine, no sideways scrolling, no squeezed picture.
 
@@ -189,16 +180,13 @@ def test_the_scoreboards_filters_leave_the_lines_that_fit(browser, built, width)
     assert 0 < len(partly) < everything
     assert all(line.startswith("partly") for line in partly)
     assert (
-        run("return document.querySelector('.iclbook-filters output').textContent")
-        == f"{len(partly)} of {everything}"
+        run("return document.querySelector('.iclbook-filters output').textContent") == f"{len(partly)} of {everything}"
     )
     assert chosen("text", "no claim says this") == []
     chosen("text", "")
     assert len(chosen("verdict", "")) == everything
     assert (
-        run(
-            "return new Set([...document.querySelectorAll('.iclbook-list a')].map(a => a.getAttribute('href'))).size"
-        )
+        run("return new Set([...document.querySelectorAll('.iclbook-list a')].map(a => a.getAttribute('href'))).size")
         == everything
     )
 

@@ -36,10 +36,7 @@ def captions(document: nodes.document) -> list[str]:
 
 def test_a_caption_moves_below_its_picture_and_the_text_stays():
     verdict = nodes.raw("", "<div></div>", format="html")
-    document = page(
-        cell(picture(), verdict),
-        text(nodes.emphasis("", "Two waves."), nodes.Text(" They meet.")),
-    )
+    document = page(cell(picture(), verdict), text(nodes.emphasis("", "Two waves."), nodes.Text(" They meet.")))
     (figure,) = document.findall(nodes.figure)
     assert captions(document) == ["Figure 1. Two waves."]
     assert isinstance(figure.parent.children[1], nodes.raw), "the verdict stands below the caption"
@@ -60,15 +57,11 @@ def test_figures_are_numbered_and_each_has_its_own_caption():
         text(nodes.Text("No caption, "), nodes.emphasis("", "only stress.")),
     )
     assert captions(document) == ["Figure 1. First.", "Figure 2. ", "Figure 3. Third.", "Figure 4. "]
-    assert [figure["ids"] for figure in document.findall(nodes.figure)] == [
-        [f"figure-{n}"] for n in (1, 2, 3, 4)
-    ]
+    assert [figure["ids"] for figure in document.findall(nodes.figure)] == [[f"figure-{n}"] for n in (1, 2, 3, 4)]
 
 
 def test_a_model_in_the_page_is_numbered_among_the_pictures():
-    markup = (
-        f"{MODEL_FIGURE} data-model='race'><p>x</p><figcaption>Drag.</figcaption><script>1</script></figure>"
-    )
+    markup = f"{MODEL_FIGURE} data-model='race'><p>x</p><figcaption>Drag.</figcaption><script>1</script></figure>"
     document = page(
         cell(picture()),
         cell(nodes.raw("", markup, format="html")),

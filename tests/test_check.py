@@ -110,9 +110,7 @@ def machines_that_record(book, monkeypatch, **by_machine):
 
 
 def test_spreads_are_the_largest_deviation_over_the_machines(book, monkeypatch):
-    folders = machines_that_record(
-        book, monkeypatch, sse={"omega": 0.1302}, avx2={"omega": 0.1299, "gap": 1e-17}
-    )
+    folders = machines_that_record(book, monkeypatch, sse={"omega": 0.1302}, avx2={"omega": 0.1299, "gap": 1e-17})
     (result,) = book.check(spread=True)
     assert result.updated
     body = json.loads((book.root / "references" / "smoke" / "demo.json").read_text())
@@ -187,19 +185,11 @@ def test_a_fault_that_only_a_figure_shows_is_seen_and_named(tmp_path):
     """A curve that is drawn and not recorded: one point of fifty off by 0.1 %, a line that is gone, a slider's frame."""
 
     def copy(scale=1.0, lines=("ridge", "heads"), frame=2.0):
-        rows = [
-            f"1,{line},line,{x},{1 / (1 + x) * (scale if x == 7 else 1)}" for line in lines for x in range(50)
-        ]
+        rows = [f"1,{line},line,{x},{1 / (1 + x) * (scale if x == 7 else 1)}" for line in lines for x in range(50)]
         csv = "\n".join(["panel,series,kind,x,y", *rows])
         figure = {"data": {FIGURE: {"csv": csv}}, "metadata": {}}
-        slider = {
-            "data": {},
-            "metadata": {SLIDERS: {"title": "Heads", "csv": f"slider: H,panel,x,y\n1,1,0,{frame}\n"}},
-        }
-        cell = {
-            "metadata": {"mystnb": {"image": {"alt": "Error against length."}}},
-            "outputs": [figure, slider],
-        }
+        slider = {"data": {}, "metadata": {SLIDERS: {"title": "Heads", "csv": f"slider: H,panel,x,y\n1,1,0,{frame}\n"}}}
+        cell = {"metadata": {"mystnb": {"image": {"alt": "Error against length."}}}, "outputs": [figure, slider]}
         path = tmp_path / "copy.ipynb"
         path.write_text(json.dumps({"cells": [cell]}))
         return read_figures(path)

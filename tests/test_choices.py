@@ -49,9 +49,7 @@ def test_bounds_of_an_index_split_all_words_evenly():
             low, high = 0, 2**32
             while low < high:
                 middle = (low + high) // 2
-                low, high = (
-                    (low, middle) if int(random.below(n, torch.tensor(middle))) >= k else (middle + 1, high)
-                )
+                low, high = (low, middle) if int(random.below(n, torch.tensor(middle))) >= k else (middle + 1, high)
             first.append(low)
         assert first[0] == 0
         assert first[-1] == 2**32

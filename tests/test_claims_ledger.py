@@ -114,13 +114,7 @@ def test_every_item_of_the_inventory_is_in_a_ledger():
 
 def test_the_committed_ledgers_load_and_stand_under_their_own_chapter():
     ledgers = all_ledgers(REPOSITORY)
-    assert {ledger.paper for ledger in ledgers} >= {
-        "he2025",
-        "agarwal2025",
-        "recall2025",
-        "wang2025",
-        "nagy2026",
-    }
+    assert {ledger.paper for ledger in ledgers} >= {"he2025", "agarwal2025", "recall2025", "wang2025", "nagy2026"}
     assert len({ledger.chapter for ledger in ledgers}) == len(ledgers)
     for ledger in ledgers:
         assert any("/q-" in claim.id for claim in ledger.claims), "its open questions are claims too"
@@ -142,14 +136,10 @@ def test_rules_name_printed_numbers(tmp_path):
 
 def test_a_part_with_readings_stands_for_one_a_reading(tmp_path):
     text = changed(
-        PART,
-        PART.replace("key: omega", "key: omega/{}") + "        readings: {as printed: text, as coded: 2}\n",
+        PART, PART.replace("key: omega", "key: omega/{}") + "        readings: {as printed: text, as coded: 2}\n"
     )
     parts = load_ledger("demo", make_root(tmp_path / "book", text)).claim("demo/both").parts
-    assert [(part.reading, part.key) for part in parts[:2]] == [
-        ("as printed", "omega/text"),
-        ("as coded", "omega/2"),
-    ]
+    assert [(part.reading, part.key) for part in parts[:2]] == [("as printed", "omega/text"), ("as coded", "omega/2")]
 
 
 def test_a_standard_error_that_is_recorded_is_the_error_unless_the_ledger_says_none(tmp_path):
@@ -158,10 +148,6 @@ def test_a_standard_error_that_is_recorded_is_the_error_unless_the_ledger_says_n
     assert part.with_error({"omega"}).error is None
     text = changed(PART, PART + "        error: none\n")
     assert (
-        load_ledger("demo", make_root(tmp_path / "b", text))
-        .claim("demo/both")
-        .parts[0]
-        .with_error({"omega_se"})
-        .error
+        load_ledger("demo", make_root(tmp_path / "b", text)).claim("demo/both").parts[0].with_error({"omega_se"}).error
         is None
     )

@@ -26,9 +26,7 @@ def part_of(rule, error=None):
 
 def margin_of(rule, value, tolerance, error=None, records=None, known=None):
     values = {"v": value} | (records or {}) | ({} if error is None else {"se": error})
-    return margin(
-        part_of(rule, None if error is None else "se"), values, Yardstick({"v": tolerance} | (known or {}))
-    )
+    return margin(part_of(rule, None if error is None else "se"), values, Yardstick({"v": tolerance} | (known or {})))
 
 
 @pytest.mark.parametrize(
@@ -55,16 +53,11 @@ def test_the_distance_to_coming_out_the_other_way(rule, value, distance):
 def test_a_bound_that_is_measured_adds_its_own_tolerance():
     assert margin_of("< key:b", 1.0, 0.25, records={"b": 2.0}, known={"b": 0.25}) == 2.0
     assert (
-        margin_of(
-            "within key:w of key:b", 1.0, 0.5, records={"b": 1.0, "w": 2.0}, known={"b": 0.25, "w": 0.25}
-        )
-        == 2.0
+        margin_of("within key:w of key:b", 1.0, 0.5, records={"b": 1.0, "w": 2.0}, known={"b": 0.25, "w": 0.25}) == 2.0
     )
     assert margin_of("in [0, key:b]", 1.5, 0.25, records={"b": 2.0}, known={"b": 0.25}) == 1.0
     # A percentage of a measured number: its width moves with it. 10 % of 10 +- 1 is 1 +- 0.1, about a centre that is off by 1 too.
-    assert margin_of(
-        "within 10% of key:b", 10.0, 0.0, records={"b": 10.0}, known={"b": 1.0}
-    ) == pytest.approx(1 / 1.1)
+    assert margin_of("within 10% of key:b", 10.0, 0.0, records={"b": 10.0}, known={"b": 1.0}) == pytest.approx(1 / 1.1)
 
 
 def test_two_standard_errors_beside_the_tolerance():
@@ -159,9 +152,7 @@ def test_a_value_within_its_tolerance_of_the_bound_is_too_close_to_call(claim, r
     known = Yardstick({"gap": tolerance, "floor": 0.0})
 
     def word(steps):
-        return verdict(
-            exact, records_of(gap=RULES[rule] + steps * side * tolerance, floor=0.3), "paper", known
-        ).word
+        return verdict(exact, records_of(gap=RULES[rule] + steps * side * tolerance, floor=0.3), "paper", known).word
 
     assert [word(steps) for steps in (0, 0.5, 0.99)] == [TOO_CLOSE] * 3
     assert word(1.01) in ("reproduced", "not reproduced")
@@ -174,9 +165,7 @@ def test_a_close_part_that_does_not_decide_leaves_the_word(claim):
     found = verdict(odd, records, "paper", Yardstick({"omega": 0.01}))
     assert found.parts[0].close
     assert found.word == "inconsistent", "the size fails by far, whatever the sign"
-    assert verdict(claim(), records, "paper", Yardstick({"omega": 0.01})).word == TOO_CLOSE, (
-        "partly or not reproduced"
-    )
+    assert verdict(claim(), records, "paper", Yardstick({"omega": 0.01})).word == TOO_CLOSE, "partly or not reproduced"
 
 
 def test_readings_that_are_close_decide_nothing_while_another_holds(claim):
@@ -192,19 +181,12 @@ def test_readings_that_are_close_decide_nothing_while_another_holds(claim):
 
 
 def test_standard_errors_count(claim):
-    sampled = claim(
-        replace={"        because: a sign\n": "        because: a sign\n        error: omega/se\n"}
-    )
+    sampled = claim(replace={"        because: a sign\n": "        because: a sign\n        error: omega/se\n"})
     known = {"omega": 0.0, "omega/se": 0.0}
-    found = [
-        verdict(sampled, records_of(omega=0.13, omega__se=se), "paper", Yardstick(known))
-        for se in (0.06, 0.07)
-    ]
+    found = [verdict(sampled, records_of(omega=0.13, omega__se=se), "paper", Yardstick(known)) for se in (0.06, 0.07)]
     assert [item.word for item in found] == ["reproduced", TOO_CLOSE]
     assert "1.1 times its uncertainty" in found[0].parts[0].margin_text
-    assert (
-        verdict(sampled, records_of(omega=0.13), "paper", Yardstick(known)).note == "not recorded: omega/se"
-    )
+    assert verdict(sampled, records_of(omega=0.13), "paper", Yardstick(known)).note == "not recorded: omega/se"
     with pytest.raises(UserError, match=r"demo/both, part 'positive'.*'omega/se'.*not a standard error"):
         verdict(sampled, records_of(omega=0.13, omega__se=-1.0), "paper", Yardstick(known))
     with pytest.raises(UserError, match="omega/se"):
@@ -216,14 +198,7 @@ def test_standard_errors_count(claim):
 def test_too_close_means_that_some_outcome_of_the_close_parts_changes_the_word(claim, setting, profile):
     """Against all assignments, for claims with common parts and two readings: trying both ends finds every change."""
     part = "      - name: p{0}\n        key: p{0}\n        rule: '> 0'\n        because: x\n{1}"
-    readings = [
-        "",
-        "",
-        "        reading: a\n",
-        "        reading: a\n",
-        "        reading: b\n",
-        "        reading: b\n",
-    ]
+    readings = ["", "", "        reading: a\n", "        reading: a\n", "        reading: b\n", "        reading: b\n"]
     parts = "".join(part.format(n, reading) for n, reading in enumerate(readings))
     head, tail = LEDGER.split("    parts:\n")[0], LEDGER[LEDGER.index("  - id: demo/exact") :]
     judged = claim(replace={LEDGER: f"{head}{setting}    parts:\n{parts}{tail}"})

@@ -39,9 +39,7 @@ def test_the_page(root):
     assert badge("partly") in row
     assert '<a href="../notebooks/demo.html#claim-demo-both">Figure 1</a>' in row
     assert 'data-verdict="partly" data-paper="demo" data-kind="claim"' in row
-    assert r"two heads \| opposite \*signs\*" in row, (
-        "a bar or star of the text must not end the cell or turn italic"
-    )
+    assert r"two heads \| opposite \*signs\*" in row, "a bar or star of the text must not end the cell or turn italic"
 
 
 def test_the_picture_has_a_cell_for_each_claim_with_its_sentence(root):
@@ -86,9 +84,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-QUESTION = LEDGER.replace("demo/exact", "demo/q-exact").replace(
-    "the optimum is exact", "Is the optimum exact?"
-)
+QUESTION = LEDGER.replace("demo/exact", "demo/q-exact").replace("the optimum is exact", "Is the optimum exact?")
 
 
 def rows_of(tmp_path, text=QUESTION, **values):
@@ -106,9 +102,7 @@ def test_a_badge_line_is_a_sentence_with_its_place_and_what_came_out(tmp_path):
     assert "<strong>reproduced</strong>. Paper: 0.13" in folded
     assert "<strong>0.13</strong>, rule: within 0.02 of 0.13" in folded
     (_, failing), *_ = rows_of(tmp_path, LEDGER, omega=0.5, gap=0.0)
-    assert "holds: positive; fails: size (0.5, rule: within 0.02 of 0.13)" in verdict_html(
-        rows[0][0], failing
-    )
+    assert "holds: positive; fails: size (0.5, rule: within 0.02 of 0.13)" in verdict_html(rows[0][0], failing)
     assert "not tested yet" in lines["demo/later"]
     assert "Here:" not in lines["demo/later"]
 

@@ -21,9 +21,7 @@ def claim(tmp_path):
     return make
 
 
-CONTROL = {
-    "        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n",
-}
+CONTROL = {"        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n"}
 
 READINGS = {
     "        because: 2.8 sigma of the seed spread\n": (
@@ -137,13 +135,7 @@ def test_a_question_that_readings_answer_differently_depends(claim, omega, scale
         ("0.14", 0.0, 0.14, "too close to call", "control 0.14 passes as well, so it decides nothing"),
         ("key:scaled", 0.2, 0.14, "reproduced", "control 0.2 (scaled) fails it"),
         ("key:scaled", 0.12, 0.14, "too close to call", "control 0.12 (scaled) passes as well"),
-        (
-            "key:scaled",
-            [0.2, 0.12],
-            0.14,
-            "too close to call",
-            "passes as well",
-        ),  # one of several mismatched pairs
+        ("key:scaled", [0.2, 0.12], 0.14, "too close to call", "passes as well"),  # one of several mismatched pairs
         ("key:scaled", [0.2, 0.3], 0.14, "reproduced", "control scaled fails it"),
         ("0.14", 0.0, 0.4, "partly", "passes as well"),  # what fails a rule too wide fails it all the more
     ],
@@ -178,8 +170,5 @@ def test_of_a_conjunction_one_certain_failure_decides(claim):
     both = claim(replace={"    paper: 0.13": "    conjunction: true"})
     assert verdict(both, records_of(omega=0.2), "paper").word == "not reproduced"
     assert verdict(both, records_of(omega=0.0), "paper", Yardstick({"omega": 0.01})).word == "not reproduced"
-    assert (
-        verdict(both, records_of(omega=0.145), "paper", Yardstick({"omega": 0.02})).word
-        == "too close to call"
-    )
+    assert verdict(both, records_of(omega=0.145), "paper", Yardstick({"omega": 0.02})).word == "too close to call"
     assert verdict(dataclasses.replace(both, id="demo/q-both"), records_of(omega=0.2), "paper").word == "no"

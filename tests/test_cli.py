@@ -179,9 +179,7 @@ def test_claims_judges_by_the_reference_of_today(root, capsys):
     reference.parent.mkdir(parents=True)
     reference.write_text('{"records": {"omega": 0.2}, "verdicts": {}, "spread": {"omega": 0.01}}')
     ran_today(root, omega=0.2, gap=0.0)
-    reference.write_text(
-        '{"records": {"omega": 0.2}, "verdicts": {"demo/both": "x"}, "spread": {"omega": 0.010}}'
-    )
+    reference.write_text('{"records": {"omega": 0.2}, "verdicts": {"demo/both": "x"}, "spread": {"omega": 0.010}}')
     assert cli.main(["claims"]) == 0, "verdicts and layout of a reference change no page"
     capsys.readouterr()
     for records, spread in (("0.2", "0.02"), ("0.21", "0.01")):  # margins are measured with both

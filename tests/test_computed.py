@@ -56,9 +56,7 @@ def test_parts_give_what_one_process_gives_in_the_order_of_the_members():
     with ThreadPoolExecutor(1) as executor:
         for parts in (2, 3, 9):
             shared = computed.compute(POWERS, "paper", executor=executor, parts=parts)
-            assert {k: v.tolist() for k, v in shared.arrays.items()} == {
-                k: v.tolist() for k, v in whole.arrays.items()
-            }
+            assert {k: v.tolist() for k, v in shared.arrays.items()} == {k: v.tolist() for k, v in whole.arrays.items()}
     kept = store.load("toys", "paper", "powers", POWERS.describe(), POWERS.source())
     assert kept["cube/power"].tolist() == [27, 64, 125, 216, 343]
 
@@ -76,9 +74,7 @@ def test_what_is_made_again_must_agree():
 
 def test_one_member_of_five_is_made_again_and_every_one_if_asked(monkeypatch):
     made, asked = computed.compute(POWERS, "paper", progress=False), []
-    watching = replace(
-        POWERS, compute=lambda group, members: asked.append((group, *members)) or powers(group, members)
-    )
+    watching = replace(POWERS, compute=lambda group, members: asked.append((group, *members)) or powers(group, members))
     computed.deviation(watching, made)
     assert asked == [("square", 5), ("cube", 7)], "another one in each group"
     computed.deviation(watching, made, every=True)
@@ -94,9 +90,7 @@ def test_what_rounding_decides_is_no_deviation():
     made = computed.compute(computation, "paper", progress=False)
     TILT[0] = 2.0
     assert computed.deviation(computation, made) < 1, "twins lie on both sides"
-    assert computed.deviation(replace(computation, twins=0), made) > 1, (
-        "and are asked only where there are any"
-    )
+    assert computed.deviation(replace(computation, twins=0), made) > 1, "and are asked only where there are any"
     wrong = store.Results(made.arrays | {"one/size": 1.1 * made["one/size"]}, made.provenance)
     assert computed.deviation(computation, wrong) > 1, "twins agree on this"
 

@@ -66,10 +66,7 @@ def test_a_fixed_set_is_drawn_from_with_replacement():
 
 def test_epochs_meet_every_prompt_once_in_a_new_order_each_time():
     data = FixedSet(Numbered(), 12, epochs=True)
-    walks = [
-        torch.cat([seen(data, step, 4).context[0, 0] for step in range(first, first + 3)])
-        for first in (1, 4, 7)
-    ]
+    walks = [torch.cat([seen(data, step, 4).context[0, 0] for step in range(first, first + 3)]) for first in (1, 4, 7)]
     assert all(sorted(walk.tolist()) == list(range(12)) for walk in walks)
     assert len({tuple(walk.tolist()) for walk in walks}) == 3
     left = FixedSet(Numbered(), 13, epochs=True)
@@ -113,9 +110,7 @@ def test_a_batch_does_not_depend_on_the_runs_beside_it():
     histories = []
     for runs in ([Run(1), Run(2)], [Run(2)]):
         group = Group("g", Attention, {"d": 3, "n_heads": 1}, runs)
-        t = Trainer(
-            LinearRegression(d=3, L=6), [group], 12, 16, device="cpu", compile=False, dtype=torch.float64
-        )
+        t = Trainer(LinearRegression(d=3, L=6), [group], 12, 16, device="cpu", compile=False, dtype=torch.float64)
         histories.append(t.train(progress=False)["g"])
     both, alone = (h.circuits["kq"][:, -1] for h in histories)
     assert both == pytest.approx(alone, rel=1e-12)

@@ -57,9 +57,7 @@ def test_stored_runs_replay(machine):
 @pytest.mark.parametrize(("name", "machine"), EVERY if FULL else PAIRS)
 def test_a_chapter_agrees(name, machine):
     """Every value within what rounding gives it, every verdict the same."""
-    run_on(
-        machine, "iclbook.cli", "check", name, "--profile", "smoke", "--machine", machine, "--device", "cpu"
-    )
+    run_on(machine, "iclbook.cli", "check", name, "--profile", "smoke", "--machine", machine, "--device", "cpu")
 
 
 @pytest.mark.full
@@ -68,6 +66,4 @@ def test_a_chapter_agrees(name, machine):
 @pytest.mark.skipif(not FULL, reason="ICLBOOK_FULL=1 checks the paper profile on every emulated machine")
 @pytest.mark.parametrize(("name", "machine"), EVERY)
 def test_a_chapter_agrees_at_the_paper_profile(name, machine):
-    run_on(
-        machine, "iclbook.cli", "check", name, "--profile", "paper", "--machine", machine, "--device", "cpu"
-    )
+    run_on(machine, "iclbook.cli", "check", name, "--profile", "paper", "--machine", machine, "--device", "cpu")

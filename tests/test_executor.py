@@ -54,9 +54,7 @@ def wrong(study, histories):
 
 
 GROUP = Group("h2", Attention, (("d", 3), ("n_heads", 2)), (Run(0), Run(1)))
-STUDY = Study(
-    "demo", "tiny", LinearRegression(d=3, L=8), (GROUP,), steps=40, batch_size=16, measure=twice_the_end
-)
+STUDY = Study("demo", "tiny", LinearRegression(d=3, L=8), (GROUP,), steps=40, batch_size=16, measure=twice_the_end)
 
 
 def test_verify_takes_measures_again_and_says_what_it_derived(empty_root):
@@ -79,10 +77,7 @@ def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(empty
     """Adam whose rate falls after step 100 of today's code: the first steps agree, the stretches do not."""
     train_study(LONGER, "smoke", "cpu", progress=False)
     assert steps_of(store.load_states("demo", "smoke", "tiny")) == [76, 176, 376]
-    assert (
-        verify_study(LONGER, "smoke")["trajectory"]
-        == "first 10 of 400 steps of one run of every group, 3 segments"
-    )
+    assert verify_study(LONGER, "smoke")["trajectory"] == "first 10 of 400 steps of one run of every group, 3 segments"
     update = Adam.update
 
     def decayed(self, params, grads, state, rates, t):
@@ -120,9 +115,7 @@ def test_an_interrupted_fresh_training_is_resumed_by_the_next(empty_root, monkey
     STUDY.trainer("cpu").train(checkpoint, progress=False, until=17, about=about, fresh=True)
     started = []
     restore = Trainer._restore
-    monkeypatch.setattr(
-        Trainer, "_restore", lambda t, *a: restore(t, *a) and (started.append(t.done) or True)
-    )
+    monkeypatch.setattr(Trainer, "_restore", lambda t, *a: restore(t, *a) and (started.append(t.done) or True))
     again = train_study(STUDY, "smoke", "cpu", fresh=True, progress=False)
     assert started == [17]
     for key, value in whole.arrays.items():

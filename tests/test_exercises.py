@@ -28,10 +28,7 @@ def solution(code: str = CODE) -> nbformat.NotebookNode:
 def chapter() -> nbformat.NotebookNode:
     """A chapter's end as it should be, the first question in the cell of the heading."""
     text = nbformat.v4.new_markdown_cell
-    cells = [
-        text("Before.\n\n## What to take away\n\nThis.\n\n## Exercises\n\n**1. First.** Why?"),
-        solution(),
-    ]
+    cells = [text("Before.\n\n## What to take away\n\nThis.\n\n## Exercises\n\n**1. First.** Why?"), solution()]
     cells += [text("**2. Second.**\nHow?"), solution(), text("**3. Third.** When?"), solution()]
     cells += [text("## Errata\n\nOne.", metadata={CLOSED: True}), text("## Every claim")]
     return nbformat.v4.new_notebook(cells=cells)

@@ -95,12 +95,7 @@ def test_curves_without_a_label_are_named_by_the_legend_entry_of_the_same_looks(
         ax.plot([0, 1], [seed, seed], color="#0072B2", label="seeds" if seed == 0 else None)
     ax.plot([0, 1], [5, 5], color="#D55E00")
     ax.legend()
-    assert [s for (s,) in of_kind(rows_of(fig), "line", "series")[::2]] == [
-        "seeds",
-        "seeds",
-        "seeds",
-        "series 1",
-    ]
+    assert [s for (s,) in of_kind(rows_of(fig), "line", "series")[::2]] == ["seeds", "seeds", "seeds", "series 1"]
 
 
 # -- origin ---------------------------------------------------------------------------------------------------------------

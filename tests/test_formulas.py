@@ -45,9 +45,7 @@ def test_known_formulas(formula, as_tex, letters):
 
 def test_a_text_with_formulas():
     text = "for $L >= 40$ & -0.5 < 1e-6"
-    assert html(text) == (
-        r'for <span class="math notranslate nohighlight">\(L \ge  40\)</span> &amp; −0.5 &lt; 10⁻⁶'
-    )
+    assert html(text) == (r'for <span class="math notranslate nohighlight">\(L \ge  40\)</span> &amp; −0.5 &lt; 10⁻⁶')
     assert plain(text) == "for L ≥ 40 & −0.5 < 10⁻⁶"
     assert markdown(text, lambda words: words.strip().upper()) == r"FOR $L \ge  40$ & −0.5 < 10⁻⁶"
 

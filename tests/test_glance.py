@@ -25,10 +25,7 @@ def test_the_line_counts_verdicts_and_links_paper_and_code(root):
     (root / "book").mkdir(exist_ok=True)
     (root / "book" / "references.bib").write_text(BIB)
     text = glance.with_glance(notebook(440), "demo", "paper", root).cells[1].source
-    assert (
-        "2 minutes · [The paper](https://example.org/abs/1) · [its code](https://example.org/c) · Claims: "
-        in text
-    )
+    assert "2 minutes · [The paper](https://example.org/abs/1) · [its code](https://example.org/c) · Claims: " in text
     assert text.count("iclbook-badge-reproduced") == 1
     assert "holds</span>&nbsp;2" in text, "two claims are reproduced"
 

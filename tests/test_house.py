@@ -64,8 +64,7 @@ def climbing(library: Path = LIBRARY) -> list[str]:
         f"{path.relative_to(library)} imports {'.'.join(other)}"
         for path in sorted(library.rglob("*.py"))
         for other in imported(path, library)
-        if other
-        and FLOOR.get(other[0], -1) > FLOOR.get(path.relative_to(library).with_suffix("").parts[0], 99)
+        if other and FLOOR.get(other[0], -1) > FLOOR.get(path.relative_to(library).with_suffix("").parts[0], 99)
     ]
 
 
@@ -131,9 +130,7 @@ def constants(path: Path) -> set[str]:
 def patterns(path: Path) -> set[str]:
     """Regular expressions of the texts that a module builds around names, ``f"table1/{name}_sd"``."""
     built = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.JoinedStr)]
-    parts = [
-        [re.escape(v.value) if isinstance(v, ast.Constant) else ".+" for v in node.values] for node in built
-    ]
+    parts = [[re.escape(v.value) if isinstance(v, ast.Constant) else ".+" for v in node.values] for node in built]
     return {"".join(texts) for texts in parts if "/" in "".join(texts)}
 
 

@@ -128,10 +128,7 @@ def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> N
         text = " ".join(browser._run("return document.querySelector('.jp-Notebook').innerText").split())
         assert "We measured 1.00." in text
         assert "of (not run) frames:" in text
-        assert (
-            "From He et al. (2025) and others [Agarwal et al., 2025; Anonymous, 2025], the value (not run)."
-            in text
-        )
+        assert "From He et al. (2025) and others [Agarwal et al., 2025; Anonymous, 2025], the value (not run)." in text
         assert "{glue" not in text
         assert "{cite" not in text
         assert ":::" not in text
@@ -146,9 +143,7 @@ def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> N
             "return [...document.querySelectorAll('.jp-CodeCell')].map("
             "c => c.querySelector('.jp-InputPlaceholder') !== null)"
         )
-        assert folded == [False, False, True, False, False, True], (
-            "cells tagged hide-input or hide-cell, and no others"
-        )
+        assert folded == [False, False, True, False, False, True], "cells tagged hide-input or hide-cell, and no others"
         time.sleep(3)  # a kernel starts and writes its language into the open notebook
         assert chapter.read_bytes() == before
         browser.driver.find_element("css selector", ".jp-Notebook").send_keys(Keys.CONTROL, "s")
@@ -162,9 +157,7 @@ def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> N
         browser._wait("document.querySelector('.jp-Notebook').innerText.includes('of 5 frames:')", seconds=60)
         assert chapter.read_bytes() == before
         browser._collect()
-        strangers = [
-            url for url in browser.requests if not harness.is_local(url) and not url.startswith("ws://127")
-        ]
+        strangers = [url for url in browser.requests if not harness.is_local(url) and not url.startswith("ws://127")]
         assert strangers == []
     finally:
         if "ICLBOOK_SCREENSHOTS" in os.environ:

@@ -15,12 +15,7 @@ transformers = pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
 LAYERS, HEADS, WIDTH, VOCABULARY = 3, 4, 32, 61
 COMMON = {"vocab_size": VOCABULARY, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None}
-SIZES = {
-    "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
-    "intermediate_size": 40,
-}
+SIZES = {"hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 40}
 CONFIGS = {
     "gpt2": lambda **more: transformers.GPT2Config(
         n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=24, **COMMON, **more
@@ -130,8 +125,7 @@ def test_attention_scaled_by_the_layer_is_read(tmp_path, tokens):
         lambda w: {f"_orig_mod.{k}": v for k, v in w.items()},
         lambda w: {f"module.{k}": v for k, v in w.items()},
         lambda w: (
-            {k: v.half() for k, v in w.items()}
-            | {"gpt_neox.layers.0.attention.bias": torch.ones(1), "none": None}
+            {k: v.half() for k, v in w.items()} | {"gpt_neox.layers.0.attention.bias": torch.ones(1), "none": None}
         ),
     ],
 )

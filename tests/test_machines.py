@@ -53,7 +53,5 @@ def test_compiling_believes_the_processor_and_probes_nothing(tmp_path):
     )
     env = environment("pinned") | {"CXX": str(compiler), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     env.pop("TORCHINDUCTOR_VEC_ISA_OK", None)
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["avx2"]

@@ -42,9 +42,7 @@ def test_a_reader_does_not_outlive_the_build():
         "print(child, os.read(read, 9).decode(), flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     child, grandchild = done.stdout.split()
     assert grandchild == "0", done.stderr
     assert ended(int(child))

@@ -92,21 +92,16 @@ def hanging(ledger, reference, profile):
     for claim in ledger.claims:
         if words[claim.id] == TOO_CLOSE:
             continue
-        own = {
-            key: reference.records[key]
-            for part in claim.parts
-            for key in part.keys
-            if key in reference.records
-        }
+        own = {key: reference.records[key] for part in claim.parts for key in part.keys if key in reference.records}
         before = verdict(claim, records_of(own), profile).word
         for key, value in own.items():
             spread = reference.spread.get(key, 0.0)
             if not any(spread if isinstance(spread, list) else [spread]):
                 continue
             by = tolerance(value, spread)
-            others = {
-                verdict(claim, records_of(own | {key: other}), profile).word for other in moved(value, by)
-            } - {before}
+            others = {verdict(claim, records_of(own | {key: other}), profile).word for other in moved(value, by)} - {
+                before
+            }
             found += (
                 [f"{claim.id}: {before}, but {' or '.join(sorted(others))} if {key} = {value} moves by {by}"]
                 if others

@@ -28,9 +28,7 @@ PROMPT = 50
 def listed(html: Path) -> list[Path]:
     """Every page but the one that only leads on to the first."""
     return [
-        path
-        for path in harness.pages(html)
-        if 'http-equiv="Refresh"' not in path.read_text(encoding="utf-8")[:500]
+        path for path in harness.pages(html) if 'http-equiv="Refresh"' not in path.read_text(encoding="utf-8")[:500]
     ]
 
 
@@ -88,9 +86,7 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
     objections = {}
     for width in (harness.WIDE, harness.NARROW):
         browser.resize(width)
-        browser.driver.execute_async_script(
-            "setTimeout(arguments[0], 500)"
-        )  # the theme looks again at what scrolls
+        browser.driver.execute_async_script("setTimeout(arguments[0], 500)")  # the theme looks again at what scrolls
         objections[f"{width} light"] = audit(browser)
         browser.theme("dark")
         objections[f"{width} dark"] = audit(browser, COLOURS)
@@ -150,16 +146,7 @@ def test_raw_text_is_recognised(text):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "costs $5",
-        "f(x) = {1, 2}",
-        "e-5 notation",
-        "3-5 and OLMo-2-7B",
-        "0.0001",
-        "−0.5",
-        "a_1 and W_e",
-        "2.1-2.3",
-    ],
+    ["costs $5", "f(x) = {1, 2}", "e-5 notation", "3-5 and OLMo-2-7B", "0.0001", "−0.5", "a_1 and W_e", "2.1-2.3"],
 )
 def test_plain_text_is_left_alone(text):
     assert not unread(text)
@@ -167,9 +154,7 @@ def test_plain_text_is_left_alone(text):
 
 def test_no_page_shows_raw_markup_or_numbers(seen):
     assert all(len(page.texts) > 20 for page in seen.values())
-    assert [
-        f"{name}: {text[:160]}" for name, page in seen.items() for text in page.texts if unread(text)
-    ] == []
+    assert [f"{name}: {text[:160]}" for name, page in seen.items() for text in page.texts if unread(text)] == []
     assert {name: page.unreadable for name, page in seen.items() if page.unreadable} == {}
 
 
@@ -220,9 +205,7 @@ def test_a_link_lands_on_its_claim(book, browser, name):
         "return [...document.querySelectorAll('.iclbook-verdict[id]')].map((c) => c.id)"
     )
     for place in (places[0], places[len(places) // 2], places[-1]):
-        browser.open(
-            f"{page}#{place}", width=harness.NARROW, folds=False
-        )  # sliders and formulas are drawn by now
+        browser.open(f"{page}#{place}", width=harness.NARROW, folds=False)  # sliders and formulas are drawn by now
         browser.driver.execute_async_script("setTimeout(arguments[0], 300)")
         top, end = browser.driver.execute_script(
             "const c = document.getElementById(arguments[0]).getBoundingClientRect(); return [c.top, innerHeight]",
@@ -284,10 +267,7 @@ def test_every_slider_answers_at_once(book, browser):
         for panel in browser.panels():
             info = expected[panel.model_id]
             rest = info["start"][1:]
-            first = [
-                info["frames"][",".join(map(str, [i, *rest]))]
-                for i in range(len(info["sliders"][0]["labels"]))
-            ]
+            first = [info["frames"][",".join(map(str, [i, *rest]))] for i in range(len(info["sliders"][0]["labels"]))]
             changes = [a != b for a, b in itertools.pairwise(first)]
             times = best_of_three(browser, STEP, panel.area, changes)
             checked += 1
@@ -354,16 +334,11 @@ FOUND = "return [...document.querySelectorAll('#search-results a')].map((a) => a
 def test_search_finds_a_section_and_leads_to_it(book, browser, name):
     browser.open((book / "notebooks" / f"{name}.html").as_uri())
     headings = [
-        pair
-        for pair in browser.driver.execute_script(HEADINGS)
-        if re.fullmatch(r"[A-Za-z ,:'-]{12,}", pair[1])
+        pair for pair in browser.driver.execute_script(HEADINGS) if re.fullmatch(r"[A-Za-z ,:'-]{12,}", pair[1])
     ]
     assert headings, "no heading of plain words"
     place, words = headings[len(headings) // 2]
     browser.open(f"{(book / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
     browser._wait(f"({FOUND.removeprefix('return ')}).length > 0", seconds=10)
     found = browser.driver.execute_script(FOUND)
-    assert any(f"notebooks/{name}.html" in href and href.endswith(f"#{place}") for href in found), (
-        words,
-        found[:8],
-    )
+    assert any(f"notebooks/{name}.html" in href and href.endswith(f"#{place}") for href in found), (words, found[:8])

@@ -22,9 +22,7 @@ def drawn(n: int, step: int = 0, **kwargs) -> torch.Tensor:
 
 def parts(n: int) -> list[torch.Tensor]:
     task = MixedCorpus()
-    return list(
-        random.words(random.keys([3]), torch.tensor([1]), 99, (task.words, n))[0, 0].split(task.sizes)
-    )
+    return list(random.words(random.keys([3]), torch.tensor([1]), 99, (task.words, n))[0, 0].split(task.sizes))
 
 
 def documents(rows: torch.Tensor) -> np.ndarray:

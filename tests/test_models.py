@@ -104,9 +104,7 @@ def test_query_among_keys_is_one_more_token(name, n_tasks):
     outside = attention(n_tasks=n_tasks, activation=name)
     context, query = prompts(inside)
     token = torch.cat([query, torch.zeros(n_tasks, B, dtype=torch.float64)])[None]
-    torch.testing.assert_close(
-        inside(context, query), outside(torch.cat([context, token]), query), rtol=0, atol=1e-12
-    )
+    torch.testing.assert_close(inside(context, query), outside(torch.cat([context, token]), query), rtol=0, atol=1e-12)
     assert (inside(context, query) - outside(context, query)).abs().max() > 1e-3
     if name == "softmax":
         extended = torch.cat([context, token]).permute(2, 0, 1)
@@ -130,8 +128,7 @@ def test_ineffective_entries_change_nothing(n_tasks):
 
 
 @pytest.mark.parametrize(
-    ("name", "index"),
-    [("query", (0, 2, 3)), ("key", (1, 0, 4)), ("value", (0, 4, 4)), ("output", (1, 4, 0))],
+    ("name", "index"), [("query", (0, 2, 3)), ("key", (1, 0, 4)), ("value", (0, 4, 4)), ("output", (1, 4, 0))]
 )
 def test_effective_entries_change_something(name, index):
     model = attention()
@@ -146,9 +143,7 @@ def test_effective_entries_change_something(name, index):
 
 def reduced(omega, mu) -> ReducedAttention:
     model = ReducedAttention(len(omega)).double()
-    model.load_state_dict(
-        {k: torch.tensor(v, dtype=torch.float64) for k, v in (("omega", omega), ("mu", mu))}
-    )
+    model.load_state_dict({k: torch.tensor(v, dtype=torch.float64) for k, v in (("omega", omega), ("mu", mu))})
     return model.requires_grad_(False)
 
 
@@ -179,11 +174,7 @@ def losses(model, task: LinearRegression, n: int = 20_000) -> tuple[float, float
     return errors.mean().item(), errors.std().item() / math.sqrt(n)
 
 
-CASES = [
-    ((0.45,), (1.5,)),
-    ((0.13, -0.13), (3.4, -3.4)),
-    ((0.5, -0.2, 0.1), (1.0, -2.0, 0.3)),
-]
+CASES = [((0.45,), (1.5,)), ((0.13, -0.13), (3.4, -3.4)), ((0.5, -0.2, 0.1), (1.0, -2.0, 0.3))]
 
 
 @pytest.mark.parametrize(("omega", "mu"), CASES)
@@ -207,9 +198,7 @@ def test_monte_carlo_loss_with_the_query_among_the_keys_is_the_exact_one():
         exact = float(true_loss.exact_loss([omega], [mu], d, L, s2, query_key=inside))
         assert abs(mean - exact) < 5 * error
         losses_of[inside] = exact
-    assert abs(losses_of[True] - losses_of[False]) > 10 * error, (
-        "the two readings must differ by more than noise"
-    )
+    assert abs(losses_of[True] - losses_of[False]) > 10 * error, "the two readings must differ by more than noise"
 
 
 # -- initial parameters -----------------------------------------------------------------------------------------------

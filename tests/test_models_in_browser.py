@@ -59,9 +59,7 @@ def test_answers_are_the_librarys_on_random_inputs(opened, name):
 )
 def test_a_broken_script_is_noticed(browser, tmp_path, script, old, new):
     browser.open(models_page.write(tmp_path / "page", (script, old, new)).as_uri())
-    concerned = (
-        ["prompt", "recall_race", "label_square"] if script == "numbers.js" else [script.removesuffix(".js")]
-    )
+    concerned = ["prompt", "recall_race", "label_square"] if script == "numbers.js" else [script.removesuffix(".js")]
     for name in concerned:
         assert DIFFERENCES[name](browser) > 1e3 * ROUNDING, name
 
@@ -99,9 +97,7 @@ def test_the_race_is_the_librarys(opened, betas):
     width = np.log(drawn["times"][-1] / drawn["times"][0]) / 280
     levels = np.quantile(drawn_losses, [0.1, 0.5]), POPULATION.value(exact)
     for level in np.concatenate([levels[0], [0.7, 0.5, 0.2]]):
-        crossings = [
-            np.interp(-level, -values, np.log(drawn["times"])) for values in (drawn_losses, levels[1])
-        ]
+        crossings = [np.interp(-level, -values, np.log(drawn["times"])) for values in (drawn_losses, levels[1])]
         assert abs(crossings[0] - crossings[1]) < width
 
 
@@ -118,9 +114,7 @@ def test_the_wait_is_the_librarys(opened, p):
         factors, times = states[:, :-1], states[:, -1]
         assert difference(np.prod(factors, axis=1), reached) < INTEGRATED
         assert np.ptp(factors**2 - start**2, axis=1).max() < INTEGRATED, "the flow conserves xi^2 - xj^2"
-    wanted = gradient_flow(
-        product.gradient, start, times[-1], times, rtol=1e-11
-    ).states  # a wait of thousands at most
+    wanted = gradient_flow(product.gradient, start, times[-1], times, rtol=1e-11).states  # a wait of thousands at most
     assert difference(factors, wanted) < INTEGRATED
 
 
@@ -157,9 +151,7 @@ def test_every_slider_and_button_answers(opened, name):
             control.click()
             model.picture()
             assert control.accessible_name
-            assert model.js("JSON.stringify(m.state)") != before or "at first" in control.text, (
-                control.accessible_name
-            )
+            assert model.js("JSON.stringify(m.state)") != before or "at first" in control.text, control.accessible_name
     assert opened.problems() == []
 
 
@@ -191,8 +183,7 @@ def test_a_finger_drags_a_label_and_a_click_places_one(opened):
     count = len(model.js("m.state.points"))
     square = model.find(".square svg")[0]
     box = opened._run(
-        "arguments[0].scrollIntoView({block: 'center'}); return arguments[0].getBoundingClientRect().toJSON()",
-        square,
+        "arguments[0].scrollIntoView({block: 'center'}); return arguments[0].getBoundingClientRect().toJSON()", square
     )
     middle = {"x": box["x"] + 0.5 * box["width"], "y": box["y"] + 0.5 * box["height"]}
     ActionChains(opened.driver).move_to_element(square).click().perform()
@@ -251,9 +242,7 @@ def test_the_still_picture_stands_without_scripts_and_on_paper(browser, page):
 
 def test_models_run_where_a_notebook_puts_them(browser, tmp_path):
     """Output areas are filled apart from the document, their scripts made anew, and then put into it (JupyterLab's renderHTML)."""
-    (tmp_path / "lab.html").write_text(
-        '<!doctype html><html lang="en"><title>lab</title><body></body></html>'
-    )
+    (tmp_path / "lab.html").write_text('<!doctype html><html lang="en"><title>lab</title><body></body></html>')
     browser.open((tmp_path / "lab.html").as_uri())
     for name, model in models_page.models().items():
         browser._run(
@@ -263,9 +252,7 @@ def test_models_run_where_a_notebook_puts_them(browser, tmp_path):
             " old.replaceWith(made); } document.body.append(host);",
             markup(model, name, "") + inline(name),
         )
-    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == len(
-        models_page.models()
-    )
+    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == len(models_page.models())
     assert recall_difference(browser) < ROUNDING
     assert browser.problems() == []
 
@@ -275,9 +262,7 @@ def test_models_run_where_a_notebook_puts_them(browser, tmp_path):
 def test_models_are_whole_at_every_width(browser, page, width, theme):
     browser.open(page, width=width, theme=theme)
     assert not browser.scrolls_sideways()
-    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == len(
-        models_page.models()
-    )
+    assert browser._run("return document.querySelectorAll('figure.iclbook-runs').length") == len(models_page.models())
     cut = browser._run(
         "return [...document.querySelectorAll('.iclbook-live svg text')].filter((t) => t.textContent && t.checkVisibility()).filter((t) => {"
         "const box = t.getBoundingClientRect(); return box.left < 0 || box.right > window.innerWidth; }).map((t) => t.textContent)"

@@ -55,9 +55,7 @@ def planted(old: str, new: str) -> Fault:
 
 
 @pytest.mark.full
-def test_a_fault_is_caught_an_equivalent_one_survives_and_a_line_that_is_gone_is_said(
-    tree, capsys, monkeypatch
-):
+def test_a_fault_is_caught_an_equivalent_one_survives_and_a_line_that_is_gone_is_said(tree, capsys, monkeypatch):
     before = {path: path.read_text() for path in tree.rglob("*.py")}
     faults = [
         planted("value > found", "value < found"),

@@ -72,13 +72,7 @@ def test_every_instruction_set_draws_the_same_bits():
         out = torch.empty(2, 2, 1003)
         library.normals(
             *map(ctypes.c_void_p, (out.data_ptr(), keys.data_ptr())),
-            *(
-                ctypes.c_int64(2),
-                ctypes.c_void_p(steps.data_ptr()),
-                ctypes.c_int64(2),
-                1,
-                ctypes.c_int64(1003),
-            ),
+            *(ctypes.c_int64(2), ctypes.c_void_p(steps.data_ptr()), ctypes.c_int64(2), 1, ctypes.c_int64(1003)),
         )
         found.append(out)
     assert len(found) == 3, this_machine()
@@ -184,9 +178,7 @@ def _trained(groups, task=None, steps=30, fused=True, **kwargs):
 @pytest.mark.parametrize("optimiser", [Adam(), AdamW(clip=0.1), Momentum()], ids=lambda o: type(o).__name__)
 def test_trainings_in_c_are_those_of_autograd(optimiser):
     runs = (Run(0), Run(1, rate=3e-3), Run(2, stream=1), Run(3, factors=(("key", 0.0), ("value", 2.0))))
-    groups = [
-        Group(f"h{h}", Attention, {"d": 5, "n_heads": h}, runs, optimiser, schedule=Cosine()) for h in (1, 2)
-    ]
+    groups = [Group(f"h{h}", Attention, {"d": 5, "n_heads": h}, runs, optimiser, schedule=Cosine()) for h in (1, 2)]
     (ours, end), (theirs, their_end) = _trained(groups), _trained(groups, fused=False)
     for name in ours:
         # thirty steps of rounding; a rate wrong by 1 % leaves 3e-4
@@ -211,9 +203,7 @@ def test_a_training_goes_on_from_its_checkpoint_to_the_same_numbers(tmp_path):
     group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0), Run(1)))
     _, straight = _trained([group])
     path = tmp_path / "a.ckpt"
-    Trainer(TASKS["plain"], [group], 30, 64, (0, 1, 10, 30), compile=True).train(
-        path, 0, progress=False, until=17
-    )
+    Trainer(TASKS["plain"], [group], 30, 64, (0, 1, 10, 30), compile=True).train(path, 0, progress=False, until=17)
     again = Trainer(TASKS["plain"], [group], 30, 64, (0, 1, 10, 30), compile=True)
     again.train(path, progress=False)
     assert all(np.array_equal(straight["g"][k], v) for k, v in again.parameters()["g"].items())

@@ -19,9 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 def copied(to: Path) -> Path:
     """A copy of the book without what is made from it."""
-    left = shutil.ignore_patterns(
-        ".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache", "results"
-    )
+    left = shutil.ignore_patterns(".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache", "results")
     return Path(shutil.copytree(REPOSITORY, to / "book", ignore=left))
 
 
@@ -40,9 +38,7 @@ def inside(book: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """A command in the copy, with the copy's library."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
     env |= {"PYTHONPATH": str(book / "src"), "ICLBOOK_ROOT": str(book)}
-    return subprocess.run(
-        [sys.executable, *command], cwd=book, env=env, capture_output=True, text=True, timeout=280
-    )
+    return subprocess.run([sys.executable, *command], cwd=book, env=env, capture_output=True, text=True, timeout=280)
 
 
 @pytest.mark.full
@@ -58,8 +54,7 @@ def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
     form = inside(book, "-m", "ruff", "format", "--check", ".")
     assert form.returncode == 0, form.stdout
     files = [
-        f"tests/test_{name}.py"
-        for name in ("house", "claims_ledger", "margins", "chapters", "exercises", "folding")
+        f"tests/test_{name}.py" for name in ("house", "claims_ledger", "margins", "chapters", "exercises", "folding")
     ]
     chosen = "tiny or test_house or test_claims_ledger or every_reference"  # of margins and chapters its own
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", chosen)
@@ -70,9 +65,7 @@ def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
 def test_it_is_entered_last_among_the_chapters(book: Path) -> None:
     new_paper("tiny2026", 'A "Tiny" Paper', "", book)
     toc = yaml.safe_load((book / "_toc.yml").read_text())
-    chapters = [
-        c["file"] for part in toc["parts"] for c in part["chapters"] if c["file"].startswith("notebooks/")
-    ]
+    chapters = [c["file"] for part in toc["parts"] for c in part["chapters"] if c["file"].startswith("notebooks/")]
     assert chapters[-1] == "notebooks/a_tiny_paper"
     assert len(chapters) == 1 + len(list((REPOSITORY / "notebooks").glob("*.py")))
     assert "{cite:t}`tiny2026`" in (book / "book" / "intro.md").read_text()
@@ -90,9 +83,7 @@ def test_it_is_entered_last_among_the_chapters(book: Path) -> None:
         ("new2026", "two\nlines", "x", "cannot be a title"),
     ],
 )
-def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(
-    untouched, key, title, chapter, says
-) -> None:
+def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(untouched, key, title, chapter, says) -> None:
     before = {p: p.read_bytes() for p in untouched.rglob("*") if p.is_file()}
     with pytest.raises(UserError, match=says):
         new_paper(key, title, chapter, untouched)

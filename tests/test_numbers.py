@@ -67,9 +67,7 @@ def formatted_elsewhere(source: str) -> list[str]:
     for node in ast.walk(tree):
         spec = None
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
-            spec = "".join(
-                str(part.value) for part in node.format_spec.values if isinstance(part, ast.Constant)
-            )
+            spec = "".join(str(part.value) for part in node.format_spec.values if isinstance(part, ast.Constant))
         if spec and re.search(r"[efgEFG%,]$", spec) and id(node) not in left_out:
             found.append(ast.unparse(node))
     return found

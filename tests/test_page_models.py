@@ -33,20 +33,10 @@ def model(data: dict, name: str = "prompt") -> PageModel:
 
 
 def test_numbers_arrive_as_they_are_and_nothing_ends_their_script():
-    data = {
-        "word": "</script><b>",
-        "third": 1 / 3,
-        "table": np.arange(4.0).reshape(2, 2),
-        "count": np.int64(3),
-    }
+    data = {"word": "</script><b>", "third": 1 / 3, "table": np.arange(4.0).reshape(2, 2), "count": np.int64(3)}
     text = markup(model(data), 'a "title" <i>', "under it & more")
     found = re.search(r'<script type="application/json">(.*?)</script>', text)[1]
-    assert json.loads(found) == {
-        "word": "</script><b>",
-        "third": 1 / 3,
-        "table": [[0, 1], [2, 3]],
-        "count": 3,
-    }
+    assert json.loads(found) == {"word": "</script><b>", "third": 1 / 3, "table": [[0, 1], [2, 3]], "count": 3}
     assert text.count("</script>") == 1
     assert 'aria-label="a &quot;title&quot; &lt;i&gt;"' in text
     assert 'alt="An empty picture."' in text
@@ -86,9 +76,7 @@ def test_a_matched_pair_on_a_line_answers_with_the_gradient_step():
     d, length, noise = 5, 40, 0.1
     gamma = 0.02
     mu = float(loss.manifold_mu(gamma, d, length, noise))
-    heads = [
-        {"kq": sign * gamma * np.eye(d + 1, d), "ov": np.append(np.zeros(d), sign * mu)} for sign in (1, -1)
-    ]
+    heads = [{"kq": sign * gamma * np.eye(d + 1, d), "ov": np.append(np.zeros(d), sign * mu)} for sign in (1, -1)]
     dice = np.random.default_rng(0)
     x, y = dice.normal(size=(2, length))
     queries = on_line(np.linspace(-4, 4, 9), d)
@@ -105,9 +93,7 @@ def test_a_matched_pair_on_a_line_answers_with_the_gradient_step():
 
 def executed(path: Path, name: str) -> Path:
     output = nbformat.v4.new_output(
-        "display_data",
-        {"text/html": f'<figure data-model="{name}">x</figure>'},
-        metadata={MODEL: {"name": name}},
+        "display_data", {"text/html": f'<figure data-model="{name}">x</figure>'}, metadata={MODEL: {"name": name}}
     )
     cells = [nbformat.v4.new_code_cell("1", outputs=[output]), nbformat.v4.new_markdown_cell("words")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
@@ -118,16 +104,11 @@ def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
     copy = executed(tmp_path / "waves.ipynb", "prompt")
     text = page_models.embed("before\n\n<!-- model prompt of waves -->\n\nafter", lambda chapter: copy, None)
     assert text == 'before\n\n```{raw} html\n<figure data-model="prompt">x</figure>\n```\n\nafter'
-    assert (
-        page_models.embed("in a `<!-- model a of b -->` line", None, None)
-        == "in a `<!-- model a of b -->` line"
-    )
+    assert page_models.embed("in a `<!-- model a of b -->` line", None, None) == "in a `<!-- model a of b -->` line"
 
 
 def test_a_page_shows_a_chapters_picture_by_its_description(tmp_path):
-    cell = nbformat.v4.new_code_cell(
-        "1", outputs=[nbformat.v4.new_output("display_data", {"image/png": "UE5H"})]
-    )
+    cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", {"image/png": "UE5H"})])
     cell.metadata["mystnb"] = {"image": {"alt": 'A "line" that rises.'}}
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "waves.ipynb")
     kept = {}
@@ -136,9 +117,7 @@ def test_a_page_shows_a_chapters_picture_by_its_description(tmp_path):
         kept[name] = picture
         return f"../{name}"
 
-    text = page_models.embed(
-        '<!-- picture A "line" of waves -->', lambda chapter: tmp_path / "waves.ipynb", keep
-    )
+    text = page_models.embed('<!-- picture A "line" of waves -->', lambda chapter: tmp_path / "waves.ipynb", keep)
     ((name, picture),) = kept.items()
     assert picture == b"PNG"
     assert f'src="../{name}" alt="A &quot;line&quot; that rises."' in text

@@ -97,9 +97,7 @@ def test_every_icon_of_the_pages_is_in_the_style_sheet(book):
     used = {
         name
         for page in harness.pages(book)
-        for names in re.findall(
-            r'<(?:i|span|svg)[^>]* class="([^"]*\bfa-[^"]*)"', page.read_text(encoding="utf-8")
-        )
+        for names in re.findall(r'<(?:i|span|svg)[^>]* class="([^"]*\bfa-[^"]*)"', page.read_text(encoding="utf-8"))
         for name in names.split()
         if name.startswith("fa-")
     }

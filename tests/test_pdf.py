@@ -72,9 +72,7 @@ def test_pages_become_one_document(tmp_path: Path) -> None:
 def pictures_in(document: pypdf.PdfReader) -> int:
     """Pixel pictures of a PDF; one that stands twice counts once, a mask not at all."""
     objects = (document.get_object(number) for number in range(1, document.trailer["/Size"]))
-    images = [
-        o for o in objects if isinstance(o, pypdf.generic.StreamObject) and o.get("/Subtype") == "/Image"
-    ]
+    images = [o for o in objects if isinstance(o, pypdf.generic.StreamObject) and o.get("/Subtype") == "/Image"]
     masks = {image["/SMask"].indirect_reference.idnum for image in images if "/SMask" in image}
     return len({image.indirect_reference.idnum for image in images} - masks)
 
@@ -109,9 +107,7 @@ def test_the_book_is_printed_with_every_figure(book: Path) -> None:
     for name in listed_pages(ROOT):
         title = page.find(id=name.replace("/", "-")).find("h1").get_text()
         assert text.count(plain(title)) >= 2, f"{title}: in the contents and over its chapter"
-    shown = page.select(
-        "article figure.iclbook-figure, article figure.iclbook-sliders, article .iclbook-still"
-    )
+    shown = page.select("article figure.iclbook-figure, article figure.iclbook-sliders, article .iclbook-still")
     assert len(shown) > 50
     assert all(figure.find("img") for figure in shown)
     pixels = {i["src"] for i in page.find_all("img") if not i["src"].endswith(".svg")}
@@ -124,7 +120,5 @@ def test_the_book_is_printed_with_every_figure(book: Path) -> None:
 def plain(words: str) -> str:
     """Letters and digits only: print breaks lines and joins letters."""
     return re.sub(
-        r"[^a-z0-9]",
-        "",
-        words.lower().replace("\ufb01", "fi").replace("\ufb02", "fl").replace("\ufb03", "ffi"),
+        r"[^a-z0-9]", "", words.lower().replace("\ufb01", "fi").replace("\ufb02", "fl").replace("\ufb03", "ffi")
     )

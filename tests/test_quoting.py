@@ -22,9 +22,7 @@ def test_a_verdict_is_a_badge_that_leads_to_its_claim(root):
 
 
 def test_a_value_is_what_the_chapter_recorded(root):
-    assert (
-        quote("{{ value demo seeds }} seeds, {{ value demo omega }}", "..", "paper", root) == "8 seeds, 0.2"
-    )
+    assert quote("{{ value demo seeds }} seeds, {{ value demo omega }}", "..", "paper", root) == "8 seeds, 0.2"
 
 
 def test_a_badge_unfolds(root):

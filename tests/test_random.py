@@ -60,16 +60,12 @@ def test_words_are_philox_at_their_place_step_and_purpose():
 
 def test_normals_are_normal_and_streams_do_not_know_each_other():
     drawn = random.normals(random.keys(range(4)), torch.tensor([1, 2]), random.DATA, (50_000,), torch.float64)
-    x = torch.cat(
-        [drawn, random.normals(random.keys(range(4)), torch.tensor([1, 2]), 9, (50_000,), torch.float64)]
-    )
+    x = torch.cat([drawn, random.normals(random.keys(range(4)), torch.tensor([1, 2]), 9, (50_000,), torch.float64)])
     x = x.reshape(16, -1).numpy()
     n = x.shape[1]
     for row in x:  # 16 rows: each test at 1e-4, so that a right generator fails once in 150
         assert stats.kstest(row, "norm").pvalue > 1e-4
-    z = np.sqrt(n) * np.array(
-        [x.mean(1), (x**2 - 1).mean(1) / np.sqrt(2), ((x**4) - 3).mean(1) / np.sqrt(96)]
-    )
+    z = np.sqrt(n) * np.array([x.mean(1), (x**2 - 1).mean(1) / np.sqrt(2), ((x**4) - 3).mean(1) / np.sqrt(96)])
     assert np.abs(z).max() < 4.5
     cross = np.corrcoef(x)[np.triu_indices(16, 1)] * np.sqrt(n)
     assert np.abs(cross).max() < 4.5

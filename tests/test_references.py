@@ -6,15 +6,7 @@ from claims_kit import make_root, records_of
 from iclbook.check import compare
 from iclbook.claims import load_ledger
 from iclbook.errors import UserError
-from iclbook.references import (
-    Reference,
-    agrees,
-    read_reference,
-    reference_path,
-    spread_of,
-    tolerance,
-    write_reference,
-)
+from iclbook.references import Reference, agrees, read_reference, reference_path, spread_of, tolerance, write_reference
 
 
 def test_the_tolerance_is_four_spreads_and_the_last_digits():
@@ -63,9 +55,7 @@ def test_the_spread_is_the_largest_deviation_element_by_element():
 
 def test_a_reference_returns_as_it_was_written(tmp_path):
     path = reference_path("demo", "smoke", tmp_path)
-    written = Reference(
-        {"a": 0.1 + 0.2, "b": [1, 2]}, {"a": 1e-17, "b": [0, 0.5]}, {"demo/x": "partly"}, ("sse-1",)
-    )
+    written = Reference({"a": 0.1 + 0.2, "b": [1, 2]}, {"a": 1e-17, "b": [0, 0.5]}, {"demo/x": "partly"}, ("sse-1",))
     write_reference(path, "demo", written)
     assert read_reference(path, tmp_path) == written
 

@@ -29,14 +29,11 @@ DOCUMENTS = {
     for _, name, is_package in pkgutil.iter_modules(papers.__path__)
     if is_package
     and isinstance(
-        getattr(document := importlib.import_module(f"iclbook.papers.{name}"), "_catalogue", None),
-        Catalogue,
+        getattr(document := importlib.import_module(f"iclbook.papers.{name}"), "_catalogue", None), Catalogue
     )
 }
 EVERY = [
-    (paper, name, study)
-    for paper, document in DOCUMENTS.items()
-    for name, study in document.studies("paper").items()
+    (paper, name, study) for paper, document in DOCUMENTS.items() for name, study in document.studies("paper").items()
 ]
 STUDIES = [(paper, name) for paper, name, study in EVERY if not isinstance(study, Computation)]
 COMPUTED = [(paper, name) for paper, name, study in EVERY if isinstance(study, Computation)]
@@ -91,8 +88,7 @@ LONG = {"ladder_large", "ladder_small", "images_unseen1", "images_seen0", "image
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("paper", "name"),
-    [pytest.param(*study, marks=pytest.mark.full if study[1] in LONG else ()) for study in STUDIES],
+    ("paper", "name"), [pytest.param(*study, marks=pytest.mark.full if study[1] in LONG else ()) for study in STUDIES]
 )
 def test_a_run_of_every_group_replays(paper, name):
     """The first steps of a committed run of each group, trained again by today's code."""
@@ -134,9 +130,7 @@ MUTATIONS = {
     "rate": lambda g: {"runs": tuple(dataclasses.replace(r, rate=1.01 * r.rate) for r in g.runs)},
     "seed": lambda g: {"runs": tuple(dataclasses.replace(r, seed=r.seed + 1) for r in g.runs)},
     "stream": lambda g: {"runs": tuple(dataclasses.replace(r, stream=r.data_seed + 1) for r in g.runs)},
-    "initial scale": lambda g: {
-        "runs": tuple(dataclasses.replace(r, init_scale=1.001 * r.init_scale) for r in g.runs)
-    },
+    "initial scale": lambda g: {"runs": tuple(dataclasses.replace(r, init_scale=1.001 * r.init_scale) for r in g.runs)},
     "loss": lambda g: {"loss": _doubled if g.loss is cross_entropy else _squared_twice},
     "optimiser": lambda g: {"optimiser": Adam(beta2=0.998)},
 }

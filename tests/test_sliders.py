@@ -68,10 +68,7 @@ def test_the_numbers_of_all_frames_are_kept_with_the_sliders_values():
     assert panel.about["numbers"] == "Numbers of all frames"
     found = [(r["slider: heads"], r["slider: scale"], r["x"], r["y"]) for r in numbers_of(panel)]
     assert found == [
-        (f"{a:g}", f"{b:g}", x, f"{y + 1:g}")
-        for a in ONE.values
-        for b in TWO.values
-        for x, y in (("0", a), ("1", b))
+        (f"{a:g}", f"{b:g}", x, f"{y + 1:g}") for a in ONE.values for b in TWO.values for x, y in (("0", a), ("1", b))
     ]
 
 
@@ -150,11 +147,7 @@ def alt_of(holder: w.HTML) -> str:
 
 def test_alt_text_follows_the_slider():
     fixed = build(bars, [ONE], "static", title="Bars")
-    assert [alt_of(p) for p in fixed.stack.children] == [
-        "Bars: heads 1",
-        "Bars: heads 2",
-        "Bars: heads 4",
-    ]
+    assert [alt_of(p) for p in fixed.stack.children] == ["Bars: heads 1", "Bars: heads 2", "Bars: heads 4"]
     moving = build(bars, [ONE], "live", alt=lambda a: f'{a} "bars" > 0')
     moving.moves[0][0].value = 7
     assert alt_of(moving.picture) == '7 "bars" > 0'
@@ -182,10 +175,7 @@ def test_alt_text_follows_the_slider():
         (lambda: build(bars, [ONE], "live", start={"a": 99}), "cannot start at 99"),
         (lambda: build(lambda a: "no figure", [ONE], "static"), "returned str"),
         (lambda: build(lambda a: plt.figure(figsize=(a, 1)), [ONE], "static"), "different sizes"),
-        (
-            lambda: build(bars, [Slider("a", "a", range(8)), Slider("b", "b", range(8))], "static"),
-            "64 slider frames",
-        ),
+        (lambda: build(bars, [Slider("a", "a", range(8)), Slider("b", "b", range(8))], "static"), "64 slider frames"),
         (lambda: Slider("a", "a", range(61)), "more than 60 values"),
         (lambda: Slider("a", "a", np.arange(1_000_000)), "more than 60 values"),
         (lambda: Slider("a", "a", itertools.count()), "more than 60 values"),

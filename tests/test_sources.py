@@ -120,20 +120,8 @@ def digest_of(study, package: Path) -> str:
     ("document", "name", "file", "old", "new"),
     [
         (nagy2026, "masks", "papers/nagy2026/studies.py", "if self.low:", "if not self.low:"),
-        (
-            agarwal2025,
-            "fair",
-            "papers/agarwal2025/chain_runs.py",
-            "INIT_SCALE = 0.1",
-            "INIT_SCALE = 0.2",
-        ),
-        (
-            wang2025,
-            "square_softmax",
-            "papers/wang2025/contexts.py",
-            "probes(self.n)",
-            "probes(2 * self.n)",
-        ),
+        (agarwal2025, "fair", "papers/agarwal2025/chain_runs.py", "INIT_SCALE = 0.1", "INIT_SCALE = 0.2"),
+        (wang2025, "square_softmax", "papers/wang2025/contexts.py", "probes(self.n)", "probes(2 * self.n)"),
         (wang2025, "images_unseen0", "tasks/glyphs.py", "LOOK_ALIKE = 0.93", "LOOK_ALIKE = 0.9"),
         (he2025, "isotropic", "store.py", "np.savez_compressed(buffer", "np.savez(buffer"),
     ],

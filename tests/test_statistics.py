@@ -30,9 +30,7 @@ def test_a_prediction_interval_holds_the_mean_of_new_replicates_as_often_as_it_s
     assert abs(held - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 4000)
     half = stats.t.ppf(0.975, 3) * math.sqrt(14 / 3) * math.sqrt(1 / 4 + 1 / 5)
     assert prediction(KNOWN, 5) == pytest.approx((3.0, 3 - half, 3 + half))
-    assert prediction(KNOWN, 10**9)[1:] == pytest.approx(
-        interval(KNOWN)[1:]
-    )  # a mean without noise of its own
+    assert prediction(KNOWN, 10**9)[1:] == pytest.approx(interval(KNOWN)[1:])  # a mean without noise of its own
 
 
 def test_a_nested_interval_covers_where_replicates_share_a_draw() -> None:

@@ -109,12 +109,7 @@ def test_a_missing_group_file_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        lambda b: b[: len(b) // 2],
-        lambda b: b"",
-        lambda b: b + b"\0",
-        lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:],
-    ],
+    [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b + b"\0", lambda b: b[:100] + bytes([b[100] ^ 1]) + b[101:]],
     ids=["truncated", "empty", "longer", "one bit"],
 )
 def test_a_damaged_group_file_is_refused(tmp_path, damage):
@@ -144,11 +139,7 @@ def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(t
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"not an archive",
-        pytest.param(b"", id="empty"),
-        pytest.param(b"PK\x03\x04" + bytes(60), id="broken zip"),
-    ],
+    [b"not an archive", pytest.param(b"", id="empty"), pytest.param(b"PK\x03\x04" + bytes(60), id="broken zip")],
 )
 def test_unreadable_content_with_a_fitting_checksum_is_refused(tmp_path, content):
     save(tmp_path)
@@ -254,15 +245,9 @@ def test_results_of_more_groups_than_are_asked_for_serve_and_those_that_lack_one
     text = refused(lambda: load(tmp_path, config=described("h2", "h6")), "lack the groups h6")
     assert "iclbook train demo --only tiny" in text
     assert "--fresh" not in text
-    other = [
-        described("h2", steps=6),
-        described("h6"),
-        {**described("h2"), "groups": [{"name": "h2", "rate": 2}]},
-    ]
+    other = [described("h2", steps=6), described("h6"), {**described("h2"), "groups": [{"name": "h2", "rate": 2}]}]
     for config in other:
-        assert "--fresh" in refused(
-            lambda config=config: load(tmp_path, config=config), "another configuration"
-        )
+        assert "--fresh" in refused(lambda config=config: load(tmp_path, config=config), "another configuration")
 
 
 def test_groups_that_nobody_describes_any_more_go_with_the_next_stamp(tmp_path):
@@ -325,9 +310,7 @@ def test_numbers_that_are_not_finite_are_refused_with_group_run_and_step(tmp_pat
     text = refused(lambda: save(tmp_path, courses(bad, name)), "not finite")
     assert all(part in text for part in ("demo/tiny", name, "group h2", "run 1", "step 10"))
     assert snapshot(tmp_path) == {}
-    store.save(
-        "demo", "smoke", "tiny", courses(bad, name), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",)
-    )
+    store.save("demo", "smoke", "tiny", courses(bad, name), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",))
     assert load(tmp_path)[f"h2/{name}"].shape == (3, 2), "the results say that they may diverge"
 
 

@@ -19,9 +19,7 @@ HOSTILE = f"""--></a>"'><svg/onload="{SETS}"></svg><script>{SETS}</script><img s
 def ran(browser: harness.Browser, page: Path) -> bool:
     browser.open(page.resolve().as_uri())
     for fold in ("details", "[title]"):  # what a fold holds counts, too
-        browser.driver.execute_script(
-            "document.querySelectorAll(arguments[0]).forEach(e => (e.open = true))", fold
-        )
+        browser.driver.execute_script("document.querySelectorAll(arguments[0]).forEach(e => (e.open = true))", fold)
     return browser.driver.execute_script("return document.documentElement.dataset.ran === '1'")
 
 
@@ -36,13 +34,7 @@ def test_a_strangers_text_never_runs(browser, minibook):
     two |= {"says": HOSTILE, "out_of_reach": HOSTILE, "inventory": HOSTILE}
     ledger.write_text(yaml.safe_dump(told))
     chapter = minibook / "notebooks/tiny.py"
-    hostile_study = {
-        "device": HOSTILE,
-        "date": HOSTILE,
-        "torch": HOSTILE,
-        "numpy": HOSTILE,
-        "source": HOSTILE,
-    }
+    hostile_study = {"device": HOSTILE, "date": HOSTILE, "torch": HOSTILE, "numpy": HOSTILE, "source": HOSTILE}
     text = chapter.read_text().replace('"source": "abc", "device": "a <b>cpu"', f"**{hostile_study!r}")
     text = text.replace('"name": "line"', f'"name": {HOSTILE!r}')
     text = text.replace('record("tiny/frames", len(stack.children))', f'record("tiny/frames", {HOSTILE!r})')

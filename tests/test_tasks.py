@@ -144,9 +144,7 @@ def test_without_noise_every_task_uses_its_own_features(shared):
     task = MultiTaskRegression(L=10, noise_var=0.0, target_noise_var=0.0, shared_beta=shared)
     context, x_q, target = task.batch(draw(task, 200))
     beta = solve(context, 6)  # (B, 6, 2)
-    torch.testing.assert_close(
-        torch.einsum("bjn,jb->nb", beta, x_q), target, rtol=1e-7, atol=1e-8
-    )  # target included
+    torch.testing.assert_close(torch.einsum("bjn,jb->nb", beta, x_q), target, rtol=1e-7, atol=1e-8)  # target included
     assert beta[:, 4:, 0].abs().max() < 1e-8
     assert beta[:, :2, 1].abs().max() < 1e-8
     assert beta[:, :4, 0].abs().min() > 0
@@ -191,8 +189,7 @@ def test_a_batch_is_a_pure_function_of_its_normals(task):
 
 
 @pytest.mark.parametrize(
-    "task",
-    [LinearRegression(d=3, L=4), LinearRegression(d=3, L=4, covariance=SIGMA), MultiTaskRegression(L=4)],
+    "task", [LinearRegression(d=3, L=4), LinearRegression(d=3, L=4, covariance=SIGMA), MultiTaskRegression(L=4)]
 )
 def test_every_normal_is_used(task):
     normals = draw(task, 1)

@@ -21,11 +21,7 @@ WORDS = {
     "Glorot's start": Place("term-Glorot"),
     "batch": Place("term-batch"),
 }
-LETTERS = {
-    r"\epsilon": Place("letter-epsilon"),
-    r"\varepsilon": Place("letter-epsilon"),
-    "w": Place("letter-w"),
-}
+LETTERS = {r"\epsilon": Place("letter-epsilon"), r"\varepsilon": Place("letter-epsilon"), "w": Place("letter-w")}
 
 
 def page(*children: nodes.Node) -> nodes.document:
@@ -92,9 +88,7 @@ def test_what_is_no_prose_or_linked_already_is_left_alone(child: nodes.Node) -> 
 
 def glossary(term: str, *meaning: str | nodes.Node) -> nodes.document:
     document = new_document("notation")
-    item = nodes.definition_list_item(
-        "", nodes.term("", term, ids=["term-x"]), nodes.definition("", text(*meaning))
-    )
+    item = nodes.definition_list_item("", nodes.term("", term, ids=["term-x"]), nodes.definition("", text(*meaning)))
     document += addnodes.glossary("", nodes.definition_list("", item))
     return document
 

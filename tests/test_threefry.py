@@ -31,11 +31,7 @@ def test_threefry_gives_the_known_answers_of_random123(counter, key, rounds, kno
 
 def test_keys_split_as_printed_in_tutorials_of_jax():
     keys = threefry.split(threefry.key_of(0), 4)
-    assert keys[1:].tolist() == [
-        [1518642379, 4090693311],
-        [433833334, 4221794875],
-        [839183663, 3740430601],
-    ]
+    assert keys[1:].tolist() == [[1518642379, 4090693311], [433833334, 4221794875], [839183663, 3740430601]]
     assert threefry.split(threefry.key_of(0)).tolist() == [[4146024105, 967050713], [2718843009, 1272950319]]
 
 

@@ -45,9 +45,7 @@ def test_the_stored_module_is_what_the_sources_compile_to():
 
 
 def test_a_page_costs_less_than_60_kilobytes():
-    scripts = [
-        models_page.ASSETS / "models" / name for name in ("train.js", "train_waits.js", "kernels/trainer.js")
-    ]
+    scripts = [models_page.ASSETS / "models" / name for name in ("train.js", "train_waits.js", "kernels/trainer.js")]
     scripts.append(webassembly.script())
     assert sum(path.stat().st_size for path in scripts) < 60_000
 
@@ -97,14 +95,11 @@ def by_the_trainer(settings: dict, record: list[int]) -> list[tuple[float, np.nd
     }
     run = Run(chosen["seed"], rate=chosen["rate"], init_scale=chosen["scale"])
     group = Group("run", Attention, kwargs, (run,), keep=names, may_diverge=True)
-    history = Trainer(TASK, [group], record[-1], chosen["batch"], record=record, device="cpu").train(
-        progress=False
-    )["run"]
-    at = [list(history.steps).index(step) for step in record]
-    return [
-        (history.loss[i, 0], np.concatenate([history.circuits[name][i, 0].ravel() for name in names]))
-        for i in at
+    history = Trainer(TASK, [group], record[-1], chosen["batch"], record=record, device="cpu").train(progress=False)[
+        "run"
     ]
+    at = [list(history.steps).index(step) for step in record]
+    return [(history.loss[i, 0], np.concatenate([history.circuits[name][i, 0].ravel() for name in names])) for i in at]
 
 
 def units(found: np.ndarray, wanted: np.ndarray) -> float:
@@ -139,8 +134,7 @@ def test_the_page_takes_the_trainers_course(opened, settings):
     [
         pytest.param(name, marks=[] if name == "softmax" else pytest.mark.full)
         for name in webassembly.ACTIVATIONS
-        if name
-        not in NEAR_A_POLE  # rounding decides which prompt blows up, and with it where 20,000 steps end
+        if name not in NEAR_A_POLE  # rounding decides which prompt blows up, and with it where 20,000 steps end
     ],
 )
 def test_a_long_run_ends_where_the_trainers_does(opened, activation):
@@ -171,9 +165,7 @@ def test_circuits_and_answers_are_the_librarys(opened):
     heads, d = 3, TASK.d
     model = Attention(d, heads)
     model.initialise(torch.Generator().manual_seed(1), 3.0)
-    parameters = torch.cat(
-        [getattr(model, name).detach().flatten() for name in ("query", "key", "value", "output")]
-    )
+    parameters = torch.cat([getattr(model, name).detach().flatten() for name in ("query", "key", "value", "output")])
     circuits = model.circuits()
     found = opened.js("m.circuits(a[0], a[1], 1)", parameters.numpy(), heads)
     for h, head in enumerate(found):
@@ -185,9 +177,7 @@ def test_circuits_and_answers_are_the_librarys(opened):
         other = Attention(d, heads, activation=activation)
         other.load_state_dict(model.state_dict())
         wanted = other.double()(torch.from_numpy(tokens)[..., None], torch.from_numpy(query)[:, None]).item()
-        answer = opened.js(
-            "(m.state.activation = a[1], m.predict(a[0], a[2], a[3]))", found, activation, tokens, query
-        )
+        answer = opened.js("(m.state.activation = a[1], m.predict(a[0], a[2], a[3]))", found, activation, tokens, query)
         assert answer == pytest.approx(wanted, rel=1e-4, abs=1e-4)
 
 
@@ -204,9 +194,7 @@ def until(model: Running, expression: str, seconds: float = 60) -> None:
 def says(model: Running, words: str) -> None:
     """The sentence below the plots begins with ``words``, within the second that the one before it stays."""
     until(
-        model,
-        f"document.querySelector('figure[data-model=train] [role=status]').textContent.startsWith({words!r})",
-        5,
+        model, f"document.querySelector('figure[data-model=train] [role=status]').textContent.startsWith({words!r})", 5
     )
 
 
@@ -347,9 +335,7 @@ def test_in_a_notebook_the_library_trains_and_the_figure_follows():
     for _, name, settings, *_ in reversed(train.TRIES):
         panel.tries.value = name
         assert panel.settings == train.BEGIN | settings
-        assert {key: control.value for key, control in panel.controls.items()} == pytest.approx(
-            panel.settings
-        )
+        assert {key: control.value for key, control in panel.controls.items()} == pytest.approx(panel.settings)
 
 
 def test_a_headless_notebook_shows_the_page_and_a_live_one_the_panel(monkeypatch):
@@ -379,9 +365,7 @@ def test_waits_are_the_librarys_and_grow_as_the_law_says(browser, page):
     for rule in crossing_waits.RULES:
         here = {one["size"]: one["wait"] for one in found if one["rule"] == rule and one["seed"] == 0}
         there = crossing_waits.waits(TASK, rule, sizes, 0, 1_600)
-        assert [here[size] for size in sizes] == pytest.approx(
-            there, rel=0.07
-        )  # to a mean loss's own stretch
+        assert [here[size] for size in sizes] == pytest.approx(there, rel=0.07)  # to a mean loss's own stretch
     plain, adam = model.js("[m.growth('plain'), m.growth('adam')]")
     assert 3 < plain < 5
     assert adam < 1.5

@@ -29,9 +29,7 @@ from iclbook.training.optimisers import OneCycle
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
 
 
-def trainer(
-    runs, steps=30, n_heads=2, task=TASK, compile=False, dtype=torch.float64, optimiser=None, **kwargs
-):
+def trainer(runs, steps=30, n_heads=2, task=TASK, compile=False, dtype=torch.float64, optimiser=None, **kwargs):
     sizes = {"d": task.d, "n_heads": n_heads, "n_tasks": task.n_tasks, **kwargs}
     group = Group("g", Attention, sizes, runs, optimiser or Adam())
     return Trainer(task, [group], steps, batch_size=32, device="cpu", compile=compile, dtype=dtype)
@@ -39,9 +37,7 @@ def trainer(
 
 def batches(task, seed, steps, dtype=torch.float64):
     for step in range(1, steps + 1):
-        (block,) = random.normals(
-            random.keys([seed]), torch.tensor([step]), random.DATA, (task.normals, 32), dtype
-        )
+        (block,) = random.normals(random.keys([seed]), torch.tensor([step]), random.DATA, (task.normals, 32), dtype)
         yield task.batch(block[0])
 
 
@@ -93,9 +89,7 @@ def test_a_run_alone_equals_the_same_run_among_seven_different_ones(compile):
     together = trainer(runs, steps=50, dtype=torch.float32, compile=compile).train(progress=False)["g"]
     for r in (0, 4, 6):
         alone = trainer([runs[r]], steps=50, dtype=torch.float32).train(progress=False)["g"]
-        np.testing.assert_allclose(
-            together.circuits["kq"][:, r], alone.circuits["kq"][:, 0], rtol=1e-3, atol=2e-5
-        )
+        np.testing.assert_allclose(together.circuits["kq"][:, r], alone.circuits["kq"][:, 0], rtol=1e-3, atol=2e-5)
         np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
 
 
@@ -109,8 +103,7 @@ def test_runs_in_parts_are_the_runs_at_once():
     runs = [Run(s, rate=10.0 ** -(2 + s / 4), init_scale=0.5 + s / 3) for s in range(6)]
     groups = [Group(f"{n} heads", Attention, {"d": 3, "n_heads": n}, runs, Adam()) for n in (1, 2)]
     found = [
-        cut_into(Trainer(TASK, groups, 30, 32, device="cpu", compile=False, dtype=torch.float64), n)
-        for n in (6, 2)
+        cut_into(Trainer(TASK, groups, 30, 32, device="cpu", compile=False, dtype=torch.float64), n) for n in (6, 2)
     ]
     whole, cut = (t.train(progress=False) for t in found)
     for name in whole:
@@ -134,9 +127,7 @@ def test_a_rate_factor_of_zero_freezes_that_parameter_only():
     before = {k: v.copy() for k, v in before.items()}
     t.train(progress=False)
     after = t.parameters()["g"]
-    for run, frozen in enumerate(
-        ({"query"}, set())
-    ):  # a factor belongs to one run, not to the runs beside it
+    for run, frozen in enumerate(({"query"}, set())):  # a factor belongs to one run, not to the runs beside it
         assert {k for k in after if np.array_equal(after[k][run], before[k][run])} == frozen
     with pytest.raises(UserError, match="no parameter"):
         Group("g", Attention, HEADS, [Run(0, factors=(("keys", 0.0),))]).build()
@@ -158,9 +149,7 @@ def test_blocks_step_one_after_the_other_with_new_gradients():
     def loss(m, _):
         return (m.omega * m.mu).sum()
 
-    group = Group(
-        "g", ReducedAttention, {"n_heads": 1}, [Run(3, 0.1)], Sgd(), loss=loss, blocks=(("omega",), ("mu",))
-    )
+    group = Group("g", ReducedAttention, {"n_heads": 1}, [Run(3, 0.1)], Sgd(), loss=loss, blocks=(("omega",), ("mu",)))
     t = Trainer(TASK, [group], 1, 1, device="cpu", compile=False, dtype=torch.float64)
     omega, mu = (t.parameters()["g"][name][0, 0] for name in ("omega", "mu"))
     history = t.train(progress=False)["g"]
@@ -192,10 +181,7 @@ def test_parameters_are_kept_at_chosen_steps_in_half_precision(tmp_path):
 
     whole = make(group)
     found = whole.train(progress=False)["g"]
-    assert (
-        found.circuits.keys()
-        == make(Group("g", Attention, HEADS, runs)).train(progress=False)["g"].circuits.keys()
-    )
+    assert found.circuits.keys() == make(Group("g", Attention, HEADS, runs)).train(progress=False)["g"].circuits.keys()
     assert set(found.kept) == {"query", "output"}
     assert found.kept["query"].dtype == np.float16
     assert found.kept["query"].shape == (2, *whole.ensembles[0].params["query"].shape)
@@ -245,20 +231,13 @@ SCRIPT = """
 def _launch(folder: Path, every: float) -> subprocess.Popen:
     script = folder / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
-    return subprocess.Popen(
-        [sys.executable, str(script), str(folder), str(every)], stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, str(script), str(folder), str(every)], stdout=subprocess.PIPE, text=True)
 
 
 @cache
 def _reference():
     t = Trainer(
-        TASK,
-        [Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])],
-        2000,
-        32,
-        device="cpu",
-        compile=False,
+        TASK, [Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])], 2000, 32, device="cpu", compile=False
     )
     return t.train(progress=False)["g"]
 
@@ -370,6 +349,4 @@ def test_a_captured_graph_gives_the_numbers_of_single_steps():
         if not graphs:
             t._capture = lambda: pytest.fail("captured")
         histories.append(t.train(progress=False)["g"])
-    np.testing.assert_allclose(
-        histories[0].circuits["kq"][-1], histories[1].circuits["kq"][-1], rtol=1e-3, atol=1e-5
-    )
+    np.testing.assert_allclose(histories[0].circuits["kq"][-1], histories[1].circuits["kq"][-1], rtol=1e-3, atol=1e-5)

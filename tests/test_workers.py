@@ -23,9 +23,7 @@ from iclbook.training import Run
 from iclbook.training.history import History, joined
 from iclbook.training.study import Group, Study, shared_out, train_study
 
-GROUPS = tuple(
-    Group(f"h{h}", Attention, {"d": 3, "n_heads": h}, [Run(s) for s in range(2 * h)]) for h in (1, 2)
-)
+GROUPS = tuple(Group(f"h{h}", Attention, {"d": 3, "n_heads": h}, [Run(s) for s in range(2 * h)]) for h in (1, 2))
 STUDY = Study("demo", "tiny", LinearRegression(d=3, L=8), GROUPS, steps=200, batch_size=16)
 
 
@@ -47,9 +45,7 @@ def sizes(shares):
 
 
 def groups_of(**counts):
-    return [
-        Group(n, Attention, {"d": 3, "n_heads": 1}, [Run(s) for s in range(k)]) for n, k in counts.items()
-    ]
+    return [Group(n, Attention, {"d": 3, "n_heads": 1}, [Run(s) for s in range(k)]) for n, k in counts.items()]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 7, 40])
@@ -65,9 +61,7 @@ def test_every_run_is_trained_once_and_no_part_has_much_more_than_its_share(part
 
 def test_pieces_of_a_group_are_joined_along_their_runs():
     steps = np.arange(3)
-    whole = History(
-        steps, np.arange(15.0).reshape(3, 5), {"a": np.arange(30).reshape(3, 5, 2)}, {"p": np.ones((2, 5))}
-    )
+    whole = History(steps, np.arange(15.0).reshape(3, 5), {"a": np.arange(30).reshape(3, 5, 2)}, {"p": np.ones((2, 5))})
     pieces = [
         History(steps, whole.loss[:, cut], {"a": whole.circuits["a"][:, cut]}, {"p": whole.kept["p"][:, cut]})
         for cut in (slice(0, 2), slice(2, 5))
@@ -181,9 +175,7 @@ def dask():
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("default")  # Dask's own
-def test_a_cluster_gives_the_local_numbers_to_the_bit_and_loses_nothing_with_a_worker(
-    empty_root, dask, monkeypatch
-):
+def test_a_cluster_gives_the_local_numbers_to_the_bit_and_loses_nothing_with_a_worker(empty_root, dask, monkeypatch):
     study = dataclasses.replace(STUDY, steps=1000, record=(0, 200))
     with workers.Processes(2, progress=False) as processes:
         expected = trained(processes, study, parts=2)

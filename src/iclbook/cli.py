@@ -58,7 +58,9 @@ def _option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict]:
 
 
 def _profile(default: str) -> tuple[tuple[str, ...], dict]:
-    about = "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results (default: %(default)s)"
+    about = (
+        "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results (default: %(default)s)"
+    )
     return _option("--profile", metavar="{" + ",".join(PROFILES) + "}", default=default, help=about)
 
 
@@ -68,9 +70,7 @@ _DEVICE = _option(
     default="auto",
     help="where to compute; auto takes a GPU when there is one (default: %(default)s)",
 )
-_JOBS = _option(
-    "--jobs", metavar="N", type=_positive, help="chapters to run at once (default: one for each core)"
-)
+_JOBS = _option("--jobs", metavar="N", type=_positive, help="chapters to run at once (default: one for each core)")
 
 _DRAW = _option(
     "--draw",
@@ -155,9 +155,7 @@ def run(options: Options) -> int:
     _option("chapters", metavar="CHAPTER", nargs="*", help="chapters to check (default: all)"),
     _option("--json", metavar="FILE", type=Path, help="also write what was found as JSON"),
     _option("--update", action="store_true", help="write the references anew instead of failing"),
-    _option(
-        "--spread", action="store_true", help="as --update, and measure how far rounding carries each value"
-    ),
+    _option("--spread", action="store_true", help="as --update, and measure how far rounding carries each value"),
     _option(
         "--machine",
         metavar="NAME",
@@ -216,9 +214,7 @@ def build(options: Options) -> int:
     "  iclbook train he2025 --scheduler tcp://10.0.0.5:8786      on a Dask cluster\n"
     "  iclbook train he2025 --verify      derive stored runs again, as far as is cheap, and compare",
     _option("key", metavar="KEY", help="a paper's key, such as he2025 (`iclbook claims` lists them)"),
-    _option(
-        "--only", metavar="STUDY", action="append", help="train this study only; may be given several times"
-    ),
+    _option("--only", metavar="STUDY", action="append", help="train this study only; may be given several times"),
     _option("--fresh", action="store_true", help="train again what already has results"),
     _option("--verify", action="store_true", help="train nothing; replay stored runs and compare"),
     _option(
@@ -227,11 +223,7 @@ def build(options: Options) -> int:
         type=_positive,
         help="processes, one thread each, that share a study's runs (default: one a core)",
     ),
-    _option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="train on the Dask cluster with this scheduler (tcp://HOST:PORT)",
-    ),
+    _option("--scheduler", metavar="ADDRESS", help="train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
     _TEXT,
     _profile("paper"),
     _DEVICE,
@@ -286,12 +278,7 @@ def _trainer_of(key: str) -> Callable[..., object]:
     "  iclbook claims                     counts for every paper\n"
     "  iclbook claims he2025              every claim of one paper\n"
     "  iclbook claims he2025/fig2.8       one claim with its parts",
-    _option(
-        "key",
-        metavar="KEY",
-        nargs="?",
-        help="a paper's key or a claim's id (default: counts for every paper)",
-    ),
+    _option("key", metavar="KEY", nargs="?", help="a paper's key or a claim's id (default: counts for every paper)"),
     _option("--json", action="store_true", help="print JSON"),
     _profile("paper"),
     _DRAW,
@@ -364,22 +351,14 @@ def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
         default="spaced",
         help='write " 3 -> 4" or "3->4" (default: %(default)s)',
     ),
-    _option(
-        "--lines", metavar="K", type=_positive, default=4, help="lines of a regression prompt (default: 4)"
-    ),
+    _option("--lines", metavar="K", type=_positive, default=4, help="lines of a regression prompt (default: 4)"),
     _option("--out", metavar="FILE", type=Path, required=True, help="where the result goes (.npz)"),
 )
 def probe(options: Options) -> int:
     from .papers.nagy2026.probe_command import probe_folder
 
     values = probe_folder(
-        options.model,
-        options.probe,
-        options.out,
-        options.revision,
-        options.tokenizer,
-        options.digits,
-        options.lines,
+        options.model, options.probe, options.out, options.revision, options.tokenizer, options.digits, options.lines
     )
     width = max(map(len, values))
     for name, value in values.items():
@@ -471,19 +450,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as mistake:
         return _report(one_line(mistake))
     except KeyboardInterrupt:
-        print(
-            "interrupted. Whatever was finished is kept; the same command goes on from there.",
-            file=sys.stderr,
-        )
+        print("interrupted. Whatever was finished is kept; the same command goes on from there.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `iclbook claims | head`
         _drop_output()
         return 0
     except Exception as problem:
         if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
-            return _report(
-                f"{one_line(problem.filename)[:60]}... is too long for a name. Give a shorter one."
-            )
+            return _report(f"{one_line(problem.filename)[:60]}... is too long for a name. Give a shorter one.")
         return _report_unforeseen(problem)
 
 

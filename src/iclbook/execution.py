@@ -127,9 +127,7 @@ def read_source(name: str, root: Path) -> nbformat.NotebookNode:
         notebook = jupytext.read(source_path(name, root))
     except (OSError, ValueError, RecursionError, nbformat.ValidationError, yaml.YAMLError) as error:
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(
-            f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter."
-        ) from error
+        raise UserError(f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter.") from error
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return notebook
 
@@ -138,9 +136,7 @@ def _to_run(name: str, root: Path) -> nbformat.NotebookNode:
     """The chapter with a last cell that tells whether everything before it ran."""
     notebook = read_source(name, root)
     if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
-        raise UserError(
-            f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device."
-        )
+        raise UserError(f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device.")
     notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
     return notebook
 
@@ -242,9 +238,7 @@ def _explain(error: Exception, name: str, cell: str, mend: str, timeout: int) ->
         value = error.evalue.splitlines()[0] if error.evalue else ""
         return NotebookError(name, first_line(error.source), f"{error.ename}: {value}".rstrip(": "), mend)
     if isinstance(error, CellTimeoutError):
-        return NotebookError(
-            name, cell, f"timed out after {timeout} s", f"{mend} ICLBOOK_CELL_TIMEOUT sets the limit."
-        )
+        return NotebookError(name, cell, f"timed out after {timeout} s", f"{mend} ICLBOOK_CELL_TIMEOUT sets the limit.")
     if isinstance(error, DeadKernelError):
         return NotebookError(name, cell, "the kernel died (killed, or out of memory)", mend)
     why = (str(error).splitlines() or [type(error).__name__])[0]
@@ -264,9 +258,7 @@ def kernel_environment(root: Path, environment: Mapping[str, str] | None = None)
     # Kernels run beside others on few cores, and the thread count changes the last digits.
     alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
     around = alone if environment is None else dict(environment)
-    if not os.access(
-        os.path.expanduser("~"), os.W_OK
-    ):  # matplotlib complains, and makes its list of fonts anew
+    if not os.access(os.path.expanduser("~"), os.W_OK):  # matplotlib complains, and makes its list of fonts anew
         around.setdefault("MPLCONFIGDIR", str(root / ".cache" / "matplotlib"))
     around.pop("PYTHONWARNINGS", None)  # "error" ends the kernel at a library's first deprecation
     ipython = root / ".cache" / "ipython"

@@ -120,9 +120,7 @@ def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             holder = file.read().strip() or "another process"
-            raise UserError(
-                f"{what} is under way already, in {holder}", "Wait for its end, or end it."
-            ) from None
+            raise UserError(f"{what} is under way already, in {holder}", "Wait for its end, or end it.") from None
         with writing(lock):
             file.truncate(0)
             file.write(f"process {os.getpid()}\n")

@@ -86,16 +86,10 @@ def pieces(text: str) -> list[tuple[bool, str]]:
     parts = text.split("$")
     if len(parts) % 2 == 0:
         raise ValueError("an odd number of dollars: a formula stands between two")
-    found = [
-        (index % 2 == 1, " ".join(part.split()) if index % 2 else part) for index, part in enumerate(parts)
-    ]
+    found = [(index % 2 == 1, " ".join(part.split()) if index % 2 else part) for index, part in enumerate(parts)]
     for is_formula, part in found:
-        if is_formula and (
-            not part or "\\" in part or any(part.count(a) != part.count(b) for a, b in ("()", "{}"))
-        ):
-            raise ValueError(
-                f"${part}$ is no formula: plain notation without backslashes, such as $omega = 1/sqrt(d)$"
-            )
+        if is_formula and (not part or "\\" in part or any(part.count(a) != part.count(b) for a, b in ("()", "{}"))):
+            raise ValueError(f"${part}$ is no formula: plain notation without backslashes, such as $omega = 1/sqrt(d)$")
     return [piece for piece in found if piece[1]]
 
 
@@ -103,9 +97,7 @@ def html(text: str) -> str:
     """A text as HTML, its formulas for MathJax."""
     return _mapped(
         text,
-        lambda formula: (
-            rf'<span class="math notranslate nohighlight">\({escape(tex(formula), quote=False)}\)</span>'
-        ),
+        lambda formula: rf'<span class="math notranslate nohighlight">\({escape(tex(formula), quote=False)}\)</span>',
         lambda words: escape(tidied(words)),
         lambda code: f"<code>{escape(code)}</code>",
     )
@@ -123,12 +115,7 @@ def markdown(text: str, escaped: Callable[[str], str]) -> str:
         before, _, after = part.partition(core) if core else (part, "", "")
         return f"{before}{escaped(tidied(core)) if core else ''}{after}"
 
-    return _mapped(
-        " ".join(text.split()),
-        lambda formula: f"${tex(formula)}$",
-        words,
-        lambda code: f"`{code}`",
-    )
+    return _mapped(" ".join(text.split()), lambda formula: f"${tex(formula)}$", words, lambda code: f"`{code}`")
 
 
 def plain(text: str) -> str:
@@ -136,9 +123,7 @@ def plain(text: str) -> str:
     return _mapped(text, _letters, tidied, str)
 
 
-def _mapped(
-    text: str, formula: Callable[[str], str], words: Callable[[str], str], code: Callable[[str], str]
-) -> str:
+def _mapped(text: str, formula: Callable[[str], str], words: Callable[[str], str], code: Callable[[str], str]) -> str:
     """A text whose formulas, words and code (between backticks) are written by these functions."""
     written = []
     for is_formula, part in pieces(text):
@@ -258,6 +243,4 @@ class _Reader:
         flat = inside.replace("−", "-")
         if sign == "^" and flat and not flat.strip("0123456789-+T"):
             return flat.translate(_SUPERSCRIPTS)
-        return (
-            f"{sign}{inside}" if inside.replace(MINUS, "").isalnum() or inside == "*" else f"{sign}({inside})"
-        )
+        return f"{sign}{inside}" if inside.replace(MINUS, "").isalnum() or inside == "*" else f"{sign}({inside})"

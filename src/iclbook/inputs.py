@@ -84,9 +84,7 @@ def source_path(name: str, root: Path | None = None) -> Path:
         found = False
     if not found:
         there = sorted(p.stem for p in (root / "notebooks").glob("*.py"))
-        raise UserError(
-            f"there is no chapter {name[:80]!r}", f"Choose one of: {', '.join(there) or '(none yet)'}."
-        )
+        raise UserError(f"there is no chapter {name[:80]!r}", f"Choose one of: {', '.join(there) or '(none yet)'}.")
     return path
 
 
@@ -219,9 +217,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as problem:
-        raise UserError(
-            f"{path} cannot be read ({problem.strerror})", "Change its rights, or restore it."
-        ) from None
+        raise UserError(f"{path} cannot be read ({problem.strerror})", "Change its rights, or restore it.") from None
 
 
 def write_copy(path: Path, copy: nbformat.NotebookNode) -> None:

@@ -61,18 +61,12 @@ PROCESSORS: Mapping[str, Mapping[str, str]] = {
         "OPENBLAS_CORETYPE": "Zen",
         "NPY_DISABLE_CPU_FEATURES": _NO_AVX512,
     },
-    "avx512": {
-        "ATEN_CPU_CAPABILITY": "avx512",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX512",
-        "OPENBLAS_CORETYPE": "SkylakeX",
-    },
+    "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "MKL_ENABLE_INSTRUCTIONS": "AVX512", "OPENBLAS_CORETYPE": "SkylakeX"},
     "native": {},
 }
 
 #: Every variable that a machine may set: cleared before another one is emulated.
-SWITCHES = (
-    frozenset(TRAINING) | {"MKL_DYNAMIC"} | {name for switches in PROCESSORS.values() for name in switches}
-)
+SWITCHES = frozenset(TRAINING) | {"MKL_DYNAMIC"} | {name for switches in PROCESSORS.values() for name in switches}
 
 
 def emulated() -> tuple[str, ...]:
@@ -97,9 +91,7 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
         return plain | (PINNED if machine == "pinned" else TRAINING)
     processor, _, threads = machine.partition("-")
     if processor not in PROCESSORS or threads not in ("1", "2"):
-        raise UserError(
-            f"unknown machine {machine!r}", f"Choose pinned, training or one of: {', '.join(emulated())}."
-        )
+        raise UserError(f"unknown machine {machine!r}", f"Choose pinned, training or one of: {', '.join(emulated())}.")
     # MKL would otherwise take fewer threads than it is given where it sees fit
     number = {"OMP_NUM_THREADS": threads, "MKL_DYNAMIC": "FALSE", "OMP_WAIT_POLICY": "passive"}
     return plain | PROCESSORS[processor] | number

@@ -10,9 +10,7 @@ import math
 import re
 
 MINUS = "\u2212"
-_SUPERSCRIPTS = str.maketrans(
-    "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
-)
+_SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 #: Names of the powers of ten of a thousandfold million, and so on; beyond them powers.
 _WORDS = {6: "million", 9: "billion"}
 _PLAIN = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d+)(?P<rest>(?:\.\d+)?%?)")

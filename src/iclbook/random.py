@@ -70,7 +70,9 @@ def keys(seeds: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
 def _blocks(keys: Tensor, step: Tensor, purpose: int, n: int) -> Words:
     """Words for ``n`` places of every seed and step: four of ``(S, K, ceil(n / 4))``."""
     place = torch.arange((n + 3) // 4, device=keys.device)
-    if keys.is_cuda:  # Triton keeps what it knows to be an index in 32 bits, and a multiplier has 32; it cannot know that this is 0
+    if (
+        keys.is_cuda
+    ):  # Triton keeps what it knows to be an index in 32 bits, and a multiplier has 32; it cannot know that this is 0
         place = place + (keys[0, 0] >> 32)
     zero = torch.zeros((), dtype=torch.int64, device=keys.device)
     when = step[:, None]  # (K, 1)
@@ -117,12 +119,7 @@ def box_muller(size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def numbers(
-    source: Any,
-    keys: Tensor,
-    step: Tensor,
-    purpose: int,
-    shape: tuple[int, ...],
-    dtype: torch.dtype = torch.float32,
+    source: Any, keys: Tensor, step: Tensor, purpose: int, shape: tuple[int, ...], dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, ...]:
     """What a source of prompts counts that it needs: standard normals and, if it needs any, random words.
 
@@ -141,12 +138,7 @@ def numbers(
 
 
 def drawn(
-    source: Any,
-    seed: int,
-    purpose: int,
-    shape: tuple[int, ...],
-    step: int = 0,
-    dtype: torch.dtype = torch.float32,
+    source: Any, seed: int, purpose: int, shape: tuple[int, ...], step: int = 0, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, ...]:
     """:func:`numbers` of one seed and step, ``(normals, *shape)`` and perhaps ``(words, *shape)``: for prompts that are drawn once."""
     return tuple(x[0, 0] for x in numbers(source, keys([seed]), torch.tensor([step]), purpose, shape, dtype))

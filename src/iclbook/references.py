@@ -74,9 +74,7 @@ def tolerance(value: Value, spread: Spread) -> Spread:
 def agrees(measured: Value, reference: Value, spread: Spread) -> bool:
     """Whether a value agrees with its reference; lists in length and in every element."""
     if isinstance(measured, list) or isinstance(reference, list):
-        if not (isinstance(measured, list) and isinstance(reference, list)) or len(measured) != len(
-            reference
-        ):
+        if not (isinstance(measured, list) and isinstance(reference, list)) or len(measured) != len(reference):
             return False
         spreads = spread if isinstance(spread, list) else [spread] * len(reference)
         return all(map(agrees, measured, reference, spreads))
@@ -147,15 +145,7 @@ def read_reference(path: Path, root: Path) -> Reference:
         found = Reference(body["records"], spread, body["verdicts"], machines, figures)
     except FileNotFoundError:
         raise UserError(f"{shown} is not there", mend) from None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-    ) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
         raise UserError(f"{shown} cannot be read as a reference ({problem})", mend) from None
     return found
 
@@ -196,10 +186,7 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
     lines = ",\n".join(
         f"  {json.dumps(name)}: {json.dumps(series)}" for name, series in reference.figures.items()
     )  # a line a figure
-    write_text(
-        path,
-        text.replace('"figures": {}', f'"figures": {{\n{lines}\n }}' if lines else '"figures": {}') + "\n",
-    )
+    write_text(path, text.replace('"figures": {}', f'"figures": {{\n{lines}\n }}' if lines else '"figures": {}') + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

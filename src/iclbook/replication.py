@@ -32,10 +32,7 @@ def rules_path(root: Path) -> Path:
 
 def rules_of(claim: Claim) -> str:
     """Digest of all that judges a claim: rules, keys, errors, controls and readings of its parts, and how they make a verdict; no sentence of it."""
-    parts = [
-        (p.key, p.rule.text, p.error, p.reading, p.printed, p.refuses and astuple(p.refuses))
-        for p in claim.parts
-    ]
+    parts = [(p.key, p.rule.text, p.error, p.reading, p.printed, p.refuses and astuple(p.refuses)) for p in claim.parts]
     judged = (parts, claim.decides, claim.reduced is None, claim.fails_as, claim.conjunction)
     return hashlib.sha256(repr(judged).encode()).hexdigest()[:16]
 
@@ -59,9 +56,7 @@ def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
         UserError: the first claims whose rules are not the frozen ones.
     """
     known = frozen(root)
-    changed = [
-        claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != rules_of(claim)
-    ]
+    changed = [claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != rules_of(claim)]
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise UserError(
@@ -122,8 +117,7 @@ class Replica:
         found = {}
         for key in self.first.records:
             pairs = [
-                [np.atleast_1d(r.records.get(k, np.nan)) for r in (self.first, self.second)]
-                for k in (key, f"{key}_se")
+                [np.atleast_1d(r.records.get(k, np.nan)) for r in (self.first, self.second)] for k in (key, f"{key}_se")
             ]
             if f"{key}_se" not in self.first.records or len({x.shape for pair in pairs for x in pair}) > 1:
                 continue

@@ -14,16 +14,7 @@ from typing import NamedTuple
 #: Modules (paths in the package) that a study imports and that cannot change a number: messages, files, processes, comparisons.
 NEUTRAL = frozenset(
     f"{name}.py"
-    for name in (
-        "errors",
-        "files",
-        "machines",
-        "profiles",
-        "project",
-        "sources",
-        "workers",
-        "training/replay",
-    )
+    for name in ("errors", "files", "machines", "profiles", "project", "sources", "workers", "training/replay")
 )
 
 
@@ -82,9 +73,7 @@ def c_sources(file: Path) -> list[Path]:
 def _c_code(text: str) -> str:
     """C code without comments, indentation and what only a page compiles, which cannot change a stored number."""
     code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
-    lines = re.sub(
-        r"^#if defined __wasm__.*?^#endif\n", "", code, flags=re.DOTALL | re.MULTILINE
-    ).splitlines()
+    lines = re.sub(r"^#if defined __wasm__.*?^#endif\n", "", code, flags=re.DOTALL | re.MULTILINE).splitlines()
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 
 
@@ -169,13 +158,7 @@ def _reduce(node: ast.AST) -> None:
     if body and _is_docstring(body[0]):
         body[0] = ast.Pass()
     if isinstance(node, ast.FunctionDef):
-        every = [
-            *node.args.posonlyargs,
-            *node.args.args,
-            *node.args.kwonlyargs,
-            node.args.vararg,
-            node.args.kwarg,
-        ]
+        every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
         for argument in filter(None, every):
             argument.annotation = None
         node.returns = None
@@ -196,8 +179,4 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _is_docstring(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -88,9 +88,7 @@ def _parts(item: Estimate | float) -> tuple[float | Array, float | Array]:
 def _replicates(values: Array, least: int = 2, dtype: DTypeLike = float) -> Array:
     values = np.asarray(values, dtype=dtype)
     if values.shape[-1] < least:
-        raise UserError(
-            f"{values.shape[-1]} replicates have no spread", f"Give {least} or more along the last axis."
-        )
+        raise UserError(f"{values.shape[-1]} replicates have no spread", f"Give {least} or more along the last axis.")
     return values
 
 

@@ -118,13 +118,7 @@ def save(
 
 
 def update_digest(
-    paper: str,
-    profile: str,
-    study: str,
-    source: str,
-    config: Any = None,
-    root: Path | None = None,
-    **verified: Any,
+    paper: str, profile: str, study: str, source: str, config: Any = None, root: Path | None = None, **verified: Any
 ) -> None:
     """Mark a study's results as those of the code with this digest, after its replay has passed; ``verified`` says what was derived again.
 
@@ -227,10 +221,7 @@ def load(
     """
     command = _command(paper, profile, study)
     if config is not None and (missing := missing_groups(paper, profile, study, config, root)):
-        raise UserError(
-            f"the results of {study} lack the groups {', '.join(missing)}",
-            f"Train these alone: {command}",
-        )
+        raise UserError(f"the results of {study} lack the groups {', '.join(missing)}", f"Train these alone: {command}")
     about = read_provenance(paper, profile, study, root)
     if source is not None and about["source"] != source:
         raise UserError(
@@ -258,9 +249,7 @@ def load_states(paper: str, profile: str, study: str, root: Path | None = None) 
     return {key.removeprefix(f"{STATES}/"): array for key, array in found.items()}
 
 
-def missing_groups(
-    paper: str, profile: str, study: str, config: Any, root: Path | None = None
-) -> tuple[str, ...]:
+def missing_groups(paper: str, profile: str, study: str, config: Any, root: Path | None = None) -> tuple[str, ...]:
     """Groups that ``config`` describes and that a study's results lack, all else equal.
 
     Raises:

@@ -53,9 +53,7 @@ def progress_callback(callback: Callback) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(
-    show: bool, total: int, start: int = 0, unit: str = "step"
-) -> Iterator[Callable[[int], Any]]:
+def progress_bar(show: bool, total: int, start: int = 0, unit: str = "step") -> Iterator[Callable[[int], Any]]:
     """A function that hears the number of further steps: for the callback where there is one, otherwise for a bar, or for nobody."""
     if not _callbacks:
         with tqdm(total=total, initial=start, disable=not show, unit=unit, mininterval=1.0) as bar:
@@ -341,9 +339,7 @@ class Cluster(Processes):
     def _begin(self, request: bytes, number: int) -> Future:
         return self._pool.submit(_on_worker, request, number)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: object
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
         self.client.close()  # tasks that nobody wants any more are told to stop
         super().__exit__(kind, problem, trace)
         if problem is not None and (said := _lost(problem)):
@@ -378,11 +374,7 @@ def _lost(problem: BaseException) -> UserError | None:
             "a part of the study was lost with each of the workers that took it",
             "Give workers more memory or time; the same command goes on from the checkpoints.",
         )
-    if (
-        room == "distributed"
-        or isinstance(problem, OSError)
-        or name in ("CancelledError", "FutureCancelledError")
-    ):
+    if room == "distributed" or isinstance(problem, OSError) or name in ("CancelledError", "FutureCancelledError"):
         return UserError(
             f"the cluster was lost ({name}: {one_line(problem)[:200]})",
             "The same command goes on from the checkpoints.",

@@ -16,9 +16,7 @@ def curves(end: float, seeds=(42, 2024, 1337)) -> Curves:
     fall = np.linspace(0, 1, 11)[:, None]
     speeds = 1 + 0.01 * np.arange(len(seeds)) * (end < 1.9)
     nll = 2.08 - (2.08 - end) * fall * speeds + 1e-9 * np.arange(len(seeds))
-    return Curves(
-        steps, seeds, {"nll": nll, "entropy": nll, "accuracy": 2.2 - nll, "kl": 0 * nll + 0.1 * fall}
-    )
+    return Curves(steps, seeds, {"nll": nll, "entropy": nll, "accuracy": 2.2 - nll, "kl": 0 * nll + 0.1 * fall})
 
 
 def test_steps_to_a_level_are_interpolated():
@@ -67,6 +65,4 @@ def test_gradient_exponents():
 def test_settling_times():
     left = np.array([1.0, 0.5, 0.2, 0.05, 0.0])
     assert figure_9.settles(left, np.array([0, 10, 20, 30, 40])) == pytest.approx(20 + 10 * 0.1 / 0.15)
-    assert figure_9.way_left(np.linspace(1, 0, 5)[:, None, None] * np.ones((5, 3, 2)))[2] == pytest.approx(
-        0.5
-    )
+    assert figure_9.way_left(np.linspace(1, 0, 5)[:, None, None] * np.ones((5, 3, 2)))[2] == pytest.approx(0.5)

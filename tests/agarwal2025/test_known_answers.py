@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import (
-    sentences,
-    toy_runs,
-)
+from iclbook.papers.agarwal2025 import sentences, toy_runs
 from iclbook.papers.agarwal2025.equations import random_case
 
 # -- the toy ------------------------------------------------------------------------------------------------------------------

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import (
-    causal,
-    chain_runs,
-    gradients,
-    table_1,
-)
+from iclbook.papers.agarwal2025 import causal, chain_runs, gradients, table_1
 from iclbook.papers.agarwal2025.equations import random_weights, relative
 from iclbook.papers.agarwal2025.gradients import causal_mask
 from iclbook.random import generator

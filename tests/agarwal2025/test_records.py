@@ -77,9 +77,7 @@ def test_spread_of_steps_has_n_minus_one():
     """Three seeds that reach SGD's loss after 250, 500 and 1000 of 1000 steps."""
     steps, seeds = np.array([0, 250, 500, 1000]), (0, 1, 2)
     sgd = Curves(steps, seeds, {"nll": np.array([[2.0] * 3, [1.9] * 3, [1.8] * 3, [1.6] * 3])})
-    em = Curves(
-        steps, seeds, {"nll": np.array([[2.0] * 3, [1.6, 1.9, 1.9], [1.5, 1.6, 1.8], [1.4, 1.4, 1.6]])}
-    )
+    em = Curves(steps, seeds, {"nll": np.array([[2.0] * 3, [1.6, 1.9, 1.9], [1.5, 1.6, 1.8], [1.4, 1.4, 1.6]])})
     for curve in (em, sgd):
         curve.values["nll"] = curve["nll"] + 1e-9 * np.arange(3)
         curve.values |= {"entropy": curve["nll"], "accuracy": curve["nll"]}

@@ -20,9 +20,7 @@ DRAWS = 12
 
 def judge(claim: str, values: dict) -> Verdict:
     """The verdict of the paper profile on these values."""
-    return verdict(
-        LEDGER.claim(f"agarwal2025/{claim}"), {k: Record.make(k, v) for k, v in values.items()}, "paper"
-    )
+    return verdict(LEDGER.claim(f"agarwal2025/{claim}"), {k: Record.make(k, v) for k, v in values.items()}, "paper")
 
 
 def failing(claim: str, values: dict) -> set[str]:
@@ -45,9 +43,7 @@ def test_ssm_weights_against_a_product_written_out():
                 want = 0.0
                 if j <= i:
                     for n in range(3):
-                        product = math.prod(
-                            math.exp(a[channel, n] * delta[channel, k]) for k in range(j + 1, i + 1)
-                        )
+                        product = math.prod(math.exp(a[channel, n] * delta[channel, k]) for k in range(j + 1, i + 1))
                         want += float(c[n, i] * product * delta[channel, j] * b[n, j])
                 assert w[channel, i, j].item() == pytest.approx(want, abs=1e-14)
 
@@ -72,8 +68,7 @@ def test_identities_hold_to_rounding():
 
 def test_sizes_differ_between_draws():
     shapes = {
-        (d.x.shape, d.values.shape, d.theta["ssm"]["rate"].shape)
-        for d in map(section_9.sample_network, range(40))
+        (d.x.shape, d.values.shape, d.theta["ssm"]["rate"].shape) for d in map(section_9.sample_network, range(40))
     }
     assert len(shapes) > 15
 
@@ -96,9 +91,7 @@ def test_forget_gate_one_late_turns_red(monkeypatch):
 def test_mean_cosine_of_random_vectors(dimension):
     z = torch.randn(2, 40_000, dimension, generator=torch.Generator().manual_seed(dimension))
     cosine = torch.nn.functional.cosine_similarity(z[0], z[1], dim=1).abs()
-    assert section_9.random_cosine(dimension) == pytest.approx(
-        cosine.mean().item(), abs=5 * cosine.std().item() / 200
-    )
+    assert section_9.random_cosine(dimension) == pytest.approx(cosine.mean().item(), abs=5 * cosine.std().item() / 200)
 
 
 def test_lstm_gates_read_what_came_before():

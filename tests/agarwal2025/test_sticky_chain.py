@@ -13,9 +13,7 @@ from iclbook.tasks.sticky_chain import StickyChain
 
 
 def test_published_chain_stays_longer_than_stated():
-    assert StickyChain("code").transition[0, 0] == pytest.approx(
-        0.3 + 0.7 * 0.3 / (3.9166667 + 0.3), abs=1e-6
-    )
+    assert StickyChain("code").transition[0, 0] == pytest.approx(0.3 + 0.7 * 0.3 / (3.9166667 + 0.3), abs=1e-6)
     assert StickyChain("nearer").transition[0, 0] == 0.3
     near, far = StickyChain("nearer").transition[0], StickyChain("farther").transition[0]
     assert near[1] > near[4]
@@ -62,9 +60,7 @@ def filter_error(T: int = 6) -> float:
         )  # states y_0 .. y_{t+1}
         weight = chain.stationary[paths[:, 0]]
         for step in range(t + 1):
-            weight = (
-                weight * emission[step, paths[:, step]] * chain.transition[paths[:, step], paths[:, step + 1]]
-            )
+            weight = weight * emission[step, paths[:, step]] * chain.transition[paths[:, step], paths[:, step + 1]]
         joint = np.bincount(paths[:, -1], weight, 3)
         worst = max(worst, float(np.abs(joint / joint.sum() - filtered[t]).max()))
     return worst

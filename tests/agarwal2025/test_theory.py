@@ -24,9 +24,7 @@ def test_every_closed_form_against_autograd_on_240_random_sizes():
 @pytest.mark.parametrize("causal_", [False, True])
 def test_forward_is_the_plain_model(causal_):
     case = random_case(3)
-    model = SingleHead(
-        *case.w.W_Q.T.shape, len(case.w.W_V), len(case.w.b), causal=causal_, bias=True
-    ).double()
+    model = SingleHead(*case.w.W_Q.T.shape, len(case.w.W_V), len(case.w.b), causal=causal_, bias=True).double()
     with torch.no_grad():
         for name, value in case.w._asdict().items():
             getattr(model, name).copy_(value)
@@ -54,10 +52,7 @@ def test_blocked_step_survives_scores_beyond_the_safe_bound():
     """Large weights take the other path; a hidden key's huge score must not push the visible ones to zero."""
     gen = torch.Generator().manual_seed(0)
     x = torch.randn(200, 20, generator=gen, dtype=torch.float64)
-    w = [
-        10 * torch.randn(s, generator=gen, dtype=torch.float64)
-        for s in ((10, 20), (10, 20), (15, 20), (8, 15))
-    ]
+    w = [10 * torch.randn(s, generator=gen, dtype=torch.float64) for s in ((10, 20), (10, 20), (15, 20), (8, 15))]
     target = torch.nn.functional.one_hot(torch.arange(200) % 8, 8).double()
     f = gradients.forward(x, gradients.Weights(*w, torch.zeros(8).double()), gradients.causal_mask(200))
     expected = -(f.logits.log_softmax(-1) * target).sum(-1).mean()
@@ -178,9 +173,7 @@ def test_alignment_is_ranked_against_random_directions():
     x = torch.from_numpy(rng.normal(size=(200, 5, 3)))
 
     def moving(W):
-        w = gradients.Weights(
-            *[torch.zeros(200, 2, 3).double()] * 2, W, *[torch.zeros(200, 3, 2).double()] * 2
-        )
+        w = gradients.Weights(*[torch.zeros(200, 2, 3).double()] * 2, W, *[torch.zeros(200, 3, 2).double()] * 2)
         return toy_runs.Ensemble(x, None, [w._replace(W_V=0 * W), w], np.empty(0), np.empty(0))
 
     line = torch.zeros(200, 2, 3).double()

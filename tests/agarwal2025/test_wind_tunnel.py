@@ -50,18 +50,14 @@ def test_filter_against_enumeration_of_all_paths():
     for b in range(6):
         want = enumerated(*(part[..., b].numpy() for part in (transition, emission, seen)))
         np.testing.assert_allclose(exact[..., b].numpy(), want, atol=1e-14)
-    np.testing.assert_allclose(
-        memoryless(emission, seen)[0], exact[0], atol=1e-14
-    )  # one observation: no memory needed
+    np.testing.assert_allclose(memoryless(emission, seen)[0], exact[0], atol=1e-14)  # one observation: no memory needed
 
 
 def test_hmm_sequences_follow_their_matrices():
     """Frequencies of hidden moves are not visible; those of two neighbouring observations are, for fixed matrices."""
     task = HmmFiltering(2, 3, 2)
     normals, words = numbers(task, 200_000, 1)
-    transition, emission, seen = task.draw(
-        normals[:, :1].expand_as(normals), words
-    )  # the same matrices for all
+    transition, emission, seen = task.draw(normals[:, :1].expand_as(normals), words)  # the same matrices for all
     for m in (transition, emission):
         torch.testing.assert_close(m.sum(1), torch.ones_like(m.sum(1)))
     start = torch.full((2,), 0.5, dtype=torch.float64)
@@ -120,10 +116,7 @@ def test_lstm_against_torch():
     theirs = torch.nn.LSTM(4, 3).double()
     x = torch.randn(6, 2, 4, dtype=torch.float64)  # (T, B, D)
     want, _ = theirs(x)
-    drive = (
-        torch.einsum("gd,tbd->gtb", theirs.weight_ih_l0, x)
-        + (theirs.bias_ih_l0 + theirs.bias_hh_l0)[:, None, None]
-    )
+    drive = torch.einsum("gd,tbd->gtb", theirs.weight_ih_l0, x) + (theirs.bias_ih_l0 + theirs.bias_hh_l0)[:, None, None]
     got = lstm_scan(drive, theirs.weight_hh_l0)["h"]
     torch.testing.assert_close(got.permute(1, 2, 0), want)
 

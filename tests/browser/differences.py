@@ -34,9 +34,7 @@ def prompt_difference(browser: harness.Browser) -> float:
             circuits = models_page.attention(h).circuits()
             wanted = attend(circuits["kq"], circuits["ov"], context, asked).item()
             heads = [{name: part.tolist() for name, part in head.items()} for head in data["heads"][str(h)]]
-            worst = max(
-                worst, difference(model.js("m.predict(a[0], a[1], a[2])", heads, tokens, query), wanted)
-            )
+            worst = max(worst, difference(model.js("m.predict(a[0], a[1], a[2])", heads, tokens, query), wanted))
             scores = context[:, :, 0] @ circuits["kq"][-1, :, :D] @ asked[:, 0]
             seen = model.js("m.attention(a[0], a[1], a[2])", heads[-1], tokens, query)
             worst = max(worst, difference(seen, torch.softmax(scores, 0)))
@@ -51,10 +49,7 @@ def reduced_difference(browser: harness.Browser) -> float:
     model, dice, worst = Running(browser, "reduced_flow"), np.random.default_rng(1), 0.0
     for h in (1, 2, 4):
         omega, mu = 0.5 * dice.normal(size=h), dice.normal(size=h)
-        state, down = (
-            np.concatenate([omega, mu]),
-            np.concatenate(loss.approx_gradients(omega, mu, D, L, S2)),
-        )
+        state, down = (np.concatenate([omega, mu]), np.concatenate(loss.approx_gradients(omega, mu, D, L, S2)))
         worst = max(worst, difference(model.js("m.loss(a[0])", state), loss.approx_loss(omega, mu, D, L, S2)))
         worst = max(worst, difference(model.js("m.velocity(a[0])", state), -down))
     gammas = [0.02, 0.13, 0.6]

@@ -47,9 +47,7 @@ def missing() -> str | None:
     """Why no browser can be driven here, or None."""
     lacking = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     return (
-        f"not installed: {', '.join(lacking)} (Debian: apt-get install chromium chromium-driver)"
-        if lacking
-        else None
+        f"not installed: {', '.join(lacking)} (Debian: apt-get install chromium chromium-driver)" if lacking else None
     )
 
 
@@ -115,9 +113,7 @@ class Browser:
         # The theme keeps the reader's choice; set it as its button does.
         self.theme(theme)
         if folds:
-            self._run(
-                "document.querySelectorAll('details.iclbook-fold').forEach((fold) => (fold.open = true))"
-            )
+            self._run("document.querySelectorAll('details.iclbook-fold').forEach((fold) => (fold.open = true))")
         self._run("window.iclbookSliders?.()")  # a reader's coming near loads them
         self._wait(
             "[...document.querySelectorAll(arguments[0])].every(view =>"
@@ -146,23 +142,14 @@ class Browser:
             if self._run("return document.documentElement.dataset.theme") == name:
                 return
             self._run("document.querySelector('.theme-switch-button')?.click()")
-        self._run(
-            "document.documentElement.dataset.theme = document.documentElement.dataset.mode = arguments[0]",
-            name,
-        )
+        self._run("document.documentElement.dataset.theme = document.documentElement.dataset.mode = arguments[0]", name)
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
         """Save what the reader sees; with ``whole``, the page down to its end."""
         size = {"captureBeyondViewport": True}
         if whole:
             box = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-            size["clip"] = {
-                "x": 0,
-                "y": 0,
-                "width": box["width"],
-                "height": min(box["height"], 12_000),
-                "scale": 1,
-            }
+            size["clip"] = {"x": 0, "y": 0, "width": box["width"], "height": min(box["height"], 12_000), "scale": 1}
         shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", **size})
         path.write_bytes(base64.b64decode(shot["data"]))
 
@@ -266,9 +253,7 @@ class PagePanel:
         """Bring every slider to its position in ``place`` (0 is the left end) by the arrow keys."""
         for slider, (now, position) in enumerate(zip(self.state().positions, place, strict=True)):
             if now != position:
-                self.press(
-                    slider, Keys.ARROW_RIGHT if position > now else Keys.ARROW_LEFT, abs(position - now)
-                )
+                self.press(slider, Keys.ARROW_RIGHT if position > now else Keys.ARROW_LEFT, abs(position - now))
 
     def state(self) -> State:
         """What stands there now, seen in one call: a playing slider may exchange the picture between two."""

@@ -108,9 +108,7 @@ def write(folder: Path, change: tuple[str, str, str] | None = None) -> Path:
         if text.count(old) != 1:
             raise ValueError(f"{script} holds {old!r} {text.count(old)} times")
         path.write_text(text.replace(old, new), encoding="utf-8")
-    figures = "".join(
-        markup(model, TITLES[name], "Words under it. </script>") for name, model in models().items()
-    )
+    figures = "".join(markup(model, TITLES[name], "Words under it. </script>") for name, model in models().items())
     page = folder / "index.html"
     page.write_text(
         '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Models</title>'

@@ -93,9 +93,7 @@ def _notebook(path: Path) -> None:
     cells[-1].metadata["mystnb"] = {"image": {"alt": "Error against context length."}}
     notebook = nbformat.v4.new_notebook(cells=cells)
     environment = {**os.environ, "ICLBOOK_HEADLESS": "1", "ICLBOOK_ROOT": str(ROOT), "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")])
-    )
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     NotebookClient(notebook, kernel_name="python3", timeout=120).execute(env=environment)
     nbformat.write(about_figures.without(notebook), path)  # the real book's extension does so
 

@@ -10,14 +10,7 @@ from iclbook.models.attention import Attention, attend
 from iclbook.models.kernels import kernel_values, key_factor, relate
 from iclbook.models.recall_transformer import RecallTransformer
 from iclbook.papers.agarwal2025 import gradients
-from iclbook.papers.he2025.predictors import (
-    debiased_gd,
-    sample_prompts,
-    scores,
-    softmax,
-    softmax_predictor,
-    vanilla_gd,
-)
+from iclbook.papers.he2025.predictors import debiased_gd, sample_prompts, scores, softmax, softmax_predictor, vanilla_gd
 from iclbook.papers.nagy2026.construction import construct, layer_answers
 from iclbook.papers.wang2025.descent import functional_descent
 from iclbook.tasks.associative_recall import AssociativeRecall
@@ -68,9 +61,7 @@ def trained_layer(rate: float, activation: str = "linear") -> np.ndarray:
 STEP = vanilla_gd(RATE, PROMPTS.x, PROMPTS.y, PROMPTS.x_q)
 
 
-@pytest.mark.parametrize(
-    "same", [functional_step("linear", RATE, 1.0), constructed_layer(RATE), trained_layer(RATE)]
-)
+@pytest.mark.parametrize("same", [functional_step("linear", RATE, 1.0), constructed_layer(RATE), trained_layer(RATE)])
 def test_one_step_of_descent_has_four_names(same):
     assert distance(same, STEP) < SAME
 
@@ -146,9 +137,7 @@ def test_responsibilities_weigh_the_gradient_of_ov():
     context = torch.cat([TENSORS[0], TENSORS[1][..., None]], -1)  # (B, L, D + 1)
     target = torch.from_numpy(PROMPTS.y_q)
     omegas = (0.3, -0.5)
-    kq = torch.stack(
-        [torch.diag(torch.tensor([o] * D + [0.0], dtype=torch.float64)) for o in omegas]
-    ).double()
+    kq = torch.stack([torch.diag(torch.tensor([o] * D + [0.0], dtype=torch.float64)) for o in omegas]).double()
     model = Attention(D, 2).double()
     model.initialise(torch.Generator().manual_seed(1))
     with torch.no_grad():

@@ -17,9 +17,7 @@ LINES = rungs.lines()
 def model(make: rungs.Stack, layers: int, seed: int) -> Model:
     """A model of the ladder that answers as a stack does."""
     rng = np.random.default_rng((77, seed))
-    return Model(
-        f"l{layers}w32", seed, np.array([8]), {"lines_estimate": make(LINES, layers, 4.5, rng)[None]}
-    )
+    return Model(f"l{layers}w32", seed, np.array([8]), {"lines_estimate": make(LINES, layers, 4.5, rng)[None]})
 
 
 def test_stacks_do_what_their_names_say():
@@ -104,12 +102,8 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     assert abs(values["rungs/by_lot"] - 0.5) < 0.2, "a lot tells nothing"
     assert len(found.apart) == 4
     of_sizes = [np.mean(said) for said in found.ladder.values()]
-    assert values["rungs/ladder"].value == pytest.approx(np.mean(of_sizes)), (
-        "a size has one vote, whatever its seeds"
-    )
-    assert values["rungs/twins"].error == pytest.approx(
-        widened_error(np.array(next(iter(found.twins.values()))))
-    )
+    assert values["rungs/ladder"].value == pytest.approx(np.mean(of_sizes)), "a size has one vote, whatever its seeds"
+    assert values["rungs/twins"].error == pytest.approx(widened_error(np.array(next(iter(found.twins.values())))))
     fig = figures.ladder(found)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "stacks that descend"

@@ -26,9 +26,7 @@ def test_two_and_four_equal_factors_have_a_closed_form():
 def test_unequal_factors_wait_as_long_as_their_flow_does(p):
     start = 0.2 * np.random.default_rng(p).uniform(0.5, 1.5, p)
     goal = LEFT * product.loss(np.zeros(p))
-    flow = gradient_flow(
-        product.gradient, start, 1e7, events=[lambda x: goal - product.loss(x)], stop_at=0, rtol=1e-11
-    )
+    flow = gradient_flow(product.gradient, start, 1e7, events=[lambda x: goal - product.loss(x)], stop_at=0, rtol=1e-11)
     assert product.wait(start, LEFT) == pytest.approx(flow.first(), rel=1e-6)
 
 

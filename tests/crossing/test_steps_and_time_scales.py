@@ -30,9 +30,7 @@ def made(attention_rate: float, value_rate: float) -> Landscape:
     def evaluate(x):
         return float(0.1 + 0.9 * (1 - x[1]) ** 2), np.array([attention_rate, value_rate]) * (x - 1)
 
-    return Landscape(
-        lambda _: np.full(2, 1e-9), evaluate, lambda x: (x[:, :1], x[:, 1:]), np.array([True, False])
-    )
+    return Landscape(lambda _: np.full(2, 1e-9), evaluate, lambda x: (x[:, :1], x[:, 1:]), np.array([True, False]))
 
 
 def test_who_leads_is_seen_and_rates_move_it():
@@ -83,9 +81,7 @@ def test_stacks_do_what_their_names_say():
     constant = descent.Prompts(p.x, np.ones_like(p.y), p.query, np.ones_like(p.answer))
     assert descent.sharpening(constant, rng)[:, 1:] == pytest.approx(1.0), "a smoother keeps constants"
     again = descent.reordered(p, np.random.default_rng(1))
-    assert np.sort(again, 1) == pytest.approx(
-        np.sort(descent.parameter_descent(p, np.random.default_rng(1)), 1)
-    )
+    assert np.sort(again, 1) == pytest.approx(np.sort(descent.parameter_descent(p, np.random.default_rng(1)), 1))
 
 
 def test_a_statistic_that_knows_the_truth_has_area_one_and_one_that_does_not_a_half():

@@ -11,14 +11,7 @@ import torch
 from iclbook.errors import UserError
 from iclbook.papers.crossing.measures import waits
 from iclbook.papers.crossing.measures.landscape import Landscape, antithetic, mirrored
-from iclbook.papers.crossing.measures.models import (
-    CATEGORIES,
-    MODELS,
-    REGRESSION,
-    heads_of,
-    prompts,
-    softmax_heads,
-)
+from iclbook.papers.crossing.measures.models import CATEGORIES, MODELS, REGRESSION, heads_of, prompts, softmax_heads
 
 
 def product(p: int) -> Landscape:
@@ -111,9 +104,7 @@ def test_antithetic_prompts_tell_nothing_by_their_means():
     assert (batch.query * batch.target).mean(-1).abs().max() < 1e-15
     plain = prompts(REGRESSION, 0)
     assert (plain.context.mean(0) * plain.target).mean(-1).abs().max() > 1e-3
-    beta = torch.linalg.lstsq(
-        batch.context[:, :2].movedim(-1, 0), batch.context[:, 2:].movedim(-1, 0)
-    ).solution
+    beta = torch.linalg.lstsq(batch.context[:, :2].movedim(-1, 0), batch.context[:, 2:].movedim(-1, 0)).solution
     answers = (batch.query.T[:, None] @ beta)[:, 0, 0]
     assert torch.allclose(answers, batch.target[0]), "still prompts of the task"
     batch = mirrored(prompts(CATEGORIES, 0))

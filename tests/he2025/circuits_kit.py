@@ -8,16 +8,12 @@ from iclbook.papers.he2025 import loss, predictors
 from iclbook.papers.he2025.circuits import Heads, read_heads
 
 
-def synthetic(
-    omega, mu, d: int = 5, kq_noise: float = 0.0, ov_noise: float = 0.0, scale: float = 1.0
-) -> dict:
+def synthetic(omega, mu, d: int = 5, kq_noise: float = 0.0, ov_noise: float = 0.0, scale: float = 1.0) -> dict:
     """A group whose heads are known: omega, mu ``(T, R, H)``, deviations of exactly these sizes, rubbish where it must not matter."""
     omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
     rng = np.random.default_rng(0)
     residual = rng.normal(size=(*omega.shape, d + 1, d))
-    residual[..., :d, :] -= (
-        np.trace(residual[..., :d, :], axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)
-    )
+    residual[..., :d, :] -= np.trace(residual[..., :d, :], axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)
     residual /= np.linalg.norm(residual, axis=(-2, -1), keepdims=True)
     kq = rng.normal(size=(*omega.shape, d + 1, d + 1))  # its last column stays: it meets the query's zero
     pattern = omega[..., None, None] * np.eye(d + 1, d)

@@ -8,12 +8,7 @@ from he2025.circuits_kit import synthetic
 
 from iclbook.models import Attention, ReducedAttention
 from iclbook.papers.he2025 import loss, predictors, true_loss
-from iclbook.papers.he2025.circuits import (
-    Heads,
-    code_scale,
-    read_heads,
-    settled,
-)
+from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, settled
 from iclbook.papers.he2025.figure_3 import read_multi_heads
 from iclbook.papers.he2025.runs import squared_errors
 from iclbook.tasks import LinearRegression
@@ -38,9 +33,7 @@ def test_read_heads_finds_what_was_put_in(scale):
 
 
 def test_read_heads_of_a_reduced_model():
-    heads = read_heads(
-        {"steps": np.arange(2), "omega": OMEGA.astype(np.float32), "mu": MU.astype(np.float32)}
-    )
+    heads = read_heads({"steps": np.arange(2), "omega": OMEGA.astype(np.float32), "mu": MU.astype(np.float32)})
     np.testing.assert_allclose(heads.omega, OMEGA, rtol=1e-6)
     np.testing.assert_allclose(heads.mu, MU, rtol=1e-6)
     assert not heads.kq_deviation.any()
@@ -58,14 +51,10 @@ def test_what_heads_say_of_themselves():
     assert heads.patterned(0.16).all()
     assert not heads.patterned(0.14).any()
     values = np.arange(8.0).reshape(2, 2, 2)
-    np.testing.assert_array_equal(
-        heads.worst(values), [[1.0, 2.0], [5.0, 6.0]]
-    )  # 3 and 7 belong to the dummy
+    np.testing.assert_array_equal(heads.worst(values), [[1.0, 2.0], [5.0, 6.0]])  # 3 and 7 belong to the dummy
     lame = OMEGA.copy()
     lame[:, 0, 1] = 0.0
-    assert not read_heads(synthetic(lame, MU)).patterned(0.16)[:, 0].any(), (
-        "a mu without an omega is no pattern"
-    )
+    assert not read_heads(synthetic(lame, MU)).patterned(0.16)[:, 0].any(), "a mu without an omega is no pattern"
 
 
 def test_settled_is_the_mean_over_the_last_tenth():

@@ -36,9 +36,7 @@ def test_two_heads_end_as_a_pair_or_one_sided():
     np.testing.assert_allclose(np.abs(run.omega[-1, single]), best.omega, rtol=1e-3)
     pairs = ~single
     gamma, plus, minus = circuits.effective_pair(run.omega[-1, pairs], run.mu[-1, pairs])
-    np.testing.assert_allclose(
-        plus, loss.manifold_mu(gamma, 5, 40, 0.1), rtol=5e-3
-    )  # mu lags behind a falling gamma
+    np.testing.assert_allclose(plus, loss.manifold_mu(gamma, 5, 40, 0.1), rtol=5e-3)  # mu lags behind a falling gamma
     np.testing.assert_allclose(minus, -plus, rtol=1e-6)
     times = dynamics.stage_times(run.steps, run.omega, run.mu)
     assert np.all(times["sign"][pairs] < times["zero_sum"][pairs])
@@ -88,26 +86,17 @@ def test_linear_attention_from_softmax_heads():
     np.testing.assert_allclose(build(tokens, 1e-4), linear - defect, atol=1e-5)
     assert np.abs(defect).max() > 0.1  # the statement fails for tokens with a mean
     centred = tokens - tokens.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        build(centred, 1e-4), figure_4.linear_attention(kq, ov, centred, query), atol=1e-5
-    )
+    np.testing.assert_allclose(build(centred, 1e-4), figure_4.linear_attention(kq, ov, centred, query), atol=1e-5)
 
 
 def test_keys_that_move_together_change_linear_attention_only():
     rng = np.random.default_rng(29)
     kq, ov = np.zeros((3, 3, 3)), np.zeros((3, 3))
-    kq[:, :2, :2], ov[:, 2] = (
-        rng.standard_normal((3, 2, 2)),
-        rng.standard_normal(3),
-    )  # pattern of Key Finding 1
+    kq[:, :2, :2], ov[:, 2] = (rng.standard_normal((3, 2, 2)), rng.standard_normal(3))  # pattern of Key Finding 1
     tokens, query = rng.standard_normal((5, 20, 3)), rng.standard_normal((5, 3))
     moved = tokens + np.array([1.0, -0.5, 0.0])
     np.testing.assert_allclose(
-        figure_4.softmax_attention(kq, ov, tokens, query),
-        figure_4.softmax_attention(kq, ov, moved, query),
-        atol=1e-12,
+        figure_4.softmax_attention(kq, ov, tokens, query), figure_4.softmax_attention(kq, ov, moved, query), atol=1e-12
     )
-    change = figure_4.linear_attention(kq, ov, moved, query) - figure_4.linear_attention(
-        kq, ov, tokens, query
-    )
+    change = figure_4.linear_attention(kq, ov, moved, query) - figure_4.linear_attention(kq, ov, tokens, query)
     assert np.abs(change).max() > 0.01

@@ -38,9 +38,7 @@ def test_errors_over_runs_prompts_and_medians():
     assert circuits.run_sd([1.0, 3.0], [5.0, 5.0]) == pytest.approx(1.0), "two of 2 and 0, one degree each"
     assert circuits.run_sd([1.0, 3.0], [9.0]) == pytest.approx(np.sqrt(2)), "a single run says nothing"
     below, middle, above = np.array([1.0, 3.0]), np.array([2.9, 3.1]), np.array([3.0, 5.0])
-    found = circuits.largest_ratio(
-        [below, middle, above]
-    )  # 4 +- 1 over 2 +- 1; the middle one counts for nothing
+    found = circuits.largest_ratio([below, middle, above])  # 4 +- 1 over 2 +- 1; the middle one counts for nothing
     assert (found.value, found.error) == (2.0, pytest.approx(2 * np.hypot(1 / 4, 1 / 2)))
     values = np.random.default_rng(0).normal(3, 1, 4000)
     blocks = circuits.over_blocks(lambda v: float(v.mean()), values)

@@ -78,11 +78,7 @@ def test_sign_of_a_head_in_the_circuits(which):
     assert_green("kf1", figure_2_1.finding_1(dict.fromkeys(SCALES, (right, sides))))
     assert_green("kf2", figure_2_1.finding_2(dict.fromkeys(SCALES, right)))
     parts = ("omega_product",) if which == "both" else ("omega_mu",)
-    assert_red(
-        "fig2.2",
-        figure_2_1.two_heads(pairs(flipped)),
-        *(f"fig2.2/{r}/{p}" for r in SCALES for p in parts),
-    )
+    assert_red("fig2.2", figure_2_1.two_heads(pairs(flipped)), *(f"fig2.2/{r}/{p}" for r in SCALES for p in parts))
     if which != "both":
         found = figure_2_1.finding_1(dict.fromkeys(SCALES, (wrong, sides)))
         assert_red("kf1", found, "kf1/text/sign_share", "kf1/code/sign_share")
@@ -132,9 +128,7 @@ def single_head_records(of) -> dict:
             slope, curvature = (plus - minus) / 2, (plus + minus) / 2 - zero
             return zero - slope**2 / (4 * curvature), -slope / (2 * curvature)
 
-        found = minimize_scalar(
-            lambda w: at(w)[0], bounds=(0.01, 3), method="bounded", options={"xatol": 1e-9}
-        )
+        found = minimize_scalar(lambda w: at(w)[0], bounds=(0.01, 3), method="bounded", options={"xatol": 1e-9})
         return float(found.x), at(found.x)[1]
 
     scaled, mu = best(D, L)
@@ -215,8 +209,7 @@ def optimality_records() -> dict:
     )
     starts = np.random.default_rng(0).normal(size=(6, 4)) * [0.3, 0.3, 2, 2]
     free = min(
-        minimize(lambda p: float(loss.approx_loss(p[:2], p[2:], D, L, S2)), p, method="BFGS").fun
-        for p in starts
+        minimize(lambda p: float(loss.approx_loss(p[:2], p[2:], D, L, S2)), p, method="BFGS").fun for p in starts
     )
     return {
         "thm1.2/eta_error": abs(found.x / star - 1),

@@ -41,9 +41,7 @@ def test_taylor_form(d, L, s2):
     )
     odd, even = loss.odd_even_split(omega, mu, d, order=80)
     low = s2 + (1 - omega @ mu) ** 2 + (1 + s2) / L * mu.sum() ** 2
-    assert low + (1 + s2) / L * (odd + even) == pytest.approx(
-        float(loss.approx_loss(omega, mu, d, L, s2)), rel=1e-12
-    )
+    assert low + (1 + s2) / L * (odd + even) == pytest.approx(float(loss.approx_loss(omega, mu, d, L, s2)), rel=1e-12)
 
 
 def test_stage_one_updates_are_the_gradient_of_the_truncated_loss():
@@ -59,9 +57,7 @@ def test_stage_one_updates_are_the_gradient_of_the_truncated_loss():
     in_omega, in_mu = loss.approx_gradients(omega, mu, d, L, s2)
     full_mu = 2 * terms["mu_sign"] - 2 * c * (terms["mu_zero_sum"] + terms["mu_high"])
     np.testing.assert_allclose(full_mu, -in_mu, rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(
-        2 * terms["omega_sign"] - 2 * c * terms["omega_high"], -in_omega, rtol=1e-10, atol=1e-11
-    )
+    np.testing.assert_allclose(2 * terms["omega_sign"] - 2 * c * terms["omega_high"], -in_omega, rtol=1e-10, atol=1e-11)
 
 
 def test_holder_bound_and_its_equality():
@@ -89,9 +85,7 @@ def test_holder_bound_and_its_equality():
 @pytest.mark.parametrize("gamma", [0.02, 0.13, 0.4, 0.9])
 def test_manifold_mu_minimises_the_approximate_loss(gamma):
     d, L, s2 = 5, 40, 0.1
-    found = minimize(
-        lambda m: float(loss.two_sided_loss(gamma, m[0], m[1], d, L, s2)), [1.0, -1.0], tol=1e-14
-    )
+    found = minimize(lambda m: float(loss.two_sided_loss(gamma, m[0], m[1], d, L, s2)), [1.0, -1.0], tol=1e-14)
     target = float(loss.manifold_mu(gamma, d, L, s2))
     np.testing.assert_allclose(found.x, [target, -target], rtol=1e-4)
     np.testing.assert_allclose(loss.best_approx_mu([gamma, -gamma], d, L, s2), [target, -target], rtol=1e-9)
@@ -110,9 +104,7 @@ def test_manifold_loss_rises_with_gamma_and_starts_at_eta_star():
     leading = (1 + s2) / L * d**3 * loss.eta_star(d, L, s2) ** 2 * small**4 / 6
     np.testing.assert_allclose(excess, leading, rtol=2e-3)
     assert np.all(np.diff(values) > 0)
-    assert 2 * gamma[0] * loss.manifold_mu(gamma[0], d, L, s2) == pytest.approx(
-        loss.eta_star(d, L, s2), rel=1e-9
-    )
+    assert 2 * gamma[0] * loss.manifold_mu(gamma[0], d, L, s2) == pytest.approx(loss.eta_star(d, L, s2), rel=1e-9)
 
 
 def test_theorem_space_as_printed_leaves_out_fewer_than_four_heads():
@@ -128,9 +120,7 @@ def test_single_head_optimum_of_the_approximate_loss():
     for d, L, s2 in CASES:
         best = loss.single_head_approx(d, L, s2)
         found = minimize(
-            lambda p, d=d, L=L, s2=s2: float(loss.approx_loss([p[0]], [p[1]], d, L, s2)),
-            [0.3, 1.0],
-            tol=1e-13,
+            lambda p, d=d, L=L, s2=s2: float(loss.approx_loss([p[0]], [p[1]], d, L, s2)), [0.3, 1.0], tol=1e-13
         )
         assert best.omega == pytest.approx(1 / np.sqrt(d))
         np.testing.assert_allclose(found.x, [best.omega, best.mu], rtol=1e-4)

@@ -33,9 +33,7 @@ def z_score(prediction, batch, expected):
 def test_gd_errors_against_simulation(d, L, s2, eta):
     batch = prompts(d, L, s2)
     data = batch.x, batch.y, batch.x_q
-    vanilla, debiased = (
-        f(eta, d, L, s2) for f in (predictors.vanilla_gd_error, predictors.debiased_gd_error)
-    )
+    vanilla, debiased = (f(eta, d, L, s2) for f in (predictors.vanilla_gd_error, predictors.debiased_gd_error))
     assert abs(z_score(predictors.vanilla_gd(eta, *data), batch, vanilla)) < 5
     assert abs(z_score(predictors.debiased_gd(eta, *data), batch, debiased)) < 5
 
@@ -48,9 +46,7 @@ def test_best_rates():
         ):
             found = minimize_scalar(lambda eta, f=error, d=d, L=L, s2=s2: float(f(eta, d, L, s2)))
             assert float(best(d, L, s2)) == pytest.approx(found.x, rel=1e-6)
-        assert float(predictors.debiased_gd_best_eta(d, L, s2)) == pytest.approx(
-            loss.eta_star(d, L, s2), rel=1e-14
-        )
+        assert float(predictors.debiased_gd_best_eta(d, L, s2)) == pytest.approx(loss.eta_star(d, L, s2), rel=1e-14)
         assert float(predictors.vanilla_gd_best_eta(d, L, s2)) < loss.eta_star(d, L, s2)
 
 
@@ -71,8 +67,7 @@ def test_ridge_error_against_simulation(lam):
         mean, error = squared_error(ridge(lam or s2 * d, batch.x, batch.y, batch.x_q), batch)
         assert abs(mean - exact) < 5 * np.hypot(error, exact_error)
         assert (
-            predictors.ridge_error(d, L, s2, lam=5 * s2 * d)[0]
-            > predictors.ridge_error(d, L, s2)[0] + 10 * exact_error
+            predictors.ridge_error(d, L, s2, lam=5 * s2 * d)[0] > predictors.ridge_error(d, L, s2)[0] + 10 * exact_error
         )
 
 
@@ -97,9 +92,7 @@ def test_theorem_bound_holds_for_total_risk_only():
     assert not np.all((grid["excess"] <= grid["bound"])[grid["admitted"]])
     assert not grid["admitted"].all()
     # a bound with sigma^-2 left out would fail
-    assert np.any(
-        (grid["total"] - 1 > (grid["bound"] - 1) * np.geomspace(1e-2, 1e2, 41)[None, :])[grid["admitted"]]
-    )
+    assert np.any((grid["total"] - 1 > (grid["bound"] - 1) * np.geomspace(1e-2, 1e2, 41)[None, :])[grid["admitted"]])
 
 
 def test_linear_attention_against_length():
@@ -125,9 +118,7 @@ def test_preconditioned_error_and_its_minimiser():
     for omega in (best, np.arange(9.0).reshape(3, 3) / 10):
         predicted = np.mean(predictors.scores(batch.x, batch.x_q @ omega.T) * batch.y, axis=-1)
         assert abs(z_score(predicted, batch, figure_3.preconditioned_error(omega, cov, L, s2))) < 5
-    found = minimize(
-        lambda w: figure_3.preconditioned_error(w.reshape(d, d), cov, L, s2), np.zeros(d * d), tol=1e-12
-    )
+    found = minimize(lambda w: figure_3.preconditioned_error(w.reshape(d, d), cov, L, s2), np.zeros(d * d), tol=1e-12)
     np.testing.assert_allclose(found.x.reshape(d, d), best, atol=1e-4)
     isotropic = figure_3.best_preconditioner(np.eye(d), L, s2)
     expected = float(predictors.vanilla_gd_best_eta(d, L, s2)) * np.eye(d)

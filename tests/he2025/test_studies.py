@@ -58,8 +58,7 @@ TINY = Study(
     batch_size=8,
 )
 REDUCED = dataclasses.replace(
-    TINY,
-    groups=(Group("reduced_h1", ReducedAttention, (("n_heads", 1),), (Run(2, init_scale=0.1),)),),
+    TINY, groups=(Group("reduced_h1", ReducedAttention, (("n_heads", 1),), (Run(2, init_scale=0.1),)),)
 )
 
 
@@ -154,8 +153,7 @@ def test_a_replay_agrees_with_its_own_results(root):
 def test_recorded_circuits_of_a_reduced_model_are_those_of_their_step(root):
     """Its circuits are the parameters themselves, which the next step overwrites."""
     short, long = (
-        dataclasses.replace(REDUCED, steps=n, record=(0, 5, 10)).trainer("cpu").train(progress=False)
-        for n in (10, 20)
+        dataclasses.replace(REDUCED, steps=n, record=(0, 5, 10)).trainer("cpu").train(progress=False) for n in (10, 20)
     )
     for name in ("omega", "mu"):
         before, after = short["reduced_h1"].circuits[name], long["reduced_h1"].circuits[name]

@@ -64,8 +64,7 @@ def test_pair_tends_to_debiased_gd():
     assert limit - float(loss.manifold_loss(0.0, d, L, s2)) == pytest.approx(shortfall, rel=1e-12)
     far = predictors.length_for_accuracy(0.01, d, s2)
     assert 1 / (far + (1 + s2) * d) == pytest.approx(
-        0.01 * float(predictors.debiased_gd_error(predictors.debiased_gd_best_eta(d, far, s2), d, far, s2)),
-        rel=1e-9,
+        0.01 * float(predictors.debiased_gd_error(predictors.debiased_gd_best_eta(d, far, s2), d, far, s2)), rel=1e-9
     )
 
 
@@ -116,9 +115,7 @@ def plain_moments(omega, d, n, query_key):
                 a, b = np.exp(w * r * g), np.exp(v * r * g)
                 base = expect(1.0)
                 apart = n * (n - 1) * expect(g * a) * expect(g * b) * base ** (n - 2) if n > 1 else 0.0
-                products[h, k] += weight * np.sum(
-                    measure * (n * expect(g**2 * a * b) * base ** (n - 1) + apart)
-                )
+                products[h, k] += weight * np.sum(measure * (n * expect(g**2 * a * b) * base ** (n - 1) + apart))
                 overlaps[h, k] += weight * np.sum(measure * n * expect(a * b) * base ** (n - 1))
     return means, products, overlaps
 

@@ -20,9 +20,7 @@ from iclbook.papers.nagy2026.studies import SPECTRUM
 # -- one layer of linear attention, closed forms --------------------------------------------------------------------------
 
 
-def linear_prompts(
-    lam: np.ndarray, length: int, n: int, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def linear_prompts(lam: np.ndarray, length: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of ``y x`` over the context ``(n, d)``, query ``(n, d)``, target ``(n,)``: written without the library's task."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, length + 1, len(lam))) * np.sqrt(lam)
@@ -44,9 +42,7 @@ def test_error_of_a_diagonal_gain_against_monte_carlo(length):
 def test_best_gain_against_numeric_minimisation_and_regression():
     """Least squares over ALL matrices G, on sampled prompts, leaves the closed-form diagonal and nothing beside it."""
     best = one_layer.best_gain(SPECTRUM, 16)
-    scale = np.sqrt(
-        np.array(SPECTRUM)
-    )  # the small eigenvalues hardly count: minimise in units in which all do
+    scale = np.sqrt(np.array(SPECTRUM))  # the small eigenvalues hardly count: minimise in units in which all do
     found = optimize.minimize(
         lambda u: one_layer.expected_error(SPECTRUM, 16, u / scale), np.zeros(8), tol=1e-14, method="BFGS"
     )
@@ -99,8 +95,7 @@ def test_best_residual_against_a_search_over_gains(seed):
 
     starts = rng.uniform(-1, 3, (12, 2))
     best = min(
-        optimize.minimize(worst, s, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12}).fun
-        for s in starts
+        optimize.minimize(worst, s, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12}).fun for s in starts
     )
     assert heads.best_residual(lam, seen).max() == pytest.approx(best, abs=1e-6)
 
@@ -113,11 +108,7 @@ def test_best_residual_against_a_search_over_gains(seed):
 def test_construction_against_autograd(d, n_outputs):
     """Layers against steps whose gradient autograd takes of the loss as written."""
     rng = np.random.default_rng(d)
-    x, y, queries = (
-        rng.standard_normal((9, d)),
-        rng.standard_normal((9, n_outputs)),
-        rng.standard_normal((4, d)),
-    )
+    x, y, queries = (rng.standard_normal((9, d)), rng.standard_normal((9, n_outputs)), rng.standard_normal((4, d)))
     w0, eta = rng.standard_normal((n_outputs, d)), 0.02
 
     def steps(w: np.ndarray, k: int) -> np.ndarray:
@@ -129,9 +120,7 @@ def test_construction_against_autograd(d, n_outputs):
         return t.detach().numpy()
 
     layer = von_oswald.construct(d, n_outputs, eta, w0)
-    np.testing.assert_allclose(
-        von_oswald.layer_answers(layer, w0, x, y, queries), queries @ steps(w0, 1).T, rtol=1e-10
-    )
+    np.testing.assert_allclose(von_oswald.layer_answers(layer, w0, x, y, queries), queries @ steps(w0, 1).T, rtol=1e-10)
     for layers in (1, 2, 5):
         answers = von_oswald.stacked_answers(eta, layers, x, y, queries)
         expected = queries @ steps(np.zeros_like(w0), layers).T
@@ -171,8 +160,6 @@ def test_attention_step_is_a_gradient_step_of_the_reweighted_loss():
         eta = 1 / (data.x**2).max()
         assert reweighting.descend(data, eta, beta, 1500)[-1] == pytest.approx(weighted, abs=1e-9)
         if noise == 0:
-            assert weighted == pytest.approx(
-                0.7, abs=1e-12
-            )  # realisable: every weighting has the optimum of the line
+            assert weighted == pytest.approx(0.7, abs=1e-12)  # realisable: every weighting has the optimum of the line
         elif beta:
             assert abs(weighted - data.optimum) > 1e-3

@@ -41,9 +41,7 @@ def prompts(d: int, n: int, batch: int, rows: int = 0, seed: int = 5) -> tuple[t
 # -- several layers -----------------------------------------------------------------------------------------------------
 
 
-def torch_layers(
-    model: DeepAttention,
-) -> tuple[nn.Linear, list[tuple[nn.Module, nn.MultiheadAttention]], nn.Linear]:
+def torch_layers(model: DeepAttention) -> tuple[nn.Linear, list[tuple[nn.Module, nn.MultiheadAttention]], nn.Linear]:
     """The same weights in torch.nn's own modules: embedding, (norm, attention) for each layer, read-out."""
     width = model.width
     embed, read = nn.Linear(model.d + 1, width).double(), nn.Linear(width, 1).double()
@@ -56,9 +54,7 @@ def torch_layers(
         for i in range(model.n_layers):
             attention = nn.MultiheadAttention(width, model.n_heads, batch_first=True).double()
             attention.in_proj_weight.copy_(torch.cat([model.query[i], model.key[i], model.value[i]]))
-            attention.in_proj_bias.copy_(
-                torch.cat([model.query_bias[i], model.key_bias[i], model.value_bias[i]])
-            )
+            attention.in_proj_bias.copy_(torch.cat([model.query_bias[i], model.key_bias[i], model.value_bias[i]]))
             attention.out_proj.weight.copy_(model.output[i])
             attention.out_proj.bias.copy_(model.output_bias[i])
             norm = nn.Identity()
@@ -100,9 +96,7 @@ def torch_forward(model: DeepAttention, context: torch.Tensor, query: torch.Tens
 @pytest.mark.parametrize(("norm", "sink", "scale"), list(itertools.product((True, False), repeat=3)))
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_deep_attention_equals_torch_modules(norm, sink, scale, dropout):
-    model = randomised(
-        DeepAttention(3, 8, 2, 3, layer_norm=norm, sink=sink, layer_scale=scale, dropout=dropout)
-    )
+    model = randomised(DeepAttention(3, 8, 2, 3, layer_norm=norm, sink=sink, layer_scale=scale, dropout=dropout))
     context, query = prompts(3, 6, 7, rows=3 * 8 + 2 if dropout else 0)
     with torch.no_grad():
         expected, attended = torch_forward(model, context, query)
@@ -229,9 +223,7 @@ def test_what_a_masked_head_can_see(mask):
     expected = np.zeros((4, 9), dtype=bool)
     for h in range(4):
         bands = {"none": range(9), "spectral": (2 * h, 2 * h + 1), "redundant": (0, 1)}
-        expected[
-            h, list(bands.get(mask, np.flatnonzero(model.visible[h].detach()) if mask == "random" else ()))
-        ] = 1
+        expected[h, list(bands.get(mask, np.flatnonzero(model.visible[h].detach()) if mask == "random" else ()))] = 1
     assert (moved == expected).all()
     if mask == "random":
         assert (moved.sum(1) == 2).all()
@@ -247,9 +239,7 @@ def test_gain_is_the_derivative_of_the_prediction(mask, activation):
     for i in range(4):
         signs = list(itertools.product((1, -1), repeat=3))
         context, query = torch.zeros(n, 5, 8, dtype=F64), torch.zeros(4, 8, dtype=F64)
-        for b, (s_y, s_x, s_q) in enumerate(
-            signs
-        ):  # every token, so that softmax's subtracted mean is of second order
+        for b, (s_y, s_x, s_q) in enumerate(signs):  # every token, so that softmax's subtracted mean is of second order
             context[0, 4, b], context[0, i, b], query[i, b] = s_y * h, s_x * h, s_q * h
         weights = torch.tensor([math.prod(s) for s in signs], dtype=F64)
         slope = (model(context, query)[0] @ weights) / (8 * h**3)

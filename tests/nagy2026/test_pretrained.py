@@ -59,9 +59,7 @@ def test_values_as_printed_reproduce_the_row():
         "r2": [0.05, 0.07, 0.09],
         "falls": [0.33, 0.49, 0.52],
     }
-    records = {
-        f"probes/alignment/{name}": values for name, values in (printed | {"noise": [0.01] * 3}).items()
-    }
+    records = {f"probes/alignment/{name}": values for name, values in (printed | {"noise": [0.01] * 3}).items()}
     assert judged(records, "alignment") == "reproduced"
     assert judged(records | {"probes/alignment/signs": [0.55, 0.5, 0.65]}, "alignment") == "not reproduced"
 

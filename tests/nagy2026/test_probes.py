@@ -137,9 +137,7 @@ def test_lines_follow_their_law_and_do_not_show_the_answer(k):
     assert (x != query[:, None]).all()
     for i in range(200):
         points = {*zip(x[i].tolist(), y[i].tolist(), strict=True), (int(query[i]), int(lines.target[i]))}
-        fits = [
-            (a, b) for a in range(-1, 3) for b in range(-10, 15) if all(q == a * p + b for p, q in points)
-        ]
+        fits = [(a, b) for a in range(-1, 3) for b in range(-10, 15) if all(q == a * p + b for p, q in points)]
         assert fits
         assert all(0 <= q <= 9 for _, q in points)
 

@@ -16,9 +16,7 @@ FOLDER = find_root() / "proofs"
 SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.v")}
 TEXT = "\n".join(SOURCES.values())
 NAMES = set(re.findall(r"^(?:Theorem|Lemma) (\w+)", TEXT, re.M))
-needs_coq = pytest.mark.skipif(
-    shutil.which("coqc") is None, reason="there is no coqc (Debian: apt-get install coq)"
-)
+needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="there is no coqc (Debian: apt-get install coq)")
 
 
 def coqc(folder: Path, name: str) -> subprocess.CompletedProcess:
@@ -28,15 +26,7 @@ def coqc(folder: Path, name: str) -> subprocess.CompletedProcess:
 
 def test_all_thirty_and_every_flagged_sentence_have_a_theorem():
     assert set(THIRTY) <= NAMES
-    for stem in (
-        "A5_strict",
-        "A7_equivalence",
-        "line",
-        "B3_strict",
-        "B4_strict",
-        "B6_sentence",
-        "B6_own_optimum",
-    ):
+    for stem in ("A5_strict", "A7_equivalence", "line", "B3_strict", "B4_strict", "B6_sentence", "B6_own_optimum"):
         assert {f"{stem}_false", f"{stem}_repaired"} <= NAMES
     for stem in ("B7_tuning", "D2_balanced", "V3_exists", "V3_attainable", "M3_residual"):
         assert {f"{stem}_false", f"{stem}_repaired"} <= NAMES

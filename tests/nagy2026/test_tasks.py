@@ -13,12 +13,7 @@ from scipy import stats
 from iclbook import random
 from iclbook.models.deep_attention import DeepAttention
 from iclbook.models.spectral_attention import SpectralAttention
-from iclbook.papers.nagy2026.studies import (
-    SPECTRUM,
-    OnProbes,
-    Probes,
-    penalised_error,
-)
+from iclbook.papers.nagy2026.studies import SPECTRUM, OnProbes, Probes, penalised_error
 from iclbook.random import generator
 from iclbook.tasks.spectral_regression import SpectralRegression
 from iclbook.tasks.stored_prompts import StoredPrompts
@@ -65,9 +60,7 @@ def test_every_prompt_has_one_weight_of_the_stated_variance(is_balanced):
     batch = task.batch(torch.randn(2, task.normals, n, dtype=F64, generator=seeded(1)))
     x, y = batch.context[..., :3, :].movedim(-1, 1), batch.context[..., 3, :].movedim(-1, 1)  # (2, n, L, d)
     w = torch.linalg.lstsq(x, y[..., None]).solution[..., 0]  # (2, n, d)
-    torch.testing.assert_close(
-        (w * batch.query.movedim(-1, 1)).sum(-1), batch.target[:, 0], rtol=1e-6, atol=1e-8
-    )
+    torch.testing.assert_close((w * batch.query.movedim(-1, 1)).sum(-1), batch.target[:, 0], rtol=1e-6, atol=1e-8)
     var = 0.5 / np.array(lam) if is_balanced else np.full(3, 0.5)
     found = (w.reshape(-1, 3) ** 2).mean(0).numpy()
     assert (np.abs(found / var - 1) < 5 * math.sqrt(2 / (2 * n))).all()
@@ -117,9 +110,7 @@ def test_probes_are_prefixes_of_one_draw_and_low_leaves_only_the_smallest(is_bal
     assert torch.equal(low_context, context)
     assert (low_query[:6] == 0).all()
     assert torch.equal(low_query[6:], query[6:])
-    w = torch.linalg.lstsq(
-        context[:, :8].movedim(-1, 0).double(), context[:, 8].T[..., None].double()
-    ).solution
+    w = torch.linalg.lstsq(context[:, :8].movedim(-1, 0).double(), context[:, 8].T[..., None].double()).solution
     answer = (w[..., 0].T * low_query).sum(0)
     torch.testing.assert_close(answer, low_target[0].double(), rtol=1e-2, atol=1e-3)
     assert not torch.allclose(low_target, target)
@@ -166,9 +157,7 @@ def test_a_run_alone_equals_the_same_run_among_five_others(case):
         alone = trained(case, [runs[r]]).train(progress=False)["g"]
         np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
         for name, values in alone.circuits.items():
-            np.testing.assert_allclose(
-                together.circuits[name][:, r], values[:, 0], rtol=1e-3, atol=2e-5, err_msg=name
-            )
+            np.testing.assert_allclose(together.circuits[name][:, r], values[:, 0], rtol=1e-3, atol=2e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -196,9 +185,7 @@ def test_an_ensemble_equals_plain_loops_with_torch_optim(case):
                 name == "key_bias"
             ):  # adds one number to all scores of a row: its gradient is rounding, which Adam magnifies
                 continue
-            np.testing.assert_allclose(
-                t.parameters()["g"][name][r], p.detach(), rtol=1e-6, atol=1e-8, err_msg=name
-            )
+            np.testing.assert_allclose(t.parameters()["g"][name][r], p.detach(), rtol=1e-6, atol=1e-8, err_msg=name)
 
 
 def test_random_bands_differ_between_seeds_and_training_never_moves_them():

@@ -7,16 +7,7 @@ from dataclasses import replace
 import pytest
 import sympy
 
-from iclbook.papers.nagy2026.solver import (
-    NEEDS,
-    PROVED,
-    REFUTED,
-    Statement,
-    ask,
-    check,
-    is_counterexample,
-    uses,
-)
+from iclbook.papers.nagy2026.solver import NEEDS, PROVED, REFUTED, Statement, ask, check, is_counterexample, uses
 from iclbook.papers.nagy2026.theorem_tables import check_all, failing, records, rows, thirty
 from iclbook.papers.nagy2026.theorems import STATEMENTS, THIRTY
 

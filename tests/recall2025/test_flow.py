@@ -16,9 +16,7 @@ from iclbook.training.flow import first_crossings
 
 
 def test_flow_of_a_quadratic_is_exact_and_finds_events():
-    flow = gradient_flow(
-        lambda x: x, np.array([[1.0], [2.0]]), 3.0, [0.0, 1.0, 3.0], [lambda x: 0.5 - x[0, 0]]
-    )
+    flow = gradient_flow(lambda x: x, np.array([[1.0], [2.0]]), 3.0, [0.0, 1.0, 3.0], [lambda x: 0.5 - x[0, 0]])
     np.testing.assert_allclose(flow.states[:, :, 0], np.exp(-flow.times)[:, None] * [1, 2], rtol=1e-9)
     assert flow.first() == pytest.approx(math.log(2), rel=1e-8)
 

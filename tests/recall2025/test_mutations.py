@@ -7,13 +7,7 @@ import pytest
 from ledgers import ledger
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import (
-    construction,
-    simplifications,
-    stages,
-    subsequent_jumps,
-    theorem_3_1,
-)
+from iclbook.papers.recall2025.measures import construction, simplifications, stages, subsequent_jumps, theorem_3_1
 from iclbook.papers.recall2025.theory import closed_forms
 from iclbook.papers.recall2025.theory.population import Population
 
@@ -46,18 +40,14 @@ def test_xi_off_by_its_factor_turns_red(monkeypatch):
 
 
 def test_subdiagonal_turns_red(monkeypatch):
-    assert holds(
-        "full-model", "full/loss_last", construction.construction_values(construction.construction())
-    )
+    assert holds("full-model", "full/loss_last", construction.construction_values(construction.construction()))
     original = RecallTransformer.__init__
 
     def flipped(self, *args, diagonal=1, a2=True, **kwargs):
         original(self, *args, diagonal=-diagonal, a2=False, **kwargs)
 
     monkeypatch.setattr(RecallTransformer, "__init__", flipped)
-    assert not holds(
-        "full-model", "full/loss_last", construction.construction_values(construction.construction())
-    )
+    assert not holds("full-model", "full/loss_last", construction.construction_values(construction.construction()))
 
 
 def test_keys_near_the_beginning_left_out_turn_the_rate_red(monkeypatch):
@@ -131,9 +121,7 @@ def test_matched_offsets_removed_from_the_softmax_turn_red(monkeypatch):
 
 def test_a_softmax_over_everything_turns_the_normalised_model_red(monkeypatch):
     """Without the division by the sum the output is not that of A3."""
-    assert holds(
-        "full-dynamics", "full/A6_difference", {"full/A6_difference": simplifications.normalised_difference()}
-    )
+    assert holds("full-dynamics", "full/A6_difference", {"full/A6_difference": simplifications.normalised_difference()})
     original = RecallTransformer.response_weights
 
     def tilted(self, tokens):  # the sum of the output leaves a trace

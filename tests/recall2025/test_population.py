@@ -11,11 +11,7 @@ import torch
 
 from iclbook.models import RecallTransformer
 from iclbook.papers.recall2025.measures import lemmas
-from iclbook.papers.recall2025.measures.simplifications import (
-    every_query,
-    exact_loss,
-    gradient_of,
-)
+from iclbook.papers.recall2025.measures.simplifications import every_query, exact_loss, gradient_of
 from iclbook.papers.recall2025.theory.population import OwnQueries, Population
 from iclbook.tasks import AssociativeRecall
 
@@ -29,9 +25,7 @@ def test_plateaus_against_brute_force(order, matched):
     task = AssociativeRecall(order, 3)
     queries, maps = task.enumerate()
     perms = task.permutations
-    same = (perms[queries][:, None, order - matched :] == perms[None, :, order - matched :]).all(
-        -1
-    )  # (N, n!)
+    same = (perms[queries][:, None, order - matched :] == perms[None, :, order - matched :]).all(-1)  # (N, n!)
     right = maps == maps[np.arange(len(maps)), queries][:, None]
     p = (same & right).sum(1) / same.sum(1)
     assert task.plateau_dp(matched) == pytest.approx(np.mean(1 - p), rel=1e-12)
@@ -49,9 +43,7 @@ def test_gradient_of_order_four_against_autograd(loss, window):
     theta = np.random.default_rng(0).normal(size=(2, pop.size))
     t = torch.tensor(theta, requires_grad=True)
     w, beta = t[:, : 3 * window].reshape(2, 3, window), t[:, 3 * window :]
-    scores = pop.kappa * torch.einsum(
-        "eh,ehi,thi->et", beta**2, torch.softmax(w, -1), torch.tensor(pop.match)
-    )
+    scores = pop.kappa * torch.einsum("eh,ehi,thi->et", beta**2, torch.softmax(w, -1), torch.tensor(pop.match))
     (0.75 * (1 - torch.softmax(scores, -1)[:, 0])).sum().backward()
     np.testing.assert_allclose(pop.gradient(theta), t.grad.numpy(), atol=1e-13)
     if loss == "ce":  # by central differences of the value
@@ -102,9 +94,7 @@ def test_counted_gradient_is_unbiased():
 
 def test_printed_matrix_makes_gamma_idle():
     theta = np.random.default_rng(4).normal(size=12)
-    losses = {
-        Population(AssociativeRecall(3, 3), 3, 3, g, "printed").value(theta).item() for g in (0.0, 0.5, 2.0)
-    }
+    losses = {Population(AssociativeRecall(3, 3), 3, 3, g, "printed").value(theta).item() for g in (0.0, 0.5, 2.0)}
     assert len(losses) == 1
     assert len({Population(AssociativeRecall(3, 3), 3, 3, g).value(theta).item() for g in (0.0, 0.5)}) == 2
 
@@ -185,8 +175,7 @@ def test_own_queries_are_those_of_the_transformer():
 
 
 @pytest.mark.parametrize(
-    ("a0", "a2", "a3", "gamma"),
-    [(*kept, g) for kept in itertools.product((True, False), repeat=3) for g in (0.0, 0.5)],
+    ("a0", "a2", "a3", "gamma"), [(*kept, g) for kept in itertools.product((True, False), repeat=3) for g in (0.0, 0.5)]
 )
 def test_gradient_of_the_lifted_model_is_autograds(a0, a2, a3, gamma):
     model = RecallTransformer(3, 4, 3, gamma, a0=a0, a2=a2, a3=a3)

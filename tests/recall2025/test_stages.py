@@ -91,9 +91,7 @@ def test_trainings_meet_the_batches_that_would_be_drawn_step_by_step():
         by_w = pop.split(gradient[i])[0]
         for h in range(3):
             sums, beta = by_score @ pop.match[:, h], theta[i, 12 + h]
-            np.testing.assert_allclose(
-                by_w[h], beta**2 * a[i, h] * (sums - a[i, h] @ sums), rtol=1e-10, atol=1e-15
-            )
+            np.testing.assert_allclose(by_w[h], beta**2 * a[i, h] * (sums - a[i, h] @ sums), rtol=1e-10, atol=1e-15)
 
 
 # -- census and later jumps ---------------------------------------------------------------------------------------------
@@ -145,12 +143,7 @@ def test_jumps_of_lifted_models_are_read_from_the_normalised_loss(monkeypatch):
     task = AssociativeRecall(3, stages.R)
     middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in (0, 1)]
     course = np.interp(np.arange(5.0), [0, 1, 3, 4], [0.6, middles[0], middles[1], 0.0])
-    made_up = {
-        "times": np.arange(5.0),
-        "normalised": course,
-        "loss": course[::-1],
-        "advantage": np.ones((5, 3)),
-    }
+    made_up = {"times": np.arange(5.0), "normalised": course, "loss": course[::-1], "advantage": np.ones((5, 3))}
     monkeypatch.setattr(simplifications, "flow_of", lambda *_: None)
     monkeypatch.setattr(simplifications, "watched", lambda *_: dict(made_up))
     for run in simplifications.lifted().values():

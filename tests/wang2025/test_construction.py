@@ -71,9 +71,7 @@ def test_mutation_missing_mean(monkeypatch):
 def test_mutation_erasure_sign(monkeypatch):
     """Plus in W_V and plus in P: the expectation doubles (equations 35, 36 with P = I)."""
     matrices = LiteralBlocks.matrices
-    monkeypatch.setattr(
-        LiteralBlocks, "matrices", lambda self, *a: (m := matrices(self, *a)) | {"P2": -m["P2"]}
-    )
+    monkeypatch.setattr(LiteralBlocks, "matrices", lambda self, *a: (m := matrices(self, *a)) | {"P2": -m["P2"]})
     assert "construction/rbf" in failing(judge("construction", construction.construction()))
     found = errata.signs()
     assert found["signs/section322"] <= 1e-10 < 1 < found["signs/printed_pair"]

@@ -95,9 +95,7 @@ def measured(root):
     linear = images.linear_study(every["images_unseen0"])
     every[linear.name] = linear
     last = images.glyph_contexts(chosen[0], replace(few, query_label="last"))
-    every["images_last"] = image_study(
-        "images_last", last, 128, 2, 40, 96, (10, 40), batch_size=32, rate=0.05
-    )
+    every["images_last"] = image_study("images_last", last, 128, 2, 40, 96, (10, 40), batch_size=32, rate=0.05)
     results = {n: train_study(s, "smoke", "cpu", fresh=True, progress=False) for n, s in every.items()}
     return every, results
 

@@ -44,13 +44,9 @@ def test_a_network_trains_as_torchs_own_modules_do():
     for i, convolution in enumerate(model.convolutions):
         layers += [convolution, torch.nn.BatchNorm2d(convolution.out_channels), torch.nn.ReLU()]
         layers += [torch.nn.MaxPool2d(2)] if i < 2 else []
-    plain = torch.nn.Sequential(
-        *layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), model.head
-    ).double()
+    plain = torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), model.head).double()
     optimiser = torch.optim.Adam(plain.parameters(), TINY.rate)
-    rates = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, TINY.rate, total_steps=study.steps, cycle_momentum=False
-    )
+    rates = torch.optim.lr_scheduler.OneCycleLR(optimiser, TINY.rate, total_steps=study.steps, cycle_momentum=False)
     images = torch.from_numpy(SMALL.load().images[:8]).flatten(0, 2)[:, None].double() / 255
     classes, losses, seen = torch.arange(8).repeat_interleave(8), [], []
     for step in range(1, study.steps + 1):
@@ -101,12 +97,9 @@ def test_kept_weights_give_the_features_of_the_trained_network():
     assert abs((found[:8] ** 2).sum(-1).mean().item() - 1) < 1e-5
     history, _ = trained(TINY)
     model = ConvFeatures(8, (4, 8), 16)
-    model.load_state_dict(
-        {k: torch.from_numpy(v[0, 0]).float() for k, v in history.kept.items()}, strict=False
-    )
+    model.load_state_dict({k: torch.from_numpy(v[0, 0]).float() for k, v in history.kept.items()}, strict=False)
     known, seen = (
-        torch.from_numpy(SMALL.load().images[part]).float()[..., None, :, :] / 255
-        for part in (slice(8), (9, 2))
+        torch.from_numpy(SMALL.load().images[part]).float()[..., None, :, :] / 255 for part in (slice(8), (9, 2))
     )
     with torch.no_grad():
         direct = model.features(seen, model.statistics(known.flatten(0, 2)))
@@ -119,13 +112,9 @@ def test_the_networks_are_a_study_that_replays_and_stores_its_weights():
     results = train_study(study, "smoke", "cpu", fresh=True, progress=False)
     assert {k.split("/")[0] for k in results.arrays} == {"unseen0", "unseen1"}
     assert replay(study, results) <= 1
-    kept = {
-        k.removeprefix("kept "): v[0, 0] for k, v in results.group("unseen0").items() if k.startswith("kept ")
-    }
+    kept = {k.removeprefix("kept "): v[0, 0] for k, v in results.group("unseen0").items() if k.startswith("kept ")}
     alone = weights(TINY)
     assert set(kept) == set(alone)
     assert all(np.array_equal(kept[name], alone[name]) for name in kept), "alone or beside another"
-    wrong = Results(
-        dict(results.arrays) | {"unseen1/norms": results["unseen1/norms"] * 1.1}, results.provenance
-    )
+    wrong = Results(dict(results.arrays) | {"unseen1/norms": results["unseen1/norms"] * 1.1}, results.provenance)
     assert replay(study, wrong) > 1

@@ -45,24 +45,13 @@ def test_look_alikes_are_one_class():
     holds = [set(fonts[name].get_charmap()) for name in glyphs.TYPEFACES]
     chosen = set(replace(FACES, n_classes=1000)._choose(fonts, holds, np.random.default_rng(2025)).tolist())
     for alike in ("A\u0391\u0410", "O\u039f\u041e", "H\u0397\u041d"):  # Latin, Greek, Cyrillic
-        assert all(sum(ord(letter) in held for held in holds) >= 12 for letter in alike), (
-            "all could be chosen"
-        )
+        assert all(sum(ord(letter) in held for held in holds) >= 12 for letter in alike), "all could be chosen"
         assert sum(ord(letter) in chosen for letter in alike) <= 1
 
 
 def test_without_jitter_and_noise_a_copy_is_the_drawing():
     plain = replace(
-        FACES,
-        copies=1,
-        size=glyphs.CANVAS,
-        rotation=0,
-        scale=0,
-        shear=0,
-        shift=0,
-        erase=0,
-        contrast=1,
-        noise=0,
+        FACES, copies=1, size=glyphs.CANVAS, rotation=0, scale=0, shear=0, shift=0, erase=0, contrast=1, noise=0
     )
     found = plain.draw()
     name = glyphs.TYPEFACES[found.faces[0, 0]]
@@ -75,9 +64,7 @@ def test_without_jitter_and_noise_a_copy_is_the_drawing():
 
 
 def episodes(few_shot: FewShot, n: int = 500, classes: int = 9, kinds: int = 4, copies: int = 2):
-    words = random.words(
-        random.keys([1]), torch.tensor([0]), random.CHOICE, (few_shot.words(classes, kinds), n)
-    )
+    words = random.words(random.keys([1]), torch.tensor([0]), random.CHOICE, (few_shot.words(classes, kinds), n))
     return few_shot.choose(words[0, 0], classes, kinds, copies)
 
 

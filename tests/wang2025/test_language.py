@@ -62,10 +62,7 @@ def test_a_windows_cost_is_that_of_its_tokens_one_by_one():
     tokens = torch.randint(300, (7, 3), generator=torch.Generator().manual_seed(1))
     found = OnHeldOutText(Text(300, 6), 3)(model, tokens)["nll"]
     for column in range(3):
-        logs = [
-            torch.log_softmax(model(tokens[: t + 1, [column]])[-1, 0], 0)[tokens[t + 1, column]]
-            for t in range(6)
-        ]
+        logs = [torch.log_softmax(model(tokens[: t + 1, [column]])[-1, 0], 0)[tokens[t + 1, column]] for t in range(6)]
         assert float(found[column]) == pytest.approx(-float(sum(logs)) / 6, rel=1e-5)
 
 
@@ -75,10 +72,7 @@ def test_errors_count_runs_and_text():
 
     def experiment():
         hard = rng.normal(3, 0.5, 128)  # blocks of text, alike for all models
-        ends = [
-            hard * scale + rng.normal(0, 0.01, (3, 1)) + rng.normal(0, 0.02, (3, 128))
-            for scale in (1.2, 1.1, 1.0)
-        ]
+        ends = [hard * scale + rng.normal(0, 0.01, (3, 1)) + rng.normal(0, 0.02, (3, 128)) for scale in (1.2, 1.1, 1.0)]
         gd, ff, tf = ends
         return figure_7.difference(gd, tf), figure_7.share(ff - tf, gd - tf)
 

@@ -12,10 +12,7 @@ from iclbook.models.transformer_language import TransformerLanguage
 
 V, S, D, M, B = 11, 7, 8, 2, 3
 GD = [
-    {"kernel": kernel, "n_blocks": k, "feed_forward": ff}
-    for kernel in KERNELS
-    for k in (1, 2)
-    for ff in (False, True)
+    {"kernel": kernel, "n_blocks": k, "feed_forward": ff} for kernel in KERNELS for k in (1, 2) for ff in (False, True)
 ]
 MODELS = [(GDLanguage, kwargs) for kwargs in [*GD, {"mixing": False}]] + [
     (TransformerLanguage, {"split": split, "n_blocks": k, "feed_forward": ff})

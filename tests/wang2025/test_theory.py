@@ -11,16 +11,7 @@ from ledgers import GREEN, RED
 from wang2025.kit import LEDGER, failing, judge
 
 from iclbook import random
-from iclbook.papers.wang2025 import (
-    bounds,
-    construction,
-    contexts,
-    descent,
-    erasure,
-    errata,
-    population,
-    theorem_2,
-)
+from iclbook.papers.wang2025 import bounds, construction, contexts, descent, erasure, errata, population, theorem_2
 from iclbook.tasks.categorical import Anchors, Quadrants
 from iclbook.training import FixedSet
 
@@ -172,9 +163,7 @@ def test_the_scalars_loss_is_the_models_at_scaled_identities(layers, rotate, mon
     plain = population.loss(*matrices, None, x, hot, w).mean()
     fast = population.scalar_loss(x, y, w)(b, t)
     for got, expected in zip(
-        (fast, *torch.autograd.grad(fast, (b, t))),
-        (plain, *torch.autograd.grad(plain, (b, t))),
-        strict=True,
+        (fast, *torch.autograd.grad(fast, (b, t))), (plain, *torch.autograd.grad(plain, (b, t))), strict=True
     ):
         torch.testing.assert_close(got, expected, rtol=1e-11, atol=1e-13)
 
@@ -202,10 +191,7 @@ def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
 def test_the_defect_is_the_largest_over_all_matrices():
     """Of elements without any symmetry: column by column, the mean of ``U^T R U`` less the multiple of I."""
     group = np.random.default_rng(0).standard_normal((4, 3, 3))
-    columns = [
-        (theorem_2.averaged(group, r) - np.trace(r) / 3 * np.eye(3)).ravel()
-        for r in np.eye(9).reshape(9, 3, 3)
-    ]
+    columns = [(theorem_2.averaged(group, r) - np.trace(r) / 3 * np.eye(3)).ravel() for r in np.eye(9).reshape(9, 3, 3)]
     assert theorem_2.defect(group) == pytest.approx(np.linalg.norm(np.stack(columns, 1), 2), rel=1e-12)
 
 
@@ -215,13 +201,8 @@ def test_groups_decide_the_question_of_the_smallest():
     assert all(theorem_2.closed(theorem_2.affine_group(d)) for d in (2, 4))
     assert max(theorem_2.defect(theorem_2.affine_group(d)) for d in (2, 4)) < 1e-12
     assert min(values["thm2-group/rotations_defect"]) > 0.5  # rotations commute with each other
-    wrong = values | {
-        **EXACTLY,
-        "thm2-group/defect_d10": theorem_2.defect(theorem_2.affine_group(10)[:11]),
-    }
-    assert failing(judge("q-thm2-group", wrong)) == {
-        "thm2-group/defect_d10"
-    }  # the translations alone do not suffice
+    wrong = values | {**EXACTLY, "thm2-group/defect_d10": theorem_2.defect(theorem_2.affine_group(10)[:11])}
+    assert failing(judge("q-thm2-group", wrong)) == {"thm2-group/defect_d10"}  # the translations alone do not suffice
     assert judge("q-thm2-group", values | EXACTLY).word in GREEN
     assert judge("q-thm2-group", values | EXACTLY | {"thm2-group/alone": 1e-14}).word == "too close to call"
 

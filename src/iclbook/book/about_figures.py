@@ -94,10 +94,7 @@ def _study(study: Mapping[str, Any]) -> str:
     """One line on a training."""
     seeds = escape(study["seeds"].replace("-", "\u2013"))
     runs = f"{number(study['runs'])} run{'s' if study['runs'] != 1 else ''}"
-    parts = [
-        runs
-        + (f" (seeds {seeds})" if "\u2013" in seeds or "," in seeds else f" (seed {seeds})" if seeds else "")
-    ]
+    parts = [runs + (f" (seeds {seeds})" if "\u2013" in seeds or "," in seeds else f" (seed {seeds})" if seeds else "")]
     if study.get("steps"):
         parts.append(f"{number(study['steps'])} steps")
     parts.append(duration(study["seconds"]))

@@ -29,9 +29,7 @@ def switch_buttons(app: Sphinx, config: Config) -> None:
         options.pop("launch_buttons", None)
 
 
-def describe_page(
-    app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None
-) -> None:
+def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
     """On ``html-page-context``: the page's first paragraph is its description; its preview has an address where the book has one."""
     if doctree is None:
         return

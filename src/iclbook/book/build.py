@@ -19,11 +19,7 @@ from . import page_models, pages
 
 
 def build(
-    profile: str = "paper",
-    device: str = "auto",
-    root: Path | None = None,
-    run: bool = True,
-    jobs: int | None = None,
+    profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True, jobs: int | None = None
 ) -> Path:
     """Bring the book up to date and say where it is.
 
@@ -129,8 +125,7 @@ def _jupyter_book(root: Path, profile: str) -> None:
     }
     if subprocess.run([*command, *arguments], env=env, cwd=root, check=False).returncode:
         raise UserError(
-            "the book was not built: Jupyter Book warned (see above)",
-            "Mend what it names; warnings are errors.",
+            "the book was not built: Jupyter Book warned (see above)", "Mend what it names; warnings are errors."
         )
 
 

@@ -71,9 +71,7 @@ class NumberedFigures(SphinxPostTransform):
         if about.get("csv") or about.get("origin"):
             self._add_files(page, figure, {"csv": "", "origin": None, **about}, number)
 
-    def _add_files(
-        self, page: str, figure: nodes.figure, about: Mapping[str, Any], number: int
-    ) -> dict[str, str]:
+    def _add_files(self, page: str, figure: nodes.figure, about: Mapping[str, Any], number: int) -> dict[str, str]:
         """What folds out below a caption; the addresses of its files."""
         files = about_figures.write(about, Path(self.app.outdir), page, number)
         figure += nodes.legend("", nodes.raw("", about_figures.folded(about, files), format="html"))
@@ -119,9 +117,7 @@ def _number_model(model: nodes.raw, number: int, known: Mapping[str, Mapping[str
 
 
 def _add_caption(figure: nodes.figure, number: int, words: Sequence[nodes.Node]) -> None:
-    figure += nodes.caption(
-        "", "", nodes.inline("", f"Figure {number}. ", classes=["caption-number"]), *words
-    )
+    figure += nodes.caption("", "", nodes.inline("", f"Figure {number}. ", classes=["caption-number"]), *words)
 
 
 def visit_image(self: HTML5Translator, node: nodes.image) -> None:
@@ -131,9 +127,7 @@ def visit_image(self: HTML5Translator, node: nodes.image) -> None:
     if about is None:
         return
     element = re.sub(r' style="[^"]*"', "", self.body.pop(), count=1)
-    size = "".join(
-        f' {side}="{re.sub("[^0-9]", "", str(node[side]))}"' for side in ("width", "height") if side in node
-    )
+    size = "".join(f' {side}="{re.sub("[^0-9]", "", str(node[side]))}"' for side in ("width", "height") if side in node)
     element = element.replace("<img ", f'<img decoding="async"{size} ', 1)
     if "narrow" in about:
         width, height = about["size"]
@@ -180,8 +174,6 @@ def _cut(paragraph: nodes.paragraph) -> nodes.emphasis | None:
     paragraph.remove(first)
     if paragraph.children and isinstance(paragraph[0], nodes.Text):
         paragraph[0] = nodes.Text(paragraph[0].lstrip())
-    if not paragraph.astext().strip() and not any(
-        True for _ in paragraph.findall(nodes.Element, include_self=False)
-    ):
+    if not paragraph.astext().strip() and not any(True for _ in paragraph.findall(nodes.Element, include_self=False)):
         paragraph.parent.remove(paragraph)
     return first

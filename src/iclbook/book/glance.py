@@ -15,9 +15,7 @@ from ..claims.scoreboard import Board, board
 WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
 
 
-def with_glance(
-    notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path
-) -> nbformat.NotebookNode:
+def with_glance(notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path) -> nbformat.NotebookNode:
     """The notebook with the line after its first cell; as it is where no ledger is that chapter's.
 
     Raises:
@@ -56,9 +54,7 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
     """The line in MyST Markdown."""
     fields = fields_of(entry) if entry is not None else {}
     links = [
-        f"[{text}]({fields[name]})"
-        for name, text in (("url", "The paper"), ("code", "its code"))
-        if name in fields
+        f"[{text}]({fields[name]})" for name, text in (("url", "The paper"), ("code", "its code")) if name in fields
     ]
     told = [f"{minutes} minutes", *links]
     for questions, what in ((False, "Claims"), (True, "Our questions")):
@@ -69,11 +65,7 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
             if number:
                 first, before = words.get(render.IN_SIGHT[word], (word, 0))
                 words[render.IN_SIGHT[word]] = first, before + number
-        told += (
-            [f"{what}: " + " ".join(f"{render.mark(word)}&nbsp;{n}" for word, n in words.values())]
-            if words
-            else []
-        )
+        told += [f"{what}: " + " ".join(f"{render.mark(word)}&nbsp;{n}" for word, n in words.values())] if words else []
     return "{.iclbook-glance}\n" + " · ".join(told)
 
 

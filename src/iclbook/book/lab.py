@@ -32,10 +32,7 @@ SETTINGS = {
 PACKAGE = {
     "name": "iclbook",
     "version": "0.1.0",
-    "jupyterlab": {
-        "extension": True,
-        "_build": {"load": "static/extension.js", "extension": "./extension"},
-    },
+    "jupyterlab": {"extension": True, "_build": {"load": "static/extension.js", "extension": "./extension"}},
 }
 
 
@@ -78,10 +75,7 @@ def _citation(entry: Entry) -> dict[str, str]:
 def command(root: Path, folder: Path, more: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
     """The command line and the environment that start JupyterLab in the book."""
     argv = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
-    argv += [
-        f"--LabApp.app_settings_dir={folder / 'settings'}",
-        "--LabApp.default_url=/lab/tree/notebooks/START.md",
-    ]
+    argv += [f"--LabApp.app_settings_dir={folder / 'settings'}", "--LabApp.default_url=/lab/tree/notebooks/START.md"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is often no other user
         argv.append("--allow-root")
     paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]

@@ -72,12 +72,7 @@ def stills(notebook: Mapping[str, Any]) -> dict[str, tuple[bytes, str, int, int]
         match = _IMAGE.search(str(widget.get("state", {}).get("value", "")))
         if match:
             png = base64.b64decode(match[4])
-            frames[hashlib.sha256(png).hexdigest()] = (
-                png,
-                html.unescape(match[1]),
-                int(match[2]),
-                int(match[3]),
-            )
+            frames[hashlib.sha256(png).hexdigest()] = (png, html.unescape(match[1]), int(match[2]), int(match[3]))
     found = {}
     for output in (o for cell in notebook["cells"] for o in cell.get("outputs", [])):
         about = output.get("metadata", {}).get(SLIDERS)

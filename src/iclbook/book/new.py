@@ -70,9 +70,7 @@ def _entries(key: str, title: str, chapter: str, root: Path) -> dict[Path, str]:
     bibliography = root / "book" / "references.bib"
     entry = f"\n@misc{{{key},\n  title = {{{title}}}\n}}\n"
     return {
-        root / "_toc.yml": _after_last(
-            root / "_toc.yml", "- file: notebooks/", f"      - file: notebooks/{chapter}\n"
-        ),
+        root / "_toc.yml": _after_last(root / "_toc.yml", "- file: notebooks/", f"      - file: notebooks/{chapter}\n"),
         bibliography: bibliography.read_text(encoding="utf-8").rstrip("\n") + "\n" + entry,
         root / "book" / "intro.md": _after_last(
             root / "book" / "intro.md",

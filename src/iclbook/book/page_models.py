@@ -38,9 +38,7 @@ def pictures_in_copy(path: Path) -> dict[str, bytes]:
         alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt")
         for data in (output.get("data", {}) for output in cell.get("outputs", [])):
             if alt and "image/png" in data:
-                found[alt] = base64.b64decode(
-                    data.get(FIGURE, {}).get("narrow") or "".join(data["image/png"])
-                )
+                found[alt] = base64.b64decode(data.get(FIGURE, {}).get("narrow") or "".join(data["image/png"]))
     return found
 
 

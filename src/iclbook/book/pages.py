@@ -27,14 +27,7 @@ RECORD = ".made-from.json"
 #: And what they are altogether: a build that finds all of this unchanged has nothing to do.
 SEAL = ".sealed"
 #: What every page is made with, beside the code that computes parts of pages.
-SHARED = (
-    "_config.yml",
-    "_toc.yml",
-    "book/notation.md",
-    "book/references.bib",
-    "book/templates",
-    "book/assets",
-)
+SHARED = ("_config.yml", "_toc.yml", "book/notation.md", "book/references.bib", "book/templates", "book/assets")
 
 
 def digest(paths: Iterable[Path]) -> str:
@@ -52,9 +45,7 @@ def digest(paths: Iterable[Path]) -> str:
 def shared_digest(root: Path) -> str:
     """Digest of what every page is made with."""
     code = [LIBRARY / "book", LIBRARY / "claims"]
-    return digest(
-        [*(root / name for name in SHARED), *(p for folder in code for p in sorted(folder.glob("*.py")))]
-    )
+    return digest([*(root / name for name in SHARED), *(p for folder in code for p in sorted(folder.glob("*.py")))])
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,7 @@ def book_html(root: Path) -> str:
     for name in names:
         if not (html / f"{name}.html").is_file():
             raise UserError(f"the page {name} is not built", "Run `iclbook build` first.")
-    soups = {
-        name: BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-        for name in names
-    }
+    soups = {name: BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser") for name in names}
     articles = {name: _article(soup, name, names, html) for name, soup in soups.items()}
     config = read_yaml(root / "_config.yml").value
     title = escape(str(config.get("title", "")))
@@ -111,9 +108,7 @@ def _article(page: BeautifulSoup, name: str, names: list[str], html: Path) -> Ta
     """The text of a page, made for paper."""
     article = page.find("article", class_="bd-article")
     if article is None:
-        raise UserError(
-            f"the page {name} has no text", "Build the book again: remove _build, `iclbook build`."
-        )
+        raise UserError(f"the page {name} has no text", "Build the book again: remove _build, `iclbook build`.")
     _replace_sliders(page, article, name, html)
     for tag in article.select(DROPPED):
         tag.decompose()
@@ -151,9 +146,7 @@ def _replace_sliders(page: BeautifulSoup, article: Tag, name: str, html: Path) -
         captioned = view.find_parent("figure", class_="iclbook-slider-figure") is not None
         parts = list(_shown(state, json.loads(view.string)["model_id"], captioned))
         if not any("<img" in part for part in parts):
-            raise UserError(
-                f"a slider figure of {name} has no picture", "Run its chapter again and build the book."
-            )
+            raise UserError(f"a slider figure of {name} has no picture", "Run its chapter again and build the book.")
         figure = BeautifulSoup(f'<figure class="iclbook-sliders">{"".join(parts)}</figure>', "html.parser")
         view.replace_with(figure)
 
@@ -205,9 +198,7 @@ def print_book(root: Path) -> Path:
     """
     for command in ("chromium", "chromedriver"):
         if shutil.which(command) is None:
-            raise UserError(
-                f"{command} is not installed", "Install chromium and chromium-driver, then repeat."
-            )
+            raise UserError(f"{command} is not installed", "Install chromium and chromium-driver, then repeat.")
     page = root / PDF.with_suffix(".html")
     write_text(page, book_html(root))
     data = _printed(page)

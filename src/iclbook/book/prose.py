@@ -29,9 +29,7 @@ def renew_prose(name: str, profile: str, root: Path) -> bool:
     inputs = input_digests(name, profile, root)
     copy, source = nbformat.read(path, as_version=4), read_source(name, root)
     ran = [cell for cell in copy.cells if cell.cell_type != "markdown" and not _is_injected(cell)]
-    if [cell.source for cell in ran] != [
-        cell.source for cell in source.cells if cell.cell_type != "markdown"
-    ]:
+    if [cell.source for cell in ran] != [cell.source for cell in source.cells if cell.cell_type != "markdown"]:
         return False
     _require_values(name, source, recorded_keys(copy))
     injected = [cell for cell in copy.cells if _is_injected(cell)]

@@ -22,21 +22,14 @@ def markdown(profile: str = "paper", root: Path | None = None) -> str:
     """The scoreboard's body in MyST Markdown: counts, the picture, then one section for each paper with a line for each claim."""
     root = root or find_root()
     places = {name: place for place, name in enumerate(chapters(root))}
-    found = sorted(
-        boards(profile, root), key=lambda board: places.get(board.ledger.chapter_name, len(places))
-    )
+    found = sorted(boards(profile, root), key=lambda board: places.get(board.ledger.chapter_name, len(places)))
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
     lines += [picture(found, root), "", *_premises(Ties.of(found, root))]
     lines += ["## Every claim in a line", "", _filters(found), ""]
     for board in found:
-        lines += [
-            f"### {render.plain_markdown(board.ledger.title)}",
-            "",
-            _chapter_line(board, profile, root),
-            "",
-        ]
+        lines += [f"### {render.plain_markdown(board.ledger.title)}", "", _chapter_line(board, profile, root), ""]
         lines += ["````{container} iclbook-scroll iclbook-list", *_table(board, root), "````", ""]
     return "\n".join(lines)
 
@@ -74,12 +67,8 @@ def _filters(found: list[Board]) -> str:
     }
     boxes = []
     for name, listed in choices.items():
-        options = "".join(
-            f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in listed.items()
-        )
-        boxes.append(
-            f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>'
-        )
+        options = "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in listed.items())
+        boxes.append(f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>')
     boxes.append('<label>text <input type="search" name="text"></label>')
     count = '<output aria-live="polite"></output>'
     return f'<form class="iclbook-filters" aria-label="Which claims to show" hidden>{"".join(boxes)}{count}</form>'
@@ -118,9 +107,7 @@ def picture(found: list[Board], root: Path | None = None) -> str:
             f'<tr><th scope="row">{title}</th><td>{claims}</td><td class="iclbook-questions">{questions}</td></tr>'
         )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Paper", "Claims", "Questions of our own"))
-    return (
-        f'<table class="iclbook-picture"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
-    )
+    return f'<table class="iclbook-picture"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
 
 
 def _cells(rows: tuple[render.Row, ...], questions: bool, page: str) -> str:
@@ -147,9 +134,5 @@ def _chapter_line(board: Board, profile: str, root: Path) -> str:
     line = f"{render.counts_line(board.rows)}. {render.rules_line(board.rows)}"
     if board.ledger.chapter_name in chapters(root):
         link = f"{{doc}}`The chapter </{board.ledger.chapter.removesuffix('.py')}>` tells the story."
-        return (
-            f"{link} {line}"
-            if board.executed
-            else f"{link} It has not been run at profile `{profile}`. {line}"
-        )
+        return f"{link} {line}" if board.executed else f"{link} It has not been run at profile `{profile}`. {line}"
     return f"The chapter is not written yet. {line}"

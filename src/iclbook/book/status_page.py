@@ -19,10 +19,7 @@ UNKNOWN = "not noted"
 def markdown(profile: str, root: Path) -> str:
     """The page's body in MyST Markdown; nothing on it is typed."""
     ledgers = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
-    runs = [
-        "| Chapter | Ran | Took | Machine | Versions | Against its reference |",
-        "|---|---|---|---|---|---|",
-    ]
+    runs = ["| Chapter | Ran | Took | Machine | Versions | Against its reference |", "|---|---|---|---|---|---|"]
     stored = ["| Chapter | Studies | Took | Made with |", "|---|---|---|---|"]
     for name in chapters(root):
         title = render.plain_markdown(ledgers[name].title if name in ledgers else name)

@@ -192,13 +192,7 @@ def _run_in_turn(
 
 
 def _check_one(
-    ledger: Ledger,
-    profile: str,
-    update: bool,
-    root: Path,
-    executed: Path | UserError,
-    seconds: float,
-    figures: bool,
+    ledger: Ledger, profile: str, update: bool, root: Path, executed: Path | UserError, seconds: float, figures: bool
 ) -> ChapterCheck:
     name = ledger.chapter_name
     result = ChapterCheck(name, ledger.paper, profile, seconds)
@@ -209,9 +203,7 @@ def _check_one(
         records, drawn = read_records(executed), {} if draw.number() else read_figures(executed)
         reference = _old_reference(path, root) if update else read_reference(path, root)
         if reference is not None:
-            result.differences = compare(
-                ledger, records, reference, profile, drawn if figures else reference.figures
-            )
+            result.differences = compare(ledger, records, reference, profile, drawn if figures else reference.figures)
     except UserError as problem:
         result.error = str(problem)
         return result
@@ -245,19 +237,13 @@ def _shape(value: object) -> int:
     return len(value) if isinstance(value, list) else -1
 
 
-def words(
-    ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
-) -> dict[str, str]:
+def words(ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None) -> dict[str, str]:
     """The verdict of every claim in a word."""
     return {claim_id: found.word for claim_id, found in judge(ledger, records, profile, reference).items()}
 
 
 def compare(
-    ledger: Ledger,
-    records: Mapping[str, Record],
-    reference: Reference,
-    profile: str,
-    figures: Mapping[str, Digest],
+    ledger: Ledger, records: Mapping[str, Record], reference: Reference, profile: str, figures: Mapping[str, Digest]
 ) -> list[Difference]:
     """Every difference between an executed chapter and its reference: values first, then verdicts, then figures.
 

@@ -55,10 +55,7 @@ def moved(reference: Mapping[str, Digest], measured: Mapping[str, Digest]) -> It
             elif old[label][0] != new[label][0]:
                 yield f"{name}: {label}", *(f"{number(side[label][0])} numbers" for side in (old, new))
             elif not abs(new[label][1] - old[label][1]) <= DIGITS * max(old[label][2], 1e-9):
-                yield (
-                    f"{name}: {label}",
-                    *(f"weighted sum {number(side[label][1], 6)}" for side in (old, new)),
-                )
+                yield (f"{name}: {label}", *(f"weighted sum {number(side[label][1], 6)}" for side in (old, new)))
 
 
 def _artefacts(notebook: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, list[float]]]]:

@@ -53,14 +53,11 @@ def table(results: Sequence[ChapterCheck]) -> str:
     lines = []
     for result in results:
         shown = [("what", "name", "reference", "measured", "tolerance")]
-        shown += [
-            (d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences
-        ]
+        shown += [(d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences]
         if len(shown) > 1:
             widths = [max(len(row[i]) for row in shown) for i in range(5)]
             lines += [
-                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-                for row in shown
+                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown
             ]
         lines.append(_closing(result))
     return "\n".join(lines)
@@ -82,11 +79,7 @@ def _short(value: Value | None) -> str:
     if value is None:
         return "-"
     text = (
-        number(value, 10)
-        if isinstance(value, float)
-        else json.dumps(value)
-        if isinstance(value, list)
-        else str(value)
+        number(value, 10) if isinstance(value, float) else json.dumps(value) if isinstance(value, list) else str(value)
     )
     return text if len(text) <= 40 else text[:39] + "\u2026"
 

@@ -28,11 +28,7 @@ def elsewhere(root: Path) -> Iterator[Path]:
 
 
 def measure_spreads(
-    ledgers: Sequence[Ledger],
-    profile: str,
-    root: Path,
-    jobs: int | None = None,
-    machines: Sequence[str] | None = None,
+    ledgers: Sequence[Ledger], profile: str, root: Path, jobs: int | None = None, machines: Sequence[str] | None = None
 ) -> None:
     """Run chapters on emulated machines and write the spread of each value into their references.
 
@@ -60,9 +56,7 @@ def measure_spreads(
         print(f"{machine}: {', '.join(seen)}", flush=True)
 
 
-def with_spread(
-    reference: Reference, others: Sequence[Mapping[str, Value]], machines: tuple[str, ...]
-) -> Reference:
+def with_spread(reference: Reference, others: Sequence[Mapping[str, Value]], machines: tuple[str, ...]) -> Reference:
     """The reference with the largest deviation of each value over ``others``, those of ``machines``.
 
     Raises:
@@ -74,8 +68,7 @@ def with_spread(
             spread[key] = spread_of(value, [values[key] for values in others])
         except (KeyError, ValueError):
             raise UserError(
-                f"{key} is not of one shape on all machines",
-                "Record something that does not depend on rounding.",
+                f"{key} is not of one shape on all machines", "Record something that does not depend on rounding."
             ) from None
     return replace(reference, spread=spread, machines=machines)
 

@@ -139,8 +139,7 @@ class Ledger:
             if claim.id == claim_id:
                 return claim
         raise UserError(
-            f"{shown(self.path)} has no claim {claim_id!r}",
-            _nearest(claim_id, [c.id for c in self.claims], "claims"),
+            f"{shown(self.path)} has no claim {claim_id!r}", _nearest(claim_id, [c.id for c in self.claims], "claims")
         )
 
     def require_key(self, key: str) -> None:
@@ -153,8 +152,7 @@ class Ledger:
             hint = difflib.get_close_matches(key, self.keys, 1)
             raise UserError(
                 f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it",
-                (f"Did you mean {hint[0]!r}? " if hint else "")
-                + "Name it in a part, or list it under values:.",
+                (f"Did you mean {hint[0]!r}? " if hint else "") + "Name it in a part, or list it under values:.",
             )
 
     def compares(self, key: str) -> bool:

@@ -24,32 +24,9 @@ from .yaml_lines import Located, read_yaml
 
 FAILS_AS = ("not reproduced", "inconsistent")
 _TOP = {"paper", "title", "chapter", "printed", "values", "claims"}
-_CLAIM = {
-    "id",
-    "where",
-    "says",
-    "paper",
-    "decides",
-    "reduced",
-    "fails_as",
-    "conjunction",
-    "parts",
-    "out_of_reach",
-}
+_CLAIM = {"id", "where", "says", "paper", "decides", "reduced", "fails_as", "conjunction", "parts", "out_of_reach"}
 _CLAIM |= {"inventory", "requires"}
-_PART = {
-    "name",
-    "key",
-    "rule",
-    "because",
-    "reading",
-    "readings",
-    "error",
-    "refuses",
-    "format",
-    "late",
-    "printed",
-}
+_PART = {"name", "key", "rule", "because", "reading", "readings", "error", "refuses", "format", "late", "printed"}
 _ID, _KEY = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9._+/-]+")
 
 
@@ -67,9 +44,7 @@ def load_ledger(key: str, root: Path | None = None) -> Ledger:
     root = root or find_root()
     known = ledger_keys(root)
     if key not in known:
-        raise UserError(
-            f"unknown paper {key!r}", f"Choose one of: {', '.join(known) or '(no ledger found)'}."
-        )
+        raise UserError(f"unknown paper {key!r}", f"Choose one of: {', '.join(known) or '(no ledger found)'}.")
     return read_ledger(ledger_path(key, root))
 
 
@@ -124,9 +99,7 @@ def _read(path: Path, content: bytes) -> Ledger:
             raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
         claims.append(claim)
     title, chapter = top.text("title"), top.text("chapter")
-    ledger = Ledger(
-        paper, title, chapter, tuple(claims), printed, values, formats, frozenset(uncompared), path
-    )
+    ledger = Ledger(paper, title, chapter, tuple(claims), printed, values, formats, frozenset(uncompared), path)
     for key in sorted(uncompared & ledger.decisive):
         hint = "Delete the tolerance: what decides is always compared."
         raise top["values"][key]["tolerance"].error(f"{key!r} decides a claim and is not compared", hint)
@@ -181,9 +154,7 @@ def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]
     for located in _parts(entry):
         part = _part(located, printed)
         if any((part.name, part.reading) == (other.name, other.reading) for other in parts):
-            raise located["name"].error(
-                f"{claim_id} has two parts named {part.name!r}", "Give each its own name."
-            )
+            raise located["name"].error(f"{claim_id} has two parts named {part.name!r}", "Give each its own name.")
         parts.append(part)
     if item.startswith("q-") and not entry.text("says").endswith("?"):
         hint = "Write a question that is answered yes where its parts hold."
@@ -271,9 +242,7 @@ def _formats(top: Located) -> dict[str, str]:
         try:
             format(0.5, wanted)
         except ValueError as problem:
-            raise entry["format"].error(
-                f"bad format {wanted!r} ({problem})", "Use one such as '.2f'."
-            ) from None
+            raise entry["format"].error(f"bad format {wanted!r} ({problem})", "Use one such as '.2f'.") from None
         if found.setdefault(key, wanted) != wanted:
             raise entry["format"].error(f"{key!r} has two formats", "Give it one, at one of its parts.")
     return found
@@ -322,9 +291,7 @@ def _check_premises(ledgers: Sequence[Ledger], whole: bool = True) -> None:
             if premise not in claims and (whole or premise.partition("/")[0] in papers):
                 near = difflib.get_close_matches(premise, claims, 1)
                 hint = f"Did you mean {near[0]!r}?" if near else "`iclbook claims` lists all claims."
-                raise _at_requires(
-                    ledgers, claim.id, f"{claim.id} requires {premise!r}, which is no claim", hint
-                )
+                raise _at_requires(ledgers, claim.id, f"{claim.id} requires {premise!r}, which is no claim", hint)
     try:
         TopologicalSorter({claim.id: claim.requires for claim in claims.values()}).prepare()
     except CycleError as circle:

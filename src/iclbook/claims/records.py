@@ -141,8 +141,7 @@ def _plain(key: str, value: Any) -> Value:
         return value
     if not isinstance(value, bool | int | float):
         raise UserError(
-            f"{key}: cannot record a {type(value).__name__}",
-            "Record a number, truth value, text or flat list.",
+            f"{key}: cannot record a {type(value).__name__}", "Record a number, truth value, text or flat list."
         )
     _finite(key, value)
     return value

@@ -85,9 +85,7 @@ def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
     )
     told = [f"<strong>{html(verdict.label)}</strong>"]
     told += [
-        html(text)
-        for text in (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark)
-        if text
+        html(text) for text in (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark) if text
     ]
     note = f'<div class="iclbook-note">{". ".join(told)}{PLACE.format("doubt", claim.id)}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
@@ -148,11 +146,7 @@ def counts_line(rows: Iterable[Row]) -> str:
     """``47 claims: 30 reproduced, 3 partly, ...; 12 questions: 8 yes, ...``; what does not occur is left out."""
     rows = list(rows)
     claims = _counted(counts(rows), "claim")
-    return (
-        f"{claims}; {_counted(counts(rows, True), 'question')}"
-        if any(c.is_question for c, _ in rows)
-        else claims
-    )
+    return f"{claims}; {_counted(counts(rows, True), 'question')}" if any(c.is_question for c, _ in rows) else claims
 
 
 def _counted(numbers: dict[str, int], what: str) -> str:

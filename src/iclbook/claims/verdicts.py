@@ -140,9 +140,7 @@ def judge(
     return {claim.id: verdict(claim, records, profile, by) for claim in ledger.claims}
 
 
-def verdict(
-    claim: Claim, records: Mapping[str, Record], profile: str, by: Yardstick | None = None
-) -> Verdict:
+def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yardstick | None = None) -> Verdict:
     """Judge a claim by what was recorded at ``profile``.
 
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
@@ -177,11 +175,7 @@ def verdict(
         told = [f"drawn anew: {', '.join(others)}", f"as measured: {found.word}", found.remark]
         remark = "; ".join(text for text in told if text)
         return replace(found, word=words[TOO_CLOSE], remark=remark)
-    close = [
-        f"{_named(part)} ({part.text}, rule: {part.rule}; {part.margin_text})"
-        for part in results
-        if part.close
-    ]
+    close = [f"{_named(part)} ({part.text}, rule: {part.rule}; {part.margin_text})" for part in results if part.close]
     remarks = [f"does not decide: {', '.join(close)}", f"as measured: {found.word}"]
     if found.remark:
         remarks.append(found.remark)
@@ -238,9 +232,7 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
     return Verdict(word, "; ".join(remarks), results, sides=_sides(considered))
 
 
-def _measure(
-    claim: Claim, records: Mapping[str, Record], by: Yardstick
-) -> tuple[tuple[PartResult, ...], list[str]]:
+def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tuple[tuple[PartResult, ...], list[str]]:
     values = {key: record.value for key, record in records.items()}
     results: list[PartResult] = []
     missing: list[str] = []
@@ -338,7 +330,5 @@ def _sides(parts: tuple[PartResult, ...] | list[PartResult]) -> str:
     failing = [f"{_named(part)} ({part.text}, rule: {part.rule})" for part in parts if not part.holds]
     if len(failing) > LISTED:
         failing = [*failing[:LISTED], f"and {len(failing) - LISTED} more"]
-    sides = [
-        f"{word}: {', '.join(names)}" for word, names in (("holds", holding), ("fails", failing)) if names
-    ]
+    sides = [f"{word}: {', '.join(names)}" for word, names in (("holds", holding), ("fails", failing)) if names]
     return "; ".join(sides)

@@ -48,9 +48,7 @@ class Located:
     def filled(self, piece: str, more: Mapping[str, str], without: str) -> Located:
         """This mapping with ``piece`` for each ``{}`` in its texts, further text fields, and without one field."""
         texts = {name: member.value for name, member in self.members.items() if name != without}
-        texts = {
-            name: v.replace("{}", piece) if isinstance(v, str) else v for name, v in texts.items()
-        } | more
+        texts = {name: v.replace("{}", piece) if isinstance(v, str) else v for name, v in texts.items()} | more
         new = Located(texts, self.line, self.path, self.name)
         for name, value in texts.items():
             old = self.members.get(name, self)
@@ -79,9 +77,7 @@ class Located:
         for name, member in self.members.items():
             if name not in known:
                 close = difflib.get_close_matches(name, known, 1)
-                hint = (
-                    f"Did you mean {close[0]!r}?" if close else f"Known fields: {', '.join(sorted(known))}."
-                )
+                hint = f"Did you mean {close[0]!r}?" if close else f"Known fields: {', '.join(sorted(known))}."
                 raise member.error(f"unknown field {name!r}", hint)
         for name in sorted(required):
             if name not in self.members:
@@ -139,9 +135,7 @@ def read_yaml(path: Path) -> Located:
     except yaml.MarkedYAMLError as problem:
         raise _syntax(problem, path) from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise UserError(
-            f"{shown(path)} is not readable as YAML: {_flat(problem)}", "Save it as UTF-8 text."
-        ) from None
+        raise UserError(f"{shown(path)} is not readable as YAML: {_flat(problem)}", "Save it as UTF-8 text.") from None
     except OSError as problem:
         hint = "Check that the file is there and readable."
         raise UserError(f"{shown(path)} cannot be read: {problem.strerror}", hint) from None
@@ -158,9 +152,7 @@ def _require_bounded(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader if "\t" in text else _LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(
-                problem="an alias, which is not used here", problem_mark=event.start_mark
-            )
+            raise yaml.MarkedYAMLError(problem="an alias, which is not used here", problem_mark=event.start_mark)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             problem = f"nested more than {DEEPEST} deep"

@@ -185,9 +185,7 @@ def figure(
             ncols if ncols > 1 else 1.5
         )  # a single panel at full aspect would be taller than a reader's screen needs
         height = round(aspect * width / columns * nrows + 0.3, 2)
-    return plt.subplots(
-        nrows, ncols, figsize=(width, height), layout="constrained", squeeze=squeeze, **subplots
-    )
+    return plt.subplots(nrows, ncols, figsize=(width, height), layout="constrained", squeeze=squeeze, **subplots)
 
 
 def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str = "y") -> Line2D:
@@ -204,9 +202,7 @@ def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str
 
 def theory_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str | None = "theory") -> Line2D:
     """Draw a closed form, ``y`` against ``x`` (same length), as a thin dark dotted line over the measured curves."""
-    (line,) = ax.plot(
-        x, y, color=COLOURS["theory"], linestyle=(0, (1, 1.6)), linewidth=1.5, label=label, zorder=3
-    )
+    (line,) = ax.plot(x, y, color=COLOURS["theory"], linestyle=(0, (1, 1.6)), linewidth=1.5, label=label, zorder=3)
     return line
 
 
@@ -364,9 +360,7 @@ def _limit(matrices: Sequence[np.ndarray]) -> float:
 
 
 def _bar(fig: Figure, image: AxesImage, axes: list[Axes], ticks: int = 5) -> None:
-    bar = fig.colorbar(
-        image, ax=axes, shrink=0.82 if ticks > 2 else 1.0, aspect=16 if ticks > 2 else 5, pad=0.02
-    )
+    bar = fig.colorbar(image, ax=axes, shrink=0.82 if ticks > 2 else 1.0, aspect=16 if ticks > 2 else 5, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=2)
     bar.locator = plt.MaxNLocator(nbins=ticks, symmetric=True)

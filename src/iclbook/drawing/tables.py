@@ -29,19 +29,14 @@ class Table:
     """
 
     def __init__(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        columns: Mapping[str, str],
-        label: str,
-        folded: bool = False,
+        self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], label: str, folded: bool = False
     ) -> None:
         if not rows:
             raise UserError(f"the table {label!r} has no rows", "Pass at least one.")
         unknown = [key for key in columns if not any(key in row for row in rows)]
         if unknown:
             raise UserError(
-                f"no row of the table {label!r} has {', '.join(unknown)}",
-                f"Choose among: {', '.join(rows[0])}.",
+                f"no row of the table {label!r} has {', '.join(unknown)}", f"Choose among: {', '.join(rows[0])}."
             )
         self.rows, self.columns, self.label, self.folded = list(rows), dict(columns), label, folded
 
@@ -66,8 +61,7 @@ class Table:
 
     def __repr__(self) -> str:
         lines = [
-            "; ".join(plain(f"{name}: {row.get(key, '')}") for key, name in self.columns.items())
-            for row in self.rows
+            "; ".join(plain(f"{name}: {row.get(key, '')}") for key, name in self.columns.items()) for row in self.rows
         ]
         return "\n".join([self.label, *lines])
 

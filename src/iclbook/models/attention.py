@@ -87,16 +87,12 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         if n_heads < 1:
-            raise UserError(
-                f"n_heads={n_heads}: attention needs at least one head", "Set n_heads to 1 or more."
-            )
+            raise UserError(f"n_heads={n_heads}: attention needs at least one head", "Set n_heads to 1 or more.")
         if activation not in ACTIVATIONS:
             raise UserError(f"unknown activation {activation!r}", f"Choose one of: {', '.join(ACTIVATIONS)}.")
         named = isinstance(score_scale, str)
         if score_scale not in ("none", "code") and (named or not score_scale > 0):
-            raise UserError(
-                f"unknown score scale {score_scale!r}", "Choose 'none', 'code' or a positive number."
-            )
+            raise UserError(f"unknown score scale {score_scale!r}", "Choose 'none', 'code' or a positive number.")
         self.width = d + n_tasks  # D
         self.n_tasks = n_tasks
         self.activation = activation
@@ -120,10 +116,7 @@ class Attention(nn.Module):
 
     def circuits(self) -> dict[str, Tensor]:
         """``kq``: ``(H, D, D)`` = K^T Q, without the score scale; ``ov``: ``(H, N, D)``, the read-out rows of O V."""
-        return {
-            "kq": self.key.transpose(-1, -2) @ self.query,
-            "ov": (self.output @ self.value)[:, -self.n_tasks :],
-        }
+        return {"kq": self.key.transpose(-1, -2) @ self.query, "ov": (self.output @ self.value)[:, -self.n_tasks :]}
 
     def in_c(self, layout: Layout, batch_size: int) -> AttentionStep | None:
         """The gradient of the squared error on such prompts in C; ``None`` where there is none, or no compiler."""

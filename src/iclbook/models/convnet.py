@@ -32,8 +32,7 @@ class ConvFeatures(nn.Module):
         super().__init__()
         if n_classes < 2 or d < 1 or min(channels, default=0) < 1:
             raise UserError(
-                f"n_classes={n_classes}, channels={channels}, d={d}",
-                "Take 2 classes or more, and widths of 1 or more.",
+                f"n_classes={n_classes}, channels={channels}, d={d}", "Take 2 classes or more, and widths of 1 or more."
             )
         widths = (1, *channels, d)
         self.convolutions = nn.ModuleList(
@@ -70,9 +69,7 @@ class ConvFeatures(nn.Module):
         self.features(images, None, found)
         return found
 
-    def features(
-        self, images: Tensor, statistics: Statistics | None = None, taken: Statistics | None = None
-    ) -> Tensor:
+    def features(self, images: Tensor, statistics: Statistics | None = None, taken: Statistics | None = None) -> Tensor:
         """Features ``(B, d)``, none below 0, of images ``(B, 1, S, S)`` with ink 1 on ground 0, normalised by these statistics or by those of the batch,
         which are appended to ``taken``."""
         x = images

@@ -55,8 +55,7 @@ class DeepAttention(nn.Module):
             )
         if not 0 <= dropout < 1 or orthogonality < 0:
             raise UserError(
-                f"dropout={dropout}, orthogonality={orthogonality}",
-                "Dropout lies in [0, 1), the weight is 0 or more.",
+                f"dropout={dropout}, orthogonality={orthogonality}", "Dropout lies in [0, 1), the weight is 0 or more."
             )
         self.d, self.width, self.n_heads, self.n_layers = d, width, n_heads, n_layers
         self.layer_norm, self.orthogonality, self.dropout = layer_norm, orthogonality, dropout
@@ -100,9 +99,9 @@ class DeepAttention(nn.Module):
     def _run(self, context: Tensor, query: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Predictions ``(1, B)`` and, for each layer, the attention ``(H, T, B)`` of the query token."""
         d = self.d
-        tokens = torch.cat(
-            [context[:, : d + 1], torch.cat([query[:d], torch.zeros_like(query[:1])])[None]]
-        ).transpose(0, 1)  # (d + 1, T, B)
+        tokens = torch.cat([context[:, : d + 1], torch.cat([query[:d], torch.zeros_like(query[:1])])[None]]).transpose(
+            0, 1
+        )  # (d + 1, T, B)
         state = self._affine(self.embed, self.embed_bias, tokens)  # (width, T, B)
         if self.has_sink:
             state = torch.cat([self.sink[:, None, None].expand(-1, 1, state.shape[-1]), state], dim=1)
@@ -152,9 +151,7 @@ class DeepAttention(nn.Module):
         Keys' biases add the same number to all scores of a row and drop out; values' biases are added once, as weights sum to 1.
         """
         heads = (self.n_heads, -1)
-        q = (self.query[layer] @ inputs[:, -1] + self.query_bias[layer, :, None]).unflatten(
-            0, heads
-        )  # (H, dh, B)
+        q = (self.query[layer] @ inputs[:, -1] + self.query_bias[layer, :, None]).unflatten(0, heads)  # (H, dh, B)
         folded = self.key[layer].unflatten(0, heads).transpose(1, 2) @ q  # (H, width, B)
         scores = (folded[:, :, None] * inputs).sum(1) / math.sqrt(q.shape[1])  # (H, T, B)
         weights = torch.softmax(scores, dim=1)
@@ -183,9 +180,7 @@ class DeepAttention(nn.Module):
             return self.embed.new_zeros(())
         total = self.embed.new_zeros(())
         for name in ("query", "key", "value"):
-            heads = (
-                getattr(self, name).unflatten(1, (self.n_heads, -1)).flatten(0, 1)
-            )  # (layers * H, dh, width)
+            heads = getattr(self, name).unflatten(1, (self.n_heads, -1)).flatten(0, 1)  # (layers * H, dh, width)
             heads = heads.unflatten(0, (self.n_layers, self.n_heads))
             for a in range(self.n_heads):
                 for b in range(a):

@@ -63,12 +63,7 @@ class FunctionalGD(nn.Module):
                 f"n_classes={n_classes}, width={width}, n_blocks={n_blocks}, gamma={gamma}",
                 "Take 2 categories or more, width and blocks of 1 or more, gamma above 0.",
             )
-        self.kernel, self.n_blocks, self.n_classes, self.width = (
-            check_kernel(kernel),
-            n_blocks,
-            n_classes,
-            width,
-        )
+        self.kernel, self.n_blocks, self.n_classes, self.width = (check_kernel(kernel), n_blocks, n_classes, width)
         self.gamma0, self.rate0, self.random_rate = gamma, rate, random_rate
         self.embed = nn.Parameter(torch.zeros(width, n_classes))
         self.rate = nn.Parameter(torch.full((n_blocks, width if vector_rate else 1), float(rate)))
@@ -109,17 +104,14 @@ class FunctionalGD(nn.Module):
         """
         if self.n_blocks > 1 and between is None:
             raise UserError(
-                f"{self.n_blocks} blocks need the relations among keys",
-                "Pass between, or cache(...) of the tokens.",
+                f"{self.n_blocks} blocks need the relations among keys", "Pass between, or cache(...) of the tokens."
             )
         n, gamma, embed = to_query.shape[-1], self.log_gamma.exp(), self.embed
         factor = key_factor(self.kernel, n)
         mean = embed.mean(1)  # (d',), the expectation at f = 0
         to_query = kernel_values(self.kernel, to_query, gamma)  # (B, N)
         # Block 1: all residuals of one category are equal, so the kernel is summed over each category first.
-        sums = to_query.new_zeros(*to_query.shape[:-1], self.n_classes).scatter_add(
-            -1, labels, to_query
-        )  # (B, C)
+        sums = to_query.new_zeros(*to_query.shape[:-1], self.n_classes).scatter_add(-1, labels, to_query)  # (B, C)
         f = factor * self.rate[0] * (sums @ (embed - mean[:, None]).T)  # (B, d')
         if self.n_blocks == 1:
             return f[:, None]

@@ -20,13 +20,7 @@ from torch import Tensor
 from ..errors import UserError
 
 #: kernel -> relation it is a function of.
-KERNELS = {
-    "linear": "inner",
-    "rbf": "squared",
-    "laplacian": "absolute",
-    "exponential": "inner",
-    "softmax": "inner",
-}
+KERNELS = {"linear": "inner", "rbf": "squared", "laplacian": "absolute", "exponential": "inner", "softmax": "inner"}
 RELATIONS = ("inner", "squared", "absolute")
 
 

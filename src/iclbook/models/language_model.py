@@ -132,9 +132,7 @@ class LanguageModel(nn.Module):
             else:
                 p.normal_(generator=generator)
                 writes = name in ("out", "down")
-                p *= scale * (
-                    2 / (self.n_layers * math.sqrt(self.width)) if writes else math.sqrt(0.4 / self.width)
-                )
+                p *= scale * (2 / (self.n_layers * math.sqrt(self.width)) if writes else math.sqrt(0.4 / self.width))
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
@@ -211,8 +209,7 @@ class LanguageModel(nn.Module):
         if hasattr(self, "positions"):
             if tokens.shape[-1] > len(self.positions):
                 raise UserError(
-                    f"{tokens.shape[-1]} tokens, but positions for {len(self.positions)}",
-                    "Give shorter prompts.",
+                    f"{tokens.shape[-1]} tokens, but positions for {len(self.positions)}", "Give shorter prompts."
                 )
             x = x + self.positions[: tokens.shape[-1]]
         return x

@@ -23,9 +23,7 @@ def lstm_scan(drive: Tensor, recurrent: Tensor) -> dict[str, Tensor]:
     width = recurrent.shape[1]
     cell = hidden = torch.zeros_like(drive[:width, 0])  # (W, ...)
     found: dict[str, list[Tensor]] = {name: [] for name in "ifgoch"}
-    for drive_t in drive.unbind(
-        1
-    ):  # not drive[:, t], whose gradient would be a whole array of zeros at every step
+    for drive_t in drive.unbind(1):  # not drive[:, t], whose gradient would be a whole array of zeros at every step
         sums = drive_t + torch.tensordot(recurrent, hidden, 1)
         i, f, g, o = sums.unflatten(0, (4, width)).unbind(0)
         i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)

@@ -39,9 +39,7 @@ class MultiKernelGD(nn.Module):
     ) -> None:
         super().__init__()
         if min(n_heads, n_blocks, d, width) < 1:
-            raise UserError(
-                f"n_heads={n_heads}, n_blocks={n_blocks}, d={d}, width={width}", "All are 1 or more."
-            )
+            raise UserError(f"n_heads={n_heads}, n_blocks={n_blocks}, d={d}, width={width}", "All are 1 or more.")
         self.kernel, self.n_heads, self.n_blocks = check_kernel(kernel), n_heads, n_blocks
         self.d, self.n_classes, self.width, self.mixing = d, n_classes, width, mixing
         self.embed = nn.Parameter(torch.zeros(width, n_classes))

@@ -116,9 +116,7 @@ def snapshot(folder: Path, revision: str | None = None) -> Path:
     Raises:
         UserError: there is none, with the command that fetches it.
     """
-    if revision is not None and (
-        not revision or revision.startswith(("/", ".")) or ".." in Path(revision).parts
-    ):
+    if revision is not None and (not revision or revision.startswith(("/", ".")) or ".." in Path(revision).parts):
         raise UserError(f"revision {revision!r}", "Give a name such as step4000.")
     places = [folder / revision, folder / "snapshots" / revision] if revision else [folder]
     ref = folder / "refs" / (revision or "main")
@@ -128,9 +126,7 @@ def snapshot(folder: Path, revision: str | None = None) -> Path:
         alone = [path for path in (folder / "snapshots").glob("*") if path.is_dir()]
         places += alone if len(alone) == 1 else []
         if len(alone) > 1:
-            raise UserError(
-                f"{folder} holds {len(alone)} snapshots", f"Choose one: --revision {alone[0].name}"
-            )
+            raise UserError(f"{folder} holds {len(alone)} snapshots", f"Choose one: --revision {alone[0].name}")
     for place in places:
         if (place / "config.json").is_file():
             return place
@@ -150,9 +146,7 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
     try:
         import transformers
     except ImportError as error:
-        raise UserError(
-            "the package transformers is missing", "Install it: pip install 'iclbook[models]'"
-        ) from error
+        raise UserError("the package transformers is missing", "Install it: pip install 'iclbook[models]'") from error
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     place = snapshot(folder, revision)
@@ -190,8 +184,7 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
     about = {
         "family": options.model_type,
         "sizes": {
-            k: getattr(options, k)
-            for k in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+            k: getattr(options, k) for k in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
         },
         "weights": digest(weights),
         "revision": revision,
@@ -231,9 +224,7 @@ def _config(place: Path) -> dict[str, Any]:
         raise UserError(f"{path} cannot be read", FETCH) from error
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind not in FAMILIES:
-        raise UserError(
-            f"{path}: model_type {kind!r} is not read here", f"Give a model of: {', '.join(FAMILIES)}."
-        )
+        raise UserError(f"{path}: model_type {kind!r} is not read here", f"Give a model of: {', '.join(FAMILIES)}.")
     return {
         name: value
         for name, value in config.items()
@@ -285,9 +276,7 @@ def _tensors(file: Path) -> dict[str, Tensor]:
             raise UserError(f"{file} is damaged ({error})", FETCH) from error
     try:
         held = torch.load(file, map_location="cpu", weights_only=True)
-    except (
-        Exception
-    ) as error:  # torch's text advises to unpickle whatever the file holds: it is not passed on
+    except Exception as error:  # torch's text advises to unpickle whatever the file holds: it is not passed on
         raise UserError(
             f"{file} is damaged, or holds more than tensors and is not unpickled",
             "Fetch the weights as safetensors, or save the model's state_dict alone.",
@@ -300,15 +289,9 @@ def _tensors(file: Path) -> dict[str, Tensor]:
 
 def _compare_sizes(config: Any, weights: Mapping[str, Tensor], place: Path) -> None:
     """Refuse sizes that the weights do not have, before memory is taken for them."""
-    layers = {
-        int(found[1]) for name in weights if (found := re.search(r"(?:^|\.)(?:h|layers)\.(\d+)\.", name))
-    }
+    layers = {int(found[1]) for name in weights if (found := re.search(r"(?:^|\.)(?:h|layers)\.(\d+)\.", name))}
     shapes = {size for tensor in weights.values() for size in tensor.shape}
-    for name, there in (
-        ("num_hidden_layers", {len(layers)}),
-        ("hidden_size", shapes),
-        ("vocab_size", shapes),
-    ):
+    for name, there in (("num_hidden_layers", {len(layers)}), ("hidden_size", shapes), ("vocab_size", shapes)):
         if getattr(config, name) not in there:
             raise UserError(
                 f"weights in {place} are not those of its config.json ({name} {getattr(config, name)} is none of theirs)",

@@ -22,9 +22,7 @@ class ReducedAttention(nn.Module):
     def __init__(self, n_heads: int) -> None:
         super().__init__()
         if n_heads < 1:
-            raise UserError(
-                f"n_heads={n_heads}: attention needs at least one head", "Set n_heads to 1 or more."
-            )
+            raise UserError(f"n_heads={n_heads}: attention needs at least one head", "Set n_heads to 1 or more.")
         self.omega = nn.Parameter(torch.zeros(n_heads))
         self.mu = nn.Parameter(torch.zeros(n_heads))
 

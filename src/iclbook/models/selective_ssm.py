@@ -77,6 +77,4 @@ class SelectiveSsm(SequenceModel):
         return inner, delta, -torch.exp(self.rate[layer]), b, c
 
     def _mix(self, layer: int, x: Tensor) -> Tensor:
-        return affine(
-            self.output[layer], selective_scan(*self.parts(layer, x)) * silu(affine(self.gate[layer], x))
-        )
+        return affine(self.output[layer], selective_scan(*self.parts(layer, x)) * silu(affine(self.gate[layer], x)))

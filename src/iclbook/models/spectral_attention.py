@@ -45,8 +45,7 @@ class SpectralAttention(nn.Module):
         super().__init__()
         if min(d, width, n_heads) < 1 or width % n_heads:
             raise UserError(
-                f"d={d}, width={width}, n_heads={n_heads}",
-                "All are 1 or more, and width is a multiple of n_heads.",
+                f"d={d}, width={width}, n_heads={n_heads}", "All are 1 or more, and width is a multiple of n_heads."
             )
         if mask not in MASKS or activation not in ("softmax", "linear"):
             raise UserError(
@@ -68,9 +67,7 @@ class SpectralAttention(nn.Module):
         }
         for name, shape in shapes.items():
             self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
-        if (
-            mask == "random"
-        ):  # differs between runs, so it travels with their parameters; no gradient ever reaches it
+        if mask == "random":  # differs between runs, so it travels with their parameters; no gradient ever reaches it
             self.visible = nn.Parameter(torch.zeros(n_heads, d))
 
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:

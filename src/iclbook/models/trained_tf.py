@@ -76,13 +76,7 @@ class TrainedStep(_Trained):
     """
 
     def __init__(
-        self,
-        d: int,
-        n_classes: int,
-        width: int,
-        kernel: str = "softmax",
-        init: str = "code",
-        known: Any = None,
+        self, d: int, n_classes: int, width: int, kernel: str = "softmax", init: str = "code", known: Any = None
     ) -> None:
         super().__init__(n_classes, width, kernel, init, 1, known)
         self.d, self.size = d, d + 2 * width
@@ -106,9 +100,7 @@ class TrainedStep(_Trained):
             relation = relate(KERNELS[self.kernel], q[:, None], keys)[:, 0]
             gamma = 0.5 if self.kernel == "rbf" else 1.0
         weights = kernel_values(self.kernel, relation, gamma) * key_factor(self.kernel, context.shape[0])
-        sums = (
-            torch.zeros_like(q[:, :1]).expand(-1, self.n_classes).scatter_add(-1, labels, weights)
-        )  # (B, C)
+        sums = torch.zeros_like(q[:, :1]).expand(-1, self.n_classes).scatter_add(-1, labels, weights)  # (B, C)
         mixed = torch.cat([(weights[:, None] @ x)[:, 0], sums @ w.T], dim=-1)  # (B, d + d')
         f = mixed @ (self.P[-self.width :] @ self.W_V[:, :seen]).T  # (B, d')
         return (f @ self.embed).transpose(0, 1)
@@ -116,9 +108,7 @@ class TrainedStep(_Trained):
     def inert(self) -> dict[str, Tensor]:
         """Masks of the entries whose gradient is zero for every prompt."""
         seen = self.d + self.width
-        masks = {
-            name: torch.zeros(self.size, self.size, dtype=torch.bool) for name in ("W_Q", "W_K", "W_V", "P")
-        }
+        masks = {name: torch.zeros(self.size, self.size, dtype=torch.bool) for name in ("W_Q", "W_K", "W_V", "P")}
         masks["W_Q"][:, self.d :] = True
         masks["W_K"][:, seen:] = True
         masks["W_V"][:, seen:] = True

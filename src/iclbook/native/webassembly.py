@@ -23,15 +23,7 @@ ACTIVATIONS = {"softmax": 1, "affine": 2, "square": 3, "tanh": 4, "linear": 5}
 EXPORTS = ("describe", "start", "train", "parameters")
 #: Rows of a token, and responses: d = 5 covariates and one response.
 SIZES = ("-DD=6", "-DN=1")
-FLAGS = (
-    "--target=wasm32",
-    "-O3",
-    "-msimd128",
-    "-mbulk-memory",
-    "-ffp-contract=off",
-    "-fno-math-errno",
-    "-nostdlib",
-)
+FLAGS = ("--target=wasm32", "-O3", "-msimd128", "-mbulk-memory", "-ffp-contract=off", "-fno-math-errno", "-nostdlib")
 #: vectors.h refuses processors without fused multiply-adds, where torch is faster; a page has no torch.
 SLOW = "-DALLOW_SLOW"
 
@@ -44,8 +36,7 @@ def missing() -> list[str]:
 def compiler() -> str:
     """Versions of compiler and linker: the bytes depend on them."""
     texts = [
-        subprocess.run([name, "--version"], capture_output=True, text=True).stdout
-        for name in ("clang", "wasm-ld")
+        subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in ("clang", "wasm-ld")
     ]
     return ", ".join(
         f"{name} {re.search(r'[0-9.]+', text)[0]}" for name, text in zip(("clang", "lld"), texts, strict=True)
@@ -60,8 +51,7 @@ def compiled() -> bytes:
     """
     if lacking := missing():
         raise UserError(
-            f"not installed: {', '.join(lacking)}",
-            "Install clang and lld (Debian: apt-get install clang lld).",
+            f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld)."
         )
     with tempfile.TemporaryDirectory() as folder:
         objects = [
@@ -88,9 +78,7 @@ def compiled() -> bytes:
 
 def _object(folder: Path, source: str, *flags: str) -> str:
     made = folder / f"{Path(source).stem}{''.join(flags).replace('-', '').replace('=', '_')}.o"
-    _run(
-        "clang", *FLAGS, *SIZES, SLOW, f"-I{HERE / 'page'}", *flags, "-c", str(HERE / source), "-o", str(made)
-    )
+    _run("clang", *FLAGS, *SIZES, SLOW, f"-I{HERE / 'page'}", *flags, "-c", str(HERE / source), "-o", str(made))
     return str(made)
 
 
@@ -99,8 +87,7 @@ def _run(*command: str) -> None:
     if done.returncode:
         problem = re.findall(r"error: .*", done.stderr) or [f"{command[0]} fails"]
         raise UserError(
-            f"the C sources do not compile for the page ({problem[0]})",
-            "Compare the versions of clang and lld.",
+            f"the C sources do not compile for the page ({problem[0]})", "Compare the versions of clang and lld."
         )
 
 

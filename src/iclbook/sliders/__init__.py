@@ -33,17 +33,7 @@ from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
 from .page_model import PageModel, show_model
 from .panel import Panel, exercise
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_FRAMES",
-    "PageModel",
-    "Panel",
-    "Slider",
-    "build",
-    "exercise",
-    "show",
-    "show_model",
-]
+__all__ = ["MAX_BYTES", "MAX_FRAMES", "PageModel", "Panel", "Slider", "build", "exercise", "show", "show_model"]
 
 
 def build(
@@ -59,9 +49,7 @@ def build(
     """Make the widget without showing it; arguments and errors as for ``show``."""
     check(frame, sliders, start, mode)
     if play is not None and play not in [slider.name for slider in sliders]:
-        raise UserError(
-            f"play names no slider: {play!r}", f"The sliders are: {', '.join(s.name for s in sliders)}."
-        )
+        raise UserError(f"play names no slider: {play!r}", f"The sliders are: {', '.join(s.name for s in sliders)}.")
     make = static.build if resolve(mode) == "static" else live.build
     return make(frame, sliders, start, title, description, alt, play)
 

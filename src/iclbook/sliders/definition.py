@@ -80,13 +80,10 @@ class Slider:
         labels = tuple(self.labels) if self.labels is not None else tuple(map(_text, self.values))
         if len(labels) != len(self.values):
             raise UserError(
-                f"{where} has {len(self.values)} values but {len(labels)} labels",
-                "Give one label for each value.",
+                f"{where} has {len(self.values)} values but {len(labels)} labels", "Give one label for each value."
             )
         if len(set(labels)) != len(labels):
-            raise UserError(
-                f"{where} shows two values by the same label", "Give labels= that tell the values apart."
-            )
+            raise UserError(f"{where} shows two values by the same label", "Give labels= that tell the values apart.")
         return labels
 
 
@@ -125,9 +122,7 @@ def check(frame: Callable, sliders: Sequence[Slider], start: dict[str, Any] | No
         ) from None
     unknown = sorted(set(start or {}) - set(names))
     if unknown:
-        raise UserError(
-            f"start names no slider: {', '.join(unknown)}", f"The sliders are: {', '.join(names)}."
-        )
+        raise UserError(f"start names no slider: {', '.join(unknown)}", f"The sliders are: {', '.join(names)}.")
 
 
 def start_indices(sliders: Sequence[Slider], start: dict[str, Any] | None) -> tuple[int, ...]:
@@ -141,8 +136,7 @@ def start_indices(sliders: Sequence[Slider], start: dict[str, Any] | None) -> tu
         value = (start or {}).get(slider.name, slider.values[0])
         if value not in slider.values:
             raise UserError(
-                f"slider {slider.name!r} cannot start at {value!r}",
-                f"Choose one of: {', '.join(slider.labels)}.",
+                f"slider {slider.name!r} cannot start at {value!r}", f"Choose one of: {', '.join(slider.labels)}."
             )
         found.append(slider.values.index(value))
     return tuple(found)

@@ -17,18 +17,7 @@ from matplotlib.figure import Figure
 from ..errors import UserError
 from ..numbers import number
 from .definition import Slider, start_indices
-from .panel import (
-    Panel,
-    control_look,
-    describe,
-    draw,
-    lay_out,
-    picture,
-    picture_html,
-    png_of,
-    selection,
-    with_play,
-)
+from .panel import Panel, control_look, describe, draw, lay_out, picture, picture_html, png_of, selection, with_play
 
 POINTS = 11  # where a test stops on a continuous slider, both ends included
 
@@ -53,9 +42,7 @@ class LivePanel(Panel):
             self.picture.value = drawn()
         except Exception:
             # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
-            self.output.outputs = (
-                {"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},
-            )
+            self.output.outputs = ({"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},)
             raise
         self.output.outputs = ()
 
@@ -94,8 +81,7 @@ def build(
 
     for control in controls:
         control.observe(
-            lambda _: panel.redraw(lambda: picture_html(draw(frame, values(), small=False), words())),
-            names="value",
+            lambda _: panel.redraw(lambda: picture_html(draw(frame, values(), small=False), words())), names="value"
         )
     panel.moves = [(control, *_positions(control)) for control in controls]
     shown = [
@@ -109,27 +95,17 @@ def build(
 
 def _control(slider: Slider, start: dict[str, Any] | None) -> w.Widget:
     if slider.live is None:
-        (index,) = start_indices(
-            [slider], {slider.name: start[slider.name]} if slider.name in (start or {}) else None
-        )
+        (index,) = start_indices([slider], {slider.name: start[slider.name]} if slider.name in (start or {}) else None)
         return selection(slider, index, continuous_update=False)
     low, high, step = slider.live
     value = (start or {}).get(slider.name, slider.values[0])
     if not isinstance(value, int | float) or not low <= value <= high:
-        raise UserError(
-            f"slider {slider.name!r} cannot start at {value!r}", f"Choose a value from {low} to {high}."
-        )
+        raise UserError(f"slider {slider.name!r} cannot start at {value!r}", f"Choose a value from {low} to {high}.")
     # One redraw when the reader lets go: a kernel that redraws at every pixel falls behind.
     options = {**control_look(slider), "continuous_update": False}
     if slider.log:
         return w.FloatLogSlider(
-            value,
-            base=10,
-            min=math.log10(low),
-            max=math.log10(high),
-            step=step,
-            readout_format=",.3r",
-            **options,
+            value, base=10, min=math.log10(low), max=math.log10(high), step=step, readout_format=",.3r", **options
         )
     if all(isinstance(number, int) for number in slider.live):
         return w.IntSlider(value, min=low, max=high, step=step, **options)

@@ -96,9 +96,7 @@ def markup(model: PageModel, title: str, description: str) -> str:
     folder = find_root() / "book" / "assets" / "models"
     if model.name in SHARED or not (folder / f"{model.name}.js").is_file():
         there = sorted(path.stem for path in folder.glob("*.js") if path.stem not in SHARED)
-        raise UserError(
-            f"there is no script of the model {model.name!r}", f"Choose one of: {', '.join(there)}."
-        )
+        raise UserError(f"there is no script of the model {model.name!r}", f"Choose one of: {', '.join(there)}.")
     text = json.dumps(_plain(model.data, model.name), separators=(",", ":"), allow_nan=False)
     if len(text) > MAX_CHARACTERS:
         raise UserError(
@@ -145,6 +143,4 @@ def _plain(value: Any, name: str) -> Any:
         return [_plain(part, name) for part in value]
     if isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise UserError(
-        f"the model {name!r} cannot take {value!r:.60}", "Give it finite numbers, texts, lists and arrays."
-    )
+    raise UserError(f"the model {name!r} cannot take {value!r:.60}", "Give it finite numbers, texts, lists and arrays.")

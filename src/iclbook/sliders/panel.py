@@ -36,13 +36,7 @@ class Frame:
         return hashlib.sha256(self.png).hexdigest()
 
 
-def draw(
-    frame: Callable[..., Figure],
-    values: dict[str, Any],
-    *,
-    small: bool = True,
-    numbers: bool = False,
-) -> Frame:
+def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = True, numbers: bool = False) -> Frame:
     """Call ``frame(**values)`` and turn its figure into a PNG.
 
     Every figure that the call opened is closed, also when it fails.
@@ -151,10 +145,7 @@ def png_of(holder: w.HTML) -> bytes:
 def selection(slider: Slider, index: int, **options) -> w.SelectionSlider:
     """A slider through ``slider.values`` that shows their labels."""
     control = w.SelectionSlider(
-        options=list(zip(slider.labels, slider.values, strict=True)),
-        index=index,
-        **control_look(slider),
-        **options,
+        options=list(zip(slider.labels, slider.values, strict=True)), index=index, **control_look(slider), **options
     )
     return control
 
@@ -176,9 +167,7 @@ def describe(sliders: Sequence[Slider], shown: Sequence[str], title: str | None)
 
 def with_play(control: w.SelectionSlider, interval: int) -> w.HBox:
     """The control with a button that moves it along, ``interval`` milliseconds a step."""
-    play = w.Play(
-        min=0, max=len(control.options) - 1, value=control.index, interval=interval, show_repeat=False
-    )
+    play = w.Play(min=0, max=len(control.options) - 1, value=control.index, interval=interval, show_repeat=False)
     w.jslink((play, "value"), (control, "index"))
     row = w.HBox([play, control])
     row.add_class("iclbook-play")

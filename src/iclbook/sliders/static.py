@@ -92,9 +92,7 @@ def build(
     # equal frames share a widget
     pictures = {content: picture(*content) for content in dict.fromkeys(contents.values())}
     panel.stack = _stack(lambda place: pictures[contents[place]], controls, began, (), panel.links)
-    panel.moves = [
-        (control, "index", list(range(len(s.values)))) for control, s in zip(controls, sliders, strict=True)
-    ]
+    panel.moves = [(control, "index", list(range(len(s.values)))) for control, s in zip(controls, sliders, strict=True)]
     shown = [
         with_play(control, 600) if slider.name == play else control
         for control, slider in zip(controls, sliders, strict=True)
@@ -108,9 +106,7 @@ def build(
 MAX_NUMBERS = 1_000_000
 
 
-def _numbers(
-    drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider], began: tuple[int, ...]
-) -> dict[str, str]:
+def _numbers(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider], began: tuple[int, ...]) -> dict[str, str]:
     """The frames' numbers as one CSV with a column a slider, or those of the frame at the start where all are too many; and which they are."""
     names = [f"slider: {slider.label}" for slider in sliders]
     found = [
@@ -165,9 +161,7 @@ def metadata(panel: StaticPanel, sliders: Sequence[Slider], of: Iterable[Stored]
     }
 
 
-def _stack(
-    show: Callable, controls: list, began: tuple[int, ...], place: tuple[int, ...], links: list
-) -> w.Stack:
+def _stack(show: Callable, controls: list, began: tuple[int, ...], place: tuple[int, ...], links: list) -> w.Stack:
     """The Stack of the slider number ``len(place)``, whose earlier sliders stand at ``place``."""
     level = len(place)
     control = controls[level]
@@ -179,14 +173,10 @@ def _stack(
     return stack
 
 
-def _alt(
-    sliders: Sequence[Slider], place: tuple[int, ...], title: str | None, alt: Callable[..., str] | None
-) -> str:
+def _alt(sliders: Sequence[Slider], place: tuple[int, ...], title: str | None, alt: Callable[..., str] | None) -> str:
     if alt:
         return alt(**values_at(sliders, place))
-    return describe(
-        sliders, [slider.labels[index] for slider, index in zip(sliders, place, strict=True)], title
-    )
+    return describe(sliders, [slider.labels[index] for slider, index in zip(sliders, place, strict=True)], title)
 
 
 def _check_size(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider]) -> None:

@@ -37,13 +37,9 @@ class AssociativeRecall:
     def __post_init__(self) -> None:
         check_fields(self)
         if not 2 <= self.order <= 7:
-            raise UserError(
-                f"order={self.order}: permutations of 2 to 7 symbols can be listed", "Set order to 2 .. 7."
-            )
+            raise UserError(f"order={self.order}: permutations of 2 to 7 symbols can be listed", "Set order to 2 .. 7.")
         if self.n_responses < 2:
-            raise UserError(
-                f"n_responses={self.n_responses}: nothing to guess", "Set n_responses to 2 or more."
-            )
+            raise UserError(f"n_responses={self.n_responses}: nothing to guess", "Set n_responses to 2 or more.")
 
     @property
     def n_permutations(self) -> int:
@@ -95,9 +91,7 @@ class AssociativeRecall:
             ("responses", responses, self.n_responses),
         ):
             if numbers.size and not (numbers.min() >= 0 and numbers.max() < end):
-                raise UserError(
-                    f"{name} from {numbers.min()} to {numbers.max()}", f"They are numbers 0 .. {end - 1}."
-                )
+                raise UserError(f"{name} from {numbers.min()} to {numbers.max()}", f"They are numbers 0 .. {end - 1}.")
         pairs = np.empty((batch, self.n_permutations, self.order + 1), dtype=np.int64)
         pairs[..., :-1] = self.permutations
         pairs[..., -1] = self.order + responses
@@ -120,11 +114,7 @@ class AssociativeRecall:
         queries = random.below(self.n_permutations, words[..., :1, :])  # (..., 1, B)
         answers = self.order + random.below(self.n_responses, words[..., 1:, :])  # (..., n!, B)
         pairs = torch.cat(
-            [
-                shown[..., None].expand(*answers.shape[:-2], *shown.shape, answers.shape[-1]),
-                answers[..., None, :],
-            ],
-            -2,
+            [shown[..., None].expand(*answers.shape[:-2], *shown.shape, answers.shape[-1]), answers[..., None, :]], -2
         )  # (..., n!, order + 1, B)
         asked = shown[queries[..., 0, :]].movedim(-1, -2)  # (..., order, B)
         context = torch.cat([pairs.flatten(-3, -2), asked], -2)
@@ -138,9 +128,7 @@ class AssociativeRecall:
         """
         total = self.n_permutations * self.n_responses**self.n_permutations
         if total > 1_000_000:
-            raise UserError(
-                f"{total:.3g} sequences are too many to list", "Use a smaller order or fewer responses."
-            )
+            raise UserError(f"{total:.3g} sequences are too many to list", "Use a smaller order or fewer responses.")
         maps = np.array(list(itertools.product(range(self.n_responses), repeat=self.n_permutations)))
         queries = np.repeat(np.arange(self.n_permutations), len(maps))
         return queries, np.tile(maps, (self.n_permutations, 1))
@@ -166,7 +154,5 @@ class AssociativeRecall:
     def _left(self, matched: int) -> int:
         """Permutations that share ``matched`` given tokens."""
         if not 0 <= matched <= self.order:
-            raise UserError(
-                f"{matched} matched tokens on a task of order {self.order}", f"Give 0 to {self.order}."
-            )
+            raise UserError(f"{matched} matched tokens on a task of order {self.order}", f"Give 0 to {self.order}.")
         return math.factorial(self.order - matched)

@@ -40,9 +40,7 @@ class FewShot:
         if self.ways < 2 or self.shots < 1:
             raise UserError(f"{self.ways} ways, {self.shots} shots", "Take 2 ways and 1 shot, or more.")
         if self.query_label not in QUERY_LABELS:
-            raise UserError(
-                f"unknown query_label {self.query_label!r}", f"Choose one of: {', '.join(QUERY_LABELS)}."
-            )
+            raise UserError(f"unknown query_label {self.query_label!r}", f"Choose one of: {', '.join(QUERY_LABELS)}.")
 
     @property
     def N(self) -> int:

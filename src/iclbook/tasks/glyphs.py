@@ -147,9 +147,7 @@ class GlyphSet:
                 plain[i, j] = 0 if drawn is None else drawn  # one that is empty in this typeface stays white
         return Glyphs(self._jitter(plain), codes, faces)
 
-    def _choose(
-        self, fonts: dict[str, FT2Font], holds: list[set[int]], rng: np.random.Generator
-    ) -> np.ndarray:
+    def _choose(self, fonts: dict[str, FT2Font], holds: list[set[int]], rng: np.random.Generator) -> np.ndarray:
         """Code points ``(n_classes,)`` that enough typefaces hold, no two of which look alike."""
         counts = np.bincount([code for held in holds for code in held])
         # letters, digits, punctuation and symbols; not marks that combine with a neighbour, not spaces, not controls
@@ -242,9 +240,7 @@ def drawn_with() -> str:
     digest = hashlib.sha256(source_digest([__name__]).encode())
     for name in TYPEFACES:
         digest.update((_font_folder() / f"{name}.ttf").read_bytes())
-    digest.update(
-        f"{matplotlib.__version__} {np.__version__} {scipy.__version__} {torch.__version__}".encode()
-    )
+    digest.update(f"{matplotlib.__version__} {np.__version__} {scipy.__version__} {torch.__version__}".encode())
     return digest.hexdigest()
 
 

@@ -140,9 +140,7 @@ class HmmFiltering:
         header = seen.new_zeros(*lead, 2 * s, self.token_width, width)
         header[..., :s, :s, :] = transition
         header[..., s:, :o, :] = emission
-        header[..., :, wide : wide + 2 * s, :] = torch.eye(2 * s, dtype=seen.dtype, device=seen.device)[
-            ..., None
-        ]
+        header[..., :, wide : wide + 2 * s, :] = torch.eye(2 * s, dtype=seen.dtype, device=seen.device)[..., None]
         body = seen.new_zeros(*lead, self.length, self.token_width, width)
         body[..., wide + 2 * s :, :] = seen
         return torch.cat([header, body], -3)

@@ -41,8 +41,7 @@ class LinearRegression:
             raise UserError(f"d={self.d}: a covariate needs at least one dimension", "Set d to 1 or more.")
         if self.L < 2:
             raise UserError(
-                f"L={self.L}: with fewer than two examples there is nothing to attend to",
-                "Set L to 2 or more.",
+                f"L={self.L}: with fewer than two examples there is nothing to attend to", "Set L to 2 or more."
             )
         if self.noise_var < 0:
             raise UserError(f"noise_var={self.noise_var} is negative", "Give a variance of 0 or more.")
@@ -71,8 +70,7 @@ class LinearRegression:
             raise UserError("the covariance is not a matrix", f"Give a {self.d} x {self.d} matrix.") from None
         if sigma.shape != (self.d, self.d):
             raise UserError(
-                f"covariance of shape {tuple(sigma.shape)} for d={self.d}",
-                f"Give a {self.d} x {self.d} matrix.",
+                f"covariance of shape {tuple(sigma.shape)} for d={self.d}", f"Give a {self.d} x {self.d} matrix."
             )
         factor, info = torch.linalg.cholesky_ex(sigma)
         if info.item() or not torch.allclose(sigma, sigma.T):

@@ -42,9 +42,7 @@ class MultiTaskRegression:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.d < 1 or self.L < 2:
-            raise UserError(
-                f"d={self.d}, L={self.L} define no task", "Set d to 1 or more and L to 2 or more."
-            )
+            raise UserError(f"d={self.d}, L={self.L} define no task", "Set d to 1 or more and L to 2 or more.")
         if min(self.noise_var, self.target_noise_var, self.beta_var) < 0:
             raise UserError("a variance of the multi-task data is negative", "Give variances of 0 or more.")
         if any(len(set(s)) < len(s) for s in self.supports):

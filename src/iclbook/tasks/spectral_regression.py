@@ -40,9 +40,7 @@ class SpectralRegression:
     def __post_init__(self) -> None:
         check_fields(self)
         if not self.eigenvalues or not all(value > 0 for value in self.eigenvalues):
-            raise UserError(
-                f"eigenvalues {self.eigenvalues} define no covariates", "Give at least one, all positive."
-            )
+            raise UserError(f"eigenvalues {self.eigenvalues} define no covariates", "Give at least one, all positive.")
         if self.L < 1 or self.weight_var <= 0 or self.dropout_rows < 0:
             raise UserError(
                 f"L={self.L}, weight_var={self.weight_var}, dropout_rows={self.dropout_rows}",

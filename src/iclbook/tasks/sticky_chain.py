@@ -60,9 +60,7 @@ class StickyChain:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.leaving not in LEAVING:
-            raise UserError(
-                f"unknown rule of leaving {self.leaving!r}", f"Choose one of: {', '.join(LEAVING)}."
-            )
+            raise UserError(f"unknown rule of leaving {self.leaving!r}", f"Choose one of: {', '.join(LEAVING)}.")
         if not 0 <= self.stay < 1 or self.T < 2 or self.n < 3 or self.d < 1 or self.noise < 0:
             raise UserError(
                 f"stay={self.stay}, T={self.T}, n={self.n}, d={self.d}, noise={self.noise}",

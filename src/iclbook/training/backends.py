@@ -97,11 +97,7 @@ class CSteps:
     """
 
     def __init__(
-        self,
-        ensembles: Sequence[Ensemble],
-        gradients: Sequence[Gradients],
-        keys: Tensor,
-        n_normals: int,
+        self, ensembles: Sequence[Ensemble], gradients: Sequence[Gradients], keys: Tensor, n_normals: int
     ) -> None:
         self._normals = torch.empty(1, 1, n_normals)
         self._keys = keys.split(1)

@@ -106,9 +106,7 @@ def compute(
         else:
             tasks = [executor.submit(_share, todo, piece, False) for piece in pieces]
             shares = [task.result() for task in tasks]
-        order = np.argsort(
-            np.concatenate([list(piece) for piece in pieces])
-        )  # members were dealt out in turn
+        order = np.argsort(np.concatenate([list(piece) for piece in pieces]))  # members were dealt out in turn
         arrays = {key: np.concatenate([share[key] for share in shares])[order] for key in shares[0]}
         seconds = time.perf_counter() - start
         extra = {"threads": torch.get_num_threads(), "pinned": is_pinned(), "parts": parts}
@@ -145,11 +143,7 @@ def verify_computation(computation: Computation, profile: str, every: bool = Fal
             "Its code has changed: train with --fresh.",
         )
     again = "every member" if every else f"1 of {computation.count} members"
-    verified = {
-        "trajectory": f"{again} of every group",
-        "measures": "there are none",
-        "share": float(f"{share:.2g}"),
-    }
+    verified = {"trajectory": f"{again} of every group", "measures": "there are none", "share": float(f"{share:.2g}")}
     store.update_digest(*about, computation.source(), computation.describe(), **verified)
     return verified
 

@@ -112,9 +112,7 @@ class FixedSet:
             return random.below(self.n, random.words(keys, steps, random.CHOICE, (batch_size,))), *anew
         a_walk = self.n // batch_size
         if not a_walk:
-            raise UserError(
-                f"{self.n} prompts in batches of {batch_size}", "Take batches no larger than the set."
-            )
+            raise UserError(f"{self.n} prompts in batches of {batch_size}", "Take batches no larger than the set.")
         before = steps - 1  # the first step is 1
         orders = random.order(random.words(keys, before // a_walk, random.CHOICE, (self.n,)), -1)  # (S, K, n)
         place = (before % a_walk)[:, None] * batch_size + torch.arange(batch_size, device=steps.device)

@@ -47,8 +47,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, type) or hasattr(value, "__qualname__"):
         return value.__name__
     raise UserError(
-        f"a {type(value).__name__} cannot be described",
-        "Use plain values, dataclasses of them, or functions.",
+        f"a {type(value).__name__} cannot be described", "Use plain values, dataclasses of them, or functions."
     )
 
 
@@ -88,9 +87,7 @@ def keep(
     if beside is not None:
         every = {**beside.arrays, **arrays}
         states = store.load_states(*where) | (states or {})
-        sums = {
-            group: beside.provenance["files"][group] for group in {k.split("/")[0] for k in beside.arrays}
-        }
+        sums = {group: beside.provenance["files"][group] for group in {k.split("/")[0] for k in beside.arrays}}
         new = {name: {k: about[k] for k in ADDED} for name in sorted({key.split("/")[0] for key in arrays})}
         added = beside.provenance.get("added", {}) | new
         about = beside.provenance | {k: about[k] for k in ("config", "source")} | {"added": added}

@@ -79,9 +79,7 @@ class Ensemble:
         rates = {}
         for name, p in self.params.items():
             values = [run.rate * dict(run.factors).get(name, 1.0) for run in self.runs]
-            rates[name] = torch.tensor(values, dtype=p.dtype, device=p.device).reshape(
-                -1, *[1] * (p.dim() - 1)
-            )
+            rates[name] = torch.tensor(values, dtype=p.dtype, device=p.device).reshape(-1, *[1] * (p.dim() - 1))
         return rates
 
     def seen(self, batch: Batch) -> Batch:
@@ -225,10 +223,7 @@ def slices(ensembles: Sequence[Ensemble], keys: Tensor, of_a_stream: int) -> lis
 
 def run_slice(ensembles: Sequence[Ensemble], keys: Tensor, rows: slice | None = None) -> RunSlice:
     """All runs, or only these rows of everything."""
-    views = [
-        [_rows(getattr(e, what), rows) for e in ensembles]
-        for what in ("params", "state", "rates", "loss_sum")
-    ]
+    views = [[_rows(getattr(e, what), rows) for e in ensembles] for what in ("params", "state", "rates", "loss_sum")]
     return RunSlice(_rows(keys, rows), *views)
 
 

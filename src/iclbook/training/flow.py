@@ -207,9 +207,7 @@ def _started(gradient: Callable, events: Callable, y: Array, end: Array) -> _Mov
     return _Moving(np.arange(len(y)), y.copy(), np.zeros(len(y)), end, step, slope, events(y))
 
 
-def _step(
-    runs: _Moving, gradient: Callable, events: Callable, times: Array, rtol: float, atol: float
-) -> None:
+def _step(runs: _Moving, gradient: Callable, events: Callable, times: Array, rtol: float, atol: float) -> None:
     """One try of every run: those whose error is within bounds move on, and crossings of their events go into ``times``."""
     h = np.minimum(runs.step, runs.end - runs.t)
     new, new_slope, error = _try(gradient, runs.y, runs.slope, h)

@@ -135,7 +135,6 @@ class Group:
         asked = {name for run in self.runs for name, _ in run.factors} | {*self.keep, *sum(self.blocks, ())}
         if unknown := asked - set(names):
             raise UserError(
-                f"group {self.name!r} has no parameter {sorted(unknown)}",
-                f"Choose among: {', '.join(names)}.",
+                f"group {self.name!r} has no parameter {sorted(unknown)}", f"Choose among: {', '.join(names)}."
             )
         return model

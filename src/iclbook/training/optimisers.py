@@ -24,9 +24,7 @@ class Optimiser(Protocol):
         """Fresh state."""
         ...
 
-    def update(
-        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
-    ) -> tuple[Tensors, State]:
+    def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
         """New parameters and state; nothing is changed in place."""
         ...
 
@@ -39,9 +37,7 @@ class Sgd:
         """No state."""
         return {}
 
-    def update(
-        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
-    ) -> tuple[Tensors, State]:
+    def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
         """``p - rate * g``."""
         return {k: p - rates[k] * grads[k] for k, p in params.items()}, state
 
@@ -56,9 +52,7 @@ class Momentum:
         """Zero velocity."""
         return {"velocity": {k: torch.zeros_like(p) for k, p in params.items()}}
 
-    def update(
-        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
-    ) -> tuple[Tensors, State]:
+    def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
         """One heavy-ball step."""
         velocity = {k: self.momentum * v + grads[k] for k, v in state["velocity"].items()}
         return {k: p - rates[k] * velocity[k] for k, p in params.items()}, {"velocity": velocity}
@@ -76,9 +70,7 @@ class Adam:
         """Zero moments."""
         return {m: {k: torch.zeros_like(p) for k, p in params.items()} for m in ("first", "second")}
 
-    def update(
-        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
-    ) -> tuple[Tensors, State]:
+    def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
         """One Adam step with bias correction."""
         first = {k: torch.lerp(grads[k], m, self.beta1) for k, m in state["first"].items()}
         second = {k: self.beta2 * v + (1 - self.beta2) * grads[k] ** 2 for k, v in state["second"].items()}
@@ -102,14 +94,10 @@ class AdamW(Adam):
     decay: float = 0.01
     clip: float | None = None
 
-    def update(
-        self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor
-    ) -> tuple[Tensors, State]:
+    def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
         """One step: clip, shrink, then Adam's step."""
         shrunk = {k: p - rates[k] * self.decay * p for k, p in params.items()}
-        return super().update(
-            shrunk, grads if self.clip is None else clipped(grads, self.clip), state, rates, t
-        )
+        return super().update(shrunk, grads if self.clip is None else clipped(grads, self.clip), state, rates, t)
 
 
 def clipped(grads: Tensors, largest: float) -> Tensors:

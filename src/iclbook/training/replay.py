@@ -55,9 +55,7 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
     return _worst(study, train, results.arrays, TWINS if until else 0)
 
 
-def replay_segments(
-    study: Study, results: store.Results, kept: Arrays, device: str = "cpu"
-) -> tuple[int, float]:
+def replay_segments(study: Study, results: store.Results, kept: Arrays, device: str = "cpu") -> tuple[int, float]:
     """Train the kept segments in the middle of the first run of each group again.
 
     Args:
@@ -71,9 +69,7 @@ def replay_segments(
     places = {(g.name, end) for g in study.groups for end in {e for name, e in ends if name == g.name}}
     worst = 0.0
     for end in sorted({end for _, end in places}):
-        groups = tuple(
-            dataclasses.replace(g, runs=g.runs[:1]) for g in study.groups if (g.name, end) in places
-        )
+        groups = tuple(dataclasses.replace(g, runs=g.runs[:1]) for g in study.groups if (g.name, end) in places)
         stored = {}
         for g in groups:
             history = _history(results.group(g.name))
@@ -89,9 +85,7 @@ def replay_segments(
     return len(places), worst
 
 
-def _worst(
-    study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, np.ndarray], twins: int
-) -> float:
+def _worst(study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, np.ndarray], twins: int) -> float:
     """Largest share of all groups: of what ``train`` gives for them against what is stored."""
     again = train(study)
     terms = study.batch_size
@@ -181,16 +175,12 @@ def _history(group: Arrays) -> History:
     """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
     shape = group["loss"].shape
     others = ("steps", "loss")
-    circuits = {
-        k: v for k, v in group.items() if k not in others and not k.startswith(KEPT) and v.shape[:2] == shape
-    }
+    circuits = {k: v for k, v in group.items() if k not in others and not k.startswith(KEPT) and v.shape[:2] == shape}
     return History(group["steps"], group["loss"], circuits)
 
 
 def _moved(history: History, jitter: torch.Generator) -> History:
-    circuits = {
-        k: rounding.jittered(torch.from_numpy(v), jitter).numpy() for k, v in history.circuits.items()
-    }
+    circuits = {k: rounding.jittered(torch.from_numpy(v), jitter).numpy() for k, v in history.circuits.items()}
     return dataclasses.replace(history, circuits=circuits)
 
 
@@ -223,8 +213,7 @@ def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = 
     made_on = results.provenance["device"]
     if made_on != device:
         raise UserError(
-            f"the results of {study.name} were made on {made_on}",
-            f"Verify them there, with --device {made_on}.",
+            f"the results of {study.name} were made on {made_on}", f"Verify them there, with --device {made_on}."
         )
     chosen = (study, results) if every else thinned(study, results)
     shares = {"replay": replay(*chosen, device)}

@@ -156,11 +156,7 @@ def train_study(
     stem = f"{study.paper}-{profile}-{study.name}"
     todo = study.of_groups(missing) if missing else study
     shares = [todo.groups] if executor is None else shared_out(todo.groups, parts)
-    names = (
-        [f"{stem}.pt"]
-        if len(shares) == 1
-        else [f"{stem}-{i + 1}of{len(shares)}.pt" for i in range(len(shares))]
-    )
+    names = [f"{stem}.pt"] if len(shares) == 1 else [f"{stem}-{i + 1}of{len(shares)}.pt" for i in range(len(shares))]
     paths = [folder / name for name in names]
     what = f"the training of {study.paper}/{study.name} at {profile}"
     with file_lock(folder / f"{stem}.lock", what, wait=profile == "smoke"):

@@ -223,9 +223,7 @@ class Trainer:
             if self.done in ensemble.group.keep_at:
                 self._kept[i].append({k: v.cpu().numpy() for k, v in ensemble.kept().items()})
             if not ensemble.group.may_diverge:
-                self._refuse_what_is_not_finite(
-                    ensemble.group, {**self._observed[i][-1], "loss": self._losses[i][-1]}
-                )
+                self._refuse_what_is_not_finite(ensemble.group, {**self._observed[i][-1], "loss": self._losses[i][-1]})
 
     def _refuse_what_is_not_finite(self, group: Group, recorded: dict[str, np.ndarray]) -> None:
         for name, array in recorded.items():
@@ -250,9 +248,7 @@ class Trainer:
 
     def parameters(self) -> dict[str, dict[str, np.ndarray]]:
         """Current parameters, by group and name, each ``(R, ...)``."""
-        return {
-            e.group.name: {k: v.cpu().numpy().copy() for k, v in e.params.items()} for e in self.ensembles
-        }
+        return {e.group.name: {k: v.cpu().numpy().copy() for k, v in e.params.items()} for e in self.ensembles}
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -355,8 +351,6 @@ class Trainer:
         self._keep(end - before)
         found = zip(self.ensembles, self._losses, self._observed, strict=True)
         return {
-            e.group.name: History(
-                np.array([end]), np.stack(losses), {k: v[None] for k, v in seen[-1].items()}
-            )
+            e.group.name: History(np.array([end]), np.stack(losses), {k: v[None] for k, v in seen[-1].items()})
             for e, losses, seen in found
         }

@@ -76,10 +76,7 @@ def step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: 
     T = len(x)
     scale = 1 / math.sqrt(len(W_Q))
     q, k, v = x @ W_Q.T * scale, x @ W_K.T, x @ W_V.T
-    shift, brings = (
-        _shift(q, k),
-        _ones(v @ W_O.T),
-    )  # what a key adds to a query's logits and to its normaliser
+    shift, brings = (_shift(q, k), _ones(v @ W_O.T))  # what a key adds to a query's logits and to its normaliser
     dq, dk, used = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(target)
     total = x.new_zeros(())
     for start in range(0, T, BLOCK):

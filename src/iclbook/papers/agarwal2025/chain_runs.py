@@ -55,9 +55,7 @@ def arm_runs(arms: Sequence[Arm], seeds: Sequence[int], init_scale: float = INIT
 def runs_of(group: Group, arms: Sequence[Arm]) -> dict[str, list[int]]:
     """Which runs of a group train as which of these arms, by the arm's name; an arm without runs is left out."""
     found = {
-        arm.name: [
-            r for r, run in enumerate(group.runs) if (run.rate, run.factors) == (arm.rate, arm.factors)
-        ]
+        arm.name: [r for r, run in enumerate(group.runs) if (run.rate, run.factors) == (arm.rate, arm.factors)]
         for arm in arms
     }
     return {name: runs for name, runs in found.items() if runs}
@@ -123,9 +121,7 @@ class OnSequences:
     def held_out(self) -> None:
         """Nothing beyond what the runs see."""
 
-    def of_runs(
-        self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None
-    ) -> dict[str, Tensor]:
+    def of_runs(self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None) -> dict[str, Tensor]:
         """Of every run ``(R,)``, in nats: on its own sequence ``nll``, ``entropy`` (of the predictions), ``accuracy``, ``spread`` (mean relative entropy of
         attention) and ``kl`` = KL(this || first run of the same seed); ``held_out``, the loss on the second sequence; ``norms`` ``(R, 4)`` of the gradients."""
         found: dict[str, list[Tensor]] = {}
@@ -241,9 +237,7 @@ class AboveFloor:
     def held_out(self) -> None:
         """Nothing: held-out sequences belong to the seeds."""
 
-    def of_runs(
-        self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None
-    ) -> dict[str, Tensor]:
+    def of_runs(self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None) -> dict[str, Tensor]:
         """``gap`` ``(R,)``."""
         found = []
         for r, run in enumerate(ensemble.runs):

@@ -202,11 +202,7 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
         by_weights = closed.score_step_of_weights(d["q"], d["k"], f.q, f.k, case.x, 1.0) * see
         weights.append(relative(case.x @ -truth["W_V"].mT, printed["v"]))
         weights.append(relative(by_weights, printed["s"]))
-    return {
-        "updates/free": max(free),
-        "updates/follow": min(follow),
-        "updates/weights": min(weights),
-    }
+    return {"updates/free": max(free), "updates/follow": min(follow), "updates/weights": min(weights)}
 
 
 def dominant_query(n: int = 400) -> dict[str, np.ndarray]:

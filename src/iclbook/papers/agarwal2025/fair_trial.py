@@ -54,9 +54,7 @@ def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
     means = seq.means.double()
     _, _, basis = torch.linalg.svd(means - means.mean(0))
     W_Q = torch.zeros(10, chain.d, dtype=torch.float64)
-    W_Q[: chain.n - 1] = basis[: chain.n - 1] * math.sqrt(
-        sharp * math.sqrt(10) / 10
-    )  # the span of differences
+    W_Q[: chain.n - 1] = basis[: chain.n - 1] * math.sqrt(sharp * math.sqrt(10) / 10)  # the span of differences
     W_V = torch.zeros(15, chain.d, dtype=torch.float64)
     W_V[: chain.n] = torch.linalg.pinv(means.mT)  # (n, 20): maps a mean to its symbol's unit vector
     W_O = torch.zeros(chain.n, 15, dtype=torch.float64)
@@ -112,9 +110,7 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
     return {f"fair/vs_{name}": paired(end - others[name]["nll"][-1]) for name in RIVALS} | {
         "fair/seeds": len(seeds),
         "fair/flow_law": [float(p / (sgd.steps[-1] * 0.01)) for p in pace.values()],
-        "fair/equal_rate": Estimate(
-            float(last / steps.mean()), ratio_error(np.full(len(steps), last), steps)
-        ),
+        "fair/equal_rate": Estimate(float(last / steps.mean()), ratio_error(np.full(len(steps), last), steps)),
         "manual/below_sgd": paired(turns["nll"][-1] - level),
         "manual/matched": paired(turns["nll"][half] - level),
         "manual/difference": float((turns["nll"][-1] - end).mean()),

@@ -13,16 +13,7 @@ from matplotlib.figure import Figure
 from ...draw import numpy_rng
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error
-from .gradients import (
-    Weights,
-    advantage,
-    compatibility,
-    every_gradient,
-    forward,
-    losses,
-    upstream,
-    value_step,
-)
+from .gradients import Weights, advantage, compatibility, every_gradient, forward, losses, upstream, value_step
 from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, is_sharp, is_smooth
 
 #: Readings of equation 7: its bias stays at 0, or is trained.
@@ -42,12 +33,7 @@ def grid(swept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     smoothly (``smooth``), and of both in one run (``both``); ``start``, mean effective positions before training."""
     sharp, smooth = is_sharp(swept), is_smooth(swept)
     start = np.repeat(swept["start"].mean(0)[:, None], len(RATES), 1)
-    return {
-        "share": sharp.mean(0),
-        "smooth": smooth.mean(0),
-        "both": (sharp & smooth).mean(0),
-        "start": start,
-    }
+    return {"share": sharp.mean(0), "smooth": smooth.mean(0), "both": (sharp & smooth).mean(0), "start": start}
 
 
 def chosen_setting(found: Mapping[str, np.ndarray]) -> tuple[float, float]:
@@ -329,9 +315,7 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     return fig
 
 
-def plot_attention_at(
-    run: Ensemble, r: int, step: int, scale: float, others: Mapping[float, np.ndarray]
-) -> Figure:
+def plot_attention_at(run: Ensemble, r: int, step: int, scale: float, others: Mapping[float, np.ndarray]) -> Figure:
     """Attention and loss at one step of one toy run, for the slider; thin: its loss from every initial scale."""
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
     _attention(axes[0], run, r, step, f"attention, step {step}")

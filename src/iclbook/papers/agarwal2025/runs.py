@@ -84,12 +84,7 @@ def _group(
 
 
 def on_chain(
-    name: str,
-    chain: StickyChain,
-    groups: tuple[Group, ...],
-    steps: int,
-    measure: Any = None,
-    every: int = EVERY,
+    name: str, chain: StickyChain, groups: tuple[Group, ...], steps: int, measure: Any = None, every: int = EVERY
 ) -> Study:
     """Groups on one sequence a run. Never compiled: the gradients are matrix products already."""
     data, record = FullBatch(OwnSequences(chain)), (10, *range(every, steps + 1, every))
@@ -140,8 +135,7 @@ def regularisation_study(seeds: Sequence[int], steps: int, T: int = 200, record:
     kinds = {"plain": ({}, 0.0), "normed": ({"value_norm": True}, 0.0)}
     kinds |= {f"dropped{share}": ({}, share) for share in DROPOUTS}
     groups = tuple(
-        Group(name, SingleHead, kwargs, runs, Sgd(), DroppedLoss(share))
-        for name, (kwargs, share) in kinds.items()
+        Group(name, SingleHead, kwargs, runs, Sgd(), DroppedLoss(share)) for name, (kwargs, share) in kinds.items()
     )
     data = DroppedSequences(StickyChain("code", T=T))
     return Study("agarwal2025", "regularisation", data, groups, steps, 1, tuple(record), compile_from=None)
@@ -266,14 +260,7 @@ def tunnel_studies(profile: str) -> list[Study]:
     if profile == "paper":
         seen, later = (20, 50, 100, 200), (400, 800, 1600, 3200, 4800)
         hmm = HmmFiltering(3, 3, 10), HmmFiltering(3, 3, 30), 5, 6400, 64, (*seen, *later)
-        bijection = (
-            BijectionElimination(8, 6),
-            BijectionElimination(8, 8),
-            5,
-            2000,
-            64,
-            (*seen, 500, 1000, 1500),
-        )
+        bijection = (BijectionElimination(8, 6), BijectionElimination(8, 8), 5, 2000, 64, (*seen, 500, 1000, 1500))
     else:
         hmm = HmmFiltering(2, 2, 6), HmmFiltering(2, 2, 9), 2, 30, 16, (20,)
         bijection = BijectionElimination(4, 3), BijectionElimination(4, 4), 2, 30, 16, (20,)

@@ -82,9 +82,7 @@ def plot_usage(run: Followed) -> Figure:
 # -- section 8.2: LayerNorm on values, attention dropout ------------------------------------------------------------------
 
 
-def model_at(
-    recorded: Mapping[str, np.ndarray], run: int, step: int = -1, value_norm: bool = False
-) -> SingleHead:
+def model_at(recorded: Mapping[str, np.ndarray], run: int, step: int = -1, value_norm: bool = False) -> SingleHead:
     """The model of a run at a recorded step (the last by default), from a group's ``steps`` and matrices ``(records, R, ...)``."""
     row = -1 if step < 0 else int(np.flatnonzero(recorded["steps"] == step)[0])
     model = SingleHead(value_norm=value_norm)

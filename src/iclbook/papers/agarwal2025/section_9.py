@@ -335,9 +335,7 @@ def measured(mechanism: str, d: Draw, kind: str) -> Tensor:
     w = w[..., -1, j].reshape(-1)  # one number for each channel
     if kind == "interaction":
         logs = (w * w.detach().sign()).log()  # (V,), of |w|: abs would have second derivatives of its own
-        firsts = [
-            torch.autograd.grad(one, x, create_graph=True)[0][:, -1] for one in logs
-        ]  # by x_i, (D,) each
+        firsts = [torch.autograd.grad(one, x, create_graph=True)[0][:, -1] for one in logs]  # by x_i, (D,) each
         mixed = [torch.autograd.grad(one, x, retain_graph=True)[0][:, j] for first in firsts for one in first]
         return torch.stack(mixed).abs().max()
     slopes = [torch.autograd.grad(one, x, retain_graph=True)[0] for one in w]  # (D, T) of each channel

@@ -113,9 +113,7 @@ def signs(n: int = 200) -> dict[str, float | Estimate]:
     return tally.shares() | {"prose/predicts": Estimate(float(np.median(correlations)), error)}
 
 
-def _routing(
-    tally: Tally, case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, see: Tensor
-) -> None:
+def _routing(tally: Tally, case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, see: Tensor) -> None:
     """Sentences about scores and attention: sections 3.3, 3.4 and 4.1."""
     sure = see & _clear(a, see) & _clear(ds)
     tally.add("signs/scores", (-ds).sign() == a.sign(), sure)
@@ -145,9 +143,7 @@ def _value_slope(case: Case, v: Tensor, s: Tensor) -> Tensor:
     return torch.autograd.grad(_losses(case, v, s).sum(), v)[0]
 
 
-def _values(
-    tally: Tally, case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, see: Tensor
-) -> None:
+def _values(tally: Tally, case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, see: Tensor) -> None:
     """Sentences about values: sections 1.1, 3.2, 4.2 and 4.4; ``u`` and ``slope`` = dL/dv are autograd's."""
     u_bar = f.alpha.mT @ u
     dv = -SMALL * slope

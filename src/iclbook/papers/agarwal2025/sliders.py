@@ -36,11 +36,7 @@ class Race:
 
 @lru_cache(maxsize=64)
 def races(
-    settings: tuple[tuple[float, float], ...],
-    T: int = 150,
-    steps: int = 300,
-    rate: float = 0.02,
-    seed: int = 42,
+    settings: tuple[tuple[float, float], ...], T: int = 150, steps: int = 300, rate: float = 0.02, seed: int = 42
 ) -> tuple[Race, ...]:
     """The EM-like schedule with a ratio of rates against SGD on a chain that stays with a chance, for several ``(ratio, stay)`` at once; runs that they
     share are trained once."""
@@ -54,9 +50,7 @@ def races(
     return tuple(Race(*(loss[stay, arm] for arm in of), floors[stay]) for (_, stay), of in arms.items())
 
 
-def losses(
-    chains: Sequence[StickyChain], steps: int, arms: Sequence[tuple[float, float]], seed: int
-) -> np.ndarray:
+def losses(chains: Sequence[StickyChain], steps: int, arms: Sequence[tuple[float, float]], seed: int) -> np.ndarray:
     """Losses ``(R, steps)`` before each step of runs on chains of one length, at rates and ratios ``(rate, ratio)``: that of values is so much larger."""
     made = {chain: data(chain, seed) for chain in chains}
     x, target = torch.stack([made[c].train.x for c in chains]), torch.stack([made[c].target for c in chains])
@@ -165,7 +159,5 @@ def show_race(few: bool) -> None:
             "150 symbols, base rate 0.02, one seed; so short a sequence can be learned by heart, below the floor. "
             "Green: the schedule's value rate for all."
         ),
-        alt=lambda ratio, stay: (
-            f"Loss against step for rate ratio {ratio} on a chain that stays with chance {stay}."
-        ),
+        alt=lambda ratio, stay: f"Loss against step for rate ratio {ratio} on a chain that stays with chance {stay}.",
     )

@@ -256,11 +256,7 @@ DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 
 def curve_values(pairs: Mapping[str, tuple[Curves, Curves]], after: int) -> dict[str, Estimate]:
     """Figures 6 to 8: share of seeds in which the EM-like schedule is ahead, the lesser of the chains."""
-    ahead: dict[str, list[np.ndarray]] = {
-        "loss": [],
-        "entropy": [],
-        "accuracy": [],
-    }  # (seeds,) for each chain
+    ahead: dict[str, list[np.ndarray]] = {"loss": [], "entropy": [], "accuracy": []}  # (seeds,) for each chain
     for em, sgd in pairs.values():
         late = em.steps >= after
         ahead["loss"].append((em["nll"][late] < sgd["nll"][late]).all(0))

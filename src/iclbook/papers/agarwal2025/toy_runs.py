@@ -77,16 +77,12 @@ def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool =
     return Weights(*moved, w.b - own * d["b"] if bias else w.b)
 
 
-def train(
-    seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS, bias: bool = False
-) -> Ensemble:
+def train(seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS, bias: bool = False) -> Ensemble:
     """The toy from these seeds at one initial scale and rate; ``bias``: whether the bias of equation 7 is trained or stays at 0."""
     return _trained(*start(seeds, scale), rate, steps, bias)
 
 
-def at_rates(
-    seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False
-) -> list[Ensemble]:
+def at_rates(seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False) -> list[Ensemble]:
     """Runs from the same starts at every rate; one ensemble for each rate, without weights, its positions at both ends."""
     x, y, w = start(seeds, scale)
     many, n = len(rates), len(seeds)
@@ -122,11 +118,7 @@ def ends(run: Ensemble) -> dict[str, np.ndarray]:
     ``rise`` of one step as a share of the first loss, each of the two at most :data:`FAR`."""
     with np.errstate(invalid="ignore", over="ignore"):
         left, rise = run.loss[-1] / run.loss[0], np.diff(run.loss, axis=0).max(0) / run.loss[0]
-    return {
-        "end": np.where(left < FAR, run.positions[-1], 0),
-        "left": np.fmin(left, FAR),
-        "rise": np.fmin(rise, FAR),
-    }
+    return {"end": np.where(left < FAR, run.positions[-1], 0), "left": np.fmin(left, FAR), "rise": np.fmin(rise, FAR)}
 
 
 def is_sharp(found: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -106,13 +106,9 @@ def random_key_cosine(bijection: Results) -> float:
 def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study]) -> dict[str, object]:
     """Errors, their ratios to that of the best answer which uses one token only (the filter without memory, the prior; 1 is what a model has that carries
     nothing along), and geometry at the last step."""
-    answers = {
-        name: float(part.mean()) for name, part in hmm_answers(studies["tunnel_hmm"].data, 4000).items()
-    }
+    answers = {name: float(part.mean()) for name, part in hmm_answers(studies["tunnel_hmm"].data, 4000).items()}
     prior = float(prior_error(studies["tunnel_bijection"].data).mean())
-    found: dict[str, object] = {
-        f"tunnel/hmm/{name}": answers[name] for name in ("uniform", "constant", "memoryless")
-    }
+    found: dict[str, object] = {f"tunnel/hmm/{name}": answers[name] for name in ("uniform", "constant", "memoryless")}
     found |= {f"tunnel/hmm/{model}": float(error(hmm, model).mean()) for model in LOOKS}
     found |= {f"tunnel/bijection/{model}": float(error(bijection, model).mean()) for model in LOOKS}
     for model in ("transformer", "ssm", "lstm"):

@@ -44,9 +44,7 @@ def waits(
     runs = tuple(Run(seed, rate=rate, init_scale=size) for size in sizes)
     group = Group(rule, Attention, {"d": task.d, "n_heads": n_heads}, runs, optimiser=optimiser)
     record = marks(most)
-    history = Trainer(task, [group], record[-1], BATCH, record=record, device="cpu").train(progress=False)[
-        rule
-    ]
+    history = Trainer(task, [group], record[-1], BATCH, record=record, device="cpu").train(progress=False)[rule]
     below = history.loss < level(task)  # (T, R); NaN at step 0
     middle = (history.steps[1:] + history.steps[:-1]) / 2
     return [float(middle[b[1:].argmax()]) if b.any() else float("nan") for b in below.T]

@@ -34,9 +34,7 @@ class Trajectory:
 
     def run(self, r: int) -> Trajectory:
         """The trajectory of run ``r`` alone, its run axis kept."""
-        return Trajectory(
-            self.steps, self.omega[:, r : r + 1], self.mu[:, r : r + 1], self.loss[:, r : r + 1]
-        )
+        return Trajectory(self.steps, self.omega[:, r : r + 1], self.mu[:, r : r + 1], self.loss[:, r : r + 1])
 
 
 def log_steps(last: int, count: int = 200) -> Array:
@@ -122,9 +120,7 @@ def flow(omega0: ArrayLike, mu0: ArrayLike, times: ArrayLike, d: int, L: int, no
         in_omega, in_mu = approx_gradients(state[:n], state[n:], d, L, noise_var)
         return -np.concatenate([in_omega, in_mu])
 
-    found = solve_ivp(
-        velocity, (0.0, times[-1]), np.concatenate([omega0, mu0]), "LSODA", times, rtol=1e-9, atol=1e-12
-    )
+    found = solve_ivp(velocity, (0.0, times[-1]), np.concatenate([omega0, mu0]), "LSODA", times, rtol=1e-9, atol=1e-12)
     assert found.success, found.message
     omega, mu = found.y[:n].T[:, None, :], found.y[n:].T[:, None, :]  # (T, 1, H)
     return Trajectory(times, omega, mu, approx_loss(omega, mu, d, L, noise_var))
@@ -161,9 +157,7 @@ def descend(group: str, members: Sequence[int]) -> dict[str, np.ndarray]:
     n_heads, task = int(group[1:]), LinearRegression()
     starts = sample_initial(max(members) + 1, n_heads, SCALE, seed=n_heads)
     omega, mu = (values[list(members)] for values in starts)
-    path = simulate(
-        omega, mu, RATE, STEPS, log_steps(STEPS, 120), d=task.d, L=task.L, noise_var=task.noise_var
-    )
+    path = simulate(omega, mu, RATE, STEPS, log_steps(STEPS, 120), d=task.d, L=task.L, noise_var=task.noise_var)
     times = stage_times(path.steps, path.omega, path.mu)
     found = {"start": path.omega[0] + path.mu[0], "omega": path.omega[-1], "mu": path.mu[-1]}
     found |= {name: times[name] for name in PATTERNS}

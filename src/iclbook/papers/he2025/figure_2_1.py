@@ -144,9 +144,7 @@ def asymmetry(h: Heads, values: np.ndarray) -> np.ndarray:
 def mirror(readings: Mapping[str, Heads]) -> Records:
     """Figure 2.3: how far the two heads are from mirror images along training."""
     return _by_reading(
-        "fig2.3",
-        readings,
-        lambda h: {"omega_asymmetry": asymmetry(h, h.omega), "mu_asymmetry": asymmetry(h, h.mu)},
+        "fig2.3", readings, lambda h: {"omega_asymmetry": asymmetry(h, h.omega), "mu_asymmetry": asymmetry(h, h.mu)}
     )
 
 
@@ -250,11 +248,7 @@ def one_sided_form(census: Results, ends: ByCount) -> Records:
         skew = np.linalg.norm((block - turned) / 2, axis=(-2, -1)) / norm  # (R, H)
         symmetric = np.linalg.norm((block + turned) / 2 - omega * np.eye(d), axis=(-2, -1)) / norm
         alone = circuits.one_sided(h.omega[-1], h.mu[-1])
-        for name, of, runs in (
-            ("skew", skew, alone),
-            ("symmetric", symmetric, alone),
-            ("skew_of_pairs", skew, ~alone),
-        ):
+        for name, of, runs in (("skew", skew, alone), ("symmetric", symmetric, alone), ("skew_of_pairs", skew, ~alone)):
             parts[name].append(of[runs].ravel())
     # no such run, as in short trainings: 0
     joined = {name: np.concatenate(of) if any(map(len, of)) else np.zeros(1) for name, of in parts.items()}
@@ -287,10 +281,7 @@ def scales(readings: Mapping[str, Heads]) -> Records:
 
     def values(h: Heads) -> Records:
         found: Records = {}
-        for name, runs, rounding in (
-            ("gamma", h.settled(h.gamma), 0.005),
-            ("mu", h.settled(h.positive_mu), 0.05),
-        ):
+        for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
             found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half(runs, rounding)}
         return found
 
@@ -303,9 +294,7 @@ Group = Mapping[str, np.ndarray]
 _SIGNS = ("positive", "negative")
 
 
-def matrices(
-    group: Group, record: int, run: int, scale: float = 1.0
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Effective parts of all heads at one record: KQ's first d columns ``(D, d)`` and the read-out rows of OV ``(N, D)``."""
     kq, ov = scale * group["kq"][record, run], group["ov"][record, run]
     d = kq.shape[-1] - ov.shape[-2]
@@ -338,16 +327,11 @@ def show_circuits(results: Results, few: bool) -> None:
 
     def frame(n_heads: int, step: int) -> Figure:
         group = results.group(f"h{n_heads}")
-        return plot_circuits(
-            group, 0, int(np.argmin(np.abs(group["steps"] - step))), columns=max(PAPER_HEADS)
-        )
+        return plot_circuits(group, 0, int(np.argmin(np.abs(group["steps"] - step))), columns=max(PAPER_HEADS))
 
     show(
         frame,
-        [
-            Slider("n_heads", "heads H", counts),
-            Slider("step", "step", shown, labels=[f"{s:,}" for s in shown]),
-        ],
+        [Slider("n_heads", "heads H", counts), Slider("step", "step", shown, labels=[f"{s:,}" for s in shown])],
         start={"n_heads": max(counts), "step": shown[len(shown) // 2]},
         title="KQ (first d columns) and OV (last row) along training, scores as printed, first seed",
         description="Try: two heads, and the step from its beginning: a positive and a negative diagonal grow out of noise. With four heads one or two may fade.",

@@ -191,13 +191,9 @@ def predict(results: Results, heads: Mapping[int, Heads], prompts: Prompts) -> P
     found, pairs, prompt = {}, {}, (prompts.x, prompts.y, prompts.x_q)
     for h, of in heads.items():
         found[h] = attended(results[f"h{h}/kq"][-1], results[f"h{h}/ov"][-1], prompts)
-        effective = zip(
-            *effective_pair(of.omega[-1], of.mu[-1]), strict=True
-        )  # gamma, mu_+, mu_- of each run
+        effective = zip(*effective_pair(of.omega[-1], of.mu[-1]), strict=True)  # gamma, mu_+, mu_- of each run
         pairs[h] = np.stack([predictors.softmax_predictor([g, -g], [p, m], *prompt) for g, p, m in effective])
-    return Predictions(
-        found, pairs, predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
-    )
+    return Predictions(found, pairs, predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt))
 
 
 def unexplained(yhat: Array, gd: Array) -> float:

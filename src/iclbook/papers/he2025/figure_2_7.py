@@ -48,9 +48,7 @@ def endings(adam: Mapping[int, Heads], descent: Mapping[int, Descent]) -> Ends:
     """How the runs of either way of training end, by number of heads."""
     return {
         "Adam, full model": {h: circuits.endings(a.omega[-1], a.mu[-1]) for h, a in adam.items()},
-        "gradient descent, approximate loss": {
-            h: circuits.endings(t.omega, t.mu) for h, t in descent.items()
-        },
+        "gradient descent, approximate loss": {h: circuits.endings(t.omega, t.mu) for h, t in descent.items()},
     }
 
 

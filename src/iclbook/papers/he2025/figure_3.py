@@ -30,10 +30,7 @@ def preconditioned_error(omega: Array, cov: Array, L: int, noise_var: float) -> 
     signal = np.trace(prior @ cov)
     second = ((L + 1) * cov @ prior @ cov + (signal + noise_var) * cov) / L
     return float(
-        noise_var
-        + signal
-        - 2.0 * np.trace((cov @ prior).T @ omega @ cov)
-        + np.trace(omega.T @ second @ omega @ cov)
+        noise_var + signal - 2.0 * np.trace((cov @ prior).T @ omega @ cov) + np.trace(omega.T @ second @ omega @ cov)
     )
 
 
@@ -114,8 +111,7 @@ def preconditioner_records(found: Preconditioners, noise_var: float) -> Records:
         values[f"fig3.1/to_{name}"] = [shape_distance(block, shape) for block in blocks.reshape(-1, d, d)]
     return values | {
         "fig3.1/to_inverse_worst": max(values["fig3.1/to_inverse"]),
-        "fig3.1/opposite": np.linalg.norm(blocks.sum(1), axis=(1, 2))
-        / np.linalg.norm(blocks[:, 0], axis=(1, 2)),
+        "fig3.1/opposite": np.linalg.norm(blocks.sum(1), axis=(1, 2)) / np.linalg.norm(blocks[:, 0], axis=(1, 2)),
         "fig3.1/ov_deviation": (np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])).ravel(),
     }
 
@@ -178,9 +174,7 @@ ByCount = Mapping[int, MultiHeads]
 Settings = Mapping[str, ByCount]
 
 
-def read_multi_heads(
-    group: Mapping[str, Array], supports: tuple[tuple[int, ...], ...], scale: float
-) -> MultiHeads:
+def read_multi_heads(group: Mapping[str, Array], supports: tuple[tuple[int, ...], ...], scale: float) -> MultiHeads:
     """Settled heads of a two-task group with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, N, D)``."""
     kq, ov = settled(group["steps"], group["kq"]), settled(group["steps"], group["ov"])
     d, n = kq.shape[-1] - ov.shape[-2], ov.shape[-2]
@@ -277,9 +271,7 @@ def opposite_heads(heads: MultiHeads) -> Array:
 
 def _by_task(*values: Array) -> Estimate:
     """Values of each run ``(R, ...)`` task by task, with the error of a run."""
-    return Estimate(
-        np.concatenate([v.ravel() for v in values]), run_sd(*(v.reshape(len(v), -1) for v in values))
-    )
+    return Estimate(np.concatenate([v.ravel() for v in values]), run_sd(*(v.reshape(len(v), -1) for v in values)))
 
 
 def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
@@ -330,9 +322,7 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
 
 
 def multitask_records(
-    settings: Settings,
-    errors: Mapping[str, Mapping[str, Array]],
-    tasks: Mapping[str, MultiTaskRegression],
+    settings: Settings, errors: Mapping[str, Mapping[str, Array]], tasks: Mapping[str, MultiTaskRegression]
 ) -> Records:
     """Global pattern and Figures 3.2 to 3.5 in both settings; ``errors`` are the results that hold ``h<H>/error``."""
     values: Records = cross_task_records(settings["text"], errors["text"], tasks["text"])

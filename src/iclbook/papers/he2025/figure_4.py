@@ -16,15 +16,7 @@ from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
-from .circuits import (
-    Heads,
-    Records,
-    each_run,
-    jackknife,
-    largest_ratio,
-    over_blocks,
-    read_heads,
-)
+from .circuits import Heads, Records, each_run, jackknife, largest_ratio, over_blocks, read_heads
 from .figure_2_1 import Group, matrices, peak
 from .figure_2_4 import Curve, Curves, attended, colour, marker, unexplained
 from .loss import Array, effective_rate

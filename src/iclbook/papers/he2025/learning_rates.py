@@ -28,9 +28,7 @@ class Settings:
     @property
     def gamma(self) -> dict[int, list[Array]]:
         """Settled gamma of the runs that end as a pair: batch -> one array a rate."""
-        return {
-            b: [h.settled(h.gamma)[h.pairs] for h in by_rate.values()] for b, by_rate in self.heads.items()
-        }
+        return {b: [h.settled(h.gamma)[h.pairs] for h in by_rate.values()] for b, by_rate in self.heads.items()}
 
 
 def read_settings(found: Mapping[int, Results]) -> Settings:

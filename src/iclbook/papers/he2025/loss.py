@@ -41,9 +41,7 @@ def approx_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: floa
     return 1.0 + noise_var - 2.0 * overlap + overlap**2 + coupling(d, L, noise_var) * quadratic
 
 
-def approx_gradients(
-    omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float
-) -> tuple[Array, Array]:
+def approx_gradients(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> tuple[Array, Array]:
     """Gradients of `approx_loss` in omega and in mu, each of shape (..., H)."""
     omega, mu = heads(omega, mu)
     c = coupling(d, L, noise_var)
@@ -171,9 +169,7 @@ def two_sided_loss(
     gamma: ArrayLike, mu_plus: ArrayLike, mu_minus: ArrayLike, d: int, L: int, noise_var: float
 ) -> Array:
     """Approximate loss on Theorem 1's parameter space, where only gamma and the sums mu_+ and mu_- matter, broadcast shape."""
-    gamma, plus, minus = np.broadcast_arrays(
-        *(np.asarray(v, dtype=np.float64) for v in (gamma, mu_plus, mu_minus))
-    )
+    gamma, plus, minus = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (gamma, mu_plus, mu_minus)))
     return approx_loss(np.stack([gamma, -gamma], -1), np.stack([plus, minus], -1), d, L, noise_var)
 
 

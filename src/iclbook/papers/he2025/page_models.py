@@ -29,10 +29,7 @@ def trained_heads(results: Results, group: str) -> list[dict[str, np.ndarray]]:
     Where some runs end with heads of one sign only, the first of the others is taken, if there is one.
     """
     arrays = results.group(group)
-    kq, ov = (
-        arrays["kq"][-1].astype(float),
-        arrays["ov"][-1, :, :, 0].astype(float),
-    )  # (R, H, D, D), (R, H, D)
+    kq, ov = (arrays["kq"][-1].astype(float), arrays["ov"][-1, :, :, 0].astype(float))  # (R, H, D, D), (R, H, D)
     signs = np.sign(ov[..., -1])
     both = (signs.max(-1) > 0) & (signs.min(-1) < 0)
     run = int(both.argmax())  # the first run where there is none

@@ -26,9 +26,7 @@ class Prompts:
     signal: Array
 
 
-def sample_prompts(
-    n: int, d: int, L: int, noise_var: float, seed: int, cov: ArrayLike | None = None
-) -> Prompts:
+def sample_prompts(n: int, d: int, L: int, noise_var: float, seed: int, cov: ArrayLike | None = None) -> Prompts:
     """n independent prompts of the paper's task: x ~ N(0, cov or I), beta ~ N(0, I/d), noise of variance ``noise_var``."""
     coupling(d, L, noise_var)  # checks the ranges
     rng = numpy_rng(seed)

@@ -140,12 +140,8 @@ def isotropic(
     groups += [_attention(f"code_h{h}", 5, h, runs, score_scale="code") for h in PAPER_HEADS]
     groups.append(_attention("linear", 5, 1, runs, activation="linear"))
     rates = {"affine": affine_rate or rate}
-    groups += [
-        _attention(name, 5, 2, _seeds(seeds, rates.get(name, rate)), activation=name) for name in ACTIVATIONS
-    ]
-    return Study(
-        "he2025", "isotropic", LinearRegression(), tuple(groups), steps, batch_size, measure=error_by_length
-    )
+    groups += [_attention(name, 5, 2, _seeds(seeds, rates.get(name, rate)), activation=name) for name in ACTIVATIONS]
+    return Study("he2025", "isotropic", LinearRegression(), tuple(groups), steps, batch_size, measure=error_by_length)
 
 
 def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
@@ -186,9 +182,7 @@ def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> St
         scale = "code"
     runs = _seeds(seeds)
     groups = tuple(_attention(f"h{h}", 6, h, runs, n_tasks=2, score_scale=scale) for h in PAPER_HEADS)
-    return Study(
-        "he2025", f"multitask_{setting}", task, groups, steps, batch_size, measure=final_multitask_error
-    )
+    return Study("he2025", f"multitask_{setting}", task, groups, steps, batch_size, measure=final_multitask_error)
 
 
 def seeds(steps: int, n_seeds: int, batch_size: int) -> Study:
@@ -200,9 +194,7 @@ def seeds(steps: int, n_seeds: int, batch_size: int) -> Study:
     runs = tuple(Run(seed, stream=seed % 4) for seed in range(n_seeds))
     groups = tuple(_attention(f"h{h}", 5, h, runs) for h in PAPER_HEADS if h > 1)
     marks = {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)} | {1, 4, 16, 24}
-    return Study(
-        "he2025", "seeds", LinearRegression(), groups, steps, batch_size, record=tuple(sorted(marks))
-    )
+    return Study("he2025", "seeds", LinearRegression(), groups, steps, batch_size, record=tuple(sorted(marks)))
 
 
 def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
@@ -218,11 +210,7 @@ def decay(steps: int, n_seeds: int) -> Study:
 
 
 #: The data of :func:`variations`.
-VARIED = {
-    "optimisers": LinearRegression(),
-    "d10": LinearRegression(d=10),
-    "noisy": LinearRegression(noise_var=0.5),
-}
+VARIED = {"optimisers": LinearRegression(), "d10": LinearRegression(d=10), "noisy": LinearRegression(noise_var=0.5)}
 
 
 def variations(which: str, steps: int, n_seeds: int, batch_size: int = 256) -> Study:
@@ -267,16 +255,11 @@ def studies(profile: str) -> dict[str, Any]:
             multitask("text", 100, 1, batch_size=64),
             multitask("code", 100, 1, batch_size=64),
             seeds(100, 8, 64),
-            *(
-                noise(batch, steps, n)
-                for batch, steps, n in zip(BATCHES, (100, 60, 30), (2, 1, 1), strict=True)
-            ),
+            *(noise(batch, steps, n) for batch, steps, n in zip(BATCHES, (100, 60, 30), (2, 1, 1), strict=True)),
             *(variations(which, 60, 1, batch_size=64) for which in VARIED),
             decay(60, 1),
         ]
     counts = tuple(f"h{h}" for h in dynamics.COUNTS)
     # the same at every profile: a pattern may never appear
-    descent = Computation(
-        "he2025", "descent", dynamics.descend, counts, 0, dynamics.RUNS, dynamics.WITHIN, counts
-    )
+    descent = Computation("he2025", "descent", dynamics.descend, counts, 0, dynamics.RUNS, dynamics.WITHIN, counts)
     return {study.name: study for study in (*every, descent)}

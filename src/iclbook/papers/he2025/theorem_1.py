@@ -241,9 +241,7 @@ def gap_by_dimension(L: int, s2: float, eta: float, draws: int = 2000, seed: int
     """The same at the theorem's largest gamma, ``(sqrt(d) log(L / delta))^-1``, in every dimension: entries are dimensions here, eta is one for all."""
     gammas = np.array([predictors.theorem_gamma_limit(d, L, DELTA) for d in DIMENSIONS])
     at = list(zip(gammas, DIMENSIONS, strict=True))
-    columns = [
-        predictors.gap_quantiles([g], eta, d, L, s2, [0.5, 1 - DELTA], draws=draws, seed=seed) for g, d in at
-    ]
+    columns = [predictors.gap_quantiles([g], eta, d, L, s2, [0.5, 1 - DELTA], draws=draws, seed=seed) for g, d in at]
     bound = [float(predictors.theorem_gap_bound(g, d, s2)) for g, d in at]
     return Gap(gammas, np.concatenate(columns, 1), np.array(bound))
 
@@ -252,10 +250,7 @@ def gap_records(found: Sequence[Gap]) -> Records:
     """Theorem 1.1 on the first draw of prompts; the others say how much that varies."""
     ratio = [float((g.quantiles[1] / g.bound).max()) for g in found]
     slope = [float(predictors.loglog_slope(g.gammas[:8], g.quantiles[0][:8])) for g in found]
-    return {
-        "thm1.1/ratio": Estimate(ratio[0], run_sd(ratio)),
-        "thm1.1/slope": Estimate(slope[0], run_sd(slope)),
-    }
+    return {"thm1.1/ratio": Estimate(ratio[0], run_sd(ratio)), "thm1.1/slope": Estimate(slope[0], run_sd(slope))}
 
 
 def dimension_records(found: Sequence[Gap]) -> Records:
@@ -274,11 +269,7 @@ def dimension_records(found: Sequence[Gap]) -> Records:
 def plot_gap(found: Gap) -> Figure:
     """Theorem 1.1: quantiles of |yhat - yhat_gd| over prompts against gamma, with the bound."""
     fig, ax = style.figure(aspect=0.5)
-    paper = {
-        "color": style.COLOURS["paper"],
-        "ls": (0, (5, 3)),
-        "label": r"paper: $\sqrt{1+\sigma^2}\,\gamma d$",
-    }
+    paper = {"color": style.COLOURS["paper"], "ls": (0, (5, 3)), "label": r"paper: $\sqrt{1+\sigma^2}\,\gamma d$"}
     ax.loglog(found.gammas, found.bound, **paper)
     median, high = found.quantiles
     for values, name, marker in ((high, "99 % of prompts", "^"), (median, "median prompt", "o")):

@@ -66,9 +66,7 @@ TRIES = (
 )  # fmt: skip
 
 
-def trainer(
-    task: LinearRegression, settings: Mapping[str, Any], steps: int, record: Sequence[int]
-) -> Trainer:
+def trainer(task: LinearRegression, settings: Mapping[str, Any], steps: int, record: Sequence[int]) -> Trainer:
     """The library's trainer for one run of the page; ``settings`` beside :data:`BEGIN`."""
     chosen = BEGIN | dict(settings)
     kwargs = {"d": task.d, "n_heads": chosen["heads"], "activation": chosen["activation"]}
@@ -144,8 +142,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         "scores": {key: Attention(task.d, 1, score_scale=scale).scale for key, scale in SCALES.items()},
         # in the order of native/page/page.c
         "activations": [
-            {"name": name, "text": ACTIVATIONS[name]}
-            for name in ("softmax", "affine", "square", "tanh", "linear")
+            {"name": name, "text": ACTIVATIONS[name]} for name in ("softmax", "affine", "square", "tanh", "linear")
         ],
         # of torch's generator, which draws the initial parameters: its first word
         "states": [generator(seed, INIT).initial_seed() & 0xFFFFFFFF for seed in range(SEEDS)],
@@ -183,9 +180,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
 
 def figure(task: LinearRegression, history: History, settings: Mapping[str, Any] = BEGIN) -> Figure:
     """A run so far: its answers to a prompt, its loss beside the closed forms, omega and mu of each head beside the paper's values."""
-    attention = Attention(
-        task.d, 1, activation=settings["activation"], score_scale=SCALES[settings["scores"]]
-    )
+    attention = Attention(task.d, 1, activation=settings["activation"], score_scale=SCALES[settings["scores"]])
     omega, mu = omega_mu(history, attention.scale)
     paper = printed("he2025")
     fig, axes = style.figure(2, 2, height=5.0)
@@ -227,10 +222,7 @@ def _answers(ax: Axes, task: LinearRegression, history: History, attention: Atte
     queries = np.zeros((d, len(x)))
     queries[0] = x
     context = torch.from_numpy(np.repeat(tokens[..., None], len(x), axis=-1))
-    looks = (
-        {"color": style.COLOURS["dummy"], "label": "before training"},
-        {"color": style.INK, "label": "answer"},
-    )
+    looks = ({"color": style.COLOURS["dummy"], "label": "before training"}, {"color": style.INK, "label": "answer"})
     for at, look in zip((0, -1), looks, strict=True):
         kq, ov = (torch.from_numpy(history.circuits[name][at, 0].astype(float)) for name in ("kq", "ov"))
         answers = attend(attention.scale * kq, ov, context, torch.from_numpy(queries), attention.activation)

@@ -19,9 +19,7 @@ from ...training import History
 from . import train_in_page as page
 
 #: A picture at each of these steps; then every so many.
-MARKS = tuple(
-    sorted({*np.geomspace(20, 20_000, 35).astype(int).tolist(), *range(20_000, page.MOST + 1, 5_000)})
-)
+MARKS = tuple(sorted({*np.geomspace(20, 20_000, 35).astype(int).tolist(), *range(20_000, page.MOST + 1, 5_000)}))
 
 
 class TrainingPanel(Panel):
@@ -55,10 +53,7 @@ class TrainingPanel(Panel):
         self.again.on_click(lambda _: self._set({}))
         buttons = w.HBox([self.train_button, self.again])
         self.children = lay_out(
-            [buttons, self.tries, self.about, *self.controls.values()],
-            [self.says, self.picture],
-            title,
-            description,
+            [buttons, self.tries, self.about, *self.controls.values()], [self.says, self.picture], title, description
         )
         self.moves = []
         self.add_class("iclbook-sliders")
@@ -130,7 +125,9 @@ class TrainingPanel(Panel):
 
     def _alt(self) -> str:
         omega, mu = page.omega_mu(self.history(), self._scale())
-        return f"Step {self.trainer.done:,}: omega {np.round(omega[-1], 2).tolist()}, mu {np.round(mu[-1], 2).tolist()}."
+        return (
+            f"Step {self.trainer.done:,}: omega {np.round(omega[-1], 2).tolist()}, mu {np.round(mu[-1], 2).tolist()}."
+        )
 
     def _scale(self) -> float:
         return Attention(self.task.d, 1, score_scale=page.SCALES[self.settings["scores"]]).scale
@@ -154,23 +151,14 @@ def _controls(settings: dict[str, Any]) -> dict[str, w.Widget]:
     def log(name: str, label: str) -> w.FloatLogSlider:
         low, high = np.log10(page.LIMITS[name])
         return w.FloatLogSlider(
-            settings[name],
-            base=10,
-            min=low,
-            max=high,
-            step=0.01,
-            readout_format=".2g",
-            description=label,
-            **look,
+            settings[name], base=10, min=low, max=high, step=0.01, readout_format=".2g", description=label, **look
         )
 
     return {
         "heads": w.IntSlider(settings["heads"], *page.LIMITS["heads"], description="heads", **look),
         "rate": log("rate", "learning rate"),
         "scale": log("scale", "initial scale"),
-        "batch": w.SelectionSlider(
-            options=page.BATCHES, value=settings["batch"], description="prompts a step", **look
-        ),
+        "batch": w.SelectionSlider(options=page.BATCHES, value=settings["batch"], description="prompts a step", **look),
         "seed": w.IntSlider(settings["seed"], 0, page.SEEDS - 1, description="seed", **look),
         "scores": w.Dropdown(
             options={"as printed": "printed", "as coded": "coded"},

@@ -126,9 +126,7 @@ def _power(base: Array, n: int) -> Array | float:
 def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
     """E[m], E[m^2] and E[C] of one head at a fixed r; with -a for a, the first changes its sign where the query is no key."""
     s, tilt = head.s, head.tilt
-    weights = np.stack(
-        [_G_WEIGHTS, _G_WEIGHTS * _G * tilt, _G_WEIGHTS * tilt**2, _G_WEIGHTS * (_G * tilt) ** 2]
-    )
+    weights = np.stack([_G_WEIGHTS, _G_WEIGHTS * _G * tilt, _G_WEIGHTS * tilt**2, _G_WEIGHTS * (_G * tilt) ** 2])
     base, first, square, second = (head.decay @ weights.T).T  # each (S,)
     power = _power(base, L - 1) * head.extra
     pairs = L * (L - 1) * first**2 * _power(base, L - 2) * head.extra if L > 1 else 0.0
@@ -193,13 +191,7 @@ def exact_quadratic(
 
 
 def exact_loss(
-    omega: ArrayLike,
-    mu: ArrayLike,
-    d: int,
-    L: int,
-    noise_var: float,
-    query_key: bool = False,
-    nodes: int = 40,
+    omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float, query_key: bool = False, nodes: int = 40
 ) -> Array:
     """True population loss E[(y_q - yhat)^2] of the reduced model, shape (...); deterministic, about 1e-9 accurate.
 
@@ -208,8 +200,7 @@ def exact_loss(
     omega, mu = heads(omega, mu)
     flat_omega, flat_mu = omega.reshape(-1, omega.shape[-1]), mu.reshape(-1, mu.shape[-1])
     losses = [
-        exact_quadratic(o, d, L, noise_var, query_key, nodes).loss(m)
-        for o, m in zip(flat_omega, flat_mu, strict=True)
+        exact_quadratic(o, d, L, noise_var, query_key, nodes).loss(m) for o, m in zip(flat_omega, flat_mu, strict=True)
     ]
     return np.array(losses).reshape(omega.shape[:-1])
 
@@ -268,9 +259,7 @@ def pair_loss_exact(gamma: float, mu: float, d: int, L: int, noise_var: float) -
     return exact_quadratic([gamma, -gamma], d, L, noise_var).loss([mu, -mu])
 
 
-def pair_optimum_exact(
-    d: int, L: int, noise_var: float, bounds: tuple[float, float] = (2e-3, 1.0)
-) -> Optimum:
+def pair_optimum_exact(d: int, L: int, noise_var: float, bounds: tuple[float, float] = (2e-3, 1.0)) -> Optimum:
     """The gamma that minimises the true loss of the pair with its best mu; an end of ``bounds`` means there is none inside."""
     found = minimize_scalar(
         lambda log_gamma: pair_exact(float(np.exp(log_gamma)), d, L, noise_var).loss,

@@ -46,9 +46,7 @@ def _means_and_deviations(*variants: str) -> tuple[str, ...]:
 
 def size_correlation(*effects: object) -> float:
     """Pearson's correlation of the logarithms of size and ICL effect, over the largest models of section 9.4."""
-    return q.pearson(
-        tuple(map(math.log, SIZES[len(SIZES) - len(effects) :])), tuple(math.log(e) for e in effects)
-    )
+    return q.pearson(tuple(map(math.log, SIZES[len(SIZES) - len(effects) :])), tuple(math.log(e) for e in effects))
 
 
 POSITIVE, NEGATIVE = Within("0", None, strict=True), Within(None, "0", strict=True)

@@ -45,9 +45,7 @@ def label(optimiser: object, rate: float) -> str:
     return f"{'Adam' if isinstance(optimiser, Adam) else 'SGD'} {rate:g}"
 
 
-def final_errors(
-    study: Study, results: Results, group: str, probe: str = "n16", step: int = -1
-) -> np.ndarray:
+def final_errors(study: Study, results: Results, group: str, probe: str = "n16", step: int = -1) -> np.ndarray:
     """Error ``(rates, seeds)`` with the whole context, at a recorded index."""
     return by_rate(study, results, group, f"curve_{probe}")[step, ..., -1].astype(float)
 
@@ -114,9 +112,7 @@ def apart(printed: float, values: np.ndarray, of: int = 1, common: float = 0.0, 
 # -- marks of figures ------------------------------------------------------------------------------------------------------------------
 
 
-def strip(
-    ax: Axes, x: float, values: np.ndarray, colour: str, marker: str = "o", label: str | None = None
-) -> None:
+def strip(ax: Axes, x: float, values: np.ndarray, colour: str, marker: str = "o", label: str | None = None) -> None:
     """Every seed as a small mark beside ``x``, their mean as a bar across; values ``(seeds,)``."""
     spread = np.linspace(-0.06, 0.06, len(values)) if len(values) > 1 else np.zeros(1)
     ax.plot(x + spread, values, marker, ms=2.6, mew=0, alpha=0.6, color=colour, label=label)

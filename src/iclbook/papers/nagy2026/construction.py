@@ -74,9 +74,7 @@ def descent(eta: float, steps: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return w
 
 
-def largest_gap(
-    dimensions: list[int], n_outputs: int = 3, n: int = 30, seed: int = 0
-) -> dict[str, list[float]]:
+def largest_gap(dimensions: list[int], n_outputs: int = 3, n: int = 30, seed: int = 0) -> dict[str, list[float]]:
     """Largest relative difference between attention and descent for each ``d``, on random regressions in float64.
 
     Returns:

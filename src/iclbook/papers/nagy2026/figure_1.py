@@ -13,14 +13,7 @@ from ...sliders import Slider, show
 from .common import cross
 
 #: What the paper prints of the probe.
-PRINTED = {
-    "largest": 108.0,
-    "smallest": 0.9,
-    "n": 20,
-    "d": 5,
-    "steps": 20,
-    "curvatures": (0.3, 0.6, 1.0, 1.5),
-}
+PRINTED = {"largest": 108.0, "smallest": 0.9, "n": 20, "d": 5, "steps": 20, "curvatures": (0.3, 0.6, 1.0, 1.5)}
 
 
 def design(eigenvalues: Sequence[float], n: int, seed: int = 0) -> np.ndarray:
@@ -81,9 +74,7 @@ def spectrum() -> np.ndarray:
 def records(eigenvalues: np.ndarray) -> dict:
     """What decides fig1 and q-fig1b, at ``eta* = 2 / (lambda_1 + lambda_5)`` and over as many steps as the paper."""
     steps, powers = PRINTED["steps"], np.arange(PRINTED["steps"] + 1)
-    scalar = max(
-        np.abs(scalar_descent(a, 1.0, steps) - (1 - a) ** (2 * powers)).max() for a in PRINTED["curvatures"]
-    )
+    scalar = max(np.abs(scalar_descent(a, 1.0, steps) - (1 - a) ** (2 * powers)).max() for a in PRINTED["curvatures"])
     eta = balanced_step(eigenvalues)
     factors = contraction_factors(eigenvalues, eta)
     errors = channel_errors(design(eigenvalues, PRINTED["n"]), eta, steps)

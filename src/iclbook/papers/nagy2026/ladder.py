@@ -143,10 +143,7 @@ def alignments(get: Get) -> dict[str, object]:
             for name in ("slope", "signs", "reduction")
         },
         "ladder/alignment/curvature": _mean([m.curvature() for m in mixed(get)]),
-        **{
-            f"ladder/twin/{name}": _mean([getattr(a, name) for a in without])
-            for name in ("signs", "reduction")
-        },
+        **{f"ladder/twin/{name}": _mean([getattr(a, name) for a in without]) for name in ("signs", "reduction")},
         "ladder/twin/reduction_lost": _mean(more),
     }
 
@@ -156,9 +153,7 @@ def nulls(get: Get) -> dict[str, object]:
     found: dict[str, list[float]] = {}
     for m in mixed(get):
         estimate, true = m.arrays["lines_estimate"][-1].astype(float), m.aligned()
-        noise, other = (
-            null(estimate, m.target, NULL_DRAWS) for null in (noise_around_prior, shuffled_targets)
-        )
+        noise, other = (null(estimate, m.target, NULL_DRAWS) for null in (noise_around_prior, shuffled_targets))
         signs, r2 = (float(np.mean([getattr(a, name) for a in noise])) for name in ("signs", "r2"))
         for name, value in (
             ("noise_signs", signs),
@@ -173,13 +168,10 @@ def nulls(get: Get) -> dict[str, object]:
 
 def _by_law(m: Model) -> float:
     """Error reduction less that with the context's y in another order, over the prompts that another order changes."""
-    kinds = (
-        prompts.lines(prompts.CORPUS, len(m.target), order=order).tokens for order in ("true", "shuffled")
-    )
+    kinds = (prompts.lines(prompts.CORPUS, len(m.target), order=order).tokens for order in ("true", "shuffled"))
     changed = np.not_equal(*(tokens.numpy() for tokens in kinds)).any(1)
     true, other = (
-        alignment(m.arrays[f"{which}_estimate"][-1][changed], m.target[changed])
-        for which in ("lines", "shuffled")
+        alignment(m.arrays[f"{which}_estimate"][-1][changed], m.target[changed]) for which in ("lines", "shuffled")
     )
     return true.reduction - other.reduction
 
@@ -191,10 +183,7 @@ def rates(get: Get) -> dict[str, object]:
     layers = [m.arrays["lines_estimate"].shape[-1] - 1 for m in every]
     apart = [abs(a.rho_pred / a.rho_obs - 1) for a in aligned]
     compounded = [a.rho_obs**L / a.remaining for a, L in zip(aligned, layers, strict=True)]
-    return {
-        "ladder/rates/apart": apart,
-        "ladder/rates/compounded": compounded,
-    }
+    return {"ladder/rates/apart": apart, "ladder/rates/compounded": compounded}
 
 
 def emergence(get: Get) -> dict[str, object]:

@@ -123,9 +123,7 @@ def signs(get: Get) -> Figure:
             noise = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
             drawn, first = [a.signs for a in noise], i == 0 and m.run == 0
             bar = {"color": style.PALETTE[1], "lw": 5, "alpha": 0.6}
-            ax.plot(
-                [at, at], [min(drawn), max(drawn)], label="noise that knows nothing" if first else None, **bar
-            )
+            ax.plot([at, at], [min(drawn), max(drawn)], label="noise that knows nothing" if first else None, **bar)
             ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="model" if first else None)
     ax.axhline(0.5, color=style.INK, lw=0.8)
     ax.set_xticks(range(len(sizes)), [in_words(name).replace(", ", ",\n") for name in sizes])
@@ -141,9 +139,7 @@ def read_out_frame(m: Model, step: int, layer: int, prompt: int = 0) -> Figure:
     fig, (left, right) = style.figure(2, height=3.1)
     left.plot([0, 9], [0, 9], color=style.INK, lw=0.9, ls=":", label="right")
     spread = 0.25 * np.sin(np.arange(len(target)) * 2.4)  # equal answers side by side
-    left.plot(
-        target + spread, estimate[:, layer], ".", ms=5, alpha=0.5, color=style.PALETTE[0], label="a prompt"
-    )
+    left.plot(target + spread, estimate[:, layer], ".", ms=5, alpha=0.5, color=style.PALETTE[0], label="a prompt")
     here = {"ms": 8, "color": style.COLOURS["positive"]}
     left.plot([target[prompt] + spread[prompt]], [estimate[prompt, layer]], "o", label="one of them", **here)
     left.set(xlabel="right answer (digit)", ylabel="expected digit", xlim=(-0.5, 9.5), ylim=(-0.2, 9.2))
@@ -182,9 +178,7 @@ def show_read_out(get: Get, few: bool) -> None:
         ],
         start={"step": last, "layer": depth},
         title=f"What the model of {in_words(m.name)} would answer, layer by layer",
-        alt=lambda step, layer: (
-            f"Estimates after layer {layer} at training step {step} against the right answers."
-        ),
+        alt=lambda step, layer: f"Estimates after layer {layer} at training step {step} against the right answers.",
         play="layer",
     )
 

@@ -65,9 +65,9 @@ class Probing:
         """The prompts."""
         true, shuffled = (prompts.lines(CORPUS, self.lines, order=order) for order in ("true", "shuffled"))
         corpus = MixedCorpus()
-        words = random.words(
-            random.keys([prompts.SEED]), torch.tensor([0]), HELD_OUT_TEXT, (corpus.words, self.rows)
-        )[0, 0]
+        words = random.words(random.keys([prompts.SEED]), torch.tensor([0]), HELD_OUT_TEXT, (corpus.words, self.rows))[
+            0, 0
+        ]
         _, text, _, _, lines = words.split(corpus.sizes)
         return {
             "lines": true.tokens,
@@ -120,9 +120,7 @@ def _truncations(model: LanguageModel, tokens: Tensor, target: Tensor) -> dict[s
 def checkpoints(steps: int) -> tuple[int, ...]:
     """0, the powers of 2, from 128 on also half-way between them, and the last step."""
     powers = [2**i for i in range(steps.bit_length())]
-    return tuple(
-        sorted({0, steps, *(p for p in powers + [3 * p // 2 for p in powers if p >= 128] if p < steps)})
-    )
+    return tuple(sorted({0, steps, *(p for p in powers + [3 * p // 2 for p in powers if p >= 128] if p < steps)}))
 
 
 def size_name(size: tuple[int, int, int]) -> str:

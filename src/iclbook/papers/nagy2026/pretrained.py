@@ -25,10 +25,7 @@ PANEL = ("qwen2.5-0.5b", "distilgpt2", "gpt-neo-125m", "gpt2", "gpt2-medium", "g
 PANEL += ("pythia-70m", "pythia-160m", "pythia-410m", "pythia-1b", "tinyllama-1.1b")
 SIZED = ("pythia-70m", "pythia-160m", "gpt2-medium", "pythia-410m", "gpt2-large", "pythia-1b")
 #: Checkpoints of Pythia-160M, 410M and 1B in section 8.4; on Pythia-160M, sinks at three of them.
-GROWING, STEPS = (
-    ("pythia-160m", "pythia-410m", "pythia-1b"),
-    (1, 8, 64, 256, 1000, 4000, 16000, 64000, 143000),
-)
+GROWING, STEPS = (("pythia-160m", "pythia-410m", "pythia-1b"), (1, 8, 64, 256, 1000, 4000, 16000, 64000, 143000))
 SINK_STEPS = (64, 1000, 16000)
 
 Found = Mapping[tuple[str, str, str], "Probed"]
@@ -62,9 +59,7 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
                 f"{path} is no result of a probe ({problem})", "Probe the model again, or remove it."
             ) from None
         if key in found:
-            raise UserError(
-                f"{path} repeats another file: {' '.join(filter(None, key))}", "Remove one of them."
-            )
+            raise UserError(f"{path} repeats another file: {' '.join(filter(None, key))}", "Remove one of them.")
         found[key] = probed
     return found
 
@@ -111,8 +106,7 @@ def _induction(found: Found) -> dict[str, Any]:
 
 def _emergence(found: Found) -> dict[str, Any]:
     every = {
-        model: [alignment(*_aligned(found[model, f"step{step}", "alignment"])) for step in STEPS]
-        for model in GROWING
+        model: [alignment(*_aligned(found[model, f"step{step}", "alignment"])) for step in STEPS] for model in GROWING
     }
 
     def of(choose: Callable[[list[Alignment]], float]) -> list[float]:

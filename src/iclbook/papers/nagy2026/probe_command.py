@@ -121,17 +121,10 @@ def _patterns(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tu
     last, match, sink = readout.attention_shares(model, every)
     intact = readout.pattern_losses(model, few)[0].mean()
     found = {"loss": loss, "alone": alone, "read": every.read, "sink": last, "match": match, "sink_all": sink}
-    found |= {
-        "ablated_zero": readout.ablations(model, few),
-        "ablated_mean": readout.ablations(model, few, True),
-    }
+    found |= {"ablated_zero": readout.ablations(model, few), "ablated_mean": readout.ablations(model, few, True)}
     found |= {"intact": intact, "ablated_layer": readout.layer_ablations(model, few)}
     short = every.read <= 8
-    values = {
-        "loss": float(loss.mean()),
-        "alone": float(alone.mean()),
-        "icl_effect": float((alone - loss).mean()),
-    }
+    values = {"loss": float(loss.mean()), "alone": float(alone.mean()), "icl_effect": float((alone - loss).mean())}
     values |= {"loss_3_4": float(loss[short].mean()), "loss_5_6": float(loss[~short].mean())}
     for name in ("zero", "mean"):
         heads = causal_heads((found[f"ablated_{name}"] - intact).numpy())
@@ -165,9 +158,7 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
     """
     if tokenizer == "corpus":
         if vocabulary != VOCABULARY:
-            raise UserError(
-                f"a vocabulary of {vocabulary}", "Name the model's own tokenizer: --tokenizer PATH"
-            )
+            raise UserError(f"a vocabulary of {vocabulary}", "Name the model's own tokenizer: --tokenizer PATH")
         return CORPUS
     path, known = _read_tokenizer(folder if tokenizer is None else Path(tokenizer))
 
@@ -178,16 +169,12 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
     written = [tokens(f"{space}{d}") for d in range(10)]
     if any(len(t) != 1 for t in written) or len({*written}) != 10:
         other = "plain" if space else "spaced"
-        raise UserError(
-            f"digits are not single tokens of {path}", f"Try --digits {other}, or another tokenizer."
-        )
+        raise UserError(f"digits are not single tokens of {path}", f"Try --digits {other}, or another tokenizer.")
     special = {*known.get_added_tokens_decoder()}
     symbols = tuple(t for t in range(min(vocabulary, known.get_vocab_size())) if t not in special)
     alphabet = Alphabet(tuple(t[0] for t in written), tokens(f"{space}->"), tokens("\n"), symbols)
     if max(*alphabet.digits, *alphabet.arrow, *alphabet.line) >= vocabulary:
-        raise UserError(
-            f"{path} has tokens that the model lacks", "Name the model's own tokenizer: --tokenizer PATH"
-        )
+        raise UserError(f"{path} has tokens that the model lacks", "Name the model's own tokenizer: --tokenizer PATH")
     return alphabet
 
 
@@ -199,9 +186,7 @@ def _read_tokenizer(path: Path) -> tuple[Path, Any]:
     try:
         from tokenizers import Tokenizer, models, pre_tokenizers
     except ImportError as error:
-        raise UserError(
-            "the package tokenizers is missing", "Install it: pip install 'iclbook[models]'"
-        ) from error
+        raise UserError("the package tokenizers is missing", "Install it: pip install 'iclbook[models]'") from error
     older = [folder / "vocab.json", folder / "merges.txt"]  # how GPT-2's tokenizer was saved
     if not path.is_file() and not all(file.is_file() for file in older):
         raise UserError(
@@ -274,8 +259,7 @@ def _about(model: dict[str, Any], probe: str, values: Values, *settings: Any) ->
         "probe": probe,
         "values": values,
         "model": model,
-        "prompts": {"seed": prompts.SEED, "digits": digits, "lines": lines, "tokenizer": tokenizer}
-        | sizes._asdict(),
+        "prompts": {"seed": prompts.SEED, "digits": digits, "lines": lines, "tokenizer": tokenizer} | sizes._asdict(),
         "source": source_digest({__name__}),
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -97,8 +97,7 @@ def _over(part: Array, whole: Array, otherwise: float = 0.0) -> Array:
 def _depth_ranks(mae: Array) -> Array:
     """Spearman's correlation of depth and ``-mae (S, L + 1)``, 0 where all are equal; scipy's adds a p-value, which takes most of its time."""
     depth, ranks = (
-        part - part.mean(-1, keepdims=True)
-        for part in (np.arange(mae.shape[1]), stats.rankdata(-mae, axis=-1))
+        part - part.mean(-1, keepdims=True) for part in (np.arange(mae.shape[1]), stats.rankdata(-mae, axis=-1))
     )
     together = ranks @ depth
     return _over(together, np.sqrt((ranks**2).sum(1) * (depth @ depth)))
@@ -170,9 +169,7 @@ def contraction(surprisal: Array) -> Contraction:
     slope, shift = np.polyfit(layer, log, 1)
     left, all_of_it = ((log - slope * layer - shift) ** 2).sum(), ((log - log.mean()) ** 2).sum()
     return Contraction(
-        float(np.exp(slope)),
-        float(1 - left / all_of_it) if all_of_it > 1e-20 else 0.0,
-        float((np.diff(e) < 0).mean()),
+        float(np.exp(slope)), float(1 - left / all_of_it) if all_of_it > 1e-20 else 0.0, float((np.diff(e) < 0).mean())
     )
 
 
@@ -250,9 +247,7 @@ def power(n: int, r: float, features: int = FEATURES, draws: int = DRAWS, seed: 
     rng = numpy_rng(seed)
     target = rng.standard_normal((draws, 1, n))
     feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((draws, features, n))
-    squares = ((stats.rankdata(feature, axis=-1) - stats.rankdata(target, axis=-1)) ** 2).sum(
-        -1
-    )  # (draws, features)
+    squares = ((stats.rankdata(feature, axis=-1) - stats.rankdata(target, axis=-1)) ** 2).sum(-1)  # (draws, features)
     values, exact = _spearman_p(n)
     p = np.interp(squares, (1 - values) * n * (n * n - 1) / 6, exact)  # at the attainable sums themselves
     pearson = stats.pearsonr(feature[:, 0], target[:, 0], axis=-1).statistic

@@ -13,16 +13,7 @@ from torch import Tensor
 
 from ... import random
 from ...errors import UserError
-from ...tasks.mixed_corpus import (
-    ARROW,
-    DIGITS,
-    DOCUMENT_LINES,
-    LINE,
-    SYMBOLS,
-    domain,
-    laws,
-    regression_lines,
-)
+from ...tasks.mixed_corpus import ARROW, DIGITS, DOCUMENT_LINES, LINE, SYMBOLS, domain, laws, regression_lines
 
 #: Purpose of the words of prompts; the seed is the paper's, 42.
 PROMPTS, SEED = 24, 42
@@ -71,9 +62,7 @@ def words(n: int, count: int, part: int, seed: int) -> Tensor:
     return random.words(random.keys([seed]), torch.tensor([part]), PROMPTS, (count, n))[0, 0]
 
 
-def lines(
-    alphabet: Alphabet, n: int, k: int = DOCUMENT_LINES - 1, seed: int = SEED, order: str = "true"
-) -> Lines:
+def lines(alphabet: Alphabet, n: int, k: int = DOCUMENT_LINES - 1, seed: int = SEED, order: str = "true") -> Lines:
     """Prompts of k lines and a query that is not among them (section 8.4; k and the laws of a, b, x are unstated).
 
     Args:
@@ -156,9 +145,7 @@ def recall(alphabet: Alphabet, n: int, pairs: int = PAIRS, seed: int = SEED) -> 
     values = symbols[random.below(len(symbols), words(n, pairs, 201, seed))].T
     asked = random.below(pairs, words(n, 1, 202, seed)).T  # (n, 1)
     lists = torch.stack([keys, values], 2).flatten(1)
-    return torch.cat([lists, _repeat(alphabet.line, n), keys.gather(1, asked)], 1), values.gather(1, asked)[
-        :, 0
-    ]
+    return torch.cat([lists, _repeat(alphabet.line, n), keys.gather(1, asked)], 1), values.gather(1, asked)[:, 0]
 
 
 class Patterns(NamedTuple):

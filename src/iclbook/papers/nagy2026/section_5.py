@@ -136,13 +136,7 @@ def records(
     explains, whatever its step size. Errors are over data sets.
     """
     found = _samples(n, noise, seeds, betas)
-    worst = {
-        "step_gap": max,
-        "realisable_gap": max,
-        "limit_gap": max,
-        "bias": np.median,
-        "plain_residual": np.median,
-    }
+    worst = {"step_gap": max, "realisable_gap": max, "limit_gap": max, "bias": np.median, "plain_residual": np.median}
     values: dict[str, Any] = {name: float(worst.get(name, np.mean)(x)) for name, x in found.items()}
     for name in ("bias", "plain_residual"):
         by_set = np.reshape(found[name], (seeds, len(betas)))
@@ -156,7 +150,9 @@ def _samples(n: int, noise: float, seeds: int, betas: tuple[float, ...]) -> dict
     """What :func:`records` sums up: for each data set, and in turn for each inverse temperature where that matters."""
     rng = numpy_rng(1)
     followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
-    names = "step_gap inside linear_outside faster slower_at_newton realisable_gap bias limit_gap amplified plain_residual"
+    names = (
+        "step_gap inside linear_outside faster slower_at_newton realisable_gap bias limit_gap amplified plain_residual"
+    )
     found: dict[str, list[float]] = {name: [] for name in names.split()}
     for seed in range(seeds):
         on, off = examples(n, 0.0, seed, 0.7), examples(n, noise, seed, 0.7)
@@ -251,7 +247,5 @@ def show_temperature(few: bool) -> None:
         start={"beta": 0.2},
         title="Softmax attention on curvature: weights, and the descent that they give",
         description="Try: β at 0, the plain mean; then a large β: one example takes all the weight.",
-        alt=lambda beta: (
-            f"Attention to twelve examples and the descent of w at inverse temperature {beta:g}."
-        ),
+        alt=lambda beta: f"Attention to twelve examples and the descent of w at inverse temperature {beta:g}.",
     )

@@ -15,22 +15,11 @@ from ...sliders import Slider, show
 from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...training.study import Study
-from .common import (
-    common_error,
-    final_errors,
-    label,
-    legend_above,
-    named_ticks,
-    printed_numbers,
-    rates_of,
-    z_of,
-)
+from .common import common_error, final_errors, label, legend_above, named_ticks, printed_numbers, rates_of, z_of
 from .studies import SPECTRUM
 
 #: The paper's error for each mask.
-MASK_ERRORS = dict(
-    zip(("none", "spectral", "random", "redundant"), printed_numbers("9.1/changes"), strict=True)
-)
+MASK_ERRORS = dict(zip(("none", "spectral", "random", "redundant"), printed_numbers("9.1/changes"), strict=True))
 MASKED = tuple(mask for mask in MASK_ERRORS if mask != "none")
 #: Its changes against no mask in per cent.
 PRINTED_CHANGE = {mask: 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1) for mask in MASKED}
@@ -76,9 +65,7 @@ def records(runs: MaskRuns) -> dict:
     by_seed = np.moveaxis(np.stack([runs.errors[mask] for mask in MASK_ERRORS]), -1, 0)
     spreads = {mask: runs.change(mask).std(1, ddof=1) for mask in MASKED}
     return {f"9.1/{mask}_change": Estimate.mean(runs.change(mask)) for mask in MASKED} | {
-        "9.1/spectral_worst_share": Estimate(
-            _spectral_worst(by_seed), bootstrap_error(_spectral_worst, by_seed)
-        ),
+        "9.1/spectral_worst_share": Estimate(_spectral_worst(by_seed), bootstrap_error(_spectral_worst, by_seed)),
         "9.1/nearest": runs.settings[near],
         "9.1/baseline": float(base[near].mean()),
         "9.1/settings": len(runs.settings),

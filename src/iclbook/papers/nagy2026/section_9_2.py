@@ -86,9 +86,7 @@ def dynamics(study: Study, results: Results) -> Dynamics:
     """Error, rho_2 and alignment of every setting at every recorded step."""
     found: dict[str, dict] = {"error": {}, "rho": {}, "ends": {}, "gain": {}, "key": {}, "last": {}}
     for spec in study.groups:
-        arrays = {
-            n: by_rate(study, results, spec.name, n).astype(float) for n in ("curve_n16", "gain", "key")
-        }
+        arrays = {n: by_rate(study, results, spec.name, n).astype(float) for n in ("curve_n16", "gain", "key")}
         for i, rate in enumerate(rates_of(study, spec.name)):
             name = f"{spec.name.split('-')[0]}, {label(spec.optimiser, rate)}"
             curve, gain, key = (array[:, i] for array in arrays.values())
@@ -268,9 +266,7 @@ def gains_figure(eigenvalues: tuple[float, ...], gains: Mapping[str, np.ndarray]
         for j in x:
             place = j + (i - (len(gains) - 1) / 2) * 0.72 / len(gains)
             strip(ax, place, values[:, j], style.PALETTE[i], "osD^vP"[i], name if j == 0 else None)
-    ax.plot(
-        x, best, "_", ms=44, mew=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3
-    )
+    ax.plot(x, best, "_", ms=44, mew=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
     inverse, top = 1 / np.asarray(eigenvalues) * best[0] * eigenvalues[0], 1.02
     inside = inverse <= top
     look = {"color": style.INK, "ms": 7, "mew": 1.6, "zorder": 4}

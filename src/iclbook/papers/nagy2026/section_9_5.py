@@ -18,10 +18,7 @@ from .common import apart, cross, legend_above, named_ticks, printed_numbers, st
 CONTEXTS = (5, 8, 12)
 OTHER = {"baseline": "guided", "guided": "baseline"}
 #: What the paper prints: errors by context length, sink attention and layer scales by layer.
-PRINTED_ERRORS = {
-    "baseline": printed_numbers("9.5/contexts")[::2],
-    "guided": printed_numbers("9.5/contexts")[1::2],
-}
+PRINTED_ERRORS = {"baseline": printed_numbers("9.5/contexts")[::2], "guided": printed_numbers("9.5/contexts")[1::2]}
 PRINTED_SINKS = tuple(share / 100 for share in printed_numbers("9.5/sink"))
 PRINTED_SCALES = printed_numbers("9.5/scales")
 #: Headline errors (baseline, guided), their improvement in per cent, and the final training losses.
@@ -35,10 +32,7 @@ READING_NAMES = {
     "fresh": "new prompts, Adam 0.001",
     "v295": "4,000 prompts, variance 0.295",
 }
-MODELS = {
-    "baseline": ("2 layers", style.PALETTE[1], "s"),
-    "guided": ("4 layers, guided", style.PALETTE[0], "o"),
-}
+MODELS = {"baseline": ("2 layers", style.PALETTE[1], "s"), "guided": ("4 layers, guided", style.PALETTE[0], "o")}
 
 
 @dataclass(frozen=True)
@@ -96,9 +90,7 @@ def records(reading: str, g: Guided) -> dict:
     gains = 100 * (1 - guided / base)
     found = {
         "improvement": Estimate(float(g.improvement[-1]), float(standard_error(g.improvement_terms[-1]))),
-        "improvement_growth": Estimate(
-            np.diff(g.improvement), standard_error(np.diff(g.improvement_terms, axis=0))
-        ),
+        "improvement_growth": Estimate(np.diff(g.improvement), standard_error(np.diff(g.improvement_terms, axis=0))),
         "sink_rise": Estimate(np.diff(g.sinks.mean(1)), standard_error(np.diff(g.sinks, axis=0))),
         "scale_rise": Estimate(np.diff(g.scales.mean(1)), standard_error(np.diff(g.scales, axis=0))),
         **_against_printed(g),
@@ -268,9 +260,7 @@ def search() -> dict:
     """``tried``, ``baseline`` (distinct baselines with the printed count), ``both`` (choices with both printed counts)."""
     every = list(family())
     fitting = [choices for choices in every if count(choices, "baseline") == PARAMETERS["baseline"]]
-    distinct = {
-        tuple((k, v) for k, v in asdict(choices).items() if k not in ("sink", "scale")) for choices in fitting
-    }
+    distinct = {tuple((k, v) for k, v in asdict(choices).items() if k not in ("sink", "scale")) for choices in fitting}
     both = [choices for choices in fitting if count(choices, "guided") == PARAMETERS["guided"]]
     return {"tried": len(every), "baseline": len(distinct), "both": both}
 

@@ -19,8 +19,7 @@ from .common import apart, by_rate, cross, label, legend_above, named_ticks, rat
 DIMENSIONS = (4, 8, 16)
 #: Variant -> the paper's (mean, standard deviation) for each dimension, over so many seeds.
 PRINTED_ABLATION = {
-    variant: tuple((float(mean), float(sd)) for mean, sd in row)
-    for variant, row in arithmetic.ABLATION.items()
+    variant: tuple((float(mean), float(sd)) for mean, sd in row) for variant, row in arithmetic.ABLATION.items()
 }
 PRINTED_SEEDS = 6
 #: Readings of the length of training, which the paper does not say: shares of 2,000 steps.
@@ -62,9 +61,7 @@ def records(reading: str, errors: dict[int, dict[str, np.ndarray]]) -> dict:
     """
 
     def gain(worse: str, better: str, *dimensions: int) -> Estimate:
-        return Estimate.mean(
-            np.array([errors[d][worse] - errors[d][better] for d in dimensions or DIMENSIONS])
-        )
+        return Estimate.mean(np.array([errors[d][worse] - errors[d][better] for d in dimensions or DIMENSIONS]))
 
     others = [v for v in PRINTED_ABLATION if v not in ("baseline", "full")]
     best = Estimate.mean(np.array([errors[d][v] - errors[d]["full"] for v in others for d in DIMENSIONS]))
@@ -144,9 +141,7 @@ def depth_grid(studies: dict[int, Study], results: dict[int, Results]) -> DepthG
             if family != "baseline":
                 continue
             depth = "depth" + (f"-{optimiser}" if optimiser else "")
-            both = [
-                by_rate(study, results[d], name, "error_n12").astype(float) for name in (spec.name, depth)
-            ]
+            both = [by_rate(study, results[d], name, "error_n12").astype(float) for name in (spec.name, depth)]
             for i, rate in enumerate(rates_of(study, spec.name)):
                 name = f"d = {d}, {label(spec.optimiser, rate)}"
                 pairs[name] = (both[0][:, i], both[1][:, i])
@@ -168,12 +163,8 @@ def depth_records(grid: DepthGrid) -> dict:
     share = float(np.mean([h.mean() for h in hurt]))  # settings alike, whatever their seeds
     share_se = float(np.linalg.norm([share_error(h.sum(), len(h)) for h in hurt]) / len(hurt))
     return counts | {
-        "q-depth/final_ratio": Estimate(
-            np.array(final), np.array([grid.ratio_error(s, -1) for s in learning])
-        ),
-        "q-depth/early_ratio": Estimate(
-            np.array(first), np.array([grid.ratio_error(s, early) for s in learning])
-        ),
+        "q-depth/final_ratio": Estimate(np.array(final), np.array([grid.ratio_error(s, -1) for s in learning])),
+        "q-depth/early_ratio": Estimate(np.array(first), np.array([grid.ratio_error(s, early) for s in learning])),
         "q-depth/final_hurt": sum(r > 1 for r in final),
         "q-depth/early_hurt": sum(r > 1 for r in first),
         "q-depth/share": Estimate(share, share_se),
@@ -230,10 +221,7 @@ def grid_figure(grid: DepthGrid) -> Figure:
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
         for name in (s for s in grid.pairs if s.startswith(f"d = {d},") and grid.learns(s)):
             setting = name.split(", ")[1]
-            look = {
-                "color": style.PALETTE[settings.index(setting)],
-                "marker": "os^Dv"[settings.index(setting) % 5],
-            }
+            look = {"color": style.PALETTE[settings.index(setting)], "marker": "os^Dv"[settings.index(setting) % 5]}
             ax.plot(grid.steps, grid.ratio(name), ms=3, label=setting, **look)
         ax.axhline(1, color=style.INK, lw=0.9)
         style.paper_line(ax, PRINTED_ABLATION["depth"][i][0] / PRINTED_ABLATION["baseline"][i][0], "printed")

@@ -12,27 +12,13 @@ from ...drawing import style
 from ...statistics import Estimate, t_of_mean
 from ...store import Results
 from ...training.study import Study
-from .common import (
-    common_error,
-    cross,
-    final_errors,
-    legend_above,
-    named_ticks,
-    printed_numbers,
-    rates_of,
-    strip,
-    z_of,
-)
+from .common import common_error, cross, final_errors, legend_above, named_ticks, printed_numbers, rates_of, strip, z_of
 from .studies import CONFIGURATIONS
 
 #: What the paper prints in round 1, configuration -> error of baseline and regularised model, and its change in per cent.
 _NAMES = ("tiny_strong", "small_strong", "small_medium", "base_strong", "wide_spectrum", "8heads_tiny")
 ROUND_1 = dict(
-    zip(
-        _NAMES,
-        zip(printed_numbers("9.6/deltas")[::2], printed_numbers("9.6/deltas")[1::2], strict=True),
-        strict=True,
-    )
+    zip(_NAMES, zip(printed_numbers("9.6/deltas")[::2], printed_numbers("9.6/deltas")[1::2], strict=True), strict=True)
 )
 PRINTED_CHANGE = {name: 100 * (1 - after / before) for name, (before, after) in ROUND_1.items()}
 #: In round 3: all covariates, and the low band.
@@ -68,11 +54,7 @@ def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Re
     order, shared = list(ROUND_1), common_error(study)
     common = dict.fromkeys(order, shared) | {"wide_spectrum": common_error(wide)}
     return DiversityRuns(
-        rates_of(study, "base_strong"),
-        {n: base[n] for n in order},
-        {n: diverse[n] for n in order},
-        round_2,
-        common,
+        rates_of(study, "base_strong"), {n: base[n] for n in order}, {n: diverse[n] for n in order}, round_2, common
     )
 
 
@@ -89,10 +71,7 @@ def records(runs: DiversityRuns) -> dict:
     wide = {reading: _base_z(runs, "wide_spectrum", stands) for reading, stands in WIDE_READINGS.items()}
     bases = [_base_z(runs, name, name) for name in CONFIGURATIONS]
     return {f"9.6/{reading}/base_z": z for reading, z in wide.items()} | {
-        **{
-            f"9.6/{reading}/gain": Estimate.mean(runs.improvement(stands))
-            for reading, stands in WIDE_READINGS.items()
-        },
+        **{f"9.6/{reading}/gain": Estimate.mean(runs.improvement(stands)) for reading, stands in WIDE_READINGS.items()},
         "9.6/round1_gain": Estimate.mean(np.concatenate([runs.improvement(name) for name in CONFIGURATIONS])),
         "9.6/bases_off": sum(z > 2.8 for z in (*bases, min(wide.values()))),
         "9.6/round2_gain": Estimate.mean(second),

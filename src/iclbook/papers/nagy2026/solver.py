@@ -201,17 +201,12 @@ def _statement(header: str, words: str, *lines: str) -> Statement | Induction:
     first, _, role = header.partition(" ")
     of = first.strip('"').removeprefix("theory/").removesuffix("/statement")
     common = {"words": words, "role": role or STATEMENT, "key": first.strip('"') if first[0] == '"' else None}
-    fields = dict(
-        line.split(" ", 1) for line in lines if "=>" not in line or line.startswith(("base ", "step "))
-    )
+    fields = dict(line.split(" ", 1) for line in lines if "=>" not in line or line.startswith(("base ", "step ")))
     if "says" in fields:
         base, step = (
-            _implication(f"{of} {case}", fields[case], fields if case == "step" else {})
-            for case in ("base", "step")
+            _implication(f"{of} {case}", fields[case], fields if case == "step" else {}) for case in ("base", "step")
         )
-        return Induction(
-            of, assumes=fields.get("assumes", ""), says=fields["says"], base=base, step=step, **common
-        )
+        return Induction(of, assumes=fields.get("assumes", ""), says=fields["says"], base=base, step=step, **common)
     (implication,) = [line for line in lines if "=>" in line]
     return replace(_implication(of, implication, fields), **common)
 
@@ -287,10 +282,7 @@ Values = dict[str, sympy.Rational]
 
 
 def ask(
-    s: Statement,
-    hypotheses: Iterable[str] | None = None,
-    conclusion: str | None = None,
-    for_all: Sequence[str] = (),
+    s: Statement, hypotheses: Iterable[str] | None = None, conclusion: str | None = None, for_all: Sequence[str] = ()
 ) -> tuple[str, Values | None]:
     """Whether the hypotheses imply the conclusion (both the statement's own by default): proved, refuted or undecided, and a counterexample.
 

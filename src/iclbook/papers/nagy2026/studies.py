@@ -75,9 +75,7 @@ class OnProbes:
         """The probes."""
         return self.probes.draw()
 
-    def __call__(
-        self, model: nn.Module, held_out: dict[str, tuple[Tensor, Tensor, Tensor]]
-    ) -> dict[str, Tensor]:
+    def __call__(self, model: nn.Module, held_out: dict[str, tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
         """Circuits, and what ``measured_on`` says of every probe."""
         return model.circuits() | model.measured_on(held_out)
 
@@ -125,16 +123,7 @@ COMPILE_FROM_STEPS = 1000
 def _study(
     name: str, data: Any, groups: Sequence[Group], steps: int, batch_size: int, record: tuple[int, ...]
 ) -> Study:
-    return Study(
-        "nagy2026",
-        name,
-        data,
-        groups,
-        steps,
-        batch_size,
-        record,
-        compile_from=COMPILE_FROM_STEPS,
-    )
+    return Study("nagy2026", name, data, groups, steps, batch_size, record, compile_from=COMPILE_FROM_STEPS)
 
 
 def _runs(seeds: int, rates: Sequence[float]) -> tuple[Run, ...]:
@@ -231,8 +220,7 @@ def balanced(steps: int, seeds: int, rates: Sequence[float], probes: int, record
     wide = {"d": task.d, "width": 64, "n_heads": 4}
     conditions = {"baseline": {}, "diverse": {"diversity": 1.0}, "oracle": {"mask": "spectral"}}
     groups = [
-        _spec(name, SpectralAttention, wide | extra, _runs(seeds, rates), watched)
-        for name, extra in conditions.items()
+        _spec(name, SpectralAttention, wide | extra, _runs(seeds, rates), watched) for name, extra in conditions.items()
     ]
     return _study("balanced", task, groups, steps, 64, record)
 
@@ -274,17 +262,14 @@ def ablation(
     watched = Probes(task, probes, (12,))
     common = {"d": d, "layer_norm": False}
     groups = [
-        _spec(name, DeepAttention, common | kwargs, _runs(seeds, (1e-3,)), watched)
-        for name, kwargs in VARIANTS.items()
+        _spec(name, DeepAttention, common | kwargs, _runs(seeds, (1e-3,)), watched) for name, kwargs in VARIANTS.items()
     ]
     for name in ("baseline", "depth"):
         for label, optimiser, rates in (("adam", Adam(), adam), ("sgd", Sgd(), sgd)):
             if rates:
                 runs, kwargs = _runs(grid_seeds, rates), common | VARIANTS[name]
                 may_diverge = label == "sgd"  # the larger of its rates is at the edge
-                groups.append(
-                    _spec(f"{name}-{label}", DeepAttention, kwargs, runs, watched, optimiser, may_diverge)
-                )
+                groups.append(_spec(f"{name}-{label}", DeepAttention, kwargs, runs, watched, optimiser, may_diverge))
     return _study(f"ablation_d{d}", task, groups, steps, 32, record)
 
 

@@ -105,9 +105,7 @@ def rows(results: Sequence[Result]) -> list[dict[str, str]]:
             "formal": r.statement.formal(),
             "result": r.word,
             "counterexample": assignment(r.counterexample),
-            "mended by": shown(r.statement.mend) + (" (weakest)" if r.weakest else "")
-            if r.word == NEEDS
-            else "",
+            "mended by": shown(r.statement.mend) + (" (weakest)" if r.weakest else "") if r.word == NEEDS else "",
             "hypotheses not needed": "; ".join(map(shown, r.unneeded)),
         }
         for r in results

@@ -108,9 +108,7 @@ def paired(model: FunctionalGD, kind: type[FunctionalGD], **options: Any) -> Fun
     return literal
 
 
-def fast_model(
-    kernel: str, n_blocks: int, seed: int, task: Categorical, vector: bool = False
-) -> FunctionalGD:
+def fast_model(kernel: str, n_blocks: int, seed: int, task: Categorical, vector: bool = False) -> FunctionalGD:
     """A GD model at random parameters, float64."""
     model = FunctionalGD(task.n_classes, task.width, n_blocks, kernel, vector).double()
     model.initialise(generator(seed))
@@ -215,10 +213,7 @@ def gaussian(prompts: int = 20) -> dict[str, Any]:
         f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), expect=lambda _, f: f)
         ours.append(float(f[-1][-1, 0]))
         theirs.append(float(eta * (y[:, 0] * (points[:-1] @ points[-1])).mean()))
-    return {
-        "gaussian/steps": max(gaps),
-        "gaussian/he2025": float(np.abs(np.subtract(ours, theirs)).max()),
-    }
+    return {"gaussian/steps": max(gaps), "gaussian/he2025": float(np.abs(np.subtract(ours, theirs)).max())}
 
 
 @torch.no_grad()

@@ -65,9 +65,7 @@ def _perturbed(task: Any, drawn: tuple[Tensor, ...], jitter: torch.Generator) ->
     if isinstance(task, Categorical):
         labels = beside[..., -task.N - 1 :, :]
         labels += (choosing() * UNIT * 2**32 * signs(labels, jitter)).long()
-    pairs = zip(
-        moved_batch(task.batch, drawn, jitter), task.batch(normals, beside.clamp_(0, 2**32 - 1)), strict=True
-    )
+    pairs = zip(moved_batch(task.batch, drawn, jitter), task.batch(normals, beside.clamp_(0, 2**32 - 1)), strict=True)
     return [chosen_anew(*pair) for pair in pairs]
 
 
@@ -163,9 +161,7 @@ def published_contexts(task: PublishedAnchors, n: int, seed: int) -> Batch:
         seed: 0 (training), :data:`VALIDATION` or :data:`TEST`.
     """
     own = threefry.split(threefry.split(published_keys()[{0: 2, VALIDATION: 1, TEST: 0}[seed]], n), 7)
-    examples, query = (
-        threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1))
-    )
+    examples, query = (threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1)))
     chosen = threefry.permutation(own[:, 3], task.n_classes)[:, : task.n_anchors]
     anchors = threefry.normals(own[:, 4], (task.n_anchors * task.d,))
     x = torch.from_numpy(np.concatenate([examples, query], axis=1)).movedim(0, -1)  # (N + 1, d, n)

@@ -127,9 +127,7 @@ def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def drift(
-    task: Categorical, n_contexts: int, blocks: int = 6, rate: float = 2.0, gamma: float = 3.0
-) -> np.ndarray:
+def drift(task: Categorical, n_contexts: int, blocks: int = 6, rate: float = 2.0, gamma: float = 3.0) -> np.ndarray:
     """Relative difference of f between softmax erasure and exact GD after each block, at the task's own W_e and a common step, ``(n_contexts, blocks)``."""
     batch = seen_as(sample_contexts(task, n_contexts, 5), "inner", True)
     exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()

@@ -12,18 +12,7 @@ from ...models.kernels import KERNELS, kernel_values, relate
 from ...models.literal_blocks import LiteralBlocks
 from ...tasks.categorical import Anchors
 from . import descent, population
-from .construction import (
-    CLASSES,
-    WIDTH,
-    D,
-    N,
-    eight_contexts,
-    fast_model,
-    generator,
-    normal,
-    paired,
-    problem,
-)
+from .construction import CLASSES, WIDTH, D, N, eight_contexts, fast_model, generator, normal, paired, problem
 
 RATES = (2.0, 1.5, 1.0)
 
@@ -49,20 +38,13 @@ def categories_from_zero() -> dict[str, Any]:
     def gradient(below: Tensor) -> Tensor:
         return -(w[:, y].T - weights @ w.T / below.sum(-1, keepdim=True)).mean(0)
 
-    return {
-        "eq11/from_one": off(gradient(weights), truth),
-        "eq11/printed": off(gradient(torch.exp(f @ more)), truth),
-    }
+    return {"eq11/from_one": off(gradient(weights), truth), "eq11/printed": off(gradient(torch.exp(f @ more)), truth)}
 
 
 def _after_problem() -> torch.Generator:
     """Random numbers that follow those of ``problem(0, 20)``."""
     source = generator(0)
-    (
-        normal(source, N + 1, 20),
-        normal(source, WIDTH, CLASSES),
-        torch.randint(0, CLASSES, (N,), generator=source),
-    )
+    (normal(source, N + 1, 20), normal(source, WIDTH, CLASSES), torch.randint(0, CLASSES, (N,), generator=source))
     return source
 
 
@@ -81,11 +63,7 @@ def indices_of_the_update() -> dict[str, Any]:
         equation = equation + alike
         own = values[None] - descent.expectation(w, head)[:, None]  # (N + 1, N, d')
         head = head + rate / N * torch.einsum("ij,jid->jd", kappa, own)
-    return {
-        "eq26/mended": off(meant, truth),
-        "eq26/printed": off(equation, truth),
-        "eq26/head": off(head, truth),
-    }
+    return {"eq26/mended": off(meant, truth), "eq26/printed": off(equation, truth), "eq26/head": off(head, truth)}
 
 
 def equation_39(points: int = 50) -> dict[str, Any]:
@@ -149,10 +127,7 @@ def scalar_flow(d: int = 4) -> dict[str, Any]:
     def left(s: Tensor) -> float:
         return float((s - s.trace() / d * eye).norm() / s.norm())
 
-    return {
-        "eq57/printed": left(0.5 * eye + 0.1 * change),
-        "eq57/mended": left(0.5 * eye + 0.1 * change * eye),
-    }
+    return {"eq57/printed": left(0.5 * eye + 0.1 * change), "eq57/mended": left(0.5 * eye + 0.1 * change * eye)}
 
 
 def expectation_of_appendix_i(points: int = 20) -> dict[str, Any]:

@@ -57,9 +57,7 @@ class Scored(NamedTuple):
 
 def scores_of(results: list[Results], group: str) -> dict[int, Scored]:
     """Scores by number of blocks of the models whose groups have this name."""
-    return {
-        k: Scored(*(per_episode(results, f"{group}{k}/{what}") for what in ("hits", "nll"))) for k in BLOCKS
-    }
+    return {k: Scored(*(per_episode(results, f"{group}{k}/{what}") for what in ("hits", "nll"))) for k in BLOCKS}
 
 
 #: Attention -> how its groups are called.
@@ -214,17 +212,10 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     for j, (k, colour) in enumerate(zip(BLOCKS, ("#C4C4C0", "#8A8A86", "#3C3C3A"), strict=True)):
         p = results[f"blocks{k}/shown"][run, number]
         bottom.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=colour, label=_blocks(k))
-    bottom.set(
-        xlabel="label", ylabel="probability", ylim=(0, 1.3), xticks=range(1, ways + 1), yticks=[0, 0.5, 1]
-    )
+    bottom.set(xlabel="label", ylabel="probability", ylim=(0, 1.3), xticks=range(1, ways + 1), yticks=[0, 0.5, 1])
     bottom.grid(axis="x", visible=False)
     bottom.legend(
-        fontsize=6.5,
-        ncols=len(BLOCKS),
-        loc="upper center",
-        handlelength=0.8,
-        handletextpad=0.3,
-        columnspacing=0.6,
+        fontsize=6.5, ncols=len(BLOCKS), loc="upper center", handlelength=0.8, handletextpad=0.3, columnspacing=0.6
     )
     return fig
 
@@ -270,9 +261,7 @@ def plot_comparison(results: Mapping[str, Results]) -> Figure:
                 _bar(ax, k + shift, interval(per_episode(found, f"{group}{k}/{what}")), colour, marker, fill)
             difference = per_episode(found, f"{group}{k}/hits") - per_episode(on, "probe/tuned_hits")
             _bar(axes[2], k + shift, interval(difference), colour, marker, fill)
-        axes[2].plot(
-            [], [], "o", color=style.PALETTE[6], mfc=fill or style.PALETTE[6], label=f"{attention} attention"
-        )
+        axes[2].plot([], [], "o", color=style.PALETTE[6], mfc=fill or style.PALETTE[6], label=f"{attention} attention")
     for ax in axes:
         ax.set(xlabel="blocks", xticks=BLOCKS, xlim=(0.5, len(BLOCKS) + 0.5))
         ax.grid(axis="x", visible=False)
@@ -311,13 +300,7 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
             steps = on[0][f"blocks{k}/steps"]
             for part, dashes in (("test", "-"), ("validation", (0, (3, 2)))):
                 every = np.concatenate([r[f"blocks{k}/{what}_{part}"] for r in on], axis=1).astype(float)
-                ax.plot(
-                    steps,
-                    every.mean(1),
-                    color=colour,
-                    ls=dashes,
-                    label=_blocks(k) if part == "test" else None,
-                )
+                ax.plot(steps, every.mean(1), color=colour, ls=dashes, label=_blocks(k) if part == "test" else None)
                 if part == "test":
                     ax.fill_between(steps, every.min(1), every.max(1), color=colour, alpha=0.18, lw=0)
         ax.set(xlabel="step", ylabel=label)
@@ -336,9 +319,7 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
     """Accuracy on the same episodes with features that never saw the test classes and with features that learned to name them; a line for each seed."""
     fig, ax = style.figure(height=2.8)
     names = {"blocks1/hits": "1 block", "blocks3/hits": "3 blocks", "probe/tuned_hits": "linear probe"}
-    pairs = [
-        (r, results[n.replace("unseen", "seen")]) for n, r in results.items() if n.startswith("images_unseen")
-    ]
+    pairs = [(r, results[n.replace("unseen", "seen")]) for n, r in results.items() if n.startswith("images_unseen")]
     for i, what in enumerate(names):
         for j, pair in enumerate(pairs):
             values = [interval(per_episode([r], what)) for r in pair]

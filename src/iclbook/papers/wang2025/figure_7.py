@@ -157,9 +157,7 @@ def plot_tensors() -> Figure:
     model = one_block("softmax")
     fig, (weights, functions) = style.figure(2, height=2.7, width_ratios=(1.6, 1))
     for m, row in enumerate(model.attention()[:, S - 1] * S):
-        weights.plot(
-            range(1, S + 1), row, marker="osD^"[m], ms=4, color=style.PALETTE[m], label=f"head {m + 1}"
-        )
+        weights.plot(range(1, S + 1), row, marker="osD^"[m], ms=4, color=style.PALETTE[m], label=f"head {m + 1}")
     weights.set(xlabel="position", ylabel="weight", title="what the query reads: positions")
     weights.legend(fontsize=8)
     for number, marker in ((1, "o"), (2, "x")):

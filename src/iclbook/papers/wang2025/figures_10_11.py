@@ -144,9 +144,7 @@ def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
         weights = np.exp(by_x + by_w - (by_x + by_w).max(0))
         weights /= weights.sum(0)
         step = m["P"][-task.width :] @ m["W_V"]  # (d', D)
-        to_f = [
-            step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in ((slice(d), x), (seen, w))
-        ]
+        to_f = [step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in ((slice(d), x), (seen, w))]
         by_x, by_w = (embed.T @ f for f in to_f)
         found["values_logits"].append(size(by_x, 0) / size(by_w, 0))
     return {name: np.array(each) for name, each in found.items()}
@@ -177,9 +175,7 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
         values[f"fig10/{name}_crossed"] = these.tolist()
     del values["fig10/code_ED_crossed"], values["fig10/code_transpose_crossed"]
     half = (code.ED - transposed(code.ED)) / 2
-    values["fig10/asymmetry"] = (
-        np.linalg.norm(half, axis=(1, 2)) / np.linalg.norm(code.ED, axis=(1, 2))
-    ).tolist()
+    values["fig10/asymmetry"] = (np.linalg.norm(half, axis=(1, 2)) / np.linalg.norm(code.ED, axis=(1, 2))).tolist()
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
     values["fig10/true_ED"] = per_draw(anisotropy(found["true"].ED))
@@ -248,9 +244,7 @@ def gauge(one: Learned, task: Quadrants, seed: int = 0) -> dict[str, Any]:
     g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
     batch = sample_contexts(task, 64, 22)
     context, query = batch.context.double(), batch.query.double()
-    model, turned = (
-        model_of_run("TF", "softmax", task, {n: p[0] for n, p in one.matrices.items()}) for _ in range(2)
-    )
+    model, turned = (model_of_run("TF", "softmax", task, {n: p[0] for n, p in one.matrices.items()}) for _ in range(2))
     before = model(context, query)
     d, w = task.d, task.width
     turned.embed.copy_(torch.linalg.inv(g).T @ model.embed)
@@ -272,12 +266,7 @@ def plot_matrices(one: Learned, run: int = 0) -> Figure:
     size = one.matrices["W_Q"].shape[-1]
     w, d = one.matrices["embed"].shape[1], one.Q.shape[-1]
     beyond = (d + w - 0.5, -0.5, w, size)
-    never = {
-        "W_Q": (d - 0.5, -0.5, size - d, size),
-        "W_K": beyond,
-        "W_V": beyond,
-        "P": (-0.5, -0.5, size, d + w),
-    }
+    never = {"W_Q": (d - 0.5, -0.5, size - d, size), "W_K": beyond, "W_V": beyond, "P": (-0.5, -0.5, size, d + w)}
     fig, axes = style.figure(len(names), height=2.0)
     middles = [(d - 1) / 2, d + (w - 1) / 2, d + w + (size - d - w - 1) / 2]
     for ax, name in zip(axes, names, strict=True):

@@ -12,13 +12,7 @@ from matplotlib.figure import Figure
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import (
-    Estimate,
-    bootstrap_error,
-    nested_interval,
-    standard_error,
-    t_of_mean,
-)
+from ...statistics import Estimate, bootstrap_error, nested_interval, standard_error, t_of_mean
 from ...store import Results
 from .contexts import Scores, scores
 from .studies import SIZES
@@ -360,12 +354,7 @@ def plot_two_blocks(s: Sweep) -> Figure:
         _bars(ax, s.L, getattr(s, what)["GD"], label="GD, 2 blocks", **GD)
         _bars(ax, s.L, getattr(s, what)["TF"], label="Trained TF, 2 blocks", **TF)
         for name, model, dashes in zip(FIGURE_5[what], ("GD", "Trained TF"), ("-", "--"), strict=True):
-            how = {
-                "marker": "x",
-                "lw": 1,
-                "color": style.COLOURS["paper"],
-                "label": f"authors' code, {model}",
-            }
+            how = {"marker": "x", "lw": 1, "color": style.COLOURS["paper"], "label": f"authors' code, {model}"}
             ax.plot(says["authors/L"], says[name], dashes, **how)
         _contexts_axis(ax, s.L)
         ax.set_ylabel(label)

@@ -27,13 +27,7 @@ from .studies import SIZES
 
 #: Points along each side of the maps.
 GRID = 41
-NAMES = {
-    "rbf": "RBF",
-    "softmax": "softmax",
-    "laplacian": "Laplacian",
-    "exponential": "exponential",
-    "linear": "linear",
-}
+NAMES = {"rbf": "RBF", "softmax": "softmax", "laplacian": "Laplacian", "exponential": "exponential", "linear": "linear"}
 CURVED = tuple(k for k in KERNELS if k != "linear")
 #: Starts "overlap" where their accuracies lie within this.
 OVERLAP = 0.031
@@ -93,9 +87,7 @@ def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound
     }
     for name, score in (("", hits), ("nll_", nll)):
         gaps = [distance(score["GD", k], score["TF", k]) for k in CURVED]
-        values[f"fig8/{name}gaps"] = Estimate(
-            np.array([g.value for g in gaps]), np.array([g.error for g in gaps])
-        )
+        values[f"fig8/{name}gaps"] = Estimate(np.array([g.value for g in gaps]), np.array([g.error for g in gaps]))
         values[f"fig8/linear_{name}gap"] = distance(score["GD", "linear"], score["TF", "linear"])
         values[f"fig8/control_{name}gap"] = distance(score["GD", "linear"], score["TF", "softmax"]).value
     return values
@@ -117,9 +109,7 @@ def grid() -> Tensor:
     return torch.stack([first.flatten(), second.flatten()], dim=-1)
 
 
-def model_of_run(
-    kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]
-) -> torch.nn.Module:
+def model_of_run(kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]) -> torch.nn.Module:
     """A model of one run, float64, with its stored parameters."""
     if kind == "GD":
         model = FunctionalGD(task.n_classes, task.width, 1, kernel, vector_rate=True).double()
@@ -217,14 +207,11 @@ def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any
     values: dict[str, Any] = {"fig9/seeds_difference": [float(a.mean()) for a, _ in seeds]}
     for i, name in enumerate(("difference", "correlation")):
         each = [estimate(pair[i]) for pair in own]
-        values[f"fig9/{name}"] = Estimate(
-            np.array([e.value for e in each]), np.array([e.error for e in each])
-        )
+        values[f"fig9/{name}"] = Estimate(np.array([e.value for e in each]), np.array([e.error for e in each]))
         values[f"fig9/control_{name}"] = [float(pair[i].mean()) for pair in control]
     for kind in ("gd", "tf"):
         values[f"fig9/right_{kind}"] = [
-            float((getattr(m, f"{kind}_runs").argmax(1) == np.array(m.top)[_quadrants()]).mean())
-            for m in found
+            float((getattr(m, f"{kind}_runs").argmax(1) == np.array(m.top)[_quadrants()]).mean()) for m in found
         ]
     return found[0], values
 
@@ -253,9 +240,7 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
 def _quadrants() -> np.ndarray:
     """Quadrant of every grid point, ``(GRID, GRID)``."""
     p = grid().numpy()
-    return np.where(p[:, 1] >= 0, (p[:, 0] < 0).astype(int), 2 + (p[:, 0] >= 0).astype(int)).reshape(
-        GRID, GRID
-    )
+    return np.where(p[:, 1] >= 0, (p[:, 0] < 0).astype(int), 2 + (p[:, 0] >= 0).astype(int)).reshape(GRID, GRID)
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
@@ -298,9 +283,7 @@ def plot_maps(m: Maps) -> Figure:
     for r, (name, maps) in enumerate(rows.items()):
         for c, category in enumerate(m.shown):
             ax = axes[r, c]
-            image = ax.imshow(
-                maps[category], origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1
-            )
+            image = ax.imshow(maps[category], origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
             _samples(ax, m.points, m.labels, m.shown)
             ax.axhline(0, color="white", lw=0.5)
             ax.axvline(0, color="white", lw=0.5)

@@ -130,14 +130,7 @@ def image_study(
         classifiers(
             f"blocks{k}",
             FunctionalGD,
-            {
-                "n_classes": ways,
-                "width": WIDTH,
-                "n_blocks": k,
-                "kernel": "softmax",
-                "gamma": GAMMA,
-                "rate": RATE,
-            },
+            {"n_classes": ways, "width": WIDTH, "n_blocks": k, "kernel": "softmax", "gamma": GAMMA, "rate": RATE},
             [Run(seed, rate=rate) for seed in range(seeds)],
             contexts,
             held_out,
@@ -165,10 +158,7 @@ def best_parameters(history: Mapping[str, np.ndarray] | History) -> list[dict[st
     """Each run's parameters at its record with the lowest validation NLL."""
     circuits = history.circuits if isinstance(history, History) else history
     best = np.where(np.isfinite(circuits["nll_validation"]), circuits["nll_validation"], np.inf).argmin(0)
-    return [
-        {n: torch.as_tensor(np.array(circuits[n][t, r])).float() for n in PARAMETERS}
-        for r, t in enumerate(best)
-    ]
+    return [{n: torch.as_tensor(np.array(circuits[n][t, r])).float() for n in PARAMETERS} for r, t in enumerate(best)]
 
 
 def model_log_probability(spec, parameters: dict[str, Tensor], batch: Batch) -> Tensor:
@@ -280,9 +270,7 @@ def networks(profile: str) -> tuple[Network, ...]:
         glyphs, seeds, epochs = GlyphSet(n_classes=60, n_train=45, copies=1, **jitter), (0,), 1
         small = {"d": 64, "batch_size": 60, "rate": 1e-12}
     return tuple(
-        Network(glyphs, n, seed, epochs=epochs, **small)
-        for seed in seeds
-        for n in (glyphs.n_train, glyphs.n_classes)
+        Network(glyphs, n, seed, epochs=epochs, **small) for seed in seeds for n in (glyphs.n_train, glyphs.n_classes)
     )
 
 
@@ -316,10 +304,7 @@ def measure_models(study: Study, histories: dict[str, History]) -> dict[str, np.
     target = cached.target[0].long()
     out: dict[str, np.ndarray] = {}
     for spec in study.groups:
-        found = [
-            scores(model_log_probability(spec, p, cached), target)
-            for p in best_parameters(histories[spec.name])
-        ]
+        found = [scores(model_log_probability(spec, p, cached), target) for p in best_parameters(histories[spec.name])]
         out[f"{spec.name}/hits"] = np.stack([hits for hits, _ in found])
         out[f"{spec.name}/nll"] = np.stack([nll for _, nll in found]).astype(np.float32)
     return out

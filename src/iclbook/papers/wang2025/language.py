@@ -86,17 +86,8 @@ def language_studies(profile: str) -> dict[str, Study]:
     found = {}
     for name, (model, more) in MODELS.items():
         group = Group(
-            name,
-            model,
-            sizes | more,
-            runs,
-            AdamW(clip=1.0),
-            next_token,
-            Cosine(),
-            OnHeldOutText(text, s.held_out),
+            name, model, sizes | more, runs, AdamW(clip=1.0), next_token, Cosine(), OnHeldOutText(text, s.held_out)
         )
         key = f"language_{name.replace('-', '_')}"
-        found[key] = Study(
-            "wang2025", key, data, (group,), s.steps, s.batch_size, s.record, compile_from=None
-        )
+        found[key] = Study("wang2025", key, data, (group,), s.steps, s.batch_size, s.record, compile_from=None)
     return found

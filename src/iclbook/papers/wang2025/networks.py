@@ -130,8 +130,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         whole = False
     if not whole:
         raise UserError(
-            f"the cached network {path} is damaged",
-            "Delete that file; the network is trained again (minutes).",
+            f"the cached network {path} is damaged", "Delete that file; the network is trained again (minutes)."
         )
     return found
 
@@ -249,13 +248,4 @@ def network_study(networks: tuple[Network, ...], record: tuple[int, ...]) -> Stu
         for n in networks
     )
     data = FixedSet(NamedGlyphs(first.glyphs, first.n_classes), first.images, epochs=True)
-    return Study(
-        "wang2025",
-        study_name(first),
-        data,
-        groups,
-        first.steps,
-        first.batch_size,
-        record,
-        compile_from=None,
-    )
+    return Study("wang2025", study_name(first), data, groups, first.steps, first.batch_size, record, compile_from=None)

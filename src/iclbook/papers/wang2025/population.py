@@ -26,13 +26,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def functions(
-    b: Tensor,
-    t: Tensor,
-    x: Tensor,
-    y: Tensor,
-    w: Tensor,
-    s: Tensor | None = None,
-    activation: str = "softmax",
+    b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, s: Tensor | None = None, activation: str = "softmax"
 ) -> Tensor:
     """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52).
 
@@ -85,9 +79,7 @@ class ExactFlow(NamedTuple):
     shortfall: float
 
 
-def exact_flow(
-    x: Tensor, w: Tensor, b: tuple[float, ...] = (1.5, 0.7), t: tuple[float, ...] = (2.0, 1.0)
-) -> ExactFlow:
+def exact_flow(x: Tensor, w: Tensor, b: tuple[float, ...] = (1.5, 0.7), t: tuple[float, ...] = (2.0, 1.0)) -> ExactFlow:
     """At ``B_l = b_l I``, ``T_l = t_l I``, for covariates uniform on the prompts ``x (P, N + 1, d)`` and labels of assumption 4 (as in :func:`prompts`,
     with categories 0 and 1 at the two anchors); nothing is sampled: all ``C^(N + 1)`` labels count with their probabilities."""
     d, categories = x.shape[-1], w.shape[-1]

@@ -47,9 +47,7 @@ def _fit(gram: Tensor, to_query: Tensor, labels: Tensor, ways: int, penalty: flo
     ahead, momentum = weights, torch.ones(len(gram), 1, 1, dtype=gram.dtype)
     for _ in range(steps):
         residual = torch.softmax(ahead @ gram, dim=1) - targets
-        new = ahead - rate * (
-            residual / n + penalty * ahead
-        )  # the gradient in W is (residual / n + penalty A^T) X
+        new = ahead - rate * (residual / n + penalty * ahead)  # the gradient in W is (residual / n + penalty A^T) X
         # restart an episode whose momentum points uphill (O'Donoghue and Candes 2015): <ahead - new, new - weights> in the metric of W
         uphill = ((ahead - new) * ((new - weights) @ gram)).sum((-2, -1), keepdim=True) > 0
         momentum = torch.where(uphill, torch.ones_like(momentum), momentum)

@@ -37,14 +37,7 @@ def _contexts(n: int) -> Batch:
 
 
 @torch.no_grad()
-def free_map(
-    kernel: str,
-    gamma: float,
-    n: int,
-    blocks: int,
-    rate: float,
-    heads: int = 1,
-) -> tuple[np.ndarray, Batch]:
+def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float, heads: int = 1) -> tuple[np.ndarray, Batch]:
     """Functional GD with the task's own W_e on one context (no training): ``p (C, GRID, GRID)`` and the context.
 
     Several heads have kernels of precision ``gamma * 4^m`` and equal weights.
@@ -71,9 +64,7 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
     often = int(np.bincount(labels).argmax())
     fig, axes = style.figure(2, width=6.4, height=3.1)
     best = p.max(0)
-    for ax, image, name in zip(
-        axes, (best, p[often]), ("highest probability", f"p(c = {often})"), strict=True
-    ):
+    for ax, image, name in zip(axes, (best, p[often]), ("highest probability", f"p(c = {often})"), strict=True):
         shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
         ax.plot(*points[labels != often].T, "o", ms=2, mfc="none", mec="white", mew=0.6)
         ax.plot(*points[labels == often].T, "o", ms=3, color="white")
@@ -114,9 +105,7 @@ def show_kernels(few: bool) -> None:
                 "kernel",
                 ["rbf", "linear"] if few else ["rbf", "laplacian", "softmax", "exponential", "linear"],
             ),
-            Slider(
-                "gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)
-            ),
+            Slider("gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)),
         ],
         start={"kernel": "rbf", "gamma": 1.0},
         title="Kernel and bandwidth",
@@ -157,9 +146,7 @@ def _kernel_frame(kernel: str, gamma: float) -> Figure:
 def _heads_frame(heads: int) -> Figure:
     """Heads with precisions 1, 4, 16, 64: broad and narrow kernels added, two blocks."""
     p, batch = free_map("rbf", 1.0, 100, 2, RATES["rbf"], heads=heads)
-    return _maps(
-        p, batch, f"RBF, heads with γ = {', '.join(f'{4**m}' for m in range(heads))}, 2 blocks, N = 100"
-    )
+    return _maps(p, batch, f"RBF, heads with γ = {', '.join(f'{4**m}' for m in range(heads))}, 2 blocks, N = 100")
 
 
 # -- the square of labels ---------------------------------------------------------------------------------------------
@@ -214,9 +201,7 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
     classes = four_categories(parameters["embed"])
     corner = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
     places = numpy_rng(SEED).uniform(0.08, 0.95, (4, EACH, 2)) * corner[:, None]
-    points = np.concatenate(
-        [np.c_[p, np.full(EACH, c)] for p, c in zip(places.round(2), classes, strict=True)]
-    )
+    points = np.concatenate([np.c_[p, np.full(EACH, c)] for p, c in zip(places.round(2), classes, strict=True)])
     data = {
         "gamma": float(np.exp(parameters["log_gamma"])),
         "rate": parameters["rate"].ravel(),

@@ -44,12 +44,7 @@ LONG_RATE = 0.003
 #: Blocks of figure 4 that are trained on new draws.
 DEPTHS = (1, 2, 3)
 #: Groups of figures 10 and 11: the name, the initialisation, whether the true W_e is held.
-STARTS = (
-    ("code", "code", False),
-    ("glorot", "glorot", False),
-    ("true", "code", True),
-    ("true-glorot", "glorot", True),
-)
+STARTS = (("code", "code", False), ("glorot", "glorot", False), ("true", "code", True), ("true-glorot", "glorot", True))
 
 
 @dataclass(frozen=True)
@@ -229,12 +224,7 @@ def wide(s: Sizes) -> list[Study]:
     one, tokens = Contexts(task, "inner"), Contexts(task)
     gd = runs_of(range(s.seeds), GD_RATE, 0)
     free = tf_group(
-        "softmax",
-        tokens,
-        runs_of(range(s.few), TF_RATE, 0),
-        s.wide_held_out,
-        kernel="softmax",
-        init="code",
+        "softmax", tokens, runs_of(range(s.few), TF_RATE, 0), s.wide_held_out, kernel="softmax", init="code"
     )
     single = gd_group("softmax-1", "softmax", one, gd, s.held_out)
     return [
@@ -285,14 +275,10 @@ def square(s: Sizes) -> list[Study]:
 
 def erased(s: Sizes) -> Study:
     """Three blocks on the quadrants with the exact erasure and with the softmax head's limit (N = 100, where it erases the wrong position)."""
-    contexts, runs = (
-        Contexts(Quadrants(N=s.quad_N), "inner", True),
-        runs_of(range(s.few - 1 or 1), GD_RATE, 0),
-    )
+    contexts, runs = (Contexts(Quadrants(N=s.quad_N), "inner", True), runs_of(range(s.few - 1 or 1), GD_RATE, 0))
     models = {"exact-3": FunctionalGD, "astray-3": HardErasureGD}
     groups = [
-        gd_group(name, "softmax", contexts, runs, s.wide_held_out, 3, model=model)
-        for name, model in models.items()
+        gd_group(name, "softmax", contexts, runs, s.wide_held_out, 3, model=model) for name, model in models.items()
     ]
     return study("erased", contexts, s.quad_L, groups, s.astray, 64)
 
@@ -326,9 +312,7 @@ def long_unit(s: Sizes, unit: int) -> Study:
     for name, init, held in STARTS:
         one = replace(run, factors=(("embed", 0.0),)) if held else run
         known = {"known": task} if held else {}
-        groups.append(
-            tf_group(name, prompts, (one,), s.held_out, TF_PARAMETERS, kernel="softmax", init=init, **known)
-        )
+        groups.append(tf_group(name, prompts, (one,), s.held_out, TF_PARAMETERS, kernel="softmax", init=init, **known))
     return at_length(s, f"long{unit}", prompts, groups, s.quad_L)
 
 
@@ -379,8 +363,5 @@ MINUTES = {
 
 def minutes(seconds: dict[str, float]) -> dict[str, float]:
     """Minutes of training behind each figure and of all, from those of every study; a study that serves two figures counts in both, once in the total."""
-    every = {
-        key: sum(s for n, s in seconds.items() if n.startswith(starts)) / 60
-        for key, starts in MINUTES.items()
-    }
+    every = {key: sum(s for n, s in seconds.items() if n.startswith(starts)) / 60 for key, starts in MINUTES.items()}
     return every | {"time/all": sum(seconds.values()) / 60}

@@ -179,10 +179,7 @@ def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
     falls = losses[:-1] - losses[1:]
     least = falls[falls.mean(1).argmin()]
     shown = [ESCAPE.index(b) for b in (-512.0, 0.0, 16.0, 256.0, 2048.0)]
-    return {
-        "thm2/least_fall": Estimate.mean(least),
-        "thm2/loss_over_b": losses.mean(1)[shown].tolist(),
-    }
+    return {"thm2/least_fall": Estimate.mean(least), "thm2/loss_over_b": losses.mean(1)[shown].tolist()}
 
 
 def least_curvature(n_prompts: int, parts: int = 8) -> dict[str, Any]:

@@ -39,14 +39,7 @@ def areas(by: Mapping[str, Mapping[str, Array]]) -> Figure:
     fig, ax = style.figure(aspect=0.5)
     image = ax.imshow(table - 0.5, cmap=style.DIVERGING, vmin=-0.5, vmax=0.5, aspect="auto")
     for (i, j), value in np.ndenumerate(table):
-        ax.text(
-            j,
-            i,
-            f"{value:.2f}",
-            ha="center",
-            va="center",
-            color="white" if abs(value - 0.5) > 0.35 else style.INK,
-        )
+        ax.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if abs(value - 0.5) > 0.35 else style.INK)
     ax.set_xticks(range(len(STATISTICS)), list(STATISTICS.values()))
     ax.set_yticks(range(len(OTHERWISE)), [KINDS[kind] for kind in OTHERWISE])
     ax.grid(False)
@@ -127,9 +120,7 @@ def ladder(found: Ladder) -> Figure:
             ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label=None if i else "its twin")
     ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
     ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)])
-    ax.set(
-        xlim=(-0.03, 1.03), xlabel="share of descending stacks among the 25 nearest (1: looks like descent)"
-    )
+    ax.set(xlim=(-0.03, 1.03), xlabel="share of descending stacks among the 25 nearest (1: looks like descent)")
     ax.invert_yaxis()
     ax.legend(loc="lower right", fontsize=8)
     return fig

@@ -56,14 +56,9 @@ def waits(found: Mapping[str, Array]) -> Figure:
         x = np.geomspace(1, at, 20)
         axes[1].plot(x, x**power, color=style.INK, ls=":", label="predicted" if power == 1 else None)
         axes[1].text(at, at**power, rf"$\epsilon^{{-{power}}}$", fontsize=9, va="bottom")
-    axes[0].set(
-        xscale="log", xlabel="largest size over size", ylabel="growth of the wait, in that of the first tenth"
-    )
+    axes[0].set(xscale="log", xlabel="largest size over size", ylabel="growth of the wait, in that of the first tenth")
     axes[1].set(
-        xscale="log",
-        yscale="log",
-        xlabel="largest size over size",
-        ylabel="wait over wait from the largest size",
+        xscale="log", yscale="log", xlabel="largest size over size", ylabel="wait over wait from the largest size"
     )
     axes[0].set_title("the wait grows as a logarithm")
     axes[1].set_title("as a power")
@@ -103,10 +98,7 @@ def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: fl
     """Loss along the flows from starts of all sizes (times, losses, wait), the wait from one of them marked."""
     fig, ax = style.figure(aspect=0.42)
     for each, (times, losses, wait) in paths.items():
-        look = {
-            "color": style.COLOURS["measured" if each == size else "dummy"],
-            "lw": 2.2 if each == size else 1.2,
-        }
+        look = {"color": style.COLOURS["measured" if each == size else "dummy"], "lw": 2.2 if each == size else 1.2}
         ax.semilogx(times[1:], losses[1:] / losses[0], **look)
         ax.text(wait, 1.01, f"{each:g}", fontsize=9, va="bottom", ha="right", color=look["color"])
     ax.axvline(paths[size][2], color=style.INK, ls=":")
@@ -134,9 +126,7 @@ def rates(found: Mapping[str, Race]) -> Figure:
                 shown = None if row else label
                 ax.plot([low, high], [row + shift] * 2, color=colour, lw=2)
                 ax.plot(mean, row + shift, marker, color=colour, label=shown)
-                ax.plot(
-                    np.exp(values), np.full(len(values), row + shift), marker, color=colour, ms=3, alpha=0.4
-                )
+                ax.plot(np.exp(values), np.full(len(values), row + shift), marker, color=colour, ms=3, alpha=0.4)
         best = np.exp(logs["uniform_plain"].mean())
         left.plot(best, row, "D", color=style.INK, mfc="none", label=None if row else "best uniform rate")
     left.axvline(1, color=style.INK, ls=":")
@@ -153,11 +143,7 @@ def rates(found: Mapping[str, Race]) -> Figure:
 
 
 #: Laws that are asked of all of :data:`ACROSS`.
-LAWS = {
-    "wait": "the wait of a small start",
-    "lead": "attention before values",
-    "rates": "ten times the rate on values",
-}
+LAWS = {"wait": "the wait of a small start", "lead": "attention before values", "rates": "ten times the rate on values"}
 #: Models of which each of :data:`LAWS` is asked.
 ACROSS = ("heads", "chain", "known")
 
@@ -252,17 +238,8 @@ def directions() -> dict[str, dict[str, np.ndarray]]:
 def waiting_time() -> PageModel:
     """Loss against time for a start of any size, and how the wait grows, beside what the degree predicts."""
     starts = directions()
-    laws = {
-        kind: {p: product.constant(u) for p, u in by_degree.items()} for kind, by_degree in starts.items()
-    }
-    data = {
-        "degrees": DEGREES,
-        "sizes": PAGE_SIZES,
-        "left": LEFT,
-        "starts": starts,
-        "laws": laws,
-        "begin": BEGIN,
-    }
+    laws = {kind: {p: product.constant(u) for p, u in by_degree.items()} for kind, by_degree in starts.items()}
+    data = {"degrees": DEGREES, "sizes": PAGE_SIZES, "left": LEFT, "starts": starts, "laws": laws, "begin": BEGIN}
 
     def still() -> Figure:
         fig, (left, right) = style.figure(2, height=2.9)

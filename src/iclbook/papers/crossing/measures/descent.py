@@ -146,9 +146,7 @@ def area(yes: Array, no: Array) -> float:
 def area_error(yes: Array, no: Array) -> float:
     """Bootstrap error over stacks of both groups."""
     sides = (_passed(yes, no), len(no)), (_passed(-no, -yes), len(yes))
-    return float(
-        np.hypot(*(bootstrap_error(lambda drawn, m=m: _share(drawn, m), passed) for passed, m in sides))
-    )
+    return float(np.hypot(*(bootstrap_error(lambda drawn, m=m: _share(drawn, m), passed) for passed, m in sides)))
 
 
 def area_by_lot(yes: Array, no: Array) -> float:

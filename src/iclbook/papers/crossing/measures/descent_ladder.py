@@ -151,16 +151,12 @@ def _another_order(rng: np.random.Generator, p: Lines, layers: int) -> tuple[Arr
 #: A stack that descends, read in another order of its layers.
 reordered = Stack(
     _another_order,
-    lambda p, layers, start, order, rate: np.take_along_axis(
-        _line(p, layers, start, rate), order[:, None], -1
-    ),
+    lambda p, layers, start, order, rate: np.take_along_axis(_line(p, layers, start, rate), order[:, None], -1),
 )
 #: A stack that descends on the prompts of others.
 of_others = Stack(
     lambda rng, p, layers: (*line_descent.draw(rng, p, layers), rng.permutation(len(p.y))),
-    lambda p, layers, start, rate, others: np.take_along_axis(
-        _line(p, layers, start, rate), others[..., None], 1
-    ),
+    lambda p, layers, start, rate, others: np.take_along_axis(_line(p, layers, start, rate), others[..., None], 1),
 )
 
 DESCEND = {"line": line_descent, "functions": function_descent}
@@ -208,8 +204,7 @@ class Judge:
         def drawn() -> tuple[Array, dict[str, Array]]:
             yes = [statistics(kind, p, layers, n // len(DESCEND), rng) for kind in DESCEND.values()]
             return np.concatenate(yes), {
-                name: statistics(kind, p, layers, n // len(OTHERWISE), rng)
-                for name, kind in OTHERWISE.items()
+                name: statistics(kind, p, layers, n // len(OTHERWISE), rng) for name, kind in OTHERWISE.items()
             }
 
         yes, no = drawn()
@@ -257,8 +252,7 @@ def judged(get: Get, stacks: int) -> Ladder:
 
     def scored(models: list[Model]) -> dict[str, list[float]]:
         return {
-            name: [float(judges[_layers(m)](_statistics(m))[0]) for m in runs]
-            for name, runs in by_size(models).items()
+            name: [float(judges[_layers(m)](_statistics(m))[0]) for m in runs] for name, runs in by_size(models).items()
         }
 
     apart = [float(judges[_layers(m)].apart(_statistics(m))[0]) for m in ladder]

@@ -134,10 +134,7 @@ def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
             f"kernel/{name}_next": float(found[group][second].mean()),
         }
     best_of_two = best(found["h2"])[0]
-    return values | {
-        "kernel/two_best": best_of_two,
-        "kernel/two_centred": float(found["h2"]["centred"].mean()),
-    }
+    return values | {"kernel/two_best": best_of_two, "kernel/two_centred": float(found["h2"]["centred"].mean())}
 
 
 # -- signed pairs ------------------------------------------------------------------------------------------------------------
@@ -187,13 +184,8 @@ def pair_studies(profile: str) -> dict[str, Study]:
             ),
         ),
     }
-    marks = (
-        1,
-        *range(9 * steps // 10, steps + 1, steps // 100 or 1),
-    )  # settled values are means over the end
-    return {
-        name: Study("crossing", name, task, groups[name], steps, 64, marks) for name, task in TASKS.items()
-    }
+    marks = (1, *range(9 * steps // 10, steps + 1, steps // 100 or 1))  # settled values are means over the end
+    return {name: Study("crossing", name, task, groups[name], steps, 64, marks) for name, task in TASKS.items()}
 
 
 #: What is measured -> study and group.

@@ -104,9 +104,7 @@ def of_module(
     """
     of = _OfModule(model, batch, loss, held, values, recording or Recording())
     routing = np.concatenate([np.full(p.numel(), name in ROUTING) for name, p in of.moving.items()])
-    return Landscape(
-        of.start, of.evaluate, of.look if values else None, routing if values else None, of.hessian
-    )
+    return Landscape(of.start, of.evaluate, of.look if values else None, routing if values else None, of.hessian)
 
 
 class _Losing(nn.Module):
@@ -180,9 +178,7 @@ class _OfModule:
 
     def hessian(self, theta: Array) -> Array:
         flat = _flat(theta).requires_grad_()
-        (gradient,) = torch.autograd.grad(
-            self._loss(flat, self.batch, [*self.held.values()]), flat, create_graph=True
-        )
+        (gradient,) = torch.autograd.grad(self._loss(flat, self.batch, [*self.held.values()]), flat, create_graph=True)
         every = torch.eye(len(gradient), dtype=gradient.dtype)
         (rows,) = torch.autograd.grad(gradient, flat, every, is_grads_batched=True, materialize_grads=True)
         return rows.numpy()

@@ -29,9 +29,7 @@ PROMPTS = 40
 #: First of the draws that decide; rules were tried on those before.
 FIRST = 100
 REGRESSION = LinearRegression(d=2, L=12, noise_var=0.0)
-TASKS = MultiTaskRegression(
-    d=2, L=12, supports=((0,), (1,)), noise_var=0.0, target_noise_var=0.0, beta_var=0.5
-)
+TASKS = MultiTaskRegression(d=2, L=12, supports=((0,), (1,)), noise_var=0.0, target_noise_var=0.0, beta_var=0.5)
 CATEGORIES = Anchors(N=8, d=2, n_classes=5, width=3, n_anchors=3)
 CHAIN = StickyChain("code", T=60, n=4, d=5)
 
@@ -67,9 +65,7 @@ def _categories(
         built = model().double()
         with torch.no_grad():
             built.embed.copy_(replace(CATEGORIES, embed_seed=draw).embedding)
-        return of_module(
-            built, mirrored(prompts(CATEGORIES, draw, 32)), cross_entropy, held, values, recording
-        )
+        return of_module(built, mirrored(prompts(CATEGORIES, draw, 32)), cross_entropy, held, values, recording)
 
     return landscape
 

@@ -112,9 +112,7 @@ _STACK = {"d": REGRESSION.d, "width": 12, "n_layers": 3, "layer_norm": False}
 _CATEGORIES = {"d": CATEGORIES.d, "n_classes": CATEGORIES.n_classes, "width": CATEGORIES.width}
 TRIALS: dict[str, Trial] = {
     "heads": Trial(OwnPrompts(REGRESSION), Attention, _HEADS, squared_error, 0.02),
-    "linear": Trial(
-        OwnPrompts(REGRESSION), Attention, {**_HEADS, "activation": "linear"}, squared_error, 0.02
-    ),
+    "linear": Trial(OwnPrompts(REGRESSION), Attention, {**_HEADS, "activation": "linear"}, squared_error, 0.02),
     "deep": Trial(
         OwnPrompts(REGRESSION),
         DeepAttention,
@@ -154,9 +152,7 @@ def study(name: str, seeds: range, steps: int, multiples: tuple[float, ...]) -> 
             arm,
             trial.model,
             trial.kwargs,
-            tuple(
-                Run(seed, trial.rate * m, trial.scale, factors=factors) for m in multiples for seed in seeds
-            ),
+            tuple(Run(seed, trial.rate * m, trial.scale, factors=factors) for m in multiples for seed in seeds),
             Sgd(),
             trial.loss,
             observe=Nothing(),

@@ -46,11 +46,7 @@ class Resting(UserError):
 
 
 def leave(
-    landscape: Landscape,
-    start: Array,
-    fallen: float = FALLEN,
-    method: str = "DOP853",
-    between: bool = False,
+    landscape: Landscape, start: Array, fallen: float = FALLEN, method: str = "DOP853", between: bool = False
 ) -> Flow:
     """Gradient flow from ``start`` until it has lowered the loss by the share ``fallen`` of the loss at the origin; ``between``: to be resampled.
 
@@ -161,9 +157,7 @@ def wait_computations(profile: str) -> dict[str, Computation]:
     return {waits.name: waits}
 
 
-def waits(
-    landscape: Landscape, scales: Sequence[float], seeds: Sequence[int], method: str = "DOP853"
-) -> Array:
+def waits(landscape: Landscape, scales: Sequence[float], seeds: Sequence[int], method: str = "DOP853") -> Array:
     """Waits ``(seeds, scales)`` from one direction a seed at falling sizes."""
     return np.array([[flow.first() for flow in departing(landscape, scales, seed, method)] for seed in seeds])
 

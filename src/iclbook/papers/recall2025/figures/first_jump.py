@@ -54,12 +54,7 @@ def illustration(task: AssociativeRecall, query: int, responses: np.ndarray) -> 
         "",
         (place, 0.62),
         (last, 0.62),
-        arrowprops={
-            "arrowstyle": "->",
-            "color": style.COLOURS["paper"],
-            "connectionstyle": "arc3,rad=0.18",
-            "lw": 1.3,
-        },
+        arrowprops={"arrowstyle": "->", "color": style.COLOURS["paper"], "connectionstyle": "arc3,rad=0.18", "lw": 1.3},
     )
     ax.set(xlim=(-0.8, last + 0.8), ylim=(-0.8, 1.7))
     ax.set_axis_off()
@@ -82,9 +77,7 @@ def construction(matrix: np.ndarray, measured: Mapping[str, np.ndarray], task: A
     ax = axes[1]
     ax.semilogy(measured["c"], measured["super"], "o-", color=style.PALETTE[0])
     ax.semilogy(measured["c"], measured["sub"], "s--", color=style.PALETTE[3])
-    ax.text(
-        12, 8e-2, "below the diagonal\n($\\mathrm{diag}_{-1}$ as described)", color=style.PALETTE[3], va="top"
-    )
+    ax.text(12, 8e-2, "below the diagonal\n($\\mathrm{diag}_{-1}$ as described)", color=style.PALETTE[3], va="top")
     ax.text(11, 1e-8, "above it\n($B$ of A.2)", color=style.PALETTE[0], ha="right")
     bound = measured["super"][2] * np.exp(measured["c"][2] - measured["c"])
     ax.semilogy(measured["c"][2:], bound[2:], color=style.INK, ls=(0, (1, 1.6)))
@@ -101,13 +94,7 @@ def first_jump(
     measured = alpha_beta(pop, flow.states)
     for i, (ax, name) in enumerate(zip(axes, (r"$\alpha_1$", r"$\beta_1$"), strict=True)):
         ax.plot(flow.times, measured[i], color=style.COLOURS["measured"], lw=2.4, label="exact flow")
-        ax.plot(
-            printed[0],
-            printed[1][i],
-            color=style.COLOURS["paper"],
-            ls=(0, (5, 3)),
-            label=r"ODE, $\Xi$ as printed",
-        )
+        ax.plot(printed[0], printed[1][i], color=style.COLOURS["paper"], ls=(0, (5, 3)), label=r"ODE, $\Xi$ as printed")
         style.theory_line(ax, half[0], half[1][i], r"ODE, $\Xi/2$")
         ax.set(xlabel="time t of the flow", ylabel=name, xlim=(0, flow.times[-1]))
     axes[1].legend(loc="lower right")
@@ -121,12 +108,7 @@ def conservation(pop: Population, flow: Flow) -> Figure:
     b = beta**2 / 4
     fig, ax = style.figure(aspect=0.5)
     rows = (
-        (
-            "statement: $f_- - \\beta^2/4$",
-            potential(alpha, k, -1) - b,
-            style.COLOURS["paper"],
-            (0, (5, 3)),
-        ),
+        ("statement: $f_- - \\beta^2/4$", potential(alpha, k, -1) - b, style.COLOURS["paper"], (0, (5, 3))),
         ("proof: $f_+ - \\beta^2/4$", potential(alpha, k, 1) - b, style.PALETTE[0], "-"),
         ("$f_+ + \\beta^2/4$", potential(alpha, k, 1) + b, style.PALETTE[1], (0, (1.5, 1.5))),
     )
@@ -160,9 +142,7 @@ def _jump_times(
         ax.text(eps[-1] / 1.5, scan["times"][i, -1], f"{order}", color=HEAD[i % 4], ha="right", va="center")
     ax.text(eps[-1], scan["times"][-1, -1] * 3, "order", ha="center", fontsize=9)
     ax.loglog(window["eps"], window["times"], "s:", color=style.PALETTE[5])
-    ax.text(
-        eps[-1], window["times"][-1] / 2, "order 4, window 3", color=style.PALETTE[5], ha="left", va="top"
-    )
+    ax.text(eps[-1], window["times"][-1] / 2, "order 4, window 3", color=style.PALETTE[5], ha="left", va="top")
     ax.plot([], [], "o", color=style.INK, label="exact flow")
     ax.plot([], [], color=style.INK, lw=1.2, label=r"limit of $\varepsilon T$, over $\varepsilon$")
     ax.set(
@@ -180,9 +160,7 @@ def _late_law(ax: Axes, late: Mapping[str, np.ndarray]) -> None:
     top = late["s"][-1] + late["predicted"] * passed
     style.theory_line(ax, decades, top, r"slope $1/\lambda$, $\lambda = 4(k-1)/k^2$")
     printed = r"slope 1 ($ds \sim s e^{-s}$ as printed)"
-    ax.plot(
-        decades, late["s"][-1] + passed, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=printed
-    )
+    ax.plot(decades, late["s"][-1] + passed, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=printed)
     ax.set(xlabel=r"$\log_{10} T$", ylabel=r"$s = e^{\alpha} - 1$", ylim=(0, None))
     ax.legend(fontsize=8.5, loc="lower right")
 
@@ -244,9 +222,7 @@ def show_scale(few: bool) -> None:
         ],
         title="The first jump in time scaled by ε",
         description="The smaller ε, the sharper the jump and the closer to its limit.",
-        alt=lambda order, eps: (
-            f"Loss and score weight against scaled time at order {order} and initial scale {eps}."
-        ),
+        alt=lambda order, eps: f"Loss and score weight against scaled time at order {order} and initial scale {eps}.",
     )
 
 

@@ -23,9 +23,7 @@ DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (4, 1.5, 1, 1.5)))
 DOTS = (0, (1, 1.6))
 
 
-def plateau_lines(
-    ax: Axes, task: AssociativeRecall, last: int, label: str | None = None, loss: str = "dp"
-) -> None:
+def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, label: str | None = None, loss: str = "dp") -> None:
     """The closed forms of plateaus 0 to ``last`` as dotted lines across."""
     value = task.plateau_ce if loss == "ce" else task.plateau_dp
     for m in range(last + 1):
@@ -120,9 +118,7 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
     names = list(RANKINGS)[::5] if few else list(RANKINGS)
     times = np.linspace(0, until, 201)
     starts = {name: small(pop, tuple(0.02 / 4.0 ** np.array(RANKINGS[name]))) for name in names}
-    flows = {
-        name: gradient_flow(pop.gradient, start, until, times, rtol=1e-8) for name, start in starts.items()
-    }
+    flows = {name: gradient_flow(pop.gradient, start, until, times, rtol=1e-8) for name, start in starts.items()}
 
     def frame(order: str, place: float) -> Figure:
         return slider_frame(pop, flows[order], round(place * (len(times) - 1)), order)
@@ -163,9 +159,7 @@ def later(rows: Sequence[tuple[str, float, float]], stationary: Mapping[str, np.
         label=r"largest gradient $\times\ e^{c}$",
     )
     reach = stationary["score"][0] * np.exp(stationary["c"][0])
-    style.theory_line(
-        ax, stationary["c"], reach * np.sqrt(stationary["c"] / stationary["c"][0]), r"$\sqrt{c}$"
-    )
+    style.theory_line(ax, stationary["c"], reach * np.sqrt(stationary["c"] / stationary["c"][0]), r"$\sqrt{c}$")
     style.paper_line(ax, reach, r"paper: $O(e^{-c})$ stays bounded")
     ax.set(xlabel="score c that a match adds", ylabel=r"gradient over $e^{-c}$")
     ax.set_ylim(0.6 * reach, None)
@@ -173,9 +167,7 @@ def later(rows: Sequence[tuple[str, float, float]], stationary: Mapping[str, np.
     return fig
 
 
-def census(
-    measured: Mapping[str, np.ndarray], beta_scales: Sequence[float], ratios: Sequence[float]
-) -> Figure:
+def census(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float], ratios: Sequence[float]) -> Figure:
     """Left: share of pairs of heads in the order of beta; right: share of runs with all heads active; one curve for each ratio of the scales of w and beta."""
     fig, axes = style.figure(2, aspect=0.75, sharey=True)
     for ax, name in zip(axes, ("pairs", "finished"), strict=True):
@@ -305,5 +297,7 @@ def race(pop: Population) -> PageModel:
         right.legend()
         return fig
 
-    alt = "Three beta against time, the largest jumping first, and the loss that falls to the next plateau at each jump."
+    alt = (
+        "Three beta against time, the largest jumping first, and the loss that falls to the next plateau at each jump."
+    )
     return PageModel("recall_race", data, still, alt)

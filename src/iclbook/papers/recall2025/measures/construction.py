@@ -64,9 +64,7 @@ def against_enumeration(seed: int = 0, draws: int = 5) -> Values:
     return {"task/loss_deviation": max(value), "task/gradient_deviation": max(slope)}
 
 
-def construction(
-    order: int = 3, sizes: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0, 40.0)
-) -> dict[str, Array]:
+def construction(order: int = 3, sizes: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0, 40.0)) -> dict[str, Array]:
     """Dot-product loss of A.2's construction in the full model against its scale ``c``, with beta above (``super``) and below (``sub``) the diagonal.
 
     The loss is that of 256 sampled sequences. Where a wrong key's response happens to be right it costs nothing, which changes the loss by a factor and not

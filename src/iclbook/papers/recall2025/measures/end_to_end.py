@@ -91,15 +91,7 @@ class OnSequences:
 def _study(name: str, order: int, a0: bool, scales: dict[str, float], seeds: int, steps: int) -> Study:
     """SGD with momentum, as in section 3, from several initial scales."""
     task = AssociativeRecall(order, 4)
-    kwargs = {
-        "order": order,
-        "n_responses": 4,
-        "n_heads": order,
-        "a0": a0,
-        "a1": False,
-        "a2": False,
-        "a3": False,
-    }
+    kwargs = {"order": order, "n_responses": 4, "n_heads": order, "a0": a0, "a1": False, "a2": False, "a3": False}
     groups = tuple(
         Group(
             label,
@@ -152,9 +144,7 @@ def trained(results: Mapping[str, Results]) -> tuple[Trained, Trained, Trained]:
         ("free_lifted", "lifted", False),
     ):
         arrays = [results[study][f"{group}/{name}"] for name in names]
-        found.append(
-            Trained(AssociativeRecall(arrays[-1].shape[-2], 4), a0, *arrays)
-        )  # a head for each symbol
+        found.append(Trained(AssociativeRecall(arrays[-1].shape[-2], 4), a0, *arrays))  # a head for each symbol
     return tuple(found)
 
 

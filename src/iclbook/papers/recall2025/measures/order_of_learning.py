@@ -104,9 +104,7 @@ def order_values(found: dict[str, Array], grid: Grid) -> Values:
 
     def at(ratio: float) -> Estimate:
         i = grid.ratios.index(ratio)
-        errors = [
-            clustered_share_error(*cell) for cell in zip(found["larger"][i], found["decided"][i], strict=True)
-        ]
+        errors = [clustered_share_error(*cell) for cell in zip(found["larger"][i], found["decided"][i], strict=True)]
         return Estimate(found["pairs"][i].tolist(), errors)
 
     def spread(runs: Array) -> float:  # (runs, 2, beta_scales)

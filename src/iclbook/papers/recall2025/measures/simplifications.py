@@ -187,19 +187,12 @@ VARIANTS = {
     for every in product((True, False), repeat=3)
 }
 #: Initial beta and gamma of each reading; the chapter draws the first.
-READINGS = {
-    "gamma_zero": (SMALL, 0.0),
-    "gamma_half": (SMALL, 0.5),
-    "gamma_one": (SMALL, 1.0),
-    "large": (LARGE, 0.0),
-}
+READINGS = {"gamma_zero": (SMALL, 0.0), "gamma_half": (SMALL, 0.5), "gamma_one": (SMALL, 1.0), "large": (LARGE, 0.0)}
 FIRST_READING, *OTHER_READINGS = READINGS
 SINGLE = ("A0", "A2", "A3")
 
 
-def variant(
-    name: str, betas: tuple[float, ...] = SMALL, gamma: float = 0.0, order: int = LIFTED_ORDER
-) -> Run:
+def variant(name: str, betas: tuple[float, ...] = SMALL, gamma: float = 0.0, order: int = LIFTED_ORDER) -> Run:
     """One of :data:`VARIANTS` with a head for each of these beta: what :func:`watched` gives, and ``jumps (order - 1,)``, times at which the normalised loss
     passes the middles between successive plateaus, and ``active (K,)``, times at which the heads become active; inf if never."""
     task, (a0, a2, a3) = AssociativeRecall(order, R), VARIANTS[name]
@@ -252,8 +245,7 @@ def kept_apart(found: Mapping[str, Run], reading: str) -> Values:
     groups = {"single": SINGLE, "joint": [name for name in found if name not in ("none", *SINGLE)]}
     return {
         f"full/{group}{suffix}": [
-            sum(second_over_first(found[name], kind) > SEPARATE for name in names)
-            for kind in ("jumps", "active")
+            sum(second_over_first(found[name], kind) > SEPARATE for name in names) for kind in ("jumps", "active")
         ]
         for group, names in groups.items()
     }

@@ -25,9 +25,7 @@ ORDER, HEADS, R = 4, 3, 4
 SNAPSHOTS = (800, 1750, 4500)
 
 
-def experiment(
-    loss: str = "dp", order: int = ORDER, n_heads: int = HEADS, window: int | None = None
-) -> Population:
+def experiment(loss: str = "dp", order: int = ORDER, n_heads: int = HEADS, window: int | None = None) -> Population:
     """Three heads on the task of order four. The window is the order; ``window=3`` is the other reading (A0 with k = 3 heads)."""
     return Population(AssociativeRecall(order, R), n_heads, window or order, loss=loss)
 
@@ -38,9 +36,7 @@ def small(pop: Population, betas: tuple[float, ...] | Array) -> Array:
     return pop.join(np.zeros((*betas.shape[:-1], pop.n_heads, pop.window)), betas)
 
 
-def activations(
-    pop: Population, starts: Array, until: float | Array, rtol: float = 1e-6, atol: float = 1e-10
-) -> Array:
+def activations(pop: Population, starts: Array, until: float | Array, rtol: float = 1e-6, atol: float = 1e-10) -> Array:
     """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active (``gamma_h >= 1``); inf for heads not active by ``until``."""
     active = lambda theta: pop.advantage(theta) - ACTIVE  # noqa: E731
     return first_crossings(pop.gradient, active, starts, until, rtol, atol).times
@@ -64,9 +60,7 @@ def patience(pop: Population, betas: Array, factor: float = 40.0) -> Array:
     return factor * jump_limit(pop.task.order, R, pop.kappa) / np.min(betas, axis=-1)
 
 
-def follow(
-    pop: Population, betas: tuple[float, ...], beyond: float = 2.0, rtol: float = 1e-9
-) -> tuple[Flow, Array]:
+def follow(pop: Population, betas: tuple[float, ...], beyond: float = 2.0, rtol: float = 1e-9) -> tuple[Flow, Array]:
     """The exact flow from these beta and ``w = 0`` until ``beyond`` times its last jump (or until :func:`patience`), and its activation times ``(K,)``."""
 
     def active(head: int) -> Callable[[Array], float]:
@@ -107,10 +101,7 @@ def plateau_errors(pop: Population, start: Array, times: Array) -> dict[str, flo
     """Largest relative deviation of the loss, and of second-layer attention, from the frequencies on the plateaus before the last."""
     closed = pop.task.plateau_ce if pop.loss == "ce" else pop.task.plateau_dp
     losses, attention = plateaus(pop, start, times)
-    return {
-        "loss": max(abs(m / closed(n) - 1) for n, m in enumerate(losses)),
-        "attention": attention,
-    }
+    return {"loss": max(abs(m / closed(n) - 1) for n, m in enumerate(losses)), "attention": attention}
 
 
 def plateau_scan(pop: Population, ratios: tuple[float, ...], scale: float = 0.02) -> dict[str, list[float]]:
@@ -168,11 +159,7 @@ def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
             known = (first[0] != 0) & (first[1] != 0)
             same += (first[0] == first[1]) & known
             decided += known
-    return {
-        "losses/random_pairs": Estimate(
-            float(same.sum() / decided.sum()), clustered_share_error(same, decided)
-        )
-    }
+    return {"losses/random_pairs": Estimate(float(same.sum() / decided.sum()), clustered_share_error(same, decided))}
 
 
 def _first(x: Array, y: Array) -> Array:

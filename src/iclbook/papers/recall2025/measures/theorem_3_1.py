@@ -38,12 +38,7 @@ def alpha_beta(pop: Population, states: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=16)
 def run(
-    order: int,
-    eps: float = 0.01,
-    gamma: float = 0.0,
-    loss: str = "dp",
-    window: int | None = None,
-    periods: float = 3.0,
+    order: int, eps: float = 0.01, gamma: float = 0.0, loss: str = "dp", window: int | None = None, periods: float = 3.0
 ) -> tuple[Population, Flow]:
     """The first jump from I_1 on a task of this order, with as many heads as offsets, for ``periods`` times the predicted jump time."""
     width = order if window is None else window
@@ -109,9 +104,7 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
     ``window``: a window k on the task of order k + 1, with the f of order k and with that of order k + 1; the least over orders of each.
     """
 
-    def drift(
-        f_of: int = 0, sign: int = 1, of_beta: int = -1, loss: str = "dp", short: bool = False
-    ) -> list[float]:
+    def drift(f_of: int = 0, sign: int = 1, of_beta: int = -1, loss: str = "dp", short: bool = False) -> list[float]:
         found = []
         for k in (k for k in orders if k > 2 or not short):
             pop, flow = run(k, gamma=0.3, loss=loss, window=k - 1 if short else None)

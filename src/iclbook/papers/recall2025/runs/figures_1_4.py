@@ -124,19 +124,14 @@ def sgd(
     return Training(np.array(kept), np.array(losses), np.array(states))
 
 
-def staged_share(
-    pop: Population, training: Training, betas: tuple[float, ...] | Array
-) -> dict[str, Estimate]:
+def staged_share(pop: Population, training: Training, betas: tuple[float, ...] | Array) -> dict[str, Estimate]:
     """Shares of seeds with 1, 2, 3 active heads at the printed steps (``staged``), and whose heads activate in the order of ``betas`` (``ordered``)."""
-    counts = np.stack(
-        [(pop.advantage(training.states[training.steps == s][0]) >= ACTIVE).sum(-1) for s in SNAPSHOTS]
-    )
+    counts = np.stack([(pop.advantage(training.states[training.steps == s][0]) >= ACTIVE).sum(-1) for s in SNAPSHOTS])
     times = activation_times(pop, Flow(training.steps.astype(float), training.states))
     ordered = (np.argsort(times, -1) == np.argsort(-np.asarray(betas))).all(-1) & np.isfinite(times).all(-1)
     staged = (counts == np.arange(1, HEADS + 1)[:, None]).all(0)
     return {
-        name: Estimate.share(int(hits.sum()), len(hits))
-        for name, hits in (("staged", staged), ("ordered", ordered))
+        name: Estimate.share(int(hits.sum()), len(hits)) for name, hits in (("staged", staged), ("ordered", ordered))
     }
 
 

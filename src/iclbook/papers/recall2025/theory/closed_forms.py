@@ -67,14 +67,7 @@ def late_rate(k: int, kappa: float = 1.0) -> float:
 
 
 def lemma_c2(
-    h: int,
-    alpha: Array,
-    beta: Array,
-    delta: Array,
-    by_score: Array,
-    match: Array,
-    kappa: float,
-    printed: bool,
+    h: int, alpha: Array, beta: Array, delta: Array, by_score: Array, match: Array, kappa: float, printed: bool
 ) -> tuple[float, Array]:
     """Gradients of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1`` (equations 11, 12).
 
@@ -121,12 +114,7 @@ def pull(left: int, n_responses: int, loss: str = "dp") -> float:
 
 
 def chained_times(
-    betas: tuple[float, ...],
-    order: int,
-    n_responses: int,
-    loss: str = "dp",
-    kappa: float = 1.0,
-    carried: bool = True,
+    betas: tuple[float, ...], order: int, n_responses: int, loss: str = "dp", kappa: float = 1.0, carried: bool = True
 ) -> Array:
     """Times ``(K,)`` of the jumps from ``w = 0`` and these beta, the largest first, in the limit in which all are small.
 
