@@ -284,7 +284,7 @@ record.verdicts("fig4", "n10", "q-published")
 # | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/wide_nll` |
 # | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/wide_seeds` |
 #
-# The crosses belong to the authors' $W_e$ and $N = 125$, so that is where the figure is judged: the second block gains {glue:text}`fig4/wide_gain` of accuracy and {glue:text}`fig4/wide_nll_gain` nats, the third
+# The crosses belong to the authors' contexts with $N = 125$, so that is where the figure is judged: the second block gains {glue:text}`fig4/wide_gain` of accuracy and {glue:text}`fig4/wide_nll_gain` nats, the third
 # another {glue:text}`fig4/wide_third_gain` nats, and the best deeper model gains {glue:text}`fig4/wide_late_gain` over two. A share of {glue:text}`fig4/wide_at_end` of the runs were best at their last record. At $N = 10$ the second block gains {glue:text}`fig4/narrow_gain` and
 # {glue:text}`fig4/narrow_nll_gain` nats, and the best deeper model {glue:text}`fig4/narrow_late_gain` more (a loss if negative). The printed NLL gains relatively more
 # than the printed accuracy (by {glue:text}`fig4/printed_more`).

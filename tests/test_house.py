@@ -17,6 +17,7 @@ ROOT = LIBRARY.parents[1]
 #: A room imports from its own floor and from those above it in this list.
 FLOORS = (
     {
+        "draw",
         "errors",
         "files",
         "formulas",
@@ -35,7 +36,7 @@ FLOORS = (
     {"claims", "models", "references", "store", "tasks"},
     {"drawing", "sliders", "training", "workers"},
     {"papers"},
-    {"inputs"},
+    {"inputs", "replication"},
     {"execution"},
     {"book", "check", "cli"},
 )

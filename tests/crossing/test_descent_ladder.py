@@ -107,7 +107,7 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     fig = figures.ladder(found)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "stacks that descend"
-    assert labels[-2:] == ["l2w32", "l6w32"]
+    assert labels[-2:] == ["2 layers, width 32", "6 layers, width 32"]
     discs = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
     assert [len(line.get_xdata()) for line in discs] == [3, 3, 1]
     plt.close(fig)

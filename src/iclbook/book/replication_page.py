@@ -140,10 +140,10 @@ def histogram(z: np.ndarray, bins: int = 33, reach: float = 4.125) -> str:
     width, height = 640, 220
 
     def at(x: float, y: float) -> str:
-        return f"{width * (x + reach) / (2 * reach):.1f},{height * (1 - y / top):.1f}"
+        return f"{round(width * (x + reach) / (2 * reach), 1)},{round(height * (1 - y / top), 1)}"
 
     bars = "".join(
-        f'<rect x="{at(edge, 0).split(",")[0]}" y="{at(edge, n).split(",")[1]}" width="{width / bins - 1:.1f}" height="{height * n / top:.1f}"/>'
+        f'<rect x="{at(edge, 0).split(",")[0]}" y="{at(edge, n).split(",")[1]}" width="{round(width / bins - 1, 1)}" height="{round(height * n / top, 1)}"/>'
         for edge, n in zip(edges, counts, strict=False)
     )
     middles = (edges[1:] + edges[:-1]) / 2

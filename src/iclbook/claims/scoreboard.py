@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..inputs import executed_path
+from ..draw import outputs
 from ..profiles import check_profile
 from ..project import find_root
 from ..references import reference_path
@@ -42,7 +42,7 @@ def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> B
     check_profile(profile)
     root = root or find_root()
     name = ledger.chapter_name
-    path = executed_path(name, profile, root)
+    path = outputs(root) / "executed" / profile / f"{name}.ipynb"
     files = tuple(_stamp(file) for file in (path, reference_path(name, profile, root, draw=0)))
     made = _boards.get(path)
     if made is None or made[0] != files or made[1].ledger is not ledger:
