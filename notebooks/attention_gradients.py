@@ -14,10 +14,9 @@
 # # Gradient Dynamics of Attention
 # *A reproduction of Agarwal, Dalal and Misra, "Gradient Dynamics of Attention: How Cross-Entropy Sculpts Bayesian Manifolds" {cite}`agarwal2025`.*
 #
-# What does one step of gradient descent do to an attention head? A query attends to keys with weights that sum to one and reads a weighted sum of their values; under a *causal* mask it sees no later
-# position. This paper writes the gradient of cross-entropy with respect to every part of a single head in closed form, and reads two laws in it. *Routing*: a query moves attention towards the keys whose
-# values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use it. It likens the two to the E- and the M-step of EM, proposes a
-# larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
+# What does one step of gradient descent do to an attention head? This paper writes the gradient of cross-entropy with respect to every part of a single head in closed form, and reads two laws in
+# it. *Routing*: a query moves attention towards the keys whose values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use
+# it. It likens the two to the E- and the M-step of EM, proposes a larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
 #
 # **What came out.** The closed forms are exact. What the paper says in words is true where it restates a formula, and often false of what follows when everything moves at once. A larger rate for
 # the values does make training faster, but so does a larger rate for everything. (All letters: [Notation and glossary](../book/notation.md).)
@@ -65,7 +64,7 @@ record = Recorder("agarwal2025", profile)
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
 #
 # and everything else follows by the chain rule. Equations 13 to 32 are compared with automatic differentiation in double precision on {glue:text}`eq/sizes` heads of random sizes, half of them
-# causal. They agree to rounding. (Equation 32 needs $A$ with queries as rows, as the paper defines it.)
+# causal. They agree to rounding.
 #
 # One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached query $i$. So the gradients of a causal head need one pass over
 # blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd as well.
@@ -344,9 +343,9 @@ table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]
 # as well; where it is not, agreement decides nothing. The spread over seeds is another matter. The six printed standard deviations, over ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six).
 #
-# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Note where both stand. Knowing
-# nothing costs $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
-# {glue:text}`chain/learned_em`. Our SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. The initial weights decide that: drawn half as large, they give
+# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
+# = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our
+# SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. The initial weights decide that: drawn half as large, they give
 # {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against
 # {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have gone
 # {glue:text}`chain/learned_printed` of the way from ignorance.
@@ -627,9 +626,9 @@ record.verdicts("wind-tunnel")
 
 # %% [markdown]
 # ## What to take away
-# The closed forms are exact, and a causal head can be trained by them in one pass. Put into words they need care: a sentence that repeats a formula is true, one about what follows when all moves at
-# once often is not. A larger rate for values makes training faster, but so does a larger rate for everything, and at these rates steps times rate is what counts. The advantage law needs weights
-# with a fixed sum, not just any routing. It is open whether attention or values settle first, and what larger wind tunnels show.
+# The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
+# larger rate for everything, and at these rates steps times rate is what counts. The advantage law needs weights with a fixed sum, not just any routing. It is open whether attention or values
+# settle first, and what larger wind tunnels show.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

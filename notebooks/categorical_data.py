@@ -327,8 +327,8 @@ style.show(
 )
 
 # %% [markdown]
-# *With few contexts Trained TF learns them by heart: on them (dashed) its NLL goes on falling, on new ones (solid) it rises. With many it does so no longer, and GD never does.* Scores elsewhere are of the best validation record, before the rise. What Trained
-# TF loses from training to test is the price of few contexts; what its training NLL lies above GD's is what optimisation has not yet found. (The training NLL is a mean over a steep stretch.)
+# *With few contexts Trained TF learns them by heart: on them (dashed) its NLL goes on falling, on new ones (solid) it rises. With many it does so no longer, and GD never does.* What Trained TF
+# loses from training to test is the price of few contexts; what its training NLL lies above GD's is what optimisation has not yet found.
 #
 # | NLL (nats) | one block, $N = 10$ | two blocks, $N = 125$ |
 # |---|---|---|
@@ -338,11 +338,11 @@ style.show(
 # | test, Trained TF minus GD, largest $L$ | {glue:text}`q-gap/one_test_large` | {glue:text}`q-gap/two_test_large` |
 # | its $t$ over seeds | {glue:text}`q-gap/one_test_large_t` | {glue:text}`q-gap/two_test_large_t` |
 #
-# With two blocks it is one of data: nothing of it is left once there are enough contexts.
+# With two blocks it is one of data: with enough contexts nothing of it is left.
 #
 # ## Quadrants
 #
-# Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is one of four embeddings, by quadrant. Two dimensions can be drawn.
+# Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is one of four embeddings, by quadrant.
 
 # %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}} tags=["hide-input"]
 by_kernel = figures_8_9.compare(get)
@@ -394,9 +394,9 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/nearest` |
 #
-# Most kernels are told apart, RBF from Laplacian hardly. Ask a trained model yourself: one block of GD with softmax attention, trained on the quadrants; the labels are yours. Further blocks repeat
-# its step, for which it was not trained. The maps below it need no training: functional descent with the true $W_e$ on one context. More blocks sharpen the map and then fit the noise in the labels;
-# more examples help at any depth. The bandwidth is a choice between smoothing over the borders and trusting single labels.
+# Most kernels are told apart, RBF from Laplacian hardly. Ask a trained model yourself, one block of GD with softmax attention; further blocks repeat its step. The maps below it need no training:
+# functional descent with the true $W_e$ on one context. More blocks sharpen the map and then fit the noise in the labels; more examples help at any depth. The bandwidth is a choice between
+# smoothing over the borders and trusting single labels.
 
 # %% tags=["hide-input"]
 show_model(sliders.label_square(get("square_softmax")), of=[get("square_softmax")])
@@ -625,8 +625,7 @@ record.verdicts("language")
 # *GD pays more than the Transformer for a token of chapters that neither saw, and far more without $P$. The second panel shows every run's end. FF: feed-forward.* GD pays
 # {glue:text}`text/gd_behind` nats more than the Transformer. With feed-forward it leaves {glue:text}`text/ff_left` of that, which depends on the run. It is feed-forward that separates the two, not
 # attention: a Transformer without it pays {glue:text}`text/without_ff` nats more than GD, whose matrices $P_m$ are wider. Those matter most: without them GD pays {glue:text}`text/p_is_worth` more,
-# for a head can then only add the embeddings of tokens that were there. Your own text takes the Bible's place with `iclbook train wang2025 --only language_gd --text FOLDER --fresh`, model by model,
-# and `iclbook run categorical_data --text FOLDER`.
+# for a head can then only add the embeddings of tokens that were there. (Your own text takes the Bible's place with `--text FOLDER`.)
 
 # %% tags=["hide-input"]
 record.all(minutes({name: float(get(name).provenance["seconds"]) for name in studies}))

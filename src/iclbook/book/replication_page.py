@@ -148,7 +148,7 @@ def histogram(z: np.ndarray, bins: int = 33, reach: float = 4.125) -> str:
     )
     middles = (edges[1:] + edges[:-1]) / 2
     curve = " ".join(at(x, y) for x, y in zip(middles, expected, strict=True))
-    ticks = "".join(f'<text x="{at(k, 0).split(",")[0]}" y="{height + 18}">{k}</text>' for k in range(-4, 5))
+    ticks = "".join(f'<text x="{at(k, 0).split(",")[0]}" y="{height + 18}">{number(k)}</text>' for k in range(-4, 5))
     return (
         f'<figure><svg class="iclbook-deviations" viewBox="0 0 {width} {height + 24}" role="img" aria-label="Deviations in joint standard errors, beside a normal law">'
         f'<g fill="currentColor" opacity="0.35">{bars}</g><polyline points="{curve}" fill="none" stroke="currentColor" stroke-width="2"/>'
