@@ -403,9 +403,9 @@ record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 record.verdicts("gradient-sizes")
 
 # %% [markdown]
-# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and never larger than that of $W_O$. Median and range over seeds.* The sentence names matrices, and for matrices it does not hold against $W_Q$ and $W_K$; the gradient
-# of $v$ itself *is* smaller than those of $q$ and $k$. The gradient of $W_V$ is of first order in the weights, those of $W_Q$ and $W_K$ of third: the smaller the initial weights, the more the value
-# gradient dominates ([exercise 2](#exercises)).
+# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and in the median no larger than that of $W_O$. Median and range over seeds.* The sentence names
+# matrices, and for matrices it does not hold against $W_Q$ and $W_K$; the gradient of $v$ itself *is* smaller than those of $q$ and $k$. The gradient of $W_V$ is of first order in the weights,
+# those of $W_Q$ and $W_K$ of third: the smaller the initial weights, the more the value gradient dominates ([exercise 2](#exercises)).
 #
 # | Value gradient over | norms | entry by entry |
 # |---|---|---|

@@ -228,10 +228,11 @@ style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# *Any factor of ten saves steps, and a larger rate for all (diamonds) saves more. Geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds, at the plain base rate, which is the
-# lowest, and with each racer at its best; small marks: each seed, at the base rate that is best for the others.* A larger rate for all is drawn as diamonds. A verdict says yes only where values
-# gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values apart, neither rule passes. Where the racers differ at their best,
-# it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by {glue:text}`rates/known/saved`.
+# *At a low base rate any factor of ten saves steps, and a larger rate for all (diamonds) saves more; the second panel has each at its best base rate. Geometric means and 95 % intervals over
+# {glue:text}`rates/seeds` seeds, at the plain base rate, which is the lowest, and with each racer at its best; small marks: each seed, at the base rate that is best for the others.* A larger rate
+# for all is drawn as diamonds. A verdict says yes only where values gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values
+# apart, neither rule passes. Where the racers differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by
+# {glue:text}`rates/known/saved`.
 
 # %% [markdown]
 # ## A law on a model
@@ -299,9 +300,9 @@ style.show(draw_steps.areas(by))
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# *No statistic tells descent from every imitation. Chance that a descending stack scores higher than one of each other kind; 0.5 is a coin toss.* A statistic is as good as its worst row. Answers of
-# other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it compares with chance. A slope or an $r^2$ must pass the
-# other rows before it shows that a language model descends.
+# *No statistic tells descent from every imitation: the last row is the worst of each. Chance that a descending stack scores higher than one of each other kind; 0.5 is a coin toss.* A statistic is
+# as good as its worst row. Answers of other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it compares with
+# chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
 #
 # ### Rungs of the ladder
 #

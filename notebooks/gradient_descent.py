@@ -379,8 +379,8 @@ Table(
 )
 
 # %% [markdown]
-# *Asking heads to differ brings nothing over many seeds. Improvement for each configuration, every seed at two rates, and errors of round 3, over all covariates and in the low band; crosses:
-# printed.* {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
+# *In rounds 1 and 2 asking heads to differ brings nothing over many seeds. Improvement for each configuration, every seed at two rates; then the errors of round 3; crosses: printed.*
+# {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 hard masking {glue:text}`9.6/oracle_does` the error: it changes it by {glue:text}`9.6/oracle_change` % at the two rates (the
 # paper: 3.2 % worse than its baseline, the worst of the three). The regulariser improves it by {glue:text}`9.6/round3_gain` % there. "No

@@ -484,7 +484,7 @@ record.all(theorem_1.expansion_records(d, L, s2))
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
-# *Signs match at once; the $\mu$ sum to zero much later, at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage falls apart:
+# *Signs match at once; the $\mu$ sum to zero much later, not before all $|\omega|$ are nearly equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage falls apart:
 # signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at which the scales become
 # equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
 #
@@ -640,7 +640,7 @@ record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
-# *$1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean.* Are these gradient steps, too?
+# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for softmax.* Are these gradient steps, too?
 # Then their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The
 # square and $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
 #

@@ -334,5 +334,6 @@ def plot_time_scales(runs: Mapping[str, Scales], steps: np.ndarray) -> Figure:
         ax.axhline(0, color=style.INK, lw=0.9)
         ax.set(title=name, xlabel="step")
     axes[0].set_ylabel("way left, attention\nless values")
-    axes[0].text(0.97, 0.95, "attention lags", transform=axes[0].transAxes, ha="right", va="top", fontsize=8)
+    middle = axes[len(axes) // 2]
+    middle.text(0.5, 0.97, "above 0: attention lags", transform=middle.transAxes, ha="center", va="top", fontsize=8)
     return fig

@@ -320,10 +320,11 @@ def plot_attention_at(run: Ensemble, r: int, step: int, scale: float, others: Ma
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
     _attention(axes[0], run, r, step, f"attention, step {step}")
     ax = axes[1]
-    for other, loss in others.items():
+    for height, (other, loss) in enumerate(others.items(), start=1):
+        colour = style.COLOURS["measured" if other == scale else "dummy"]
         ax.plot(loss, color=style.COLOURS["dummy"], lw=1)
-        at = int(np.argmin(np.abs(loss - loss[0] / 2)))
-        ax.annotate(f"{other:g}", (at, loss[at]), xytext=(4, 2), textcoords="offset points", fontsize=8)
+        at = int(np.argmin(np.abs(loss - height)))
+        ax.annotate(f"{other:g}", (at, height), xytext=(3, 3), textcoords="offset points", fontsize=8, color=colour)
     ax.plot(run.loss[:, r], color=style.COLOURS["dummy"], lw=1)
     ax.plot(run.loss[: step + 1, r], color=style.COLOURS["measured"], lw=2.2)
     ax.plot(step, run.loss[step, r], "o", color=style.COLOURS["measured"], ms=7)

@@ -131,7 +131,7 @@ def show_attention(few: bool) -> None:
         ],
         start={"scale": scales[-2], "step": steps[len(steps) // 2]},
         title="Attention of a toy run",
-        description="One seed, learning rate 0.1. The larger the initial entries, the sooner attention sharpens.",
+        description="One seed, learning rate 0.1. Larger initial entries learn sooner, up to a point; grey: the other scales. Try: the smallest scale, and the step.",
         alt=lambda scale, step: f"Attention map and loss at step {step} from initial scale {scale}.",
         play="step",
     )

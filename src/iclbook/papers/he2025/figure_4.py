@@ -17,7 +17,7 @@ from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
 from .circuits import Heads, Records, each_run, jackknife, largest_ratio, over_blocks, read_heads
-from .figure_2_1 import Group, matrices, peak
+from .figure_2_1 import Group, matrices, paper_limits, peak
 from .figure_2_4 import Curve, Curves, attended, colour, marker, unexplained
 from .loss import Array, effective_rate
 from .predictors import Prompts
@@ -272,7 +272,8 @@ def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
         for ax, values in ((left, h.gamma), (right, h.positive_mu)):
             ax.plot(h.steps[1:], values[1:], color=hue, lw=0.6, alpha=0.45)
             ax.plot(h.steps[1:], values[1:].mean(1), color=hue, label=name)
-    for ax, label in ((left, "γ"), (right, "sum of positive μ")):
+    for ax, label, says in ((left, "γ", paper_limits()[0]), (right, "sum of positive μ", paper_limits()[1])):
+        style.paper_line(ax, says, None)
         ax.set_xscale("log")
         ax.set(xlabel="step", ylabel=label)
     style.log_ticks(left, "y", (0.05, 0.1, 0.2, 0.5, 1))

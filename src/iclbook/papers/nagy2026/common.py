@@ -28,6 +28,12 @@ def printed_numbers(item: str) -> tuple[float, ...]:
     return tuple(float(number) for number in inputs)
 
 
+def printed_results(item: str) -> tuple[float, ...]:
+    """What the paper prints as the result of an item of that table."""
+    (printed,) = [i.expects for i in arithmetic.ITEMS if i.id.removeprefix("arithmetic/") == item]
+    return tuple(float(number) for number in printed.split())
+
+
 def rates_of(study: Study, group: str) -> list[float]:
     """Learning rates of a group, in the order of its runs."""
     spec = next(g for g in study.groups if g.name == group)

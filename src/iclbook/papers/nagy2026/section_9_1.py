@@ -192,7 +192,7 @@ def gains_frame(n_heads: int, mask: str) -> Figure:
     right.bar(range(len(SPECTRUM)), residual, color=style.COLOURS["measured"])
     right.set_xticks(range(len(SPECTRUM)), [f"{v:g}" for v in SPECTRUM], fontsize=8)
     right.set(xlabel="λ of the channel", ylabel="squared error left", ylim=(0, 1.08))
-    right.set_title(f"worst channel {residual.max():.2g}")
+    right.set_title(f"the worst channel keeps {residual.max():.0%}")
     return fig
 
 
@@ -204,7 +204,7 @@ def show_gains(few: bool) -> None:
             Slider("n_heads", "heads", [1, 4] if few else [1, 2, 4]),
             Slider("mask", "mask", list(MASK_ERRORS)[: 2 if few else 4]),
         ],
-        start={"n_heads": 1, "mask": "none"},
+        start={"n_heads": 4, "mask": "none" if few else "random"},
         title="One gain for each head: the best that one step can do",
         description="Try: more heads, each with a mask: every distinct λ that has a head of its own is solved in one step.",
         alt=lambda n_heads, mask: (

@@ -200,7 +200,7 @@ def course_figure(runs: Ablation) -> Figure:
     """Error of every variant along training, mean and range over seeds; dashed: the printed baseline (low) and depth (high)."""
     fig, axes = style.figure(3, height=3.2)
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        for variant in ("baseline", "depth", "full"):
+        for variant in ("baseline", "full", "depth"):
             values, (name, colour, marker) = runs.errors[d][variant], VARIANTS[variant]
             ax.fill_between(runs.steps, values.min(1), values.max(1), color=colour, alpha=0.2, lw=0)
             ax.plot(runs.steps, values.mean(1), color=colour, marker=marker, ms=3, label=name)

@@ -12,7 +12,18 @@ from ...drawing import style
 from ...statistics import Estimate, t_of_mean
 from ...store import Results
 from ...training.study import Study
-from .common import common_error, cross, final_errors, legend_above, named_ticks, printed_numbers, rates_of, strip, z_of
+from .common import (
+    common_error,
+    cross,
+    final_errors,
+    legend_above,
+    named_ticks,
+    printed_numbers,
+    printed_results,
+    rates_of,
+    strip,
+    z_of,
+)
 from .studies import CONFIGURATIONS
 
 #: What the paper prints in round 1, configuration -> error of baseline and regularised model, and its change in per cent.
@@ -20,7 +31,7 @@ _NAMES = ("tiny_strong", "small_strong", "small_medium", "base_strong", "wide_sp
 ROUND_1 = dict(
     zip(_NAMES, zip(printed_numbers("9.6/deltas")[::2], printed_numbers("9.6/deltas")[1::2], strict=True), strict=True)
 )
-PRINTED_CHANGE = {name: 100 * (1 - after / before) for name, (before, after) in ROUND_1.items()}
+PRINTED_CHANGE = dict(zip(_NAMES, printed_results("9.6/deltas"), strict=True))
 #: In round 3: all covariates, and the low band.
 _ALL = printed_numbers("9.6/balanced")
 ROUND_3 = {"baseline": (_ALL[0], 1.31), "diverse": (_ALL[1], 1.32), "oracle": (_ALL[2], 1.34)}
@@ -156,9 +167,15 @@ def figure(runs: DiversityRuns, balanced: Mapping[str, Mapping[str, np.ndarray]]
     for i, printed in enumerate(ROUND_3.values()):
         cross(right, [i, i], printed)
     left.axhline(0, color=style.INK, lw=0.8)
-    left.set(ylabel="improvement (%)", title="rounds 1 and 2")
+    left.set(ylabel="improvement (%)", title="rounds 1 and 2", ylim=(-12, 12))
+    beyond = sum(int((np.abs(runs.improvement(name)) > 12).sum()) for name in runs.base)
+    if beyond:
+        left.text(0.01, 0.98, f"{beyond} seeds beyond the axis", transform=left.transAxes, va="top", fontsize=7.5)
     legend_above(fig, left, 3, fontsize=8, markerscale=1.5, columnspacing=2)
     named_ticks(left, [n.replace("_", "\n") for n in runs.base], fontsize=8)
-    right.set(ylabel="error", title="round 3: all (top), low band", ylim=(0, None))
+    right.set(ylabel="error", title="round 3", ylim=(0, None))
+    for errors, what in (("all", "all covariates"), ("low", "low band")):
+        right.text(2.45, float(balanced["baseline"][errors].mean()), what, rotation=90, va="center", fontsize=7.5)
+    right.set_xlim(-0.5, 2.7)
     named_ticks(right, ["baseline", "regularised", "oracle"], fontsize=8)
     return fig

@@ -66,15 +66,15 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
     best = p.max(0)
     for ax, image, name in zip(axes, (best, p[often]), ("highest probability", f"p(c = {often})"), strict=True):
         shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
-        ax.plot(*points[labels != often].T, "o", ms=2, mfc="none", mec="white", mew=0.6)
-        ax.plot(*points[labels == often].T, "o", ms=3, color="white")
+        ax.plot(*points[labels != often].T, "o", ms=2.4, mfc="white", mec=style.INK, mew=0.5)
+        ax.plot(*points[labels == often].T, "o", ms=4.4, mfc="white", mec=style.INK, mew=0.8)
         ax.axhline(0, color="white", lw=0.5)
         ax.axvline(0, color="white", lw=0.5)
         ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], title=name)
         ax.title.set_fontsize(9)
         ax.grid(False)
     fig.colorbar(shown, ax=axes, shrink=0.85)
-    fig.suptitle(f"{title}; discs: examples of category {often}, rings: others", fontsize=9)
+    fig.suptitle(f"{title}; large dots: examples of category {often}", fontsize=9)
     return fig
 
 

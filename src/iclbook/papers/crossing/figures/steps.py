@@ -34,14 +34,16 @@ KINDS = {
 
 
 def areas(by: Mapping[str, Mapping[str, Array]]) -> Figure:
-    """Area under the ROC curve of every statistic against every kind of stack that does not descend."""
+    """Area under the ROC curve of every statistic against every kind of stack that does not descend, and the least of each."""
     table = np.array([[area(by[s]["descend"], by[s][kind]) for s in STATISTICS] for kind in OTHERWISE])
-    fig, ax = style.figure(aspect=0.5)
+    table = np.vstack([table, table.min(0)])
+    fig, ax = style.figure(aspect=0.55)
     image = ax.imshow(table - 0.5, cmap=style.DIVERGING, vmin=-0.5, vmax=0.5, aspect="auto")
+    ax.axhline(len(OTHERWISE) - 0.5, color=style.INK, lw=1.6)
     for (i, j), value in np.ndenumerate(table):
         ax.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if abs(value - 0.5) > 0.35 else style.INK)
     ax.set_xticks(range(len(STATISTICS)), list(STATISTICS.values()))
-    ax.set_yticks(range(len(OTHERWISE)), [KINDS[kind] for kind in OTHERWISE])
+    ax.set_yticks(range(len(table)), [*(KINDS[kind] for kind in OTHERWISE), "the worst of them"])
     ax.grid(False)
     bar = fig.colorbar(image, ax=ax, label="area under the ROC curve")
     bar.set_ticks([-0.5, 0, 0.5], labels=["0", "0.5", "1"])

@@ -80,14 +80,14 @@ def leads(found: Mapping[str, Leads]) -> Figure:
             mark = {"ms": 8, "mec": style.GROUND, "color": colour, "label": None if row else label}
             ax.plot(np.exp(np.median(values)), row + shift, marker, zorder=4, **mark)
             first = f"{np.mean(np.asarray(values) < 0):.0%} attention first"
-            ax.text(4.6, row + shift, first, color=colour, va="center", fontsize=8)
+            ax.text(6, row + shift, first, color=colour, va="center", fontsize=8)
     ax.axvline(1, color=style.INK, ls=":")
     ax.set_yticks(range(len(found)), [NAMES[name] for name in found])
     ax.set(
         xscale="log",
         xlabel="time of attention over time of values (left of 1: attention first)",
         ylim=(-0.6, len(found) + 0.1),
-        xlim=(0.22, 9),
+        xlim=(0.22, 18),
     )
     style.log_ticks(ax, "x", [0.25, 0.5, 1, 2, 4])
     ax.legend(loc="upper right", ncols=2, fontsize=8)
@@ -131,8 +131,12 @@ def rates(found: Mapping[str, Race]) -> Figure:
         left.plot(best, row, "D", color=style.INK, mfc="none", label=None if row else "best uniform rate")
     left.axvline(1, color=style.INK, ls=":")
     right.axvline(1, color=style.INK, ls=":")
-    left.set(xscale="log", xlabel="steps over steps at the plain rate")
-    right.set(xscale="log", xlabel="at the best base rate: steps over\nsteps at the best uniform rate")
+    left.set(xscale="log", xlabel="steps over steps at the plain rate\n(left: faster)", title="at a low base rate")
+    right.set(
+        xscale="log",
+        xlabel="steps over steps at the best\nuniform rate (left: faster)",
+        title="each at its best base rate",
+    )
     style.log_ticks(left, "x", [0.03, 0.1, 0.3, 1])
     style.log_ticks(right, "x", [0.1, 0.3, 1, 3, 10])
     left.set_yticks(range(len(found)), [NAMES[name] for name in found])

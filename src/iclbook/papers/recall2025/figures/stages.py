@@ -80,7 +80,7 @@ def _attention(ax: Axes, pop: Population, theta: np.ndarray, title: str) -> None
 
 def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
     """Exact flows under both losses, each with its plateau values."""
-    fig, axes = style.figure(2, aspect=0.75)
+    fig, axes = style.figure(2, aspect=0.75, sharex=True)
     for ax, (name, (pop, flow)) in zip(axes, runs.items(), strict=True):
         plateau_lines(ax, pop.task, pop.n_heads, "closed form", pop.loss)
         ax.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"], label="exact flow")
@@ -215,7 +215,7 @@ def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
     ax.set(xlabel="time t of the flow", ylabel="second-layer attention", ylim=(0, 1.4), yticks=(0, 0.5, 1))
     ax.legend(loc="upper left", fontsize=8.5)
     last = run["active"][np.isfinite(run["active"])].max()
-    ax.set_xlim(0.4 * last, 1.25 * last)
+    ax.set_xlim(0, 1.25 * last)
     return fig
 
 
