@@ -376,20 +376,15 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
     return fig
 
 
-def colour(n_heads: int) -> str:
-    """The colour of a head count."""
-    return style.COLOURS.get(n_heads, style.PALETTE[n_heads % len(style.PALETTE)])
-
-
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
     """Figure 2.8: gamma and the sum of positive mu against the step by head count, scores as printed and as coded; mean over seeds, seeds as thin lines."""
     fig, (left, right) = style.figure(2, height=3.3)
     for groups, line, reading in ((text, "-", ""), (code, "--", ", as coded")):
         for n, h in groups.items():
             for ax, values in ((left, h.gamma), (right, h.positive_mu)):
-                ax.plot(h.steps[1:], values[1:], color=colour(n), lw=0.6, alpha=0.5, ls=line)
+                ax.plot(h.steps[1:], values[1:], color=style.COLOURS[n], lw=0.6, alpha=0.5, ls=line)
                 mean, label = values[1:].mean(1), f"H = {n}{reading}"
-                ax.plot(h.steps[1:], mean, color=colour(n), label=label, ls=line)
+                ax.plot(h.steps[1:], mean, color=style.COLOURS[n], label=label, ls=line)
     gamma, mu = paper_limits()
     style.paper_line(left, gamma, f"paper: {gamma:g} and {mu:g}")
     style.paper_line(right, mu, None)

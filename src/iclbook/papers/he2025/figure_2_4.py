@@ -16,7 +16,6 @@ from ...statistics import Estimate
 from ...store import Results
 from . import predictors
 from .circuits import Heads, Records, each_run, effective_pair, mean_of, over_blocks, read_heads, run_sd
-from .figure_2_1 import colour
 from .loss import Array, manifold_mu
 from .predictors import Prompts
 from .runs import PAPER_HEADS
@@ -255,20 +254,15 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
 # -- drawing ------------------------------------------------------------------------------------------------------------
 
 
-def marker(n_heads: int) -> str:
-    """The marker of a head count."""
-    return style.MARKERS.get(n_heads, "P")
-
-
 def plot_error_by_length(curves: Curves, trained: int) -> Figure:
     """Figure 2.4: ICL error against context length for each head count, mean over seeds; right, over that of two heads."""
     fig, (ax, ratio) = style.figure(2, height=3.1)
     lengths, two = curves.lengths, curves.heads[2].mean
     for h, curve in curves.heads.items():
-        look = {"marker": marker(h), "color": colour(h)}
+        look = {"marker": style.MARKERS[h], "color": style.COLOURS[h]}
         if h > 1:
             ratio.plot(lengths, curve.mean / two, ms=4, **look)
-        ax.plot(lengths, curve.mean, label=f"H = {h}", ms=8 - h * 0.7, alpha=0.9, **look)
+        ax.plot(lengths, curve.mean, label=f"H = {h}", ms=max(8 - h * 0.7, 3), alpha=0.9, **look)
     ratio.set(xlabel="context length L", ylabel="error over that of H = 2", ylim=(0.97, 1.03))
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     place = {"xycoords": ("data", "axes fraction"), "xytext": (4, -12), "textcoords": "offset points"}

@@ -18,7 +18,7 @@ from ...tasks import LinearRegression
 from . import predictors
 from .circuits import Heads, Records, each_run, jackknife, largest_ratio, over_blocks, read_heads
 from .figure_2_1 import Group, matrices, paper_limits, peak
-from .figure_2_4 import Curve, Curves, attended, colour, marker, unexplained
+from .figure_2_4 import Curve, Curves, attended, unexplained
 from .loss import Array, effective_rate
 from .predictors import Prompts
 from .runs import ACTIVATIONS
@@ -69,7 +69,7 @@ def plot_linear_attention(curves: Curves, frozen: Array, closed: Array, trained:
     own = {"mfc": "none", "ms": 8, "label": "linear, 1/L of the context at hand"}
     ax.plot(lengths, curves.linear.mean, "o", color=linear, **own)
     for h, name in ((1, "one head"), (2, "two heads")):
-        look = {"color": colour(h), "marker": marker(h), "label": f"softmax, {name}", "ms": 3.5}
+        look = {"color": style.COLOURS[h], "marker": style.MARKERS[h], "label": f"softmax, {name}", "ms": 3.5}
         ax.plot(lengths, curves.heads[h].mean, **look)
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     top = min(1.9, float(np.max(frozen)) * 1.05)
