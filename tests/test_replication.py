@@ -104,7 +104,7 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     (replica,) = replication.replicas(1, root)
     assert replica.deviations() == {"slope": pytest.approx(-1.9 / np.hypot(0.1, 0.1))}
     text = replication_page.markdown("paper", root)
-    assert "Of 1 decided verdicts 0 come out the same word, 1 another" in text
+    assert "Of 1 decided verdicts 0 come out the same word, 1 another.** 1 of them rest on a value that moved" in text
     assert "On fresh numbers 0 of them come out as before" in text
     told = replication_page.fold_lines(root)["demo/slope"]
     assert "<em>not reproduced</em>; 0 of 1 late rules" in told

@@ -109,6 +109,11 @@ class Replica:
         values = (r.records.get(key) for r in (self.second, self.first))
         return key in self.first.records and not agrees(*values, self.first.spread.get(key, 0.0))
 
+    def rests_on_chance(self, pair: Pair) -> bool:
+        """Whether any value that decides a claim moved by more than rounding."""
+        parts = (part.with_error(self.first.records) for part in pair.claim.parts)
+        return any(self.is_drawn(key) for part in parts for key in part.keys)
+
     def deviations(self) -> dict[str, np.ndarray]:
         """Key -> difference of the two draws in units of their joint standard error, of every value that carries one at both and that moved.
 

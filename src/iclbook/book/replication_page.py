@@ -29,16 +29,23 @@ def markdown(profile: str, root: Path) -> str:
     if not found:
         return "Nothing has been drawn anew yet."
     pairs = [pair for replica in found for pair in replica.pairs(rules)]
-    names = {replica.ledger.chapter_name for replica in found}
     decided = [pair for pair in pairs if pair.decided]
     differ = [pair for pair in decided if pair.differs]
-    drawn = [(replica, key) for replica in found for key in replica.first.records if replica.is_drawn(key)]
+    rests = [
+        pair for replica in found for pair in replica.pairs(rules) if pair.decided and replica.rests_on_chance(pair)
+    ]
+    moved = sum(replica.is_drawn(key) for replica in found for key in replica.first.records)
     values = sum(len(replica.first.records) for replica in found)
-    listed = [name for name in chapters(root) if any(l.chapter_name == name for l in all_ledgers(root))]
-    waiting = [f"[{name}](../notebooks/{name}.py)" for name in listed if name not in names]
+    there = {replica.ledger.chapter_name for replica in found}
+    waiting = [
+        f"[{render.plain_markdown(ledger.title)}](../notebooks/{ledger.chapter_name}.py)"
+        for ledger in sorted(all_ledgers(root), key=lambda ledger: ledger.chapter_name)
+        if ledger.chapter_name in set(chapters(root)) - there
+    ]
     lines = [
         f"**Of {len(decided)} decided verdicts {len(decided) - len(differ)} come out the same word, {len(differ)} another.** "
-        f"{len(drawn)} of {values} recorded values moved by more than rounding; the others rest on nothing random, or are counts that came out alike.",
+        f"{len(rests)} of them rest on a value that moved by more than rounding ({moved} of {values} values did); the others rest on nothing random, or on "
+        "counts that came out alike.",
         "",
     ]
     if waiting:
