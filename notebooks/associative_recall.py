@@ -171,7 +171,7 @@ record.all(construction.figure_three(solution) | construction.simplifications_eq
 record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
-# *With $\beta$ above the diagonal the constructed weights solve the task; below it they do not. The matrix of Figure 3 at $\gamma = 1/2$ ($+c/2$ in vermilion, $-c/2$ beside it), and the loss of the
+# *With $\beta$ above the diagonal the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ in vermilion, $-c/2$ beside it), and the loss of the
 # full two-layer model against the scale $c$, order 3.* The query's block $h-1$ must meet the context's block $h$, so $\beta$ belongs above the diagonal; below it the loss rises to one. Even above,
 # it falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is, and gives a wrong
 # key a share $1/k$ of a match.
@@ -184,7 +184,7 @@ record.verdicts("full-model", "fig3", "simplified")
 show_model(
     draw.race(READINGS["order"]),
     title="Three β race, and the loss falls stair by stair",
-    description="Drag the starts up and down, or move them with the arrow keys (page up and down change the head); move the time to see where each head "
+    description="Heads become active one after the other, and each jump of the loss is one head. Drag the starts up and down, or move them with the arrow keys (page up and down change the head); move the time to see where each head "
     "attends. The framed square of a row is the offset that the head must find.",
 )
 

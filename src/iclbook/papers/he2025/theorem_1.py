@@ -207,7 +207,7 @@ def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float
         [Slider("gamma", "γ", gammas, live=(0.02, 0.6, 0.01))],
         start={"gamma": 0.13},
         title="A pair of heads with its best weight",
-        description="Try: a small γ: the answers of the pair fall onto those of debiased gradient descent.",
+        description="At a small γ the answers of the pair fall onto those of debiased gradient descent. Try: the largest γ, then smaller ones.",
         alt=lambda gamma: (
             f"Predictions of the pair at gamma {gamma} against debiased gradient descent, and its true loss."
         ),

@@ -206,7 +206,7 @@ def show_layers(few: bool) -> None:
         [Slider("layers", "layers", [1, 3] if few else [1, 2, 3, 5, 10, 20], live=(1, 30, 1))],
         start={"layers": 3},
         title="What equal layers compound to",
-        description="Try: more layers: the same rate of all asks less of each.",
+        description="Layers that each leave the share ρ² leave its k-th power together. Try: more layers.",
         alt=lambda layers: (
             f"Squared error left after {layers} layers against the condition number, and the rate compounded."
         ),

@@ -222,6 +222,6 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
         still,
         alt,
         title="Place labels, and see what the model makes of them",
-        description="Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
+        description="Two blocks of a trained model read the labels, and these alone make the regions. Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
         "The colour is that of the most probable of all categories (grey: none of the four), the stronger the more probable.",
     )

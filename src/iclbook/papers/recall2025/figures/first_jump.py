@@ -221,7 +221,7 @@ def show_scale(few: bool) -> None:
             Slider("eps", "initial scale ε", epsilons, live=(0.001, 0.5, 0.1), log=True),
         ],
         title="The first jump in time scaled by ε",
-        description="The smaller ε, the sharper the jump and the closer to its limit.",
+        description="The smaller ε, the sharper the jump and the closer to its limit. Try: the smallest start at order 4.",
         alt=lambda order, eps: f"Loss and score weight against scaled time at order {order} and initial scale {eps}.",
     )
 
@@ -253,6 +253,6 @@ def show_gamma(few: bool) -> None:
         ],
         start={"gamma": 1.0},
         title="What γ does: nothing as printed, a faster clock in the lemma",
-        description="Try: a larger γ: the curves as printed stay, those of the lemma move.",
+        description="As printed γ changes nothing; in the lemma the jump comes earlier. Try: a larger γ.",
         alt=alt,
     )
