@@ -409,8 +409,8 @@ sliders.show_kernels(few=not paper)
 # Figure 10 of the paper shows the learned matrices. *A* and *B* are the columns of $W_K$ and $W_Q$ that read the covariate $x$; attention compares covariates by $Q = A^\top B$. *D* is the columns
 # of $W_V$ that read the label's embedding $w$ (less the mean embedding), *E* the rows of $P$ that write to $f$ (not the scratch space $E_i$): the step on $f$ is $ED$ times what GD has. GD would
 # have $Q$ and $ED$ multiples of the identity. The paper adds $A \approx B$ and $E \approx D^\top$, and that $W_K$ leaves $w$ alone and $W_V$ leaves $x$ alone. Trained here at the published code's
-# length and rate, on several draws of $W_e$ and contexts: all this comes out nearly, once the choice of coordinates that learned embeddings leave is taken out. (A share of
-# {glue:text}`fig10/inert_share` of all entries has gradient zero for every prompt, and moves by {glue:text}`fig10/inert_moved`.)
+# length and rate, on several draws of $W_e$ and contexts. In the right coordinates nearly all of it comes out. (A share of {glue:text}`fig10/inert_share` of all entries has gradient zero for every
+# prompt, and moves by {glue:text}`fig10/inert_moved`.)
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}} tags=["hide-input"]
 values, products = figures_10_11.records(get, profile)
@@ -457,10 +457,10 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # ## Theorem 2
 #
 # If the covariates are rotationally invariant, then at $B_\ell = b_\ell I$ the gradient of the population loss is itself a multiple of the identity. So a point that is stationary in the scalars
-# $b_\ell$ is stationary in $B$. Whether the scalars have a stationary point is another matter: there are laws within the assumptions for which they have none. The test draws prompts that satisfy
-# the assumptions and asks whether their mean gradient departs from a multiple of $I$ by no more than its Monte Carlo error ($d = 4$, $N = 8$, two layers, softmax). Here $B_\ell$ is the matrix
-# between covariates in layer $\ell$ (appendix I's $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$. P values: {glue:text}`thm2/skewed_p` for a control without symmetry,
-# {glue:text}`thm2/cube_p` on a cube; RBF and linear activation on the sphere {glue:text}`thm2/activations_p`.
+# $b_\ell$ is stationary in $B$. Whether the scalars have a stationary point is another matter; they need not. The test draws prompts that satisfy the assumptions and asks whether their mean
+# gradient departs from a multiple of $I$ by no more than its Monte Carlo error ($d = 4$, $N = 8$, two layers, softmax). Here $B_\ell$ is the matrix between covariates in layer $\ell$ (appendix I's
+# $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$. P values: {glue:text}`thm2/skewed_p` for a control without symmetry, {glue:text}`thm2/cube_p` on a cube; RBF and linear
+# activation on the sphere {glue:text}`thm2/activations_p`.
 
 # %% mystnb={"image": {"alt": "Gradient entries of both layers with error bars under four laws of the covariates: off-diagonal entries are zero for the sphere, the cube and the finite group, but not for skewed covariates."}} tags=["hide-input"]
 prompts = 8000 if paper else 1500
@@ -610,8 +610,8 @@ record.verdicts("fig7", "params", "q-params")
 # {glue:text}`params/tf_with_P_millions` with $W_O$); a GPT-2 layer has {glue:text}`params/tf_narrow_millions`. Beside the embeddings, GD with feed-forward has {glue:text}`params/gd_ff_millions`
 # million, a Transformer with standard heads {glue:text}`params/standard_millions`; all in all GD has {glue:text}`params/gd_total_millions`, the Transformer {glue:text}`params/tf_total_millions`.
 #
-# Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories and endings graded by GPT-4o. Neither is at hand, and the paper's models are not published, so these rows stay out
-# of reach. Five models of one size stand in for them, {glue:text}`text/seeds` runs each, on real English that anybody can have: the King James Bible, of whose chapters every tenth is held out.
+# Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories and endings graded by GPT-4o. Neither is at hand, so these rows stay out of reach. Five models of one size
+# stand in for them, {glue:text}`text/seeds` runs each, on real English that anybody can have: the King James Bible, of whose chapters every tenth is held out.
 
 # %% mystnb={"image": {"alt": "Left: loss on held-out text falls along training for five models. Right: where each run ends; the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}} tags=["hide-input"]
 style.show(

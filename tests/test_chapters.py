@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from exercises import silent
 
-from iclbook.book.prose import renew_prose
+from iclbook.book.build import renew_prose
 from iclbook.check import check_executed, table
 from iclbook.inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from iclbook.machines import environment

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from iclbook.book.prose import renew_prose
+from iclbook.book.build import renew_prose
 from iclbook.inputs import PROSE_ONLY, executed_path, input_digests, is_stale, source_path, write_copy
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,7 +3,7 @@
 import pytest
 from claims_kit import make_root, write_notebook
 
-from iclbook.book.quoting import quote
+from iclbook.book.scoreboard_page import quote
 from iclbook.errors import UserError
 
 

@@ -8,7 +8,6 @@ import torch
 from claims_kit import make_root, records_of
 
 from iclbook import draw, random, replication
-from iclbook.book import replication_page
 from iclbook.claims import load_ledger, verdict
 from iclbook.claims.margins import load_reference, yardstick
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE
@@ -103,17 +102,17 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     keep(root, 1, -0.9, "not reproduced")
     (replica,) = replication.replicas(1, root)
     assert replica.deviations() == {"slope": pytest.approx(-1.9 / np.hypot(0.1, 0.1))}
-    text = replication_page.markdown("paper", root)
+    text = replication.markdown("paper", root)
     assert "Of 1 decided verdicts 0 come out the same word, 1 another.** 1 of them rest on a value that moved" in text
     assert "On fresh numbers 0 of them come out as before" in text
-    told = replication_page.fold_lines(root)["demo/slope"]
+    told = replication.fold_lines(root)["demo/slope"]
     assert "<em>not reproduced</em>; 0 of 1 late rules" in told
     rules = json.loads(replication.rules_path(root).read_text())
     replication.rules_path(root).write_text(json.dumps(rules | {"demo/slope": "another"}))
-    assert "Of 0 decided verdicts" in replication_page.markdown("paper", root)
+    assert "Of 0 decided verdicts" in replication.markdown("paper", root)
 
 
 def test_errors_of_the_right_size_give_a_normal_law(monkeypatch):
     z = np.random.default_rng(0).standard_normal(4000)
-    assert replication_page.histogram(z).count("<rect") == 33
-    assert abs(np.mean(np.abs(z) > 1) - replication_page.BEYOND[1]) < 0.02
+    assert replication.histogram(z).count("<rect") == 33
+    assert abs(np.mean(np.abs(z) > 1) - replication.BEYOND[1]) < 0.02

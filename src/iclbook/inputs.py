@@ -30,7 +30,7 @@ LIBRARY = Path(__file__).resolve().parent
 METADATA_KEY = "iclbook"
 CHECKSUM, NO_CHECKSUM = "checksum", "0" * 64
 
-#: What :func:`is_stale` says of a copy that lacks new prose only: its code ran as it stands (:mod:`iclbook.book.prose` takes the words over).
+#: What :func:`is_stale` says of a copy that lacks new prose only: its code ran as it stands (:func:`iclbook.book.build.renew_prose` takes the words over).
 PROSE_ONLY = "changed since: prose"
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import jupytext
@@ -20,25 +22,25 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from ..claims.scoreboard import boards
-from ..errors import UserError
 from ..inputs import chapters, executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..profiles import check_profile
 from ..project import ledger_paths
-from ..references import reference_path
 from ..workers import die_with
-from . import about_figures, addresses, captions, glance, page_models, pages, quoting, ties
+from . import about_figures, addresses, captions, glance, page_models, pages, scoreboard_page, ties
 from .glance import with_folds
 from .lazy import FILES, up
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
 
-#: Pages with a place for something computed at build time, and the marker that is replaced there.
-SCOREBOARD = ("book/scoreboard", "<!-- scoreboard -->")
-COUNTS = ("book/intro", "<!-- verdict counts -->")
-STATUS = ("book/status", "<!-- status -->")
-REPLICATION = ("book/replication", "<!-- replication -->")
+#: Pages with a place for something computed at build time: the marker that is replaced there, and what makes it from profile and root.
+COMPUTED = {
+    "book/scoreboard": ("<!-- scoreboard -->", "book.scoreboard_page", "markdown"),
+    "book/intro": ("<!-- verdict counts -->", "book.scoreboard_page", "counts_line"),
+    "book/status": ("<!-- status -->", "book.status_page", "markdown"),
+    "book/replication": ("<!-- replication -->", "replication", "markdown"),
+}
 #: Extensions of Jupyter Book that do not say whether several processes may read pages. They may: one numbers the contents once all are read, the other
 #: is for LaTeX.
 SILENT = {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}
@@ -83,18 +85,24 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
     folder, _, name = docname.rpartition("/")
     if folder == "notebooks" and app.env.doc2path(docname).endswith(".py"):
         source[0] = executed_text(app, docname, name, source[0])
-    elif docname == SCOREBOARD[0]:
-        source[0] = source[0].replace(SCOREBOARD[1], _scoreboard(app, "markdown", docname))
-    elif docname == COUNTS[0]:
-        source[0] = source[0].replace(COUNTS[1], _scoreboard(app, "counts_line", docname))
-    elif docname == STATUS[0]:
-        source[0] = source[0].replace(STATUS[1], _status(app, docname))
-    elif docname == REPLICATION[0]:
-        source[0] = source[0].replace(REPLICATION[1], _replication(app, docname))
-    if folder != "notebooks" and quoting.MARKER.search(source[0]):
-        source[0] = _with_quotations(app, docname, source[0])
+    elif docname in COMPUTED:
+        marker, module, what = COMPUTED[docname]
+        source[0] = source[0].replace(marker, _or_warn(docname, lambda: _computed(app, module, what), ""))
+    if folder != "notebooks" and scoreboard_page.MARKER.search(source[0]):
+        bare = scoreboard_page.MARKER.sub("", source[0])
+        source[0] = _or_warn(docname, lambda: _with_quotations(app, docname, source[0]), bare)
     if page_models.MARKER.search(source[0]):
-        source[0] = _with_models(app, docname, source[0])
+        bare = page_models.MARKER.sub("", source[0])
+        source[0] = _or_warn(docname, lambda: _with_models(app, docname, source[0]), bare)
+
+
+def _or_warn(docname: str, make: Callable[[], str], otherwise: str) -> str:
+    """What is made; whatever is wrong with a ledger, a copy or a reference turns the build red, with its own words."""
+    try:
+        return make()
+    except Exception as error:
+        logger.warning("%s", error, location=docname)
+        return otherwise
 
 
 def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
@@ -142,7 +150,7 @@ def outdated_pages(
     record = pages.Record.read(html)
     if record.shared != pages.shared_digest(root):
         return list(env.found_docs)
-    outdated = [page for page in (SCOREBOARD[0], COUNTS[0], STATUS[0], FOUND) if page in env.found_docs]
+    outdated = [page for page in (*COMPUTED, FOUND) if page in env.found_docs]
     for page in env.found_docs:
         folder, _, name = page.rpartition("/")
         now = f"{_source_digest(app, page)} {_dependency_digest(app, page)}"
@@ -215,7 +223,7 @@ def _titles(env: BuildEnvironment) -> dict[str, str]:
 
 
 def _with_models(app: Sphinx, docname: str, text: str) -> str:
-    """A page with its models and pictures, which belong to executed chapters; one that is not there becomes a warning on that page."""
+    """A page with its models and pictures, which belong to executed chapters."""
 
     def copy_of(chapter: str) -> Path:
         path = executed_path(chapter, app.config.iclbook_profile, Path(app.srcdir))
@@ -226,61 +234,22 @@ def _with_models(app: Sphinx, docname: str, text: str) -> str:
         about_figures.write_bytes(Path(app.outdir) / FILES / name, picture)
         return f"{up(docname)}{FILES}/{name}"
 
-    try:
-        return page_models.embed(text, copy_of, keep)
-    except (UserError, ValueError, LookupError, TypeError) as error:  # no copy, or none that can be read
-        logger.warning("%s", error, location=docname)
-        return page_models.MARKER.sub("", text)
+    return page_models.embed(text, copy_of, keep)
 
 
 def _with_quotations(app: Sphinx, docname: str, text: str) -> str:
-    """A page with the verdicts and values that it quotes; what cannot be quoted becomes a warning on that page."""
+    """A page with the verdicts and values that it quotes."""
     root, profile = Path(app.srcdir), app.config.iclbook_profile
     for name in chapters(root):
         app.env.note_dependency(str(executed_path(name, profile, root)))
     folder = "/".join(".." for _ in docname.split("/")[:-1]) or "."
-    try:
-        return quoting.quote(text, folder, profile, root)
-    except UserError as error:
-        logger.warning("%s", error, location=docname)
-        return quoting.MARKER.sub("", text)
+    return scoreboard_page.quote(text, folder, profile, root)
 
 
-def _status(app: Sphinx, docname: str) -> str:
-    """The status of every chapter; what cannot be read becomes a warning on that page."""
-    from . import status_page
-
+def _computed(app: Sphinx, module: str, what: str) -> str:
+    """A computed piece of a page, which is made from executed copies and references."""
     root, profile = Path(app.srcdir), app.config.iclbook_profile
-    for name in chapters(root):
-        for path in (executed_path(name, profile, root), reference_path(name, profile, root)):
-            app.env.note_dependency(str(path))
-    try:
-        return status_page.markdown(profile, root)
-    except (UserError, ValueError, LookupError, TypeError, AttributeError) as error:
-        logger.warning("%s", error, location=docname)
-        return ""
-
-
-def _replication(app: Sphinx, docname: str) -> str:
-    """Another draw beside the book's; what cannot be read becomes a warning on that page."""
-    from . import replication_page
-
-    root, profile = Path(app.srcdir), app.config.iclbook_profile
-    for path in sorted(root.glob("references/**/*.json")):
+    copies = (executed_path(name, profile, root) for name in chapters(root))
+    for path in (*copies, *root.glob("references/**/*.json")):
         app.env.note_dependency(str(path))
-    try:
-        return replication_page.markdown(profile, root)
-    except (UserError, ValueError, LookupError, TypeError) as error:
-        logger.warning("%s", error, location=docname)
-        return ""
-
-
-def _scoreboard(app: Sphinx, what: str, docname: str) -> str:
-    """A piece of a page from the ledgers; what is wrong with one becomes a warning on that page."""
-    from . import scoreboard_page
-
-    try:
-        return getattr(scoreboard_page, what)(app.config.iclbook_profile, Path(app.srcdir))
-    except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
-        logger.warning("%s", error, location=docname)
-        return ""
+    return getattr(import_module(f"iclbook.{module}"), what)(profile, root)

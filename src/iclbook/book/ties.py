@@ -15,8 +15,8 @@ from ..claims import Claim, Ledger, Verdict
 from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
 from ..inputs import chapters
+from ..replication import fold_lines
 from .glance import entries
-from .replication_page import fold_lines
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
 PLACES = re.compile(r"<!--(doubt|ties) ([^\s>]+)-->")
