@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from iclbook.book import sphinx_ext
+from iclbook.errors import UserError
 from iclbook.files import is_alive as lives
 
 
-@pytest.mark.parametrize("problem", [RuntimeError, sphinx_ext.UserError("x", "y")])
+@pytest.mark.parametrize("problem", [RuntimeError, UserError("x", "y")])
 def test_what_is_wrong_with_a_ledger_is_said_by_the_page_that_needs_it(problem, minibook, monkeypatch):
     def boards(profile, root):
         raise problem
