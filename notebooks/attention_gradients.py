@@ -453,8 +453,8 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 sliders.show_race(few=not paper)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
-# ## Does attention settle first? Does attention settle early while values keep moving? We measure how far attention (100 queries) and the 200 sampled values still are from where they end. It does
-# not, in any of three ways to train.
+# ## Does attention settle first? Does attention settle early while values keep moving? We measure how far attention (100 queries) and the 200 sampled values still are from where they end,
+# in three ways to train.
 
 # %% mystnb={"image": {"alt": "Way left of attention less that of values against step, three ways to train, every seed and the median."}} tags=["hide-input"]
 NAMES = {"em": "EM-like", "sgd": "SGD 0.01", "uniform1": "1 for everything"}
@@ -474,7 +474,7 @@ record.all(
 record.verdicts("frame-precision", "two-speeds")
 
 # %% [markdown]
-# *Attention does not settle before the values; where the two differ, it mostly lags. How much farther attention is from where it ends than the values are; thin: seeds, thick: their median.*
+# *Above 0 attention lags behind the values, below 0 it leads. How much farther attention is from where it ends than the values are; thin: seeds, thick: their median.*
 #
 # | Within a tenth of the end at step | attention | values |
 # |---|---|---|

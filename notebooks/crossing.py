@@ -259,7 +259,7 @@ show(
         ),
     ],
     title="A law on a model",
-    description="Try: each law on each model. The wait grows as predicted (dotted) on all; attention first, and faster values, do not carry over. Dots: every draw or seed.",
+    description="Try: each law on each model. Dotted: what the law predicts; dots: every draw or seed.",
     of=[waited, followed, *races.values()],
 )
 

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 from iclbook.claims import Recorder, printed
+from iclbook.draw import torch_rng
 from iclbook.drawing import style
 from iclbook.papers.he2025 import (
     circuits,
@@ -66,7 +67,7 @@ record = Recorder("he2025", profile)
 study = studies(profile)
 task = study["isotropic"].data
 d, L, s2 = task.d, task.L, task.noise_var  # of the paper; s2: the noise's variance
-rng = torch.Generator().manual_seed(0)
+rng = torch_rng(0)
 
 # %% [markdown]
 # ## Train it yourself
@@ -84,7 +85,7 @@ history = trainer.train(progress=False)["two heads"]
 
 # %% [markdown]
 # The panel takes the same steps live, with the same seed and code. Press Train. At first both heads attend alike and act as one: the answer is curved, and the loss stays at one head's best. Then
-# one head changes its sign. The two curves cancel to first order, for $\mathrm{smax}(\gamma s) - \mathrm{smax}(-\gamma s) \approx \frac{2\gamma}{L}(s - \bar s)$; the answer is a straight line, and
+# one head changes its sign. The two bends cancel, $\mathrm{smax}(\gamma s) - \mathrm{smax}(-\gamma s) = \frac{2\gamma}{L}(s - \bar s) + O(\gamma^3)$; the answer is a straight line, and
 # the loss falls to that of one step of gradient descent.
 #
 # Try *One head*: its answer stays curved. A head averages the responses of the pairs most like the query, so beyond the outermost pair its answer flattens.
@@ -484,7 +485,7 @@ record.all(theorem_1.expansion_records(d, L, s2))
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
-# *Signs match at once; the $\mu$ sum to zero much later, not before all $|\omega|$ are nearly equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage falls apart:
+# *Signs match at once; the $\mu$ sum to zero at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage falls apart:
 # signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at which the scales become
 # equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
 #

@@ -190,7 +190,8 @@ def _reference(name: str, profile: str, root: Path) -> str:
     try:
         body = json.loads(_read(reference)) if reference.is_file() else {}
         parts = [body.get(part, {}) for part in ("records", "spread")]
-        parts += [json.loads(_read(other))["verdicts"] for other in redrawn_paths(name, profile, root)]
+        others = (json.loads(_read(other)) for other in redrawn_paths(name, profile, root))
+        parts += [[other["verdicts"], other.get("rules", {})] for other in others]
     except (ValueError, AttributeError, LookupError, RecursionError):
         return "unreadable"
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -39,7 +39,8 @@ class Reference:
         verdicts: claim id to word.
         machines: those that the spread was measured on.
         figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
-        redrawn: claim id to its words at other draws, where the book was drawn anew (:mod:`iclbook.replication`).
+        rules: of another draw, claim id to the digest of the rules that it was judged by (:attr:`iclbook.claims.Claim.rules_digest`).
+        redrawn: claim id to its word and rules at every other draw (:mod:`iclbook.replication`).
     """
 
     records: Mapping[str, Value]
@@ -47,7 +48,8 @@ class Reference:
     verdicts: Mapping[str, str] = field(default_factory=dict)
     machines: tuple[str, ...] = ()
     figures: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
-    redrawn: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 def reference_path(chapter: str, profile: str, root: Path, draw: int | None = None) -> Path:
@@ -132,7 +134,7 @@ def read_reference(path: Path, root: Path) -> Reference:
     mend = f"Make it with `iclbook check {path.stem} --profile {path.parent.name} --update` and review the change."
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        if not all(isinstance(body[part], dict) for part in ("records", "verdicts")):
+        if not all(isinstance(of, dict) for of in (body["records"], body["verdicts"], body.get("rules", {}))):
             raise TypeError("records and verdicts are needed")
         for key, value in body["records"].items():
             if not _is_value(value):
@@ -142,7 +144,7 @@ def read_reference(path: Path, root: Path) -> Reference:
             if not _fits(size, body["records"][key]):
                 raise TypeError(f"the spread of {key} does not fit its value")
         machines, figures = tuple(body.get("machines", ())), body.get("figures", {})
-        found = Reference(body["records"], spread, body["verdicts"], machines, figures)
+        found = Reference(body["records"], spread, body["verdicts"], machines, figures, body.get("rules", {}))
     except FileNotFoundError:
         raise UserError(f"{shown} is not there", mend) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
@@ -180,6 +182,7 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
         "spread": dict(reference.spread),
         "machines": list(reference.machines),
         "verdicts": dict(reference.verdicts),
+        **({"rules": dict(reference.rules)} if reference.rules else {}),
         "figures": {},
     }
     text = json.dumps(body, indent=1, allow_nan=False)

@@ -2,24 +2,24 @@
 *Replication*, which tells it.
 
 ``references/replication/rules.json`` freezes the rules: a digest of what judges each claim. ``references/replication/DRAW/PROFILE/CHAPTER.json`` are the values and
-verdicts of a draw (:mod:`iclbook.draw`), as ``iclbook check --draw DRAW --update`` leaves them.
+verdicts of a draw (:mod:`iclbook.draw`), as ``iclbook check --draw DRAW --update`` leaves them, with the digests they were judged by: a claim whose rules have
+changed since does not count there.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
-from .claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE, PartResult
+from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .errors import UserError
 from .files import write_whole
 from .inputs import chapters
@@ -27,32 +27,16 @@ from .numbers import number
 from .project import find_root
 from .references import Reference, agrees, read_reference, reference_path
 
-#: Verdicts that decide nothing, so that no other draw can contradict them.
-UNDECIDED = (OUT_OF_REACH, NOT_YET_TESTED, OPEN, TOO_CLOSE)
-
 
 def rules_path(root: Path) -> Path:
     """Where the frozen rules lie."""
     return root / "references" / "replication" / "rules.json"
 
 
-def rules_of(claim: Claim) -> str:
-    """Digest of all that judges a claim: rules, keys, errors, controls and readings of its parts, and how they make a verdict; no sentence of it."""
-    parts = [(p.key, p.rule.text, p.error, p.reading, p.printed, p.refuses and astuple(p.refuses)) for p in claim.parts]
-    judged = (parts, claim.decides, claim.reduced is None, claim.fails_as, claim.conjunction)
-    return hashlib.sha256(repr(judged).encode()).hexdigest()[:16]
-
-
 def freeze(root: Path) -> None:
     """Write the digest of every claim's rules: from then on a draw judges by these or not at all."""
-    found = {claim.id: rules_of(claim) for ledger in all_ledgers(root) for claim in ledger.claims}
+    found = {claim.id: claim.rules_digest for ledger in all_ledgers(root) for claim in ledger.claims}
     write_whole(rules_path(root), json.dumps(found, indent=1) + "\n")
-
-
-def frozen(root: Path) -> dict[str, str]:
-    """Claim id -> digest of its frozen rules; empty where nothing is frozen."""
-    path = rules_path(root)
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
@@ -61,8 +45,9 @@ def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
     Raises:
         UserError: the first claims whose rules are not the frozen ones.
     """
-    known = frozen(root)
-    changed = [claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != rules_of(claim)]
+    path = rules_path(root)
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    changed = [claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != claim.rules_digest]
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise UserError(
@@ -73,17 +58,22 @@ def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
 
 @dataclass(frozen=True)
 class Pair:
-    """A claim's verdicts at both draws."""
+    """A claim's verdicts at both draws.
+
+    Attributes:
+        moved: every part that rests on a value that moved by more than rounding, by its name and reading.
+    """
 
     ledger: Ledger
     claim: Claim
     first: Verdict
     second: Verdict
+    moved: frozenset[tuple[str, str | None]]
 
     @property
     def decided(self) -> bool:
-        """Whether the book decides it: not what is out of reach, untested or too close to call."""
-        return self.first.word not in UNDECIDED
+        """Whether the book decides it and the other draw can contradict it: not what is too close to call, out of reach or untested."""
+        return self.first.word not in (TOO_CLOSE, *SILENT) and self.second.word not in SILENT
 
     @property
     def differs(self) -> bool:
@@ -91,8 +81,15 @@ class Pair:
         return self.decided and self.first.word != self.second.word
 
     def parts(self) -> list[tuple[PartResult, PartResult]]:
-        """The parts, each at both draws."""
-        return list(zip(self.first.parts, self.second.parts, strict=True))
+        """The parts that were recorded at both draws."""
+        after = {(part.name, part.reading): part for part in self.second.parts}
+        keys = [(part.name, part.reading) for part in self.first.parts]
+        return [(part, after[key]) for part, key in zip(self.first.parts, keys, strict=True) if key in after]
+
+    def late(self) -> Counter[bool]:
+        """How many late parts that rest on a moved value come out as before (True), and how many do not."""
+        late = [pair for pair in self.parts() if pair[0].late and (pair[0].name, pair[0].reading) in self.moved]
+        return Counter(before.holds == after.holds for before, after in late)
 
 
 @dataclass(frozen=True)
@@ -103,22 +100,21 @@ class Replica:
     first: Reference
     second: Reference
 
-    def pairs(self, rules: dict[str, str]) -> list[Pair]:
-        """Every claim whose rules are the frozen ones still, judged twice by one yardstick."""
+    def pairs(self) -> list[Pair]:
+        """Every claim whose rules are those that the other draw was judged by, judged twice by one yardstick."""
         # read without what other draws say: each by its own values
         verdicts = [judge(self.ledger, _records(r), "paper", self.first) for r in (self.first, self.second)]
-        kept = [claim for claim in self.ledger.claims if rules.get(claim.id) == rules_of(claim)]
-        return [Pair(self.ledger, claim, *(found[claim.id] for found in verdicts)) for claim in kept]
+        kept = [claim for claim in self.ledger.claims if self.second.rules.get(claim.id) == claim.rules_digest]
+        return [Pair(self.ledger, c, *(found[c.id] for found in verdicts), self._moved_parts(c)) for c in kept]
+
+    def _moved_parts(self, claim: Claim) -> frozenset[tuple[str, str | None]]:
+        parts = (part.with_error(self.first.records) for part in claim.parts)
+        return frozenset((part.name, part.reading) for part in parts if any(map(self.is_drawn, part.keys)))
 
     def is_drawn(self, key: str) -> bool:
-        """Whether a value moved by more than rounding, and so rests on something random."""
-        values = (r.records.get(key) for r in (self.second, self.first))
-        return key in self.first.records and not agrees(*values, self.first.spread.get(key, 0.0))
-
-    def rests_on_chance(self, pair: Pair) -> bool:
-        """Whether any value that decides a claim moved by more than rounding."""
-        parts = (part.with_error(self.first.records) for part in pair.claim.parts)
-        return any(self.is_drawn(key) for part in parts for key in part.keys)
+        """Whether a value that both draws recorded moved by more than rounding, and so rests on something random."""
+        before, after = self.first.records.get(key), self.second.records.get(key)
+        return None not in (before, after) and not agrees(after, before, self.first.spread.get(key, 0.0))
 
     def deviations(self) -> dict[str, np.ndarray]:
         """Key -> difference of the two draws in units of their joint standard error, of every value that carries one at both and that moved.
@@ -171,15 +167,13 @@ MARGINS = (1, 2, 5, 20)
 
 def markdown(profile: str, root: Path) -> str:
     """The page's body in MyST Markdown."""
-    found, rules = replicas(DRAW, root), frozen(root)
+    found = replicas(DRAW, root)
     if not found:
         return "Nothing has been drawn anew yet."
-    pairs = [pair for replica in found for pair in replica.pairs(rules)]
+    pairs = [pair for replica in found for pair in replica.pairs()]
     decided = [pair for pair in pairs if pair.decided]
     differ = [pair for pair in decided if pair.differs]
-    rests = [
-        pair for replica in found for pair in replica.pairs(rules) if pair.decided and replica.rests_on_chance(pair)
-    ]
+    fresh = sum(bool(pair.moved) for pair in decided)
     moved = sum(replica.is_drawn(key) for replica in found for key in replica.first.records)
     values = sum(len(replica.first.records) for replica in found)
     there = {replica.ledger.chapter_name for replica in found}
@@ -189,9 +183,9 @@ def markdown(profile: str, root: Path) -> str:
         if ledger.chapter_name in set(chapters(root)) - there
     ]
     lines = [
-        f"**Of {len(decided)} decided verdicts {len(decided) - len(differ)} come out the same word, {len(differ)} another.** "
-        f"{len(rests)} of them rest on a value that moved by more than rounding ({moved} of {values} values did); the others rest on nothing random, or on "
-        "counts that came out alike.",
+        f"**Of {fresh} decided verdicts that rest on a value that moved, {fresh - len(differ)} come out the same word, {len(differ)} another.** "
+        f"{moved} of {values} values moved by more than rounding. The other {len(decided) - fresh} decided verdicts rest on nothing random, or on counts that "
+        "came out alike.",
         "",
     ]
     if waiting:
@@ -201,11 +195,10 @@ def markdown(profile: str, root: Path) -> str:
 
 
 def _late(pairs: Sequence[Pair]) -> str:
-    late = [(before, after) for pair in pairs for before, after in pair.parts() if before.late]
-    same = sum(before.holds == after.holds for before, after in late)
+    late = sum((pair.late() for pair in pairs), Counter())
     return (
-        f"{len(late)} rules were written or changed after a first run had been seen. On fresh numbers {same} of them come out as before; "
-        "each verdict's fold says so of its own."
+        f"{late.total()} rules that were written or changed after a first run judge a value that moved. On fresh numbers {late[True]} of them come out as "
+        "before; each verdict's fold says so of its own."
     )
 
 
@@ -311,12 +304,12 @@ def histogram(z: np.ndarray, bins: int = 33, reach: float = 4.125) -> str:
 
 
 def fold_lines(root: Path) -> dict[str, str]:
-    """Claim id -> what its verdict's fold says of the other draw, in HTML; nothing of what was not drawn anew."""
-    rules, told = frozen(root), {}
-    for pair in (pair for replica in replicas(DRAW, root) for pair in replica.pairs(rules)):
-        if not pair.decided:
+    """Claim id -> what its verdict's fold says of the other draw, in HTML; nothing of what rests on no value that moved."""
+    told = {}
+    for pair in (pair for replica in replicas(DRAW, root) for pair in replica.pairs()):
+        if not (pair.decided and pair.moved):
             continue
-        late = Counter(before.holds == after.holds for before, after in pair.parts() if before.late)
+        late = pair.late()
         words = "the same verdict" if not pair.differs else f"<em>{pair.second.word}</em>"
         rule = f"; {late[True]} of {late.total()} late rules come out as before" if late else ""
         told[pair.claim.id] = f'<div class="iclbook-ties">Drawn anew: {words}{rule}</div>'

@@ -210,7 +210,8 @@ def _check_one(
     result.compared = len(records)
     if update:
         spreads_of = load_reference(name, profile, root) if draw.number() else reference
-        new = replace(renewed(ledger, records, spreads_of, profile), figures=drawn)
+        rules = {claim.id: claim.rules_digest for claim in ledger.claims} if draw.number() else {}
+        new = replace(renewed(ledger, records, spreads_of, profile), figures=drawn, rules=rules)
         write_reference(path, ledger.paper, new)
         result.updated = True
     return result

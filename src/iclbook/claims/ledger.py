@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -81,6 +82,15 @@ class Claim:
         """Whether a reader's own probes of published models, under keys ``probes/...``, decide what is out of reach otherwise."""
         keys = [part.key for part in self.parts if part.key.startswith(PROBES)]
         return bool(keys) and all(key in recorded for key in keys)
+
+    @cached_property
+    def rules_digest(self) -> str:
+        """Digest of all that judges it: rules, keys, errors, controls and readings of its parts, and how they make a verdict; no sentence of it."""
+        parts = [
+            (p.key, p.rule.text, p.error, p.reading, p.printed, p.refuses and astuple(p.refuses)) for p in self.parts
+        ]
+        judged = (parts, self.decides, self.reduced is None, self.fails_as, self.conjunction)
+        return hashlib.sha256(repr(judged).encode()).hexdigest()[:16]
 
     @property
     def is_question(self) -> bool:

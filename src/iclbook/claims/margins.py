@@ -36,12 +36,12 @@ class Yardstick:
         tolerances: how far rounding may carry each value, by key; absent where it was never measured.
         values: of records that agree with their reference, the reference's value. Margins are measured there: were they measured at a run's own
             values, a margin near 1 would be above it on one machine and below it on another. So all runs that agree have one verdict.
-        redrawn: a claim's words at other draws.
+        redrawn: a claim's verdicts at other draws, each a word and the digest of the rules that gave it.
     """
 
     tolerances: Mapping[str, Value] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
-    redrawn: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yardstick:
@@ -69,8 +69,10 @@ def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
     if not path.is_file():
         return None
     others = [] if draw.number() else redrawn_paths(chapter, profile, root)
-    words = [read_reference(other, root).verdicts for other in others]
-    redrawn = {name: tuple(of[name] for of in words if name in of) for of in words for name in of}
+    redrawn: dict[str, tuple[tuple[str, str], ...]] = {}
+    for other in (read_reference(path, root) for path in others):
+        for name, word in other.verdicts.items():
+            redrawn[name] = (*redrawn.get(name, ()), (word, other.rules.get(name, "")))
     return replace(read_reference(path, root), redrawn=redrawn)
 
 

@@ -42,6 +42,8 @@ ANSWERS = {
     OUT_OF_REACH: OUT_OF_REACH,
     NOT_YET_TESTED: OPEN,
 }
+#: Words that say nothing of what was measured, so that nothing measured elsewhere contradicts them, nor they it.
+SILENT = (OUT_OF_REACH, NOT_YET_TESTED, OPEN)
 #: Every answer, in the scoreboard's order.
 ANSWER_WORDS = (YES, YES_REDUCED, DEPENDS, NO, TOO_CLOSE, OUT_OF_REACH, OPEN)
 
@@ -146,7 +148,8 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yards
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
     measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
-    come out, it is *too close to call*, and so is one that another draw of everything random decided otherwise.
+    come out, it is *too close to call*, and so is one to which another draw of everything
+    random gave another word by the same rules.
 
     Args:
         by: what margins are measured with; without it they are not known.
@@ -169,8 +172,9 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yards
     # A part more that holds never makes a word worse, so what happens in between need not be tried.
     ways = (_with_close(results, holds) for holds in (True, False))
     if all(_judge(claim, way, profile).word == found.word for way in ways):
-        others = [word for word in by.redrawn.get(claim.id, ()) if word != found.word]
-        if not others or found.word == words[NOT_YET_TESTED]:
+        drawn = [word for word, rules in by.redrawn.get(claim.id, ()) if rules == claim.rules_digest]
+        others = [word for word in drawn if word not in (found.word, *SILENT)]
+        if not others or found.word in SILENT:
             return found
         told = [f"drawn anew: {', '.join(others)}", f"as measured: {found.word}", found.remark]
         remark = "; ".join(text for text in told if text)

@@ -315,12 +315,9 @@ def plot_stream(s: Stream) -> Figure:
     n = s.states.shape[-1]
     for k, (ax, state) in enumerate(zip(axes, scaled, strict=True)):
         style.heatmap(ax, state, 1.0, title="input" if k == 0 else f"after block {k}")
-        ax.images[0].set_visible(False)
-        kept = sum(s.sizes[:2])  # x and w
-        for part, cmap, top in (((0, kept), "Greys", 4), ((kept, len(state)), style.DIVERGING, 1)):
-            extent = (-0.5, n - 0.5, part[1] - 0.5, part[0] - 0.5)
-            look = {"cmap": cmap, "vmin": -1, "vmax": top, "extent": extent, "interpolation": "nearest"}
-            ax.imshow(state[slice(*part)], **look)
+        kept = sum(s.sizes[:2])  # x and w, over the colours that the heat map gave them
+        extent = (-0.5, n - 0.5, kept - 0.5, -0.5)
+        ax.imshow(state[:kept], cmap="Greys", vmin=-1, vmax=4, extent=extent, interpolation="nearest")
         ax.set_ylim(len(state) - 0.5, -0.5)
         ax.set_aspect("auto")
         _bands(ax, s.sizes, labels=k == 0)
