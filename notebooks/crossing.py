@@ -15,10 +15,11 @@
 #
 # *This chapter reproduces no paper. It asks of each law in the five papers: on which of the others' models does it hold?*
 #
-# Each paper found a law on a model and a task of its own. Two heads subtract the mean {cite}`he2025`. A layer is a step of gradient descent {cite}`nagy2026`, or of descent in a space of functions
-# {cite}`wang2025`. Scores learn by advantage, and attention settles before values {cite}`agarwal2025`. What is learned comes in stages, after a wait that grows as the start shrinks
-# {cite}`recall2025`. This book has all five models, so each law can be tried on the others. Some travel further than their papers say. One predicts, for ten models, how long nothing seems to
-# happen. Others hold for one model only, or rest on statistics that imitations pass as well.
+# Each paper found a law on a model and a task of its own. This book has all five models, so each law can be tried on the others.
+#
+# **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of factors, on all ten models tried. On regression, heads of opposite sign subtract the mean
+# {cite}`he2025`, and a trained layer takes one step of descent in a space of functions {cite}`wang2025`. Attention does not settle before values {cite}`agarwal2025`, and no statistic that should show
+# descent from layer to layer {cite}`nagy2026` rejects all stacks of layers that approach the answer in another way.
 #
 # All verdicts here are answers to questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
 
@@ -76,13 +77,13 @@ record.all(rates.rate_values(raced))
 
 
 # %% [markdown]
-# ## How long nothing happens
+# ## How long training stalls
 #
 # Start attention from small weights, and for a while the loss does not move. In associative recall this wait grows as $1/\epsilon$ with the size $\epsilon$ of the start. Why that
-# power, and what would it be elsewhere?
+# power, and what is it in other models?
 #
-# Near zero a loss is a polynomial. Its lowest terms that can lower it say what must grow *together*. If the answer depends on a product of $p$ small factors, these terms have degree
-# $p$, and gradient flow maps onto itself when sizes shrink by $b$ and times grow by $b^{p-2}$. So
+# Near zero a loss is a polynomial in the weights. Its lowest terms that can lower the loss are products of the factors that must grow *together*. With $p$ such factors these terms have degree
+# $p$. Shrink the start by $b$: gradient flow takes the same path, $b^{p-2}$ times as slowly. So the wait $T$ grows as a logarithm for two factors, and as a power for more:
 #
 # $$\begin{aligned} T &\sim \log \tfrac{1}{\epsilon} & (p &= 2), \\ T &\sim \epsilon^{-(p-2)} & (p &> 2). \end{aligned}$$
 
@@ -113,38 +114,38 @@ show_model(draw.waiting_time())
 
 # %% [markdown]
 # This scaling of homogeneous losses is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019), and in single-index models $p$ is the information exponent (Ben Arous,
-# Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). {cite}`recall2025` calls its growth one of exponent 2, that is $p - 1$. New here: $p$ can be counted, for ten
-# small models, and depends on the symmetry of the prompts as much as on the model. (Associative recall is {cite}`recall2025`'s, the heads {cite}`he2025`'s, the sticky chain {cite}`agarwal2025`'s;
-# GD block and Trained TF are {cite}`wang2025`'s.)
+# Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). New here: $p$ can be counted, for ten small models, and depends on the symmetry of the prompts as much as on the
+# model. (The paper on associative recall {cite}`recall2025` names the same growth, $1/\epsilon$, by $p - 1 = 2$. Heads are from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
+# Trained TF from {cite}`wang2025`.)
 #
-# | Model | Prompts | Factors that must grow together | $p$ | Measured |
+# | Model | $p$ | Measured | Factors that must grow together | Prompts |
 # |---|---|---|---|---|
-# | associative recall, order 3, 2 heads | exact population | $w$, $\beta$, $\beta$ | 3 | {glue:text}`stages/recall/degree` |
-# | reduced heads, 2 | regression, $d = 2$, 12 examples, 32 prompts | $\omega$, $\mu$ | 2 | {glue:text}`stages/reduced/degree` |
-# | two heads | the same | $Q, K, V, O$ | 4 | {glue:text}`stages/heads/degree` |
-# | linear attention, 2 heads | the same | $Q, K, V, O$ | 4 | {glue:text}`stages/linear/degree` |
-# | two heads, two tasks | the same, two answers | $Q, K, V, O$ | 4 | {glue:text}`stages/tasks/degree` |
-# | one head between an embedding and a read-out, width 4 | the same, 4 prompts | read-out, $O$, $V$, $E$; $Q$, $K$, $E$, $E$ | 8 | {glue:text}`stages/layer/degree` |
-# | sticky chain, one head | one sequence of 60 symbols, 4 kinds | $W_O$, $W_V$ | 2 | {glue:text}`stages/chain/degree` |
-# | GD block | categories, $d = 2$, 8 examples, 5 classes, 32 prompts | embeddings read, embeddings written | 2 | {glue:text}`stages/descent/degree` |
-# | Trained TF, embeddings held | the same | $P$, $W_V$ | 2 | {glue:text}`stages/known/degree` |
-# | Trained TF | the same | $P$, $W_V$, embeddings twice | 4 | {glue:text}`stages/trained/degree` |
+# | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` | $w$, $\beta$, $\beta$ | exact population |
+# | reduced heads, 2 | 2 | {glue:text}`stages/reduced/degree` | $\omega$, $\mu$ | regression, $d = 2$, 12 examples, 32 prompts |
+# | two heads | 4 | {glue:text}`stages/heads/degree` | $Q, K, V, O$ | the same |
+# | linear attention, 2 heads | 4 | {glue:text}`stages/linear/degree` | $Q, K, V, O$ | the same |
+# | two heads, two tasks | 4 | {glue:text}`stages/tasks/degree` | $Q, K, V, O$ | the same, two answers |
+# | one head between an embedding and a read-out, width 4 | 8 | {glue:text}`stages/layer/degree` | read-out, $O$, $V$, $E$; $Q$, $K$, $E$, $E$ | the same, 4 prompts |
+# | sticky chain, one head | 2 | {glue:text}`stages/chain/degree` | $W_O$, $W_V$ | one sequence of 60 symbols, 4 kinds |
+# | GD block | 2 | {glue:text}`stages/descent/degree` | embeddings read, embeddings written | categories, $d = 2$, 8 examples, 5 classes, 32 prompts |
+# | Trained TF, embeddings held | 2 | {glue:text}`stages/known/degree` | $P$, $W_V$ | the same |
+# | Trained TF | 4 | {glue:text}`stages/trained/degree` | $P$, $W_V$, embeddings twice | the same |
 #
-# To measure $p$ no fit is needed. Waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, with all trained parameters
-# small at the start; each prompt of regression and categories comes with its mirror images.
+# The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, and all trained parameters
+# start small. Each prompt of regression and categories comes with its mirror images.
 
-# %% mystnb={"image": {"alt": "Left: waits that grow as a logarithm, for reduced heads, sticky chain, GD block, Trained TF with known embeddings and two heads on plain prompts; all lie on one line. Right: waits that grow as powers 1, 2 and 6 of one over the size."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Left: waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of degree 2 hardly grow. Right: waits of degree 2 on a linear axis, on one straight line."}} tags=["hide-input"]
 style.show(draw.waits(found), of=[waited])
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# *The waits grow as predicted, as a logarithm or as a power (dotted: slopes). The models of the table, and two heads on plain prompts; means over {glue:text}`draws` draws of prompts, embeddings and directions.*
+# *The degree $p$ says how the wait grows: markers, models of the table and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start. Each panel counts from a model's largest
+# start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 #
-# Does the law matter in ordinary training? **Plain SGD** obeys it: with 64 fresh prompts in every step, at rate 0.05 and from sizes 0.1 to 0.0125, two heads show the degree
-# {glue:text}`stages/sgd/degree` (standard error {glue:text}`stages/sgd/degree_se`; predicted 4). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are
-# exact, as they are in an infinite sample. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs alone, two factors, can fit
-# that, and the wait becomes logarithmic: the degree then belongs to the sample, not to the task. The second is the **optimiser**. Adam takes steps of a fixed size however small the gradient is, so
-# its wait hardly grows.
+# Does the law matter in ordinary training? **Plain SGD** obeys it: with 64 fresh prompts in every step two heads show the degree {glue:text}`stages/sgd/degree` (standard error
+# {glue:text}`stages/sgd/degree_se`; predicted 4). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
+# drawn once and for all, the answer happens to correlate with the mean of the context. Two factors, values and outputs, are enough to fit this, so the wait becomes logarithmic: the degree then belongs to
+# the sample, not to the task. The second is the **optimiser**. Adam's steps have a fixed size however small the gradient is, so its wait hardly grows.
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
@@ -154,7 +155,7 @@ record.verdicts("q-waits-sgd", "q-waits-few", "q-waits-adam")
 # %% [markdown]
 # From a start an eighth as large, Adam needs {glue:text}`stages/adam/growth` times the steps and gradient flow {glue:text}`stages/adam/flow` times the time.
 #
-# Below, two softmax heads train in the page, by plain gradient descent on fresh prompts and by Adam. Four factors predict that each halving of a small start quadruples the wait.
+# Below, two softmax heads train in the page. Four factors predict that each halving of a small start quadruples the wait.
 
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
@@ -177,36 +178,36 @@ show(
         Slider("size", values=SIZES, label="size of the start"),
     ],
     title="The wait of softmax heads",
-    description="Loss along gradient flow on one set of prompts, from starts of four sizes. Halve the size and the wait is four times as long, whatever the number of heads.",
+    description="Each halving of a small start makes the wait about four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
 )
 
 # %% [markdown]
 # ## Routing by advantage
 #
-# The gradient in a score, says the law, is its attention times how far what it reads lies above the mean: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$. This is the derivative
-# of softmax, so it must hold on every softmax model. Is it about softmax, or about weights that sum to one?
+# The law says that the gradient in a score $s_i$ is its attention times its advantage: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$ with $b_i = \partial L / \partial \alpha_i$.
+# This is the derivative of softmax, so it holds on every softmax model. Does it hold for all weights that sum to one?
 
 # %% tags=["hide-input"]
 record.all(time_scales.routing_values(draws))
 record.verdict("crossing/q-routing")
 
 # %% [markdown]
-# It is about softmax. Other activations whose weights sum to one keep the mean but lose the factor $\alpha_i$ (with squared scores the law misses by {glue:text}`routing/square` of the
-# largest gradient), and linear attention has neither.
+# It needs softmax. Other activations whose weights sum to one keep the mean but lose the factor $\alpha_i$: with squared scores the law misses by {glue:text}`routing/square` of the largest gradient.
+# Linear attention keeps neither.
 #
 # ## Two time scales
 #
-# Attention settles early while values go on, like the two steps of EM: so says {cite}`agarwal2025` of one classifier trained by gradient descent. Whether it holds elsewhere can be said before
-# looking. Where values alone begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), neither is favoured.
+# {cite}`agarwal2025` says of one classifier, trained by gradient descent, that attention settles early while values go on, like the two steps of EM. For other models the count of factors gives a
+# prediction. Where values alone can begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), none has.
 
 # %% mystnb={"image": {"alt": "Dots for every draw: time of attention over time of values for two heads, sticky chain and Trained TF, with equal rates and with queries and keys ten times faster."}} tags=["hide-input"]
 style.show(draw.leads(ahead), of=[followed])
 record.verdict("crossing/q-timing")
 
 # %% [markdown]
-# *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone; {glue:text}`timing/draws` draws,
-# {glue:text}`timing/passed_over` left out because the model rests before that.* A control: ten times the rate on queries and keys must bring attention forward. Mean logarithm of the ratio of the
-# two times (negative: attention first):
+# *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
+# ({glue:text}`timing/passed_over` are left out because the model rests before that); large marks: medians; per cent: draws with attention first.* A control: ten times the rate on queries and keys must
+# bring attention forward. Mean logarithm of the ratio of the two times (negative: attention first):
 #
 # | Model | Equal rates | Queries and keys ten times faster | Brought forward by (standard error) |
 # |---|---|---|---|
@@ -214,35 +215,31 @@ record.verdict("crossing/q-timing")
 # | sticky chain | {glue:text}`timing/chain` | {glue:text}`timing/chain_quicker` | {glue:text}`timing/chain_gain` ({glue:text}`timing/chain_gain_se`) |
 # | Trained TF | {glue:text}`timing/known` | {glue:text}`timing/known_quicker` | {glue:text}`timing/known_gain` ({glue:text}`timing/known_gain_se`) |
 #
-# In two heads neither leads; in the sticky chain and in Trained TF values do. In Trained TF attention does not lead even at ten times the rate, so its "no" means little: the measure could hardly
-# have said yes.
+# In two heads neither comes first. In the sticky chain and in Trained TF values come first. In Trained TF they do so even with queries and keys ten times faster, so its "no" means little: this test
+# could hardly have said yes.
 #
 # ## Ten times the rate on values
 #
-# If values lag, speed them up: at ten times the rate on values, the sticky chain's classifier needs fewer steps, says {cite}`agarwal2025`. But ten times the rate on anything may do that, and so may
-# one larger rate for all. So here are three racers, plain gradient descent each, from equal starts on equal prompts: values and outputs ten times faster, queries and keys ten times faster, one rate
-# for all. All run at many base rates. (Associative recall is left out: its values are not trained.)
+# If values lag, speed them up: with ten times the rate on values, the sticky chain's classifier needs fewer steps, says {cite}`agarwal2025`. But ten times the rate on other matrices may do the same, and
+# so may one larger rate for all. We compare the three at many base rates, by plain gradient descent. (Associative recall is left out: its values are not trained.)
 
 # %% mystnb={"image": {"alt": "Ratios of steps for two heads, linear attention, three layers, sticky chain and Trained TF, with intervals over seeds: values and outputs ten times faster, and queries and keys ten times faster. Left over the plain rate, the best uniform rate marked; right over the best uniform rate."}} tags=["hide-input"]
 style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# *At a low base rate any factor of ten saves steps, and a larger rate for all (diamonds) saves more; the second panel has each at its best base rate. Geometric means and 95 % intervals over
-# {glue:text}`rates/seeds` seeds, at the plain base rate, which is the lowest, and with each racer at its best; small marks: each seed, at the base rate that is best for the others.* A larger rate
-# for all is drawn as diamonds. A verdict says yes only where values gain more than queries and keys do, and more than the best uniform rate. In a product of four factors, where nothing sets values
-# apart, neither rule passes. Where the racers differ at their best, it can be the other way round: Trained TF with quicker queries and keys needs the steps of the best uniform rate divided by
-# {glue:text}`rates/known/saved`.
+# *At a low base rate any factor of ten saves steps, and one larger rate for all (diamonds) saves more. At their best base rates, quicker values and outputs (discs) stay out of the grey region, where they
+# would be twice as fast. Large marks: geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; bars: single seeds, each at the base rate that is best for the other seeds.* The verdict is
+# yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. The opposite can be true: Trained TF with quicker queries and keys needs
+# {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
 
 # %% [markdown]
-# ## A law on a model
+# ## Three laws on three models
 #
-# Three of the laws are tested on the same three models. Choose a law, and see what becomes of it from one model to the next. (Waits and time scales are asked on prompts made symmetric, rates on
-# prompts as they are drawn.)
+# Three of the laws are tested on the same three models. (For waits and time scales the prompts are made symmetric; for rates they stay as they are drawn.)
 #
-# Some pairs of a law and a model make no sense. Associative recall has its values given, so nothing can be said of when they settle or how fast they should learn. A single layer takes no two steps
-# whose direction could be read. After a first layer, tokens are no longer in the coordinates that pairs and kernels are read in. Others are open: trained stacks and Trained TF layer by layer,
-# preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
+# Some pairs of a law and a model make no sense. A single layer takes no two steps whose direction could be read. After a first layer, tokens are no longer in the coordinates in which pairs and kernels
+# are read. Other pairs are open: trained stacks and Trained TF layer by layer, preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
 
 
 # %% tags=["hide-input"]
@@ -258,8 +255,8 @@ show(
             "model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")
         ),
     ],
-    title="A law on a model",
-    description="Try: each law on each model. Dotted: what the law predicts; dots: every draw or seed.",
+    title="Three laws on three models",
+    description="Waits lie on the dotted law of their degree. For the other two laws the dotted line is equality. Dots: every draw or seed. Try: each law on each model.",
     of=[waited, followed, *races.values()],
 )
 
@@ -280,46 +277,48 @@ style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
 
 # %% [markdown]
-# *Wherever heads of both signs form, they remove the mean. A dot is a run: how far the outputs of its heads are from cancelling, and what a debiased step leaves of its answers, over what the plain
-# step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always come: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
-# {glue:text}`pairs/short/both` on ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. A share that a step leaves says little alone: on the short contexts of the four
-# heads a debiased step leaves {glue:text}`pairs/embedded/left` of what they answer, and {glue:text}`pairs/linear/left` of what linear attention answers, which subtracts no mean. Beside the plain
-# step the two fall apart. So do heads of one sign: softmax alone takes out a little of the mean, at most {glue:text}`pairs/one_sign/taken` of what the plain step misses.
+# *Wherever heads of both signs form (blue), they remove the mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its answers,
+# over what a plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
+# {glue:text}`pairs/short/both` with ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. The comparison with the plain step is needed: a debiased step alone leaves
+# {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear attention, which subtracts no mean. Heads of one sign subtract at most
+# {glue:text}`pairs/one_sign/taken` of what the plain step misses.
 
 # %% [markdown]
 # ## Is a layer a step?
 #
-# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But much that comes nearer to an answer moves along the residual. Here are stacks
+# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But whatever comes nearer to an answer moves along the residual. Here are stacks
 # of known kind. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of noisy answers; a descending stack read
-# in another order; one that answers other prompts.
+# in another order; one that answers other prompts. Five statistics of the paper should tell them apart: the slope of updates on residuals, their $r^2$, how often their signs agree, how much the error
+# falls, and whether the rate of its fall is the one that the slope predicts.
 
-# %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend, coloured below 0.9; each column has a coloured cell."}} tags=["hide-input"]
 by = descent.roc(descent.sample(200 if paper else 20))
 record.all(descent.descent_values(by))
 style.show(draw_steps.areas(by))
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# *No statistic tells descent from every imitation: the last row is the worst of each. Chance that a descending stack scores higher than one of each other kind; 0.5 is a coin toss.* A statistic is
-# as good as its worst row. Answers of other prompts, our own shuffled null, are the easy row for all but the predicted rate, which they fool most. The paper has no such null; it compares with
-# chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
+# *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
+# is a coin toss, and darker cells are worse.* A statistic is as good as its worst row. Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
+# paper has no such null; it compares with chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
 #
 # ### Rungs of the ladder
 #
-# Each statistic alone fails. All five together? Take stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits
-# read with noise, and some that know where to go. Judge a new one by its neighbours: of the 25 stacks with the most similar statistics, how many descend? Then ask the same of the
-# ladder, and of its twins.
+# Each statistic alone fails. Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
+# read them with noise; add imitations that know the right answer. For a new stack, find the 25 stacks with the most similar statistics: how many of these descend? Then ask the same of the language
+# models, and of copies that never saw a regression in training.
 
-# %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every model of the ladder and its twins."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every language model and its copy that never saw a regression."}} tags=["hide-input"]
 rung = descent_ladder.judged(ladder.trained(profile, device), 1600 if paper else 350)
 record.all(descent_ladder.ladder_values(rung))
 style.show(draw_steps.ladder(rung))
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
-# *Only the models of three layers stand among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind; discs: models of the ladder; open: their twins, which never
-# saw a regression.* Together they do: {glue:text}`rungs/area` is the area for the hardest imitation, one that walks to an answer it knows. With one to three seeds per size, what the figure shows of
-# models is an impression, not a verdict. And the models resemble none of our stacks: on average {glue:text}`rungs/apart` of new stacks lie nearer to their neighbours.
+# *Only the models of three layers lie among stacks that descend, and no copy does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their copies that never saw a
+# regression.* On stacks made by hand the five together succeed: even for the hardest imitation, which walks to the right answer, the area is {glue:text}`rungs/area`. For language models, with one to three
+# seeds per size, the figure gives an impression, not a verdict. And they resemble none of our stacks: their distance to their neighbours is larger than that of {glue:text}`rungs/apart` of new stacks, on
+# average.
 #
 # ## Descent with which kernel?
 #
@@ -336,14 +335,15 @@ style.show(draw_steps.kernels(left), of=[isotropic])
 record.verdict("crossing/q-kernel")
 
 # %% [markdown]
-# *The number of heads chooses the kernel. What the best step with each kernel leaves of the answers of trained heads, one mark a run.* One softmax head is a step with the softmax kernel; the next
-# best kernel leaves {glue:text}`kernel/one_next`. Linear attention is one with the linear kernel (the next best leaves {glue:text}`kernel/linear_next`). Two heads change kernel: their difference is
-# a step with the {glue:text}`kernel/two_best` one. Centred covariates, which no kernel of the five has, come nearer still ({glue:text}`kernel/two_centred` left).
+# *The number of heads chooses the kernel: each model is named at the kernel whose step fits it best. What the best step with each kernel leaves unexplained of the answers, one mark a run.* One softmax
+# head takes a step with the softmax kernel; the next best kernel leaves {glue:text}`kernel/one_next`. Linear attention takes one with the linear kernel (the next best leaves
+# {glue:text}`kernel/linear_next`). Two softmax heads take a step with the {glue:text}`kernel/two_best` kernel. On centred covariates, which is none of the paper's five kernels, this step fits better still
+# ({glue:text}`kernel/two_centred` left).
 #
 # ## What coincides
 #
-# Some of these laws are one law in different notation. In the table each row is one computation. The [dictionary](../book/notation.md#the-attention-layer) translates query, key, score, weight,
-# value, read-out, step size and kernel; what stands here is how they must be matched so that the answers agree.
+# Some of these laws are one law in different notation. Each row of the table is one computation, and says how the papers' letters must be matched so that the answers agree. (The
+# [dictionary](../book/notation.md#the-attention-layer) translates the letters themselves.)
 #
 # {.notation}
 # | One computation | In the papers' letters |
@@ -359,11 +359,10 @@ record.verdict("crossing/q-kernel")
 #
 # ## What to take away
 #
-# A common account of the five papers must explain the following. Degrees decide when things begin: on symmetric prompts that law needs nothing but a count of factors. Values move first where they
-# help alone; elsewhere all move together. Two time scales do not appear in the first quarter of the loss, from small starts, [even in their own setting](#two-time-scales). What is learned in the
-# end, on regression and in one layer, is a step with a kernel, and the number of heads chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether
-# deeper models take several such steps cannot be read from slopes. The claims of the five papers that carry others, and these questions, are drawn [on the
-# scoreboard](../book/scoreboard.md#claims-that-stand-on-claims).
+# A common account of the five papers must explain the following. The degree of the loss decides when learning begins: on symmetric prompts a count of factors is enough. Values move first where they
+# help alone; elsewhere all matrices move together. Two time scales do not appear in the first quarter of the loss, from small starts, [even in their own setting](#two-time-scales). On regression, one
+# trained layer takes a step with a kernel, and the number of heads chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether deeper models take several
+# such steps cannot be read from slopes. The scoreboard draws [which claims rest on which](../book/scoreboard.md#claims-that-stand-on-claims).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Open questions
@@ -425,8 +424,8 @@ prompts = descent.draw(rng)
 share = np.linspace(0, 1, descent.LAYERS + 1)
 guess = prompts.answer + 0.03 * rng.standard_normal(
     len(prompts.answer)
-)  # somebody whispers the answer
-whispered = guess[:, None] * share  # and the read-out walks to it in even strides
+)  # knows the answer, up to noise
+whispered = guess[:, None] * share  # and reads out equal parts of the way to it
 true = descent.parameter_descent(prompts, rng)
 signs = [alignment(read, prompts.answer).signs for read in (whispered, true)]
 print(

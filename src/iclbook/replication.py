@@ -183,9 +183,9 @@ def markdown(profile: str, root: Path) -> str:
         if ledger.chapter_name in set(chapters(root)) - there
     ]
     lines = [
-        f"**Of {fresh} decided verdicts that rest on a value that moved, {fresh - len(differ)} come out the same word, {len(differ)} another.** "
+        f"**Of {fresh} decided verdicts that rest on a value that moved, {fresh - len(differ)} come out the same, {len(differ)} differ.** "
         f"{moved} of {values} values moved by more than rounding. The other {len(decided) - fresh} decided verdicts rest on nothing random, or on counts that "
-        "came out alike.",
+        "are the same at both draws.",
         "",
     ]
     if waiting:
@@ -207,7 +207,7 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
     if not pairs:
         return []
     lines = [
-        "## What came out otherwise",
+        "## Verdicts that changed",
         "",
         "| What it says | The book | Drawn anew | Parts that turned |",
         "|---|---|---|---|",
@@ -239,11 +239,11 @@ def _foreseen(pairs: Sequence[Pair]) -> list[str]:
         if before.sampled and before.margin is not None
     ]
     lines = [
-        "## Do margins foresee it?",
+        "## Do margins predict which verdicts change?",
         "",
-        "A margin is the distance from the other outcome in units of two standard errors (and rounding). Below 1 a part is called undecided.",
+        "A margin is the distance from the other outcome in units of two standard errors (and rounding). Below 1 a part of a verdict is called undecided.",
         "",
-        "| Margin in the book | Parts | Came out otherwise |",
+        "| Margin in the book | Parts of verdicts | Changed |",
         "|---|---|---|",
     ]
     for low, high in zip((0, *MARGINS), (*MARGINS, math.inf), strict=True):
@@ -262,11 +262,11 @@ def _calibration(found: Sequence) -> list[str]:
         "## Do errors say how far values move?",
         "",
         f"{len(every)} recorded numbers have a standard error and are not the same at both draws. Their difference, in units of the joint error, should be a "
-        "standard normal number. Shares in brackets are a normal law's; numbers of one training move together, so that a chapter may be lucky as a whole.",
+        "standard normal number. Brackets: shares of a normal distribution. Numbers of one training move together, so a whole chapter may lie near or far.",
         "",
         histogram(every),
         "",
-        f"| Chapter | Numbers{heads} | The farthest |",
+        f"| Chapter | Numbers{heads} | Largest differences (records) |",
         f"|---|---|{'---|' * len(BEYOND)}---|",
     ]
     for title, of in by_chapter.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,7 +17,6 @@ from ....statistics import interval
 from ....training import gradient_flow
 from ..measures.rates import Race
 from ..measures.time_scales import Leads
-from ..measures.waits import LOGARITHMIC
 from ..measures.waits import SIZES as WAIT_SIZES
 from ..theory import product
 
@@ -29,69 +30,80 @@ NAMES = {
     "layer": "layer with embedding",
     "chain": "sticky chain",
     "descent": "GD block",
-    "known": "Trained TF, known $W_e$",
+    "known": "Trained TF, embeddings held",
     "trained": "Trained TF",
     "deep": "three layers",
     "few": "two heads, plain prompts",
 }
 
 
+#: Degree -> its colour, and how waits grow.
+DEGREE_LOOKS = {
+    2: (style.PALETTE[0], r"$p = 2$: $\log 1/\epsilon$"),
+    3: (style.PALETTE[2], r"$p = 3$: $1/\epsilon$"),
+    4: (style.PALETTE[1], r"$p = 4$: $1/\epsilon^2$"),
+    8: (style.PALETTE[3], r"$p = 8$: $1/\epsilon^6$"),
+}
+
+
 def waits(found: Mapping[str, Array]) -> Figure:
-    """Waits against initial size, geometric means over draws and relative to the largest size, for logarithmic growth (left) and powers (right)."""
-    fig, axes = style.figure(2, aspect=1.25)
-    kinds = {True: axes[0], False: axes[1]}
-    count = {True: 0, False: 0}
+    """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, then those of degree 2 on a linear axis.
+
+    Dotted: the predicted growth, through the smallest size.
+    """
+    fig, (every, logarithms) = style.figure(2, aspect=0.95)
+    drawn = dict.fromkeys(DEGREE_LOOKS, 0)
     for name, sizes_of in WAIT_SIZES.items():
-        sizes, times = np.array(sizes_of.scales()), found[name]
+        p, times = sizes_of.degree, found[name]
+        smaller = sizes_of.scale / np.array(sizes_of.scales())
         growth = np.exp(np.log(times / times[:, :1]).mean(0))
-        slow = growth[-1] < np.sqrt(sizes[0] / sizes[-1])
-        marker, colour = "os^Dv<>P"[count[slow]], style.PALETTE[count[slow] % len(style.PALETTE)]
-        count[slow] += 1
-        tenth = np.diff(times).mean(0)[0] / np.log10(sizes_of.factor)
-        shown = (times - times[:, :1]).mean(0) / tenth if slow else growth
-        kinds[slow].plot(sizes[0] / sizes, shown, marker + "-", color=colour, label=NAMES[name])
-    x = np.geomspace(1, 1e3, 50)
-    axes[0].plot(x, np.log10(x), color=style.INK, ls=":", label="predicted")
-    for power, at in ((1, 30), (2, 30), (6, 3.0)):
-        x = np.geomspace(1, at, 20)
-        axes[1].plot(x, x**power, color=style.INK, ls=":", label="predicted" if power == 1 else None)
-        axes[1].text(at, at**power, rf"$\epsilon^{{-{power}}}$", fontsize=9, va="bottom")
-    axes[0].set(xscale="log", xlabel="largest size over size", ylabel="growth of the wait, in that of the first tenth")
-    axes[1].set(
-        xscale="log", yscale="log", xlabel="largest size over size", ylabel="wait over wait from the largest size"
-    )
-    axes[0].set_title("the wait grows as a logarithm")
-    axes[1].set_title("as a power")
-    for ax in axes:
-        ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2)
+        colour, law = DEGREE_LOOKS[p]
+        look = {"marker": "os^Dv"[drawn[p]], "ls": "", "ms": 5, "color": colour, "label": NAMES[name]}
+        drawn[p] += 1
+        every.plot(smaller, growth, **look)
+        if p == 2:
+            tenth = np.diff(times).mean(0)[-1] / np.log10(sizes_of.factor)
+            logarithms.plot(smaller, (times - times[:, :1]).mean(0) / tenth, **look)
+            continue
+        every.plot(smaller, growth[-1] * (smaller / smaller[-1]) ** (p - 2), color=style.INK, ls=":", lw=1)
+        if drawn[p] == 1:
+            every.text(1.3 * smaller[-1], growth[-1], law, va="center")
+    every.text(40, 1.15, DEGREE_LOOKS[2][1])
+    logarithms.plot([1, 1e3], [0, 3], color=style.INK, ls=":", label="predicted")
+    every.set(xscale="log", yscale="log", xlim=(0.8, 1500), ylabel="wait: times longer", title="all models")
+    logarithms.set(xscale="log", ylabel="added wait (tenfold step: 1)", title="$p = 2$, on a linear axis")
+    for ax in (every, logarithms):
+        ax.set_xlabel("start: times smaller")
     return fig
 
 
 def leads(found: Mapping[str, Leads]) -> Figure:
     """Time at which attention is half-way over that of values: faint marks are draws, a disc their median, with the share in which attention is first."""
-    fig, ax = style.figure(aspect=0.45)
+    fig, ax = style.figure(aspect=0.55)
     for row, of in enumerate(found.values()):
         for values, label, marker, colour, shift in (
-            (of.equal, "equal rates", "o", style.PALETTE[0], -0.12),
-            (of.quicker, "queries and keys ten times faster", "s", style.PALETTE[3], 0.12),
+            (of.equal, "equal rates", "o", style.PALETTE[0], -0.17),
+            (of.quicker, "queries and keys ten times faster", "s", style.PALETTE[3], 0.17),
         ):
-            place = np.full(len(values), row + shift)
-            ax.plot(np.exp(values), place, "|", color=colour, ms=9, alpha=0.12)
+            ax.plot(np.exp(values), np.full(len(values), row + shift), "|", color=colour, ms=9, alpha=0.12)
             mark = {"ms": 8, "mec": style.GROUND, "color": colour, "label": None if row else label}
             ax.plot(np.exp(np.median(values)), row + shift, marker, zorder=4, **mark)
-            first = f"{np.mean(np.asarray(values) < 0):.0%} attention first"
-            ax.text(6, row + shift, first, color=colour, va="center", fontsize=8)
-    ax.axvline(1, color=style.INK, ls=":")
-    ax.set_yticks(range(len(found)), [NAMES[name] for name in found])
-    ax.set(
-        xscale="log",
-        xlabel="time of attention over time of values (left of 1: attention first)",
-        ylim=(-0.6, len(found) + 0.1),
-        xlim=(0.22, 18),
-    )
-    style.log_ticks(ax, "x", [0.25, 0.5, 1, 2, 4])
-    ax.legend(loc="upper right", ncols=2, fontsize=8)
+            first = f"{np.mean(np.asarray(values) < 0):.0%}"
+            ax.text(0.13, row + shift, first, color=colour, va="center", fontsize=9)
+    ax.set_yticks(range(len(found)), [textwrap.fill(NAMES[name], 16) for name in found])
+    ax.set(xscale="log", xlabel="time of attention over time of values", ylim=(-0.5, len(found)), xlim=(0.12, 18))
+    _sides(ax, "attention first", "values first")
+    style.log_ticks(ax, "x", [0.25, 0.5, 1, 2, 4, 8])
+    fig.legend(loc="outside upper center", ncols=2)
     return fig
+
+
+def _sides(ax: Axes, below: str, above: str) -> None:
+    """A dotted line at ratio 1, with what it means to lie on either side, at the top of the panel."""
+    ax.axvline(1, color=style.INK, ls=":")
+    for words, shift, side in ((f"← {below}", -5, "right"), (f"{above} →", 5, "left")):
+        at = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points"}
+        ax.annotate(words, (1, 0.99), (shift, 0), **at, ha=side, va="top", fontsize=9)
 
 
 def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: float) -> Figure:
@@ -101,6 +113,9 @@ def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: fl
         look = {"color": style.COLOURS["measured" if each == size else "dummy"], "lw": 2.2 if each == size else 1.2}
         ax.semilogx(times[1:], losses[1:] / losses[0], **look)
         ax.text(wait, 1.01, f"{each:g}", fontsize=9, va="bottom", ha="right", color=look["color"])
+    for one, longer in pairwise(wait for _, _, wait in paths.values()):
+        ax.annotate("", (longer, 0.9), (one, 0.9), arrowprops={"arrowstyle": "->", "color": style.INK})
+        ax.text(np.sqrt(one * longer), 0.905, f"× {longer / one:.1f}", ha="center", va="bottom")
     ax.axvline(paths[size][2], color=style.INK, ls=":")
     ax.set(xlabel="time", ylabel="loss over its start", ylim=(0.75, 1.05), xlim=(1e1, 1e4))
     ax.set_title(f"{heads} head{'s' if heads > 1 else ''}, size {size:g}")
@@ -108,41 +123,39 @@ def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: fl
 
 
 MARKS = {
-    "values": ("values and outputs ten times faster", "o", style.PALETTE[0], -0.15),
-    "routing": ("queries and keys ten times faster", "s", style.PALETTE[3], 0.15),
+    "values": ("values and outputs ten times faster", "o", style.PALETTE[0], -0.22),
+    "routing": ("queries and keys ten times faster", "s", style.PALETTE[3], 0.16),
 }
 
 
 def rates(found: Mapping[str, Race]) -> Figure:
     """Ratios of steps with 95 % intervals over seeds. Left: both arms at the plain base rate, over the plain rate; the best uniform rate is a diamond.
     Right: each at its best base rate, over the best uniform rate, which is the dotted line."""
-    fig, (left, right) = style.figure(2, aspect=0.85, sharey=True)
+    fig, (left, right) = style.figure(2, aspect=1.05, sharey=True)
     for row, of in enumerate(found.values()):
         logs = of.logs()
         for arm, (label, marker, colour, shift) in MARKS.items():
             right_of = logs["uniform" if arm == "values" else "routing_uniform"]
             for ax, values in ((left, logs[f"{arm}_plain"]), (right, right_of)):
                 mean, low, high = np.exp(interval(values))
-                shown = None if row else label
+                ax.plot(np.exp(values), np.full(len(values), row + shift + 0.14), "|", color=colour, ms=5, alpha=0.5)
                 ax.plot([low, high], [row + shift] * 2, color=colour, lw=2)
-                ax.plot(mean, row + shift, marker, color=colour, label=shown)
-                ax.plot(np.exp(values), np.full(len(values), row + shift), marker, color=colour, ms=3, alpha=0.4)
+                ax.plot(mean, row + shift, marker, color=colour, ms=7, label=None if row else label)
         best = np.exp(logs["uniform_plain"].mean())
-        left.plot(best, row, "D", color=style.INK, mfc="none", label=None if row else "best uniform rate")
-    left.axvline(1, color=style.INK, ls=":")
-    right.axvline(1, color=style.INK, ls=":")
-    left.set(xscale="log", xlabel="steps over steps at the plain rate\n(left: faster)", title="at a low base rate")
-    right.set(
-        xscale="log",
-        xlabel="steps over steps at the best\nuniform rate (left: faster)",
-        title="each at its best base rate",
-    )
-    style.log_ticks(left, "x", [0.03, 0.1, 0.3, 1])
-    style.log_ticks(right, "x", [0.1, 0.3, 1, 3, 10])
-    left.set_yticks(range(len(found)), [NAMES[name] for name in found])
-    left.set_ylim(len(found) - 0.5, -0.5)
-    handles, labels = left.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=8)
+        left.plot(best, row, "D", color=style.INK, mfc="none", label=None if row else "one best rate for all")
+    left.set(xscale="log", xlabel="steps, over steps at the plain rate", title="all at a low base rate")
+    right.set(xscale="log", xlabel="steps, over steps at the\nbest rate for all", title="each at its best base rate")
+    for ax in (left, right):
+        _sides(ax, "faster", "slower")
+    lowest = right.get_xlim()[0]
+    right.axvspan(lowest, 0.5, color=style.GRID, alpha=0.5, lw=0)
+    right.text(1.2 * lowest, len(found) - 0.3, "twice as fast", fontsize=9)
+    style.log_ticks(left, "x", [0.1, 0.3, 1])
+    style.log_ticks(right, "x", [0.1, 1, 10])
+    left.set_yticks(range(len(found)), [textwrap.fill(NAMES[name], 16) for name in found])
+    left.set(ylim=(len(found) - 0.2, -0.75), xlim=(None, 2.2))
+    right.set_xlim(left=lowest)
+    fig.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
 
@@ -178,25 +191,21 @@ def _wait(ax: Axes, model: str, times: Array) -> None:
     over = sizes.scale / np.array(sizes.scales())
     grown = times / times[:, :1]
     for row, values in enumerate(grown):
-        ax.plot(over, values, "o-", color=style.PALETTE[0], label=None if row else "each draw of prompts")
-    x = np.geomspace(1, over[-1], 50)
-    tenth = (grown[:, 1] - 1).mean() / np.log(sizes.factor)
-    ax.plot(
-        x,
-        1 + tenth * np.log(x) if model in LOGARITHMIC else x**2,
-        color=style.INK,
-        ls=":",
-        label="predicted: a logarithm" if model in LOGARITHMIC else "predicted: a square",
-    )
-    scale = "linear" if model in LOGARITHMIC else "log"
-    ax.set(xscale="log", yscale=scale, xlabel="largest size over size", ylabel="wait over the shortest")
+        ax.plot(over, values, "o-", lw=0.8, color=style.PALETTE[0], label=None if row else "each draw of prompts")
+    x, last = np.geomspace(1, over[-1], 50), grown[:, -2:].mean(0)
+    logarithmic = sizes.degree == 2
+    scale = "linear" if logarithmic else "log"
+    tenth = (last[1] - last[0]) / np.log(sizes.factor)
+    law = last[1] + tenth * np.log(x / x[-1]) if logarithmic else last[1] * (x / x[-1]) ** (sizes.degree - 2)
+    ax.plot(x, law, color=style.INK, ls=":", label=f"predicted: {'a logarithm' if logarithmic else 'a square'}")
+    ax.set(xscale="log", yscale=scale, xlabel="start: times smaller", ylabel="wait: times longer")
     ax.legend(loc="upper left", fontsize=9)
 
 
 def _lead(ax: Axes, of: Leads) -> None:
     rows = {"equal rates": of.equal, "queries and keys\nten times faster": of.quicker}
-    what = "time of attention over time of values (left of 1: attention first)"
-    _strips(ax, rows, what, [0.25, 0.5, 1, 2, 4])
+    _strips(ax, rows, "time of attention over time of values", [0.25, 0.5, 1, 2, 4])
+    _sides(ax, "attention first", "values first")
 
 
 def _rates(ax: Axes, of: Race) -> None:
@@ -204,9 +213,11 @@ def _rates(ax: Axes, of: Race) -> None:
     rows = {
         "values and outputs\nten times faster": logs["values_plain"],
         "queries and keys\nten times faster": logs["routing_plain"],
-        "best uniform rate": logs["uniform_plain"],
+        "best rate for all": logs["uniform_plain"],
     }
-    _strips(ax, rows, "steps over steps at the plain rate", [0.03, 0.1, 0.3, 1])
+    _strips(ax, rows, "steps, over steps at the plain rate", [0.03, 0.1, 0.3, 1])
+    ax.set_xlim(right=2)
+    _sides(ax, "faster", "slower")
 
 
 def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[float]) -> None:
@@ -216,9 +227,8 @@ def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[floa
         ax.plot(np.exp(values), np.full(len(values), row), "o", color=style.PALETTE[0], ms=4, alpha=0.4)
         ax.plot([low, high], [row, row], color=style.PALETTE[3], lw=2.5)
         ax.plot(mean, row, "D", color=style.PALETTE[3], label=None if row else "mean, 95 % interval")
-    ax.axvline(1, color=style.INK, ls=":")
     ax.set_yticks(range(len(rows)), list(rows))
-    ax.set(xscale="log", xlabel=what, ylim=(len(rows) + 0.2, -0.6))
+    ax.set(xscale="log", xlabel=what, ylim=(len(rows) + 0.2, -0.8))
     style.log_ticks(ax, "x", ticks)
     ax.legend(loc="lower left", fontsize=9)  # in the room under the last row
 
@@ -271,8 +281,8 @@ def waiting_time() -> PageModel:
     alt = "Left: loss of three factors against time; from a quarter of the size the plateau is several times as long. Right: waits of two, three, four and eight factors against one over the size, a logarithm and powers one, two and six."
     title = "A product of small factors waits: choose how many, and how small"
     description = (
-        "Gradient flow of the loss (1 − x₁x₂⋯xₚ)²/2 from factors of size ε. The plateau ends at the vertical line, when half of the loss is gone. "
+        "The smaller the start and the more factors, the longer the wait. Gradient flow of the loss (1 − x₁x₂⋯xₚ)²/2 from factors of size ε. The plateau ends at the vertical line, when half of the loss is gone. "
         "Dotted: the predicted growth, log(1/ε) for two factors and the power p − 2 of 1/ε for more. "
-        "Keep a curve, then move the size, and compare."
+        "Try: keep a curve, then halve the size."
     )
     return PageModel("waiting_time", data, still, alt, title, description)
