@@ -18,8 +18,8 @@
 # Each paper found a law on a model and a task of its own. This book has all five models, so each law can be tried on the others.
 #
 # **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of factors, on all ten models tried. On regression, heads of opposite sign subtract the mean
-# {cite}`he2025`, and a trained layer takes one step of descent in a space of functions {cite}`wang2025`. Attention does not settle before values {cite}`agarwal2025`, and no statistic that should show
-# descent from layer to layer {cite}`nagy2026` rejects all stacks of layers that approach the answer in another way.
+# {cite}`he2025`, and a trained layer takes one step of descent in a space of functions {cite}`wang2025`. On three models attention does not settle before values {cite}`agarwal2025`, and no statistic
+# that should show descent from layer to layer {cite}`nagy2026` rejects all stacks of layers that approach the answer in another way.
 #
 # All verdicts here are answers to questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
 
@@ -306,7 +306,7 @@ record.verdict("crossing/q-roc")
 #
 # Each statistic alone fails. Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
 # read them with noise; add imitations that know the right answer. For a new stack, find the 25 stacks with the most similar statistics: how many of these descend? Then ask the same of the language
-# models, and of copies that never saw a regression in training.
+# models, and of their *twins*, copies that never saw a regression in training.
 
 # %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every language model and its copy that never saw a regression."}} tags=["hide-input"]
 rung = descent_ladder.judged(ladder.trained(profile, device), 1600 if paper else 350)
@@ -315,10 +315,9 @@ style.show(draw_steps.ladder(rung))
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
-# *Only the models of three layers lie among stacks that descend, and no copy does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their copies that never saw a
-# regression.* On stacks made by hand the five together succeed: even for the hardest imitation, which walks to the right answer, the area is {glue:text}`rungs/area`. For language models, with one to three
-# seeds per size, the figure gives an impression, not a verdict. And they resemble none of our stacks: their distance to their neighbours is larger than that of {glue:text}`rungs/apart` of new stacks, on
-# average.
+# *Only the models of three layers lie among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their twins.* On stacks made by hand
+# the five together succeed: even for the hardest imitation, which walks to the right answer, the area is {glue:text}`rungs/area`. For language models, with one to three seeds per size, the figure
+# gives an impression, not a verdict. And they resemble none of our stacks: their distance to their neighbours is larger than that of {glue:text}`rungs/apart` of new stacks, on average.
 #
 # ## Descent with which kernel?
 #

@@ -17,6 +17,7 @@ from ....statistics import interval
 from ....training import gradient_flow
 from ..measures.rates import Race
 from ..measures.time_scales import Leads
+from ..measures.waits import LOGARITHMIC
 from ..measures.waits import SIZES as WAIT_SIZES
 from ..theory import product
 
@@ -37,7 +38,13 @@ NAMES = {
 }
 
 
-#: Degree -> its colour, and how waits grow.
+#: Model -> p, how many factors must grow together.
+FACTORS = (
+    dict.fromkeys(LOGARITHMIC, 2)
+    | dict.fromkeys(("heads", "linear", "tasks", "trained"), 4)
+    | {"recall": 3, "layer": 8}
+)
+#: p -> its colour, and how waits grow.
 DEGREE_LOOKS = {
     2: (style.PALETTE[0], r"$p = 2$: $\log 1/\epsilon$"),
     3: (style.PALETTE[2], r"$p = 3$: $1/\epsilon$"),
@@ -54,7 +61,7 @@ def waits(found: Mapping[str, Array]) -> Figure:
     fig, (every, logarithms) = style.figure(2, aspect=0.95)
     drawn = dict.fromkeys(DEGREE_LOOKS, 0)
     for name, sizes_of in WAIT_SIZES.items():
-        p, times = sizes_of.degree, found[name]
+        p, times = FACTORS[name], found[name]
         smaller = sizes_of.scale / np.array(sizes_of.scales())
         growth = np.exp(np.log(times / times[:, :1]).mean(0))
         colour, law = DEGREE_LOOKS[p]
@@ -193,10 +200,10 @@ def _wait(ax: Axes, model: str, times: Array) -> None:
     for row, values in enumerate(grown):
         ax.plot(over, values, "o-", lw=0.8, color=style.PALETTE[0], label=None if row else "each draw of prompts")
     x, last = np.geomspace(1, over[-1], 50), grown[:, -2:].mean(0)
-    logarithmic = sizes.degree == 2
+    logarithmic = FACTORS[model] == 2
     scale = "linear" if logarithmic else "log"
     tenth = (last[1] - last[0]) / np.log(sizes.factor)
-    law = last[1] + tenth * np.log(x / x[-1]) if logarithmic else last[1] * (x / x[-1]) ** (sizes.degree - 2)
+    law = last[1] + tenth * np.log(x / x[-1]) if logarithmic else last[1] * (x / x[-1]) ** (FACTORS[model] - 2)
     ax.plot(x, law, color=style.INK, ls=":", label=f"predicted: {'a logarithm' if logarithmic else 'a square'}")
     ax.set(xscale="log", yscale=scale, xlabel="start: times smaller", ylabel="wait: times longer")
     ax.legend(loc="upper left", fontsize=9)

@@ -109,13 +109,11 @@ class Sizes:
 
     Attributes:
         scale, factor: largest size, and by what sizes fall.
-        degree: p that the count of factors predicts.
         method: of the integrator.
     """
 
     scale: float
     factor: float
-    degree: int
     method: str = "DOP853"
 
     def scales(self) -> list[float]:
@@ -123,19 +121,21 @@ class Sizes:
         return [self.scale / self.factor**k for k in range(4)]
 
 
+#: Models whose wait is a logarithm.
+LOGARITHMIC = ("reduced", "chain", "descent", "known", "few")
 #: At what sizes each model waits.
 SIZES = {
-    "reduced": Sizes(0.01, 10, 2),
-    "heads": Sizes(0.1, 4, 4),
-    "linear": Sizes(0.1, 4, 4),
-    "tasks": Sizes(0.1, 4, 4),
-    "layer": Sizes(0.25, 1.6, 8, STIFF),
-    "recall": Sizes(0.1, 4, 3),
-    "chain": Sizes(0.02, 10, 2),
-    "descent": Sizes(0.02, 10, 2),
-    "known": Sizes(0.02, 10, 2),
-    "trained": Sizes(0.05, 4, 4),
-    "few": Sizes(0.02, 4, 2),
+    "reduced": Sizes(0.01, 10),
+    "heads": Sizes(0.1, 4),
+    "linear": Sizes(0.1, 4),
+    "tasks": Sizes(0.1, 4),
+    "layer": Sizes(0.25, 1.6, STIFF),
+    "recall": Sizes(0.1, 4),
+    "chain": Sizes(0.02, 10),
+    "descent": Sizes(0.02, 10),
+    "known": Sizes(0.02, 10),
+    "trained": Sizes(0.05, 4),
+    "few": Sizes(0.02, 4),
 }
 
 
