@@ -16,11 +16,11 @@
 # *A reproduction of "On Understanding Attention-Based In-Context Learning for Categorical Data" {cite}`wang2025`.*
 #
 # Linear regression in context is one attention layer: a gradient step on real numbers is a weighted sum of the examples. Categories are harder. The gradient of a cross-entropy contains the *expected*
-# embedding under the current prediction, a nonlinear function that must be computed anew after every step. This paper builds a transformer that does it exactly: self-attention makes the step,
-# cross-attention to the embeddings makes the expectation, and a second self-attention head wipes the old expectation away. Does a transformer with free weights find the same algorithm?
+# embedding under the current prediction, a nonlinear function that must be computed anew after every step. This paper builds a transformer that does it exactly. Self-attention makes the step,
+# cross-attention to the embeddings computes the expectation, and a second self-attention head erases the old one. Does a transformer with free weights find the same algorithm?
 #
-# **What came out.** The construction is exact where its erasure is. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers with every kernel but the
-# linear one. The printed accuracies belong to contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and glossary](../book/notation.md).)
+# **What came out.** The construction is exact wherever the old expectation is erased exactly. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers
+# with every kernel but the linear one. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -67,14 +67,15 @@ get, studies = (
 # %% [markdown]
 # ## A gradient step on a function
 #
-# A context shows $N$ pairs $(x_i, y_i)$, $y_i$ one of $C$ categories, and asks for the category of $x_{N+1}$. The data follow $p(y = c \mid x) = \mathrm{softmax}_c(w_c^\top f(x))$, with an embedding
-# $w_c$ for each category and a hidden function $f(x) = A\psi(x) + b$ that changes from context to context. A gradient step on $A$ moves it at *every* point, by the features' kernel:
+# A context shows $N$ pairs $(x_i, y_i)$, each $y_i$ one of $C$ categories, and asks for the category of $x_{N+1}$. The data follow $p(y = c \mid x) = \mathrm{softmax}_c(w_c^\top f(x))$, with an
+# embedding $w_c$ for each category and a hidden function $f(x) = A\psi(x) + b$ that changes from context to context. A gradient step of size $\alpha$ on $A$ changes $f$ at *every* point, through the
+# kernel $\kappa$ of the features $\psi$:
 #
 # $$ f(x_j) \leftarrow f(x_j) + \frac{\alpha}{N} \sum_{i=1}^N \bigl[w_{y_i} - \mathbb{E}(w \mid f(x_i))\bigr]\, \kappa(x_i, x_j). $$
 #
-# Four such steps are compared with autograd on $(A, b)$ for random features, labels and embeddings. The first step needs only self-attention: before it the expectation is the same everywhere. From the second on
-# it is a softmax of $f$, and that is why the paper's blocks have a second layer. Self-attention whose weights see the covariates alone, in any number of layers and with any matrices, leaves $f$ a sum of one term for each label; two steps
-# of descent are no such sum. Change two labels at once, and {glue:text}`self-attention/two` of one change is missing, at least.
+# Each example pulls $f$ towards the embedding of its label and away from the expected one. At first the expectation is the same everywhere, so the first step needs only self-attention. Later it is a
+# softmax of $f$, and so the paper's blocks have a second layer. Would more self-attention do? If its weights see the covariates alone, $f$ stays a sum of one term for each label. Two steps of descent
+# are no such sum: change two labels at once, and at least {glue:text}`self-attention/two` of one change is missing.
 
 # %% tags=["hide-input"]
 record.all(construction.functional_form() | construction.self_attention_alone())
@@ -83,7 +84,7 @@ record.verdicts("eq2-3", "self-attention")
 # %% [markdown]
 # ## The blocks
 #
-# A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, label's embedding, scratch space for the expectation, and function. As printed, the first two never change; $E_i$ is right after each block.
+# A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, the label's embedding, the expectation and the function. The first two never change. After each block $E_i$ is the expectation under the new $f_i$.
 
 # %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}} tags=["hide-input"]
 stream = construction.stream()
@@ -92,16 +93,16 @@ record.all(construction.architecture())
 record.verdict("wang2025/fig1-2")
 
 # %% [markdown]
-# *A block leaves $x$ and $w$ alone (grey) and writes $E$ and $f$ (colour). One context, at the input and after each of two blocks; columns are examples, then the query, whose label slot is zero.*
+# *A block leaves $x$ and $w$ alone (grey) and writes $E$ and $f$ (colour; paper: figures 1 and 2). One context; columns are examples, then the query, whose label slot is zero.*
 
 # %% mystnb={"image": {"alt": "Six square matrices with blocks x, w, E, f; each has one or two blocks that are multiples of the identity and zeros elsewhere."}} tags=["hide-input"]
 style.show(construction.plot_matrices(stream))
 
 # %% [markdown]
-# *The matrices of one block that are not the identity (appendix D), each divided by its largest entry. Nearly all entries are zeros.*
+# *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (appendix D), each divided by its largest entry; blue is negative.*
 #
-# Multiplied out, $K$ blocks must equal $K$ steps. They do, for five kernels and block by block (largest relative difference {glue:text}`construction/rbf` with RBF erasure); so does the model trained
-# below, without the zeros ({glue:text}`construction/fast`). Both parts matter: no erasure head {glue:text}`construction/none`, query among the keys {glue:text}`construction/query`.
+# Multiplied out, $K$ blocks must equal $K$ steps. With five kernels and RBF erasure the largest relative difference is {glue:text}`construction/rbf`; for the model trained below, which leaves out the
+# zeros, it is {glue:text}`construction/fast`. Without the erasure head it is {glue:text}`construction/none`, and with the query among the keys {glue:text}`construction/query`.
 
 # %% tags=["hide-input"]
 record.all(construction.construction())
@@ -109,7 +110,7 @@ record.verdict("wang2025/construction")
 
 # %% [markdown]
 # ### The transformer in code
-# Multiplied out, a block is two lines. Its parameters are the embeddings, a step for each block and the width of the kernel.
+# Multiplied out, a block is two lines. Its parameters are the embeddings, one step size a block and the width of the kernel.
 
 # %%
 from iclbook.models.functional_gd import FunctionalGD
@@ -137,7 +138,7 @@ assert torch.allclose(ours, model(context, query)[:, 0], atol=1e-5)
 # %% [markdown]
 # Training it on fresh contexts is one call.
 
-# %% mystnb={"image": {"alt": "Cross-entropy along 200 steps of training for one block and for four; both fall from chance towards the dotted oracle, four blocks further."}}
+# %% mystnb={"image": {"alt": "Cross-entropy along 200 steps of training for one block and for four; both fall from chance towards the dotted line, four blocks a little further."}}
 from iclbook.training import Group, Run, Trainer
 from iclbook.training.groups import cross_entropy
 
@@ -161,33 +162,41 @@ for name, history in histories.items():
         np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid"),
         label=name.replace("1 blocks", "1 block"),
     )
-style.theory_line(ax, (0, 190), (bounds.oracle(task, 2048)[1],) * 2, label="oracle")
+style.theory_line(
+    ax, (0, 190), (bounds.oracle(task, 2048)[1],) * 2, label="best possible"
+)
 ax.set(xlabel="step", ylabel="cross-entropy (nats)")
 ax.legend()
 style.show()
 
 # %% [markdown]
-# *Both models learn in front of you, and four blocks come nearer than one to what the true probabilities would have (dotted). 64 fresh contexts a step, mean of ten steps.* Two hundred steps are a
-# hundredth of the paper's.
+# *Both models learn, and four blocks end a little lower than one. Dotted: the cross-entropy of the true probabilities. 64 fresh contexts a step, mean of ten steps.* Two hundred steps are a hundredth of
+# the paper's.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## How exact is the erasure?
 #
-# The erasure head must attend to its own position. An RBF kernel with large $\lambda$ does. A softmax finds the largest $x_i^\top x_j$: its own, unless a longer vector points the same way, which on
-# the paper's quadrants it often does.
+# The erasure head must attend to its own position. An RBF kernel with large $\lambda$ does. A softmax finds the largest $x_i^\top x_j$. That is its own, unless a longer vector points the same way,
+# as often happens on the paper's quadrants.
 
-# %% mystnb={"image": {"alt": "Attention that goes astray against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Distance from exact erasure against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]
 curves = erasure.curves(200 if paper else 20)
 style.show(erasure.plot_erasure(curves))
 record.all(erasure.records(curves, 200 if paper else 20))
 record.verdicts("erasure", "q-erasure")
 
 # %% [markdown]
-# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Half the absolute distance between a row of attention and the identity; zero is drawn at $10^{-12}$.* At $\lambda =
-# 10^5$, the published code's value, softmax finds the own position for a share of {glue:text}`erasure/softmax_own_d10_N10` at $d = 10$, $N = 10$, of {glue:text}`erasure/softmax_own_d10_N125` at $N
-# = 125$, and of {glue:text}`erasure/softmax_own_d2_N100` at $d = 2$, $N = 100$ (the paper says that it is a Kronecker delta). With covariates of one length no other point has a larger inner
-# product. If two examples have the *same* covariates, softmax shares its weight between them and still erases, for their expectations are equal; the RBF head gives each its whole weight and erases
-# twice. Before the first block all expectations are equal, so two steps are exact whatever the head does; from the third on errors grow.
+# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention; zero is drawn at $10^{-12}$.* The paper
+# says that the attention is a Kronecker delta. At the published code's $\lambda = 10^5$, the softmax head finds its own position in these shares of all cases:
+#
+# | $d = 10$, $N = 10$ | $d = 10$, $N = 125$ | $d = 2$, $N = 100$ |
+# |---|---|---|
+# | {glue:text}`erasure/softmax_own_d10_N10` | {glue:text}`erasure/softmax_own_d10_N125` | {glue:text}`erasure/softmax_own_d2_N100` |
+#
+# With covariates of one length no other point has a larger inner product. Two examples may have the *same* covariates. Softmax then shares its weight between them and still erases, for their
+# expectations are equal. The RBF head gives each its whole weight and erases twice.
+#
+# Before the first block all expectations are equal, so two steps are exact whatever the head does. From the third on errors grow.
 
 # %% mystnb={"image": {"alt": "Relative error of f against block three to six: it grows in both data sets, and is far larger for the quadrants than for appendix E's data."}} tags=["hide-input"]
 drift = erasure.drift_records(contexts=128 if paper else 32)
@@ -198,15 +207,15 @@ record.all(drift | erasure.trained_records(get("erased")))
 record.verdict("wang2025/q-deep-erasure")
 
 # %% [markdown]
-# *What the softmax head leaves unerased adds up from block to block, far more on the quadrants than for the data of appendix E. Relative error of $f$ against exact steps, in the limit of large $\lambda$.* Test NLL of three blocks *trained* on the quadrants with the
-# inexact head: {glue:text}`deep-erasure/astray_nll`; with the exact one {glue:text}`deep-erasure/exact_nll`.
+# *The error that the softmax head leaves grows from block to block, and is far larger on the quadrants than for the data of appendix E. Error of $f$ against exact steps, in the limit of large
+# $\lambda$.* Three blocks *trained* on the quadrants have a test NLL of {glue:text}`deep-erasure/astray_nll` with the inexact head and of {glue:text}`deep-erasure/exact_nll` with the exact one.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## The data, and how good a model can be
 #
-# For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$, and sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with a kernel that is 0.1 at the nearest other
-# anchor. (The text calls the factor 10 $\lambda$; it is not the erasure head's.) How $x$ is drawn is not said. The printed kernel has an unsquared distance; the published code has
-# $x \sim U(-1,1)^{10}$ and a squared one. The mean of the largest true probability bounds every accuracy, so it can rule readings out. It also moves with $W_e$, which is drawn once.
+# For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$. It sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with a kernel that is 0.1 at the nearest other
+# anchor. (The text calls the factor 10 $\lambda$; it is not the erasure head's.) The text does not say how $x$ is drawn, and its kernel has the distance $r = \|x - a_m\|$. The published code has
+# $x \sim U(-1,1)^{10}$ and $r^2$. The mean of the largest true probability bounds every accuracy, so it can exclude a reading. It also moves with $W_e$, which is drawn once.
 
 # %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}} tags=["hide-input"]
 values, samples = bounds.records(*((20_000, 60, 2048) if paper else (1000, 12, 512)))
@@ -219,18 +228,22 @@ record.all(values)
 record.verdict("wang2025/q-we-draw")
 
 # %% [markdown]
-# *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). Dashes: the printed bound of figure 8, and the best accuracy that the authors' code prints for appendix E.*
-# On the authors' own $W_e$ the oracle reaches {glue:text}`q-published/oracle_squared` with the squared distance, {glue:text}`q-published/oracle_printed` with the distance as printed, and
-# {glue:text}`q-published/oracle_normal` with normal $x$ (squared, printed). So normal $x$ cannot give the printed accuracy .731; uniform $x$ with the printed kernel is not excluded. Appendix F says
-# that performance "was found to be consistent across many different draws of $W_e$"; over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
-# {glue:text}`we-draw/quadrants_sd` and lies between {glue:text}`we-draw/quadrants_range`; it is below 0.6 in a share of {glue:text}`we-draw/share_below`. The figures' trainings here fix one $W_e$,
-# as the paper does, with $x \sim U(-1,1)^{10}$ and the squared distance. Two questions below train one block on the authors' own $W_e$, drawn again from their seed, with either distance.
+# *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). With normal $x$, no draw here reaches the best accuracy that the authors' code prints for appendix E
+# (lower dashes). Upper dashes: the printed bound of figure 8.* On the authors' own $W_e$ and with uniform $x$ the bound is {glue:text}`q-published/oracle_squared` for $r^2$ and
+# {glue:text}`q-published/oracle_printed` for $r$. With normal $x$ it is {glue:text}`q-published/oracle_normal` ($r^2$, $r$). So normal $x$ cannot give the printed accuracy .731. Uniform $x$ with the
+# printed kernel is not excluded.
+#
+# Appendix F says that performance "was found to be consistent across many different draws of $W_e$". Over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
+# {glue:text}`we-draw/quadrants_sd`; its least and largest values are {glue:text}`we-draw/quadrants_range`. It is below 0.6 in a share of {glue:text}`we-draw/share_below` of the draws.
+#
+# The figures' trainings here fix one $W_e$, as the paper does, with $x \sim U(-1,1)^{10}$ and $r^2$. Two questions below train one block on the authors' own $W_e$, drawn again from their seed, with $r^2$
+# and with $r$.
 
 # %% [markdown]
 # ## One block: GD against Trained TF
 #
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$,
-# all free. Both learn from $L$ fixed contexts and are scored on 2,048 new ones at the best validation record. Trainings are shorter than the paper's, at larger rates.
+# all free. Both learn from $L$ fixed contexts. They are scored on 2,048 new ones, where the validation NLL is lowest. Trainings are shorter than the paper's, at larger rates.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 sweep = figures_3_5.one_block(get, profile)
@@ -246,26 +259,31 @@ record.all(figures_3_5.new_draws(get, profile))
 record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 
 # %% [markdown]
-# *GD needs far fewer contexts than Trained TF (paper: figure 3). One column for each kernel; mean and standard deviation over {glue:text}`fig3/seeds` initialisations; $N = 10$;
-# {glue:text}`time/fig3` minutes of training.* Softmax GD has accuracies {glue:text}`fig3/softmax_accuracy` for $L$ = {glue:text}`fig3/L`, Trained TF {glue:text}`fig3/softmax_accuracy_tf`; linear
-# attention ends at {glue:text}`fig3/linear_accuracy`. With $N = 125$, the published code's context, GD and Trained TF reach {glue:text}`fig3/wide_accuracy`, NLL {glue:text}`fig3/wide_nll`.
+# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Mean and standard deviation over {glue:text}`fig3/seeds` initialisations; $N = 10$. Crosses: the
+# authors' notebook, whose contexts have $N = 125$. {glue:text}`time/fig3` minutes of training.*
 #
-# "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075 nats. Runs are paired (seed, test set); $t$ tells how sure a gap is. At the largest $L$ Trained TF is behind by:
+# | accuracy with softmax attention | $L$ = {glue:text}`fig3/L` |
+# |---|---|
+# | GD (linear attention ends at {glue:text}`fig3/linear_accuracy`) | {glue:text}`fig3/softmax_accuracy` |
+# | Trained TF | {glue:text}`fig3/softmax_accuracy_tf` |
+#
+# With $N = 125$ GD and Trained TF reach {glue:text}`fig3/wide_accuracy`, and NLLs of {glue:text}`fig3/wide_nll`. "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075 nats.
+# Runs are paired by seed and test set; $t$ is a gap over its standard error. At the largest $L$ Trained TF is behind by:
 #
 # | | NLL (nats) | $t$ | accuracy | $t$ |
 # |---|---|---|---|---|
 # | softmax | {glue:text}`fig3/softmax_nll_gap` | {glue:text}`fig3/softmax_nll_gap_t` | {glue:text}`fig3/softmax_accuracy_gap` | {glue:text}`fig3/softmax_accuracy_gap_t` |
 # | RBF | {glue:text}`fig3/rbf_nll_gap` | {glue:text}`fig3/rbf_nll_gap_t` | {glue:text}`fig3/rbf_accuracy_gap` | {glue:text}`fig3/rbf_accuracy_gap_t` |
 #
-# All that is on one draw. On further draws of everything, $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` of accuracy and
-# {glue:text}`q-new-draws/softmax_nll_gap` nats on average. One block's accuracy has a standard deviation of {glue:text}`q-draw-spread/units` from draw to draw, and of {glue:text}`q-draw-spread/inits`
-# from initialisation to initialisation on the same draw, which is what the paper's error bars show.
+# These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` of accuracy and
+# {glue:text}`q-new-draws/softmax_nll_gap` nats on average. The paper's error bars show initialisations only. From one to the next, one block's accuracy has a standard deviation of
+# {glue:text}`q-draw-spread/inits`; from draw to draw it is {glue:text}`q-draw-spread/units`.
 #
 # ## More blocks, and how many examples there are
 #
-# The text says $N = 10$; file names in the published code say 125. More examples make for better accuracies, so the printed ones decide.
+# The text says $N = 10$; file names in the published code say 125. Accuracy grows with $N$, so the printed accuracies can decide.
 
-# %% mystnb={"image": {"alt": "Top: accuracy and NLL along training for one to six blocks. Bottom: accuracy and NLL against the number of blocks for N = 10 and N = 125; the authors' values lie near N = 125."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Accuracy and NLL against the number of blocks for N = 10 and N = 125: the authors' values lie near N = 125. Below, both along training at N = 10, one block apart from the rest."}} tags=["hide-input"]
 by_depth = figures_3_5.by_depth(get, profile)
 style.show(
     figures_3_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths"))
@@ -275,8 +293,8 @@ record.all(construction.absorbed() | figures_3_5.of_printed_values())
 record.verdicts("fig4", "n10", "q-published")
 
 # %% [markdown]
-# *A second block helps, further blocks help less, and the printed scores (crosses, with their errors) belong to $N = 125$ (paper: figure 4). GD with softmax attention along training, and below
-# against the number of blocks; {glue:text}`time/fig4` minutes.*
+# *A second block helps, further blocks help less, and the printed scores (crosses) lie at $N = 125$, not at $N = 10$ (paper: figure 4). GD with softmax attention against the number of blocks, and
+# along training; {glue:text}`time/fig4` minutes.*
 #
 # | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, the authors' $W_e$ |
 # |---|---|---|
@@ -284,17 +302,27 @@ record.verdicts("fig4", "n10", "q-published")
 # | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/wide_nll` |
 # | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/wide_seeds` |
 #
-# The crosses belong to the authors' contexts with $N = 125$, so that is where the figure is judged: the second block gains {glue:text}`fig4/wide_gain` of accuracy and {glue:text}`fig4/wide_nll_gain` nats, the third
-# another {glue:text}`fig4/wide_third_gain` nats, and the best deeper model gains {glue:text}`fig4/wide_late_gain` over two. A share of {glue:text}`fig4/wide_at_end` of the runs were best at their last record. At $N = 10$ the second block gains {glue:text}`fig4/narrow_gain` and
-# {glue:text}`fig4/narrow_nll_gain` nats, and the best deeper model {glue:text}`fig4/narrow_late_gain` more (a loss if negative). The printed NLL gains relatively more
-# than the printed accuracy (by {glue:text}`fig4/printed_more`).
+# The figure is judged on the authors' contexts with $N = 125$, where the crosses lie:
 #
-# One block is tested at full length as well, on the very data of the printed numbers: the published seed gives back the authors' $W_e$ and, context by context, their training, validation and test
-# sets, so that only starts and minibatches differ. From the printed accuracy one block is {glue:text}`q-published/narrow_accuracy` away with $N = 10$, {glue:text}`q-published/wide_accuracy` with
-# $N = 125$, and {glue:text}`q-printed-kernel/accuracy` with $N = 125$ and the distance as printed (NLL: {glue:text}`q-published/narrow_nll`, {glue:text}`q-published/wide_nll`,
-# {glue:text}`q-printed-kernel/nll`).
+# | gain | $N = 10$ | $N = 125$ |
+# |---|---|---|
+# | second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/wide_gain` |
+# | second block, nats | {glue:text}`fig4/narrow_nll_gain` | {glue:text}`fig4/wide_nll_gain` |
+# | third block, nats | | {glue:text}`fig4/wide_third_gain` |
+# | best deeper model over two blocks, nats | {glue:text}`fig4/narrow_late_gain` | {glue:text}`fig4/wide_late_gain` |
 #
-# Equation 3 has a number $\alpha$, the published code a vector. In one block nothing can be gained: a positive vector rescales the coordinates of $W_e$ (relative difference of the logits
+# A share of {glue:text}`fig4/wide_at_end` of the runs with $N = 125$ were best at their last record. From one to six blocks the printed NLL gains {glue:text}`fig4/printed_more` more, relative to one block,
+# than the printed accuracy.
+#
+# One block is also trained at full length on the very data of the printed numbers. The published seed gives back the authors' $W_e$ and all their contexts, so that only starts and minibatches differ:
+#
+# | one block minus printed | accuracy | NLL |
+# |---|---|---|
+# | $N = 10$ | {glue:text}`q-published/narrow_accuracy` | {glue:text}`q-published/narrow_nll` |
+# | $N = 125$ | {glue:text}`q-published/wide_accuracy` | {glue:text}`q-published/wide_nll` |
+# | $N = 125$, distance as printed | {glue:text}`q-printed-kernel/accuracy` | {glue:text}`q-printed-kernel/nll` |
+#
+# Equation 3 has a number $\alpha$, the published code a vector. One block gains nothing by it, for a positive vector only rescales the coordinates of $W_e$ (relative difference of the logits
 # {glue:text}`q-alpha/absorbed`; trained, the two differ by {glue:text}`q-alpha/one_block` nats). Several blocks absorb only a *common* vector.
 #
 # ## Two blocks, trained freely
@@ -311,12 +339,17 @@ record.all(figures_3_5.figure_5(deep) | figures_3_5.gap(sweep, deep))
 record.verdict("wang2025/fig5-left")
 
 # %% [markdown]
-# *Two blocks of Trained TF need far more contexts than GD (paper: figure 5, left). On the authors' own contexts; crosses: what their notebook prints. Seeds: {glue:text}`fig5/seeds` (GD, Trained
-# TF); {glue:text}`time/fig5-left` minutes of training.* NLL for $L$ = {glue:text}`fig5/L`: GD {glue:text}`fig5/gd_nll`, Trained TF {glue:text}`fig5/tf_nll`. With the smallest $L$ GD loses only
-# {glue:text}`fig5/gd_cost`. With the smallest one Trained TF
-# is {glue:text}`fig5/first_gap` nats behind GD. With the largest the two agree: Trained TF minus GD is {glue:text}`fig5/last_gap` nats, in the authors' values {glue:text}`fig5/printed_gap`. There it comes
-# within 0.075 nats at $L$ = {glue:text}`fig5/printed_reach`, where the text says more than 25,000, and its gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than that of one block. Is
-# the gap one of data or of optimisation?
+# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained
+# TF); {glue:text}`time/fig5-left` minutes of training.*
+#
+# | NLL of two blocks | $L$ = {glue:text}`fig5/L` |
+# |---|---|
+# | GD | {glue:text}`fig5/gd_nll` |
+# | Trained TF | {glue:text}`fig5/tf_nll` |
+#
+# At the smallest $L$ Trained TF is {glue:text}`fig5/first_gap` nats behind GD, which itself loses only {glue:text}`fig5/gd_cost` against the largest $L$. There Trained TF minus GD is
+# {glue:text}`fig5/last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.075 nats at $L$ = {glue:text}`fig5/printed_reach`; the text says more than 25,000. Their
+# gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 style.show(
@@ -327,8 +360,8 @@ style.show(
 )
 
 # %% [markdown]
-# *With few contexts Trained TF learns them by heart: on them (dashed) its NLL goes on falling, on new ones (solid) it rises. With many it does so no longer, and GD never does.* What Trained TF
-# loses from training to test is the price of few contexts; what its training NLL lies above GD's is what optimisation has not yet found.
+# *With few contexts Trained TF memorises them: its NLL keeps falling on them (dashed) and rises on new ones (solid). With many contexts it does not, and GD never does.* Test minus training NLL is the
+# price of few contexts. Training NLL minus GD's is what optimisation has not found yet.
 #
 # | NLL (nats) | one block, $N = 10$ | two blocks, $N = 125$ |
 # |---|---|---|
@@ -338,11 +371,11 @@ style.show(
 # | test, Trained TF minus GD, largest $L$ | {glue:text}`q-gap/one_test_large` | {glue:text}`q-gap/two_test_large` |
 # | its $t$ over seeds | {glue:text}`q-gap/one_test_large_t` | {glue:text}`q-gap/two_test_large_t` |
 #
-# With two blocks it is one of data: with enough contexts nothing of it is left.
+# So with two blocks the gap is one of data: at the largest $L$ nothing of it is left.
 #
 # ## Quadrants
 #
-# Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is one of four embeddings, by quadrant.
+# Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is constant on each quadrant, the embedding of one category.
 
 # %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}} tags=["hide-input"]
 by_kernel = figures_8_9.compare(get)
@@ -356,7 +389,7 @@ record("fig8/bound_se", bounds.bound_error(Quadrants(N=1), 8192))
 record.verdict("wang2025/fig8")
 
 # %% [markdown]
-# *Trained TF comes close to GD's accuracy with every kernel but the linear one (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean; dots: mean maximum probability;
+# *Trained TF comes close to GD's accuracy with every kernel but the linear one (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its last value;
 # {glue:text}`time/fig8-9` minutes.*
 #
 # | | RBF, Laplacian, exponential, softmax |
@@ -366,9 +399,9 @@ record.verdict("wang2025/fig8")
 # | distance in accuracy | {glue:text}`fig8/gaps` |
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
 #
-# Both kinds of model train for the 20,000 minibatches of the published code. The two agree within figure 3's bands where the paper says so; Trained TF with softmax attention beside GD with linear
-# attention would not ({glue:text}`fig8/control_gap`). With linear attention Trained TF reaches {glue:text}`fig8/linear_tf`. Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five
-# starts that end within three points of accuracy. The bound rises with the width of the embeddings: {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12, means over draws of $W_e$.
+# Both kinds of model train for the 20,000 minibatches of the published code. The bands of figure 3 decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
+# distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF reaches {glue:text}`fig8/linear_tf`. Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that
+# end within three points. The bound rises with the width of the embeddings: it is {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
 maps, values = figures_8_9.figure_9(get, profile, contexts=4 if paper else 2)
@@ -377,7 +410,7 @@ record.all(values | figures_8_9.own_kernel(answers[0]))
 record.verdicts("fig9", "q-own-kernel")
 
 # %% [markdown]
-# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Numbers: their examples; circles: others.*
+# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Filled: examples of the panel's category; open: others.*
 #
 # | mean absolute difference of the maps | on each context |
 # |---|---|
@@ -387,16 +420,16 @@ record.verdicts("fig9", "q-own-kernel")
 # | GD's best category is the right one (share of the square) | {glue:text}`fig9/right_gd` |
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
 #
-# A hundred noisy labels do not fix every quadrant. Queries of new contexts compare all kernels:
+# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels:
 #
 # | total variation, queries of 2,048 new contexts | linear, RBF, Laplacian, exponential, softmax |
 # |---|---|
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/nearest` |
 #
-# Most kernels are told apart, RBF from Laplacian hardly. Ask a trained model yourself, one block of GD with softmax attention; further blocks repeat its step. The maps below it need no training:
-# functional descent with the true $W_e$ on one context. More blocks sharpen the map and then fit the noise in the labels; more examples help at any depth. The bandwidth is a choice between
-# smoothing over the borders and trusting single labels.
+# Most kernels can be told apart, RBF and Laplacian hardly. The first model below is trained: one block of GD with softmax attention, whose step further blocks repeat. The maps after it are functional
+# descent on one context with the true $W_e$, and need no training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel trusts single labels,
+# a wide one smooths over the borders.
 
 # %% tags=["hide-input"]
 show_model(sliders.label_square(get("square_softmax")), of=[get("square_softmax")])
