@@ -326,7 +326,7 @@ TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
 
 def plot_sweep(s: Sweep, oracle: float) -> Figure:
     """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook, whose contexts have N = 125."""
-    fig, axes = style.figure(2, 2, height=4.9, sharex=True)
+    fig, axes = style.figure(2, 2, height=4.6, sharex=True)
     says = printed("wang2025")
     crosses = {"accuracy": [says["authors/accuracy"][0]], "nll": [says["authors/nll"][0], says["authors/one_tf_nll"]]}
     for column, kernel in enumerate(("RBF", "softmax")):
@@ -337,7 +337,7 @@ def plot_sweep(s: Sweep, oracle: float) -> Figure:
             if column == 1:
                 _bars(ax, s.L, values["GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
                 look = {"color": style.COLOURS["paper"]}
-                ax.plot([2048] * len(crosses[what]), crosses[what], "X", ms=7, label="paper, N = 125", **look)
+                ax.plot([2048] * len(crosses[what]), crosses[what], "X", ms=7, zorder=4, label="paper, N = 125", **look)
                 for name, value in zip(("GD", "Trained TF"), crosses[what], strict=False):
                     ax.annotate(name, (2048, value), (6, 6), textcoords="offset points", fontsize=8, **look)
             _contexts_axis(ax, s.L)
@@ -364,13 +364,8 @@ def plot_two_blocks(s: Sweep) -> Figure:
             ax.plot(says["authors/L"], says[name], dashes, **how)
         _contexts_axis(ax, s.L)
         ax.set_ylabel(label)
-    texts = (
-        ("GD", 0.83, GD["color"]),
-        ("Trained TF", 0.33, TF["color"]),
-        ("× authors' notebook", 0.08, style.COLOURS["paper"]),
-    )
-    for text, height, colour in texts:
-        axes[0].annotate(text, (0.3, height), xycoords="axes fraction", color=colour, fontsize=9)
+    for text, height, look in (("GD", 0.83, GD), ("Trained TF", 0.33, TF), ("× authors' notebook", 0.08, how)):
+        axes[0].annotate(text, (0.3, height), xycoords="axes fraction", color=look["color"], fontsize=9)
     return fig
 
 
@@ -393,7 +388,7 @@ def plot_fits(found: Mapping[tuple[str, int], tuple]) -> Figure:
 
 def plot_depths(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
     """Figure 4: top, scores at the best validation record against the number of blocks, both N; bottom, accuracy and NLL along training (N = 10)."""
-    fig, grid = style.figure(2, 2, height=5.2)
+    fig, grid = style.figure(2, 2, height=4.8)
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("wide", "N = 125", style.PALETTE[2], "s"))
     for (what, label), ax, along in zip(WHAT.items(), *grid, strict=True):

@@ -64,9 +64,7 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
     often = int(np.bincount(labels).argmax())
     fig, axes = style.figure(2, width=6.4, height=3.1)
     best = p.max(0)
-    for ax, image, name in zip(
-        axes, (best, p[often]), ("the most probable category", f"category {often}"), strict=True
-    ):
+    for ax, image, name in zip(axes, (best, p[often]), ("likeliest category", f"category {often}"), strict=True):
         shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
         ax.plot(*points[labels != often].T, "o", ms=2.4, mfc="white", mec=style.INK, mew=0.5)
         ax.plot(*points[labels == often].T, "o", ms=4.4, mfc="white", mec=style.INK, mew=0.8)
@@ -90,7 +88,7 @@ def show_blocks(few: bool) -> None:
         ],
         start={"blocks": 2, "n": 10},
         title="Gradient steps and context size",
-        description="Try 300 examples: the quadrants appear. Then try 8 blocks: single labels leave their marks.",
+        description="Try: N = 300: the quadrants appear. Then K = 8: single labels leave their marks.",
         alt=lambda blocks, n: (
             f"Maps of the predicted probabilities over the square after {blocks} blocks with {n} examples."
         ),
@@ -111,7 +109,7 @@ def show_kernels(few: bool) -> None:
         ],
         start={"kernel": "rbf", "gamma": 1.0},
         title="Kernel and bandwidth",
-        description="Try γ = 30: an example colours its own surroundings only. At γ = 1 the borders are smooth and misplaced.",
+        description="Try: γ = 30: an example colours its own surroundings only. At γ = 1 the borders are smooth and misplaced.",
         alt=lambda kernel, gamma: (
             f"Maps of the predicted probabilities over the square, kernel {kernel}, gamma {gamma:g}."
         ),
@@ -125,7 +123,7 @@ def show_heads(few: bool) -> None:
         [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
         start={"heads": 1},
         title="Several kernels at once",
-        description="Try 4 heads: each is narrower than the one before, and the borders move towards the quadrants.",
+        description="Try: M = 4: each head is narrower than the one before, and the borders move towards the quadrants.",
         alt=lambda heads: (
             f"Maps of the predicted probabilities over the square with {heads} heads of increasing precision."
         ),
