@@ -267,7 +267,7 @@ record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 # | GD (linear attention ends at {glue:text}`fig3/linear_accuracy`) | {glue:text}`fig3/softmax_accuracy` |
 # | Trained TF | {glue:text}`fig3/softmax_accuracy_tf` |
 #
-# With $N = 125$ GD and Trained TF reach {glue:text}`fig3/wide_accuracy`, and NLLs of {glue:text}`fig3/wide_nll`. "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075 nats.
+# With $N = 125$ GD and Trained TF reach accuracies of {glue:text}`fig3/wide_accuracy` and NLLs of {glue:text}`fig3/wide_nll`. "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075 nats.
 # Runs are paired by seed and test set; $t$ is a gap over its standard error. At the largest $L$ Trained TF is behind by:
 #
 # | | NLL (nats) | $t$ | accuracy | $t$ |
@@ -276,8 +276,8 @@ record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 # | RBF | {glue:text}`fig3/rbf_nll_gap` | {glue:text}`fig3/rbf_nll_gap_t` | {glue:text}`fig3/rbf_accuracy_gap` | {glue:text}`fig3/rbf_accuracy_gap_t` |
 #
 # These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` of accuracy and
-# {glue:text}`q-new-draws/softmax_nll_gap` nats on average. The paper's error bars show initialisations only. From one to the next, one block's accuracy has a standard deviation of
-# {glue:text}`q-draw-spread/inits`; from draw to draw it is {glue:text}`q-draw-spread/units`.
+# {glue:text}`q-new-draws/softmax_nll_gap` nats on average. The paper's error bars show initialisations only. Over these, one block's accuracy has a standard deviation of
+# {glue:text}`q-draw-spread/inits`; over draws it is {glue:text}`q-draw-spread/units`.
 #
 # ## More blocks, and how many examples there are
 #
@@ -293,7 +293,7 @@ record.all(construction.absorbed() | figures_3_5.of_printed_values())
 record.verdicts("fig4", "n10", "q-published")
 
 # %% [markdown]
-# *A second block helps, further blocks help less, and the printed scores (crosses) lie at $N = 125$, not at $N = 10$ (paper: figure 4). GD with softmax attention against the number of blocks, and
+# *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention against the number of blocks, and
 # along training; {glue:text}`time/fig4` minutes.*
 #
 # | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, the authors' $W_e$ |
@@ -306,8 +306,8 @@ record.verdicts("fig4", "n10", "q-published")
 # | gain of the third block, nats | | {glue:text}`fig4/wide_third_gain` |
 # | gain of the best deeper model over two blocks, nats | {glue:text}`fig4/narrow_late_gain` | {glue:text}`fig4/wide_late_gain` |
 #
-# The figure is judged where the crosses lie, at $N = 125$. A share of {glue:text}`fig4/wide_at_end` of these runs were best at their last record. From one to six blocks the printed NLL gains {glue:text}`fig4/printed_more` more, relative to one block,
-# than the printed accuracy.
+# The figure is judged where the crosses lie, at $N = 125$. A share of {glue:text}`fig4/wide_at_end` of these runs were best at their last record. From one to six blocks the printed
+# NLL gains {glue:text}`fig4/printed_more` more, relative to one block, than the printed accuracy.
 #
 # One block is also trained at full length on the very data of the printed numbers. The published seed gives back the authors' $W_e$ and all their contexts, so that only starts and minibatches differ:
 #
@@ -342,7 +342,7 @@ record.verdict("wang2025/fig5-left")
 # | GD | {glue:text}`fig5/gd_nll` |
 # | Trained TF | {glue:text}`fig5/tf_nll` |
 #
-# At the smallest $L$ Trained TF is {glue:text}`fig5/first_gap` nats behind GD, which itself loses only {glue:text}`fig5/gd_cost` against the largest $L$. There Trained TF minus GD is
+# At the smallest $L$ Trained TF is {glue:text}`fig5/first_gap` nats behind GD, which itself loses only {glue:text}`fig5/gd_cost` against the largest $L$. At the largest $L$ Trained TF minus GD is
 # {glue:text}`fig5/last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.075 nats at $L$ = {glue:text}`fig5/printed_reach`; the text says more than 25,000. Their
 # gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
 

@@ -338,7 +338,7 @@ def plot_matrices(s: Stream) -> Figure:
         "P2": "head 2\n$P$\nsubtracts",
         "W_Qc": "cross\n$W_Q$\nasks with $f$",
     }
-    fig, axes = style.figure(len(names), height=2.0)
+    fig, axes = style.figure(len(names), height=1.85)
     for number, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
         matrix = s.matrices[name]
         style.heatmap(ax, matrix / np.abs(matrix).max(), 1.0, title=title)

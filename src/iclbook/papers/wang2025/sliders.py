@@ -70,7 +70,7 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
         ax.plot(*points[labels == often].T, "o", ms=4.4, mfc="white", mec=style.INK, mew=0.8)
         ax.axhline(0, color="white", lw=0.5)
         ax.axvline(0, color="white", lw=0.5)
-        ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], xlabel="$x_1$", ylabel="$x_2$", title=name)
+        ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], title=name)
         ax.title.set_fontsize(9)
         ax.grid(False)
     fig.colorbar(shown, ax=axes, shrink=0.85, label="probability")
