@@ -84,7 +84,8 @@ record.verdicts("eq2-3", "self-attention")
 # %% [markdown]
 # ## The blocks
 #
-# A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, the label's embedding, the expectation and the function. The first two never change. After each block $E_i$ is the expectation under the new $f_i$.
+# A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, the label's embedding, the expectation and the function. The first two never change. After each block $E_i$ is the expectation under the new
+# $f_i$.
 
 # %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}} tags=["hide-input"]
 stream = construction.stream()
@@ -236,8 +237,8 @@ record.verdict("wang2025/q-we-draw")
 # Appendix F says that performance "was found to be consistent across many different draws of $W_e$". Over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
 # {glue:text}`we-draw/quadrants_sd`; its least and largest values are {glue:text}`we-draw/quadrants_range`. It is below 0.6 in a share of {glue:text}`we-draw/share_below` of the draws.
 #
-# The figures' trainings here fix one $W_e$, as the paper does, with $x \sim U(-1,1)^{10}$ and $r^2$. Two questions below train one block on the authors' own $W_e$, drawn again from their seed, with $r^2$
-# and with $r$.
+# The figures' trainings here fix one $W_e$, as the paper does, with $x \sim U(-1,1)^{10}$ and $r^2$. Two questions below train one block on the authors' own $W_e$, drawn again from their seed, with
+# $r^2$ and with $r$.
 
 # %% [markdown]
 # ## One block: GD against Trained TF
@@ -267,8 +268,8 @@ record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 # | GD (linear attention ends at {glue:text}`fig3/linear_accuracy`) | {glue:text}`fig3/softmax_accuracy` |
 # | Trained TF | {glue:text}`fig3/softmax_accuracy_tf` |
 #
-# With $N = 125$ GD and Trained TF reach accuracies of {glue:text}`fig3/wide_accuracy` and NLLs of {glue:text}`fig3/wide_nll`. "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075 nats.
-# Runs are paired by seed and test set; $t$ is a gap over its standard error. At the largest $L$ Trained TF is behind by:
+# With $N = 125$ GD and Trained TF reach accuracies of {glue:text}`fig3/wide_accuracy` and NLLs of {glue:text}`fig3/wide_nll`. "Agree" is read as "no visible gap in the figure": three points of
+# accuracy, 0.075 nats. Runs are paired by seed and test set; $t$ is a gap over its standard error. At the largest $L$ Trained TF is behind by:
 #
 # | | NLL (nats) | $t$ | accuracy | $t$ |
 # |---|---|---|---|---|
@@ -405,7 +406,8 @@ record.all(values | figures_8_9.own_kernel(answers[0]))
 record.verdicts("fig9", "q-own-kernel")
 
 # %% [markdown]
-# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Filled: examples of the panel's category; open: others.*
+# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Filled: examples of the panel's category; open:
+# others.*
 #
 # | mean absolute difference of the maps | on each context |
 # |---|---|
@@ -447,11 +449,11 @@ record.all(values)
 
 # %% [markdown]
 # *The columns of $W_Q$ and $W_K$ that read $x$ agree, and $W_K$ ignores $w$ (paper: figure 10). Softmax attention, first draw, published start; each matrix is divided by its largest entry. Hatched:
-# entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie
-# where $P$ does not read, so we compare what the two parts of $W_V$ add to the logits. And with $W_e$ learned, $ED$ has no meaning of its own: $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the
-# same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`; a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose the coordinates in
-# which the symmetric part of $ED$ is $I$. They exist where that part is positive definite, in {glue:text}`fig10/definite` of {glue:text}`fig10/draws` draws. What is left is antisymmetric, and no choice
-# of coordinates removes it.
+# entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the
+# published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie where $P$ does not read, so we compare what the two parts of $W_V$ add to the logits. And with $W_e$ learned, $ED$
+# has no meaning of its own. The change $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`;
+# a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose the coordinates in which the symmetric part of $ED$ is $I$. They exist where that part
+# is positive definite, in {glue:text}`fig10/definite` of {glue:text}`fig10/draws` draws. What is left is antisymmetric, and no choice of coordinates removes it.
 #
 # | each draw, 0 for gradient descent | as trained | best coordinates | $W_V$, $W_Q$ of another draw |
 # |---|---|---|---|
@@ -482,7 +484,7 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # | $A$ from $B$ | {glue:text}`fig11/kernels_AB` |
 #
 # The true $W_e$, held fixed, leaves no freedom. Two starts then end with $ED$ apart by {glue:text}`q-ed-gauge/true_spread`. With $W_e$ learned they end apart by {glue:text}`q-ed-gauge/learned_spread`.
-# The held $ED$ departs from a multiple of the identity. The inverse of the classes' second moment departs from one in much the same direction:
+# The held $ED$ departs from a multiple of the identity. Compare its departure with that of the inverse of the classes' second moment:
 #
 # | each draw | |
 # |---|---|
@@ -510,12 +512,13 @@ record.verdicts("q-thm2-group", "eq58")
 
 # %% [markdown]
 # *With a symmetry the diagonal entries of the gradient agree and the others vanish, within their errors; without one they do not. Entries over the mean diagonal of the first layer, with two standard
-# errors; p: of the test above; {glue:text}`thm2/prompts` prompts.* Full rotational invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a group has
-# at least $d(d+1)$ elements, and the affine group of a field of $d+1$ elements, moving the corners of a simplex, has just as many: {glue:text}`thm2-group/order_d2` in the plane,
-# {glue:text}`thm2-group/order_d4` at $d = 4$, {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do not suffice (distances for four polygons:
-# {glue:text}`thm2-group/rotations_defect`); the symmetries of the square and of $U(-1,1)^d$ do. The paper's two data sets are no cases of the theorem, for their functions are not of the form (53);
-# but the joint law of covariates and labels stays the same under these symmetries, which is what the averaging needs. With a finite group nothing need be sampled. Move two prompts by all 110
-# elements, sum over all labels: the gradient is a multiple of $I$ to rounding, and the loss falls exactly as fast as equation 58 says. For the two prompts alone neither holds.
+# errors; p: of the test above; {glue:text}`thm2/prompts` prompts.* Full rotational invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is
+# $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a group has at least $d(d+1)$ elements. The affine group of a field of $d+1$ elements moves the corners of a
+# simplex, and has just as many: {glue:text}`thm2-group/order_d2` in the plane, {glue:text}`thm2-group/order_d4` at $d = 4$, {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do
+# not suffice (distances for four polygons: {glue:text}`thm2-group/rotations_defect`); the symmetries of the square and of $U(-1,1)^d$ do. The paper's two data sets are no cases of the theorem, for
+# their functions are not of the form (53). But the joint law of covariates and labels stays the same under these symmetries, which is what the averaging needs. With a finite group nothing need be
+# sampled. Move two prompts by all 110 elements and sum over all labels. The gradient is then a multiple of $I$ to rounding, and the loss falls exactly as fast as equation 58 says. For the two prompts
+# alone neither holds.
 
 # %% mystnb={"image": {"alt": "Gradient entries of B, T and S where the scalars are stationary: those of B are zero, those of T and S are not when W_e is fixed."}} tags=["hide-input"]
 values, ends = theorem_2.stationary(prompts)
@@ -528,11 +531,12 @@ record.all(
 record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
-# *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in each
-# prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.* The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$ to be a multiple of $I$. Without the assumption
-# it is not: a fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$": {glue:text}`thm2/fixed_T_p`), and the block of $W_V$ from $F$ to $F$,
-# set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`.
-# The least curvature in $B$ there is {glue:text}`thm2/least_curvature`, too near zero for a minimum to be told from a saddle.
+# *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in
+# each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.* The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$
+# to be a multiple of $I$. Without the assumption it is not. A fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$":
+# {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the
+# p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`. The least curvature in $B$ there is {glue:text}`thm2/least_curvature`, too near zero for a minimum to be told from a
+# saddle.
 #
 # The theorem says that such a point *exists*. The proof shows that gradients vanish along the flow, which does not bound the flow. Let the query be the first example, and let every label say whether its
 # place is nearer to example 1 or to example 2. That is a law within the assumptions. The sharper the attention, the better: with one layer the loss is {glue:text}`thm2/loss_over_b` at
@@ -542,8 +546,8 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 # ## Special cases
 #
 # With real $y$ and squared error the expectation is $f$ itself (appendix G), and one step with the linear kernel is the gradient-descent predictor of {cite}`he2025`. With several heads (appendix H)
-# each has a diagonal $\Lambda_m$. With $P_m = I$ that is descent on all $A_m$. With free $P_m$, as printed, it is descent preconditioned by $P_m$. Plain descent on $f = \sum_m P_m A_m \psi_m$ multiplies by
-# $P_m P_m^\top$ instead (the difference is then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model below.
+# each has a diagonal $\Lambda_m$. With $P_m = I$ that is descent on all $A_m$. With free $P_m$, as printed, it is descent preconditioned by $P_m$. Plain descent on $f = \sum_m P_m A_m \psi_m$
+# multiplies by $P_m P_m^\top$ instead (the difference is then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model below.
 
 # %% tags=["hide-input"]
 record.all(
@@ -555,11 +559,11 @@ sliders.show_heads(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Images
 #
-# Can a trained model name images of classes that it never saw, from a context of labelled examples alone? On our stand-in images it can, with two blocks nearly as well as linear probing. The paper takes ImageNet:
-# 900 classes for training and 100 for testing, five classes and ten images of each in a context, VGG features with $d = 512$, embeddings with $d' = 4$. Labels 1 to 5 are dealt anew in each context,
-# so what is learned is how to read a context. The rival is *linear probing*, a linear classifier learned anew on each context. ImageNet and VGG weigh gigabytes. Our stand-in comes with matplotlib:
-# {glue:text}`images/classes` characters in its twelve typefaces, a little turned, scaled, sheared and shifted, a patch erased, noise added. A small convolutional network
-# learns to name the training characters and never sees the other {glue:text}`images/test_classes`; its last map averaged over the image, as the published code does with VGG, is $x$.
+# Can a trained model name images of classes that it never saw, from a context of labelled examples alone? On our stand-in images it can, with two blocks nearly as well as linear probing. The paper
+# takes ImageNet: 900 classes for training and 100 for testing, five classes and ten images of each in a context, VGG features with $d = 512$, embeddings with $d' = 4$. Labels 1 to 5 are dealt anew in
+# each context, so what is learned is how to read a context. The rival is *linear probing*, a linear classifier learned anew on each context. ImageNet and VGG weigh gigabytes. Our stand-in comes with
+# matplotlib: {glue:text}`images/classes` characters in its twelve typefaces, a little turned, scaled, sheared and shifted, a patch erased, noise added. A small convolutional network learns to name
+# the training characters and never sees the other {glue:text}`images/test_classes`. Its last map, averaged over the image as the published code does with VGG, is $x$.
 #
 # Features are scaled by one number to mean square length 1. Adam has rate 0.03 and 128 episodes a step out of {glue:text}`images/contexts` (as in the paper). We keep the record with the lowest loss on
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
@@ -795,10 +799,10 @@ assert query.min() < min(1.8, query[-1] - 0.1)
 #
 # Section 5's loss has lost its minus: a small step down on it gains {glue:text}`loss-sign/section_gain` nats of likelihood, on appendix I's loss {glue:text}`loss-sign/appendix_gain`.
 #
-# **No slips, though they look like some.** The minus that erases stands in $W_V$ in section 3.2.2, and is left to $P^{(1)}, P^{(2)}$ in equations 35 to 37. Each form erases (of the old expectation is left:
-# {glue:text}`signs/section322`, {glue:text}`signs/printed_pair`). **The published code** holds the last embedding at zero. That costs nothing: one vector added to all embeddings changes neither residuals nor
-# probabilities ({glue:text}`q-code/held`). But its JAX version takes the block's kernel for the expectation, which is equation 6 for softmax ({glue:text}`q-code/softmax_expectation`) and not for the other kernels
-# ({glue:text}`q-code/kernel_expectation`). One block never reads it, and the figures with several blocks are for softmax.
+# **No slips, though they look like some.** The minus that erases stands in $W_V$ in section 3.2.2, and is left to $P^{(1)}, P^{(2)}$ in equations 35 to 37. Each form erases (of the old expectation is
+# left: {glue:text}`signs/section322`, {glue:text}`signs/printed_pair`). **The published code** holds the last embedding at zero. That costs nothing: one vector added to all embeddings changes neither
+# residuals nor probabilities ({glue:text}`q-code/held`). But its JAX version takes the block's kernel for the expectation, which is equation 6 for softmax ({glue:text}`q-code/softmax_expectation`)
+# and not for the other kernels ({glue:text}`q-code/kernel_expectation`). One block never reads it, and the figures with several blocks are for softmax.
 
 # %% tags=["hide-input"]
 record.all(errata.records())
