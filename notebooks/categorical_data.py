@@ -16,11 +16,11 @@
 # *A reproduction of "On Understanding Attention-Based In-Context Learning for Categorical Data" {cite}`wang2025`.*
 #
 # Linear regression in context is one attention layer: a gradient step on real numbers is a weighted sum of the examples. Categories are harder. The gradient of a cross-entropy contains the *expected*
-# embedding under the current prediction, a nonlinear function that must be computed anew after every step. This paper builds a transformer that does it exactly: self-attention makes the step,
-# cross-attention to the embeddings makes the expectation, and a second self-attention head wipes the old expectation away. Does a transformer with free weights find the same algorithm?
+# embedding under the current prediction, a nonlinear function that must be computed anew after every step. This paper builds a transformer that does it exactly. Self-attention makes the step,
+# cross-attention to the embeddings computes the expectation, and a second self-attention head erases the old one. Does a transformer with free weights find the same algorithm?
 #
-# **What came out.** The construction is exact where its erasure is. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers with every kernel but the
-# linear one. The printed accuracies belong to contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and glossary](../book/notation.md).)
+# **What came out.** The construction is exact wherever the old expectation is erased exactly. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers
+# with every kernel but the linear one. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -67,14 +67,15 @@ get, studies = (
 # %% [markdown]
 # ## A gradient step on a function
 #
-# A context shows $N$ pairs $(x_i, y_i)$, $y_i$ one of $C$ categories, and asks for the category of $x_{N+1}$. The data follow $p(y = c \mid x) = \mathrm{softmax}_c(w_c^\top f(x))$, with an embedding
-# $w_c$ for each category and a hidden function $f(x) = A\psi(x) + b$ that changes from context to context. A gradient step on $A$ moves it at *every* point, by the features' kernel:
+# A context shows $N$ pairs $(x_i, y_i)$, each $y_i$ one of $C$ categories, and asks for the category of $x_{N+1}$. The data follow $p(y = c \mid x) = \mathrm{softmax}_c(w_c^\top f(x))$, with an
+# embedding $w_c$ for each category and a hidden function $f(x) = A\psi(x) + b$ that changes from context to context. A gradient step of size $\alpha$ on $A$ changes $f$ at *every* point, through the
+# kernel $\kappa$ of the features $\psi$:
 #
 # $$ f(x_j) \leftarrow f(x_j) + \frac{\alpha}{N} \sum_{i=1}^N \bigl[w_{y_i} - \mathbb{E}(w \mid f(x_i))\bigr]\, \kappa(x_i, x_j). $$
 #
-# Four such steps are compared with autograd on $(A, b)$ for random features, labels and embeddings. The first step needs only self-attention: before it the expectation is the same everywhere. From the second on
-# it is a softmax of $f$, and that is why the paper's blocks have a second layer. Self-attention whose weights see the covariates alone, in any number of layers and with any matrices, leaves $f$ a sum of one term for each label; two steps
-# of descent are no such sum. Change two labels at once, and {glue:text}`self-attention/two` of one change is missing, at least.
+# Each example pulls $f$ towards the embedding of its label and away from the expected one. At first the expectation is the same everywhere, so the first step needs only self-attention. Later it is a
+# softmax of $f$, and so the paper's blocks have a second layer. Would more self-attention do? If its weights see the covariates alone, $f$ stays a sum of one term for each label. Two steps of descent
+# are no such sum: change two labels at once, and at least {glue:text}`self-attention/two` of one change is missing.
 
 # %% tags=["hide-input"]
 record.all(construction.functional_form() | construction.self_attention_alone())
@@ -83,7 +84,8 @@ record.verdicts("eq2-3", "self-attention")
 # %% [markdown]
 # ## The blocks
 #
-# A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, label's embedding, scratch space for the expectation, and function. As printed, the first two never change; $E_i$ is right after each block.
+# A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, the label's embedding, the expectation and the function. The first two never change. After each block $E_i$ is the expectation under the new
+# $f_i$.
 
 # %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}} tags=["hide-input"]
 stream = construction.stream()
@@ -92,16 +94,16 @@ record.all(construction.architecture())
 record.verdict("wang2025/fig1-2")
 
 # %% [markdown]
-# *A block leaves $x$ and $w$ alone (grey) and writes $E$ and $f$ (colour). One context, at the input and after each of two blocks; columns are examples, then the query, whose label slot is zero.*
+# *A block leaves $x$ and $w$ alone (grey) and writes $E$ and $f$ (colour; paper: figures 1 and 2). One context; columns are examples, then the query, whose label slot is zero.*
 
 # %% mystnb={"image": {"alt": "Six square matrices with blocks x, w, E, f; each has one or two blocks that are multiples of the identity and zeros elsewhere."}} tags=["hide-input"]
 style.show(construction.plot_matrices(stream))
 
 # %% [markdown]
-# *The matrices of one block that are not the identity (appendix D), each divided by its largest entry. Nearly all entries are zeros.*
+# *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (appendix D), each divided by its largest entry; blue is negative.*
 #
-# Multiplied out, $K$ blocks must equal $K$ steps. They do, for five kernels and block by block (largest relative difference {glue:text}`construction/rbf` with RBF erasure); so does the model trained
-# below, without the zeros ({glue:text}`construction/fast`). Both parts matter: no erasure head {glue:text}`construction/none`, query among the keys {glue:text}`construction/query`.
+# Multiplied out, $K$ blocks must equal $K$ steps. With five kernels and RBF erasure the largest relative difference is {glue:text}`construction/rbf`; for the model trained below, which leaves out the
+# zeros, it is {glue:text}`construction/fast`. Without the erasure head it is {glue:text}`construction/none`, and with the query among the keys {glue:text}`construction/query`.
 
 # %% tags=["hide-input"]
 record.all(construction.construction())
@@ -109,7 +111,7 @@ record.verdict("wang2025/construction")
 
 # %% [markdown]
 # ### The transformer in code
-# Multiplied out, a block is two lines. Its parameters are the embeddings, a step for each block and the width of the kernel.
+# Multiplied out, a block is two lines. Its parameters are the embeddings, one step size a block and the width of the kernel.
 
 # %%
 from iclbook.models.functional_gd import FunctionalGD
@@ -137,7 +139,7 @@ assert torch.allclose(ours, model(context, query)[:, 0], atol=1e-5)
 # %% [markdown]
 # Training it on fresh contexts is one call.
 
-# %% mystnb={"image": {"alt": "Cross-entropy along 200 steps of training for one block and for four; both fall from chance towards the dotted oracle, four blocks further."}}
+# %% mystnb={"image": {"alt": "Cross-entropy along 200 steps of training for one block and for four; both fall from chance towards the dotted line, four blocks a little further."}}
 from iclbook.training import Group, Run, Trainer
 from iclbook.training.groups import cross_entropy
 
@@ -161,33 +163,41 @@ for name, history in histories.items():
         np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid"),
         label=name.replace("1 blocks", "1 block"),
     )
-style.theory_line(ax, (0, 190), (bounds.oracle(task, 2048)[1],) * 2, label="oracle")
+style.theory_line(
+    ax, (0, 190), (bounds.oracle(task, 2048)[1],) * 2, label="best possible"
+)
 ax.set(xlabel="step", ylabel="cross-entropy (nats)")
 ax.legend()
 style.show()
 
 # %% [markdown]
-# *Both models learn in front of you, and four blocks come nearer than one to what the true probabilities would have (dotted). 64 fresh contexts a step, mean of ten steps.* Two hundred steps are a
-# hundredth of the paper's.
+# *Both models learn, and four blocks end a little lower than one. Dotted: the cross-entropy of the true probabilities. 64 fresh contexts a step, mean of ten steps.* Two hundred steps are a hundredth of
+# the paper's.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## How exact is the erasure?
 #
-# The erasure head must attend to its own position. An RBF kernel with large $\lambda$ does. A softmax finds the largest $x_i^\top x_j$: its own, unless a longer vector points the same way, which on
-# the paper's quadrants it often does.
+# The erasure head must attend to its own position. An RBF kernel with large $\lambda$ does. A softmax finds the largest $x_i^\top x_j$. That is its own, unless a longer vector points the same way,
+# as often happens on the paper's quadrants.
 
-# %% mystnb={"image": {"alt": "Attention that goes astray against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Distance from exact erasure against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]
 curves = erasure.curves(200 if paper else 20)
 style.show(erasure.plot_erasure(curves))
 record.all(erasure.records(curves, 200 if paper else 20))
 record.verdicts("erasure", "q-erasure")
 
 # %% [markdown]
-# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Half the absolute distance between a row of attention and the identity; zero is drawn at $10^{-12}$.* At $\lambda =
-# 10^5$, the published code's value, softmax finds the own position for a share of {glue:text}`erasure/softmax_own_d10_N10` at $d = 10$, $N = 10$, of {glue:text}`erasure/softmax_own_d10_N125` at $N
-# = 125$, and of {glue:text}`erasure/softmax_own_d2_N100` at $d = 2$, $N = 100$ (the paper says that it is a Kronecker delta). With covariates of one length no other point has a larger inner
-# product. If two examples have the *same* covariates, softmax shares its weight between them and still erases, for their expectations are equal; the RBF head gives each its whole weight and erases
-# twice. Before the first block all expectations are equal, so two steps are exact whatever the head does; from the third on errors grow.
+# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention; zero is drawn at $10^{-12}$.* The paper
+# says that the attention is a Kronecker delta. At the published code's $\lambda = 10^5$, the softmax head finds its own position in these shares of all cases:
+#
+# | $d = 10$, $N = 10$ | $d = 10$, $N = 125$ | $d = 2$, $N = 100$ |
+# |---|---|---|
+# | {glue:text}`erasure/softmax_own_d10_N10` | {glue:text}`erasure/softmax_own_d10_N125` | {glue:text}`erasure/softmax_own_d2_N100` |
+#
+# With covariates of one length no other point has a larger inner product. Two examples may have the *same* covariates. Softmax then shares its weight between them and still erases, for their
+# expectations are equal. The RBF head gives each its whole weight and erases twice.
+#
+# Before the first block all expectations are equal, so two steps are exact whatever the head does. From the third on errors grow.
 
 # %% mystnb={"image": {"alt": "Relative error of f against block three to six: it grows in both data sets, and is far larger for the quadrants than for appendix E's data."}} tags=["hide-input"]
 drift = erasure.drift_records(contexts=128 if paper else 32)
@@ -198,15 +208,15 @@ record.all(drift | erasure.trained_records(get("erased")))
 record.verdict("wang2025/q-deep-erasure")
 
 # %% [markdown]
-# *What the softmax head leaves unerased adds up from block to block, far more on the quadrants than for the data of appendix E. Relative error of $f$ against exact steps, in the limit of large $\lambda$.* Test NLL of three blocks *trained* on the quadrants with the
-# inexact head: {glue:text}`deep-erasure/astray_nll`; with the exact one {glue:text}`deep-erasure/exact_nll`.
+# *The error that the softmax head leaves grows from block to block, and is far larger on the quadrants than for the data of appendix E. Error of $f$ against exact steps, in the limit of large
+# $\lambda$.* Three blocks *trained* on the quadrants have a test NLL of {glue:text}`deep-erasure/astray_nll` with the inexact head and of {glue:text}`deep-erasure/exact_nll` with the exact one.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## The data, and how good a model can be
 #
-# For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$, and sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with a kernel that is 0.1 at the nearest other
-# anchor. (The text calls the factor 10 $\lambda$; it is not the erasure head's.) How $x$ is drawn is not said. The printed kernel has an unsquared distance; the published code has
-# $x \sim U(-1,1)^{10}$ and a squared one. The mean of the largest true probability bounds every accuracy, so it can rule readings out. It also moves with $W_e$, which is drawn once.
+# For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$. It sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with a kernel that is 0.1 at the nearest other
+# anchor. (The text calls the factor 10 $\lambda$; it is not the erasure head's.) The text does not say how $x$ is drawn, and its kernel has the distance $r = \|x - a_m\|$. The published code has
+# $x \sim U(-1,1)^{10}$ and $r^2$. The mean of the largest true probability bounds every accuracy, so it can exclude a reading. It also moves with $W_e$, which is drawn once.
 
 # %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}} tags=["hide-input"]
 values, samples = bounds.records(*((20_000, 60, 2048) if paper else (1000, 12, 512)))
@@ -219,18 +229,22 @@ record.all(values)
 record.verdict("wang2025/q-we-draw")
 
 # %% [markdown]
-# *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). Dashes: the printed bound of figure 8, and the best accuracy that the authors' code prints for appendix E.*
-# On the authors' own $W_e$ the oracle reaches {glue:text}`q-published/oracle_squared` with the squared distance, {glue:text}`q-published/oracle_printed` with the distance as printed, and
-# {glue:text}`q-published/oracle_normal` with normal $x$ (squared, printed). So normal $x$ cannot give the printed accuracy .731; uniform $x$ with the printed kernel is not excluded. Appendix F says
-# that performance "was found to be consistent across many different draws of $W_e$"; over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
-# {glue:text}`we-draw/quadrants_sd` and lies between {glue:text}`we-draw/quadrants_range`; it is below 0.6 in a share of {glue:text}`we-draw/share_below`. The figures' trainings here fix one $W_e$,
-# as the paper does, with $x \sim U(-1,1)^{10}$ and the squared distance. Two questions below train one block on the authors' own $W_e$, drawn again from their seed, with either distance.
+# *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). With normal $x$, no draw here reaches the best accuracy that the authors' code prints for appendix E
+# (lower dashes). Upper dashes: the printed bound of figure 8.* On the authors' own $W_e$ and with uniform $x$ the bound is {glue:text}`q-published/oracle_squared` for $r^2$ and
+# {glue:text}`q-published/oracle_printed` for $r$. With normal $x$ it is {glue:text}`q-published/oracle_normal` ($r^2$, $r$). So normal $x$ cannot give the printed accuracy .731. Uniform $x$ with the
+# printed kernel is not excluded.
+#
+# Appendix F says that performance "was found to be consistent across many different draws of $W_e$". Over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
+# {glue:text}`we-draw/quadrants_sd`; its least and largest values are {glue:text}`we-draw/quadrants_range`. It is below 0.6 in a share of {glue:text}`we-draw/share_below` of the draws.
+#
+# The figures' trainings here fix one $W_e$, as the paper does, with $x \sim U(-1,1)^{10}$ and $r^2$. Two questions below train one block on the authors' own $W_e$, drawn again from their seed, with
+# $r^2$ and with $r$.
 
 # %% [markdown]
 # ## One block: GD against Trained TF
 #
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$,
-# all free. Both learn from $L$ fixed contexts and are scored on 2,048 new ones at the best validation record. Trainings are shorter than the paper's, at larger rates.
+# all free. Both learn from $L$ fixed contexts. They are scored on 2,048 new ones, where the validation NLL is lowest. Trainings are shorter than the paper's, at larger rates.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 sweep = figures_3_5.one_block(get, profile)
@@ -246,26 +260,31 @@ record.all(figures_3_5.new_draws(get, profile))
 record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 
 # %% [markdown]
-# *GD needs far fewer contexts than Trained TF (paper: figure 3). One column for each kernel; mean and standard deviation over {glue:text}`fig3/seeds` initialisations; $N = 10$;
-# {glue:text}`time/fig3` minutes of training.* Softmax GD has accuracies {glue:text}`fig3/softmax_accuracy` for $L$ = {glue:text}`fig3/L`, Trained TF {glue:text}`fig3/softmax_accuracy_tf`; linear
-# attention ends at {glue:text}`fig3/linear_accuracy`. With $N = 125$, the published code's context, GD and Trained TF reach {glue:text}`fig3/wide_accuracy`, NLL {glue:text}`fig3/wide_nll`.
+# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Mean and standard deviation over {glue:text}`fig3/seeds` initialisations; $N = 10$. Crosses: the
+# authors' notebook, whose contexts have $N = 125$. {glue:text}`time/fig3` minutes of training.*
 #
-# "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075 nats. Runs are paired (seed, test set); $t$ tells how sure a gap is. At the largest $L$ Trained TF is behind by:
+# | accuracy with softmax attention | $L$ = {glue:text}`fig3/L` |
+# |---|---|
+# | GD (linear attention ends at {glue:text}`fig3/linear_accuracy`) | {glue:text}`fig3/softmax_accuracy` |
+# | Trained TF | {glue:text}`fig3/softmax_accuracy_tf` |
+#
+# With $N = 125$ GD and Trained TF reach accuracies of {glue:text}`fig3/wide_accuracy` and NLLs of {glue:text}`fig3/wide_nll`. "Agree" is read as "no visible gap in the figure": three points of
+# accuracy, 0.075 nats. Runs are paired by seed and test set; $t$ is a gap over its standard error. At the largest $L$ Trained TF is behind by:
 #
 # | | NLL (nats) | $t$ | accuracy | $t$ |
 # |---|---|---|---|---|
 # | softmax | {glue:text}`fig3/softmax_nll_gap` | {glue:text}`fig3/softmax_nll_gap_t` | {glue:text}`fig3/softmax_accuracy_gap` | {glue:text}`fig3/softmax_accuracy_gap_t` |
 # | RBF | {glue:text}`fig3/rbf_nll_gap` | {glue:text}`fig3/rbf_nll_gap_t` | {glue:text}`fig3/rbf_accuracy_gap` | {glue:text}`fig3/rbf_accuracy_gap_t` |
 #
-# All that is on one draw. On further draws of everything, $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` of accuracy and
-# {glue:text}`q-new-draws/softmax_nll_gap` nats on average. One block's accuracy has a standard deviation of {glue:text}`q-draw-spread/units` from draw to draw, and of {glue:text}`q-draw-spread/inits`
-# from initialisation to initialisation on the same draw, which is what the paper's error bars show.
+# These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` of accuracy and
+# {glue:text}`q-new-draws/softmax_nll_gap` nats on average. The paper's error bars show initialisations only. Over these, one block's accuracy has a standard deviation of
+# {glue:text}`q-draw-spread/inits`; over draws it is {glue:text}`q-draw-spread/units`.
 #
 # ## More blocks, and how many examples there are
 #
-# The text says $N = 10$; file names in the published code say 125. More examples make for better accuracies, so the printed ones decide.
+# The text says $N = 10$; file names in the published code say 125. Accuracy grows with $N$, so the printed accuracies can decide.
 
-# %% mystnb={"image": {"alt": "Top: accuracy and NLL along training for one to six blocks. Bottom: accuracy and NLL against the number of blocks for N = 10 and N = 125; the authors' values lie near N = 125."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Accuracy and NLL against the number of blocks for N = 10 and N = 125: the authors' values lie near N = 125. Below, both along training at N = 10, one block apart from the rest."}} tags=["hide-input"]
 by_depth = figures_3_5.by_depth(get, profile)
 style.show(
     figures_3_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths"))
@@ -275,26 +294,31 @@ record.all(construction.absorbed() | figures_3_5.of_printed_values())
 record.verdicts("fig4", "n10", "q-published")
 
 # %% [markdown]
-# *A second block helps, further blocks help less, and the printed scores (crosses, with their errors) belong to $N = 125$ (paper: figure 4). GD with softmax attention along training, and below
-# against the number of blocks; {glue:text}`time/fig4` minutes.*
+# *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention against the number of blocks, and
+# along training; {glue:text}`time/fig4` minutes.*
 #
 # | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, the authors' $W_e$ |
 # |---|---|---|
 # | accuracy | {glue:text}`fig4/narrow_accuracy` | {glue:text}`fig4/wide_accuracy` |
 # | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/wide_nll` |
 # | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/wide_seeds` |
+# | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/wide_gain` |
+# | gain of the second block, nats | {glue:text}`fig4/narrow_nll_gain` | {glue:text}`fig4/wide_nll_gain` |
+# | gain of the third block, nats | | {glue:text}`fig4/wide_third_gain` |
+# | gain of the best deeper model over two blocks, nats | {glue:text}`fig4/narrow_late_gain` | {glue:text}`fig4/wide_late_gain` |
 #
-# The crosses belong to the authors' contexts with $N = 125$, so that is where the figure is judged: the second block gains {glue:text}`fig4/wide_gain` of accuracy and {glue:text}`fig4/wide_nll_gain` nats, the third
-# another {glue:text}`fig4/wide_third_gain` nats, and the best deeper model gains {glue:text}`fig4/wide_late_gain` over two. A share of {glue:text}`fig4/wide_at_end` of the runs were best at their last record. At $N = 10$ the second block gains {glue:text}`fig4/narrow_gain` and
-# {glue:text}`fig4/narrow_nll_gain` nats, and the best deeper model {glue:text}`fig4/narrow_late_gain` more (a loss if negative). The printed NLL gains relatively more
-# than the printed accuracy (by {glue:text}`fig4/printed_more`).
+# The figure is judged where the crosses lie, at $N = 125$. A share of {glue:text}`fig4/wide_at_end` of these runs were best at their last record. From one to six blocks the printed
+# NLL gains {glue:text}`fig4/printed_more` more, relative to one block, than the printed accuracy.
 #
-# One block is tested at full length as well, on the very data of the printed numbers: the published seed gives back the authors' $W_e$ and, context by context, their training, validation and test
-# sets, so that only starts and minibatches differ. From the printed accuracy one block is {glue:text}`q-published/narrow_accuracy` away with $N = 10$, {glue:text}`q-published/wide_accuracy` with
-# $N = 125$, and {glue:text}`q-printed-kernel/accuracy` with $N = 125$ and the distance as printed (NLL: {glue:text}`q-published/narrow_nll`, {glue:text}`q-published/wide_nll`,
-# {glue:text}`q-printed-kernel/nll`).
+# One block is also trained at full length on the very data of the printed numbers. The published seed gives back the authors' $W_e$ and all their contexts, so that only starts and minibatches differ:
 #
-# Equation 3 has a number $\alpha$, the published code a vector. In one block nothing can be gained: a positive vector rescales the coordinates of $W_e$ (relative difference of the logits
+# | one block minus printed | accuracy | NLL |
+# |---|---|---|
+# | $N = 10$ | {glue:text}`q-published/narrow_accuracy` | {glue:text}`q-published/narrow_nll` |
+# | $N = 125$ | {glue:text}`q-published/wide_accuracy` | {glue:text}`q-published/wide_nll` |
+# | $N = 125$, distance as printed | {glue:text}`q-printed-kernel/accuracy` | {glue:text}`q-printed-kernel/nll` |
+#
+# Equation 3 has a number $\alpha$, the published code a vector. One block gains nothing by it, for a positive vector only rescales the coordinates of $W_e$ (relative difference of the logits
 # {glue:text}`q-alpha/absorbed`; trained, the two differ by {glue:text}`q-alpha/one_block` nats). Several blocks absorb only a *common* vector.
 #
 # ## Two blocks, trained freely
@@ -311,12 +335,17 @@ record.all(figures_3_5.figure_5(deep) | figures_3_5.gap(sweep, deep))
 record.verdict("wang2025/fig5-left")
 
 # %% [markdown]
-# *Two blocks of Trained TF need far more contexts than GD (paper: figure 5, left). On the authors' own contexts; crosses: what their notebook prints. Seeds: {glue:text}`fig5/seeds` (GD, Trained
-# TF); {glue:text}`time/fig5-left` minutes of training.* NLL for $L$ = {glue:text}`fig5/L`: GD {glue:text}`fig5/gd_nll`, Trained TF {glue:text}`fig5/tf_nll`. With the smallest $L$ GD loses only
-# {glue:text}`fig5/gd_cost`. With the smallest one Trained TF
-# is {glue:text}`fig5/first_gap` nats behind GD. With the largest the two agree: Trained TF minus GD is {glue:text}`fig5/last_gap` nats, in the authors' values {glue:text}`fig5/printed_gap`. There it comes
-# within 0.075 nats at $L$ = {glue:text}`fig5/printed_reach`, where the text says more than 25,000, and its gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than that of one block. Is
-# the gap one of data or of optimisation?
+# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained
+# TF); {glue:text}`time/fig5-left` minutes of training.*
+#
+# | NLL of two blocks | $L$ = {glue:text}`fig5/L` |
+# |---|---|
+# | GD | {glue:text}`fig5/gd_nll` |
+# | Trained TF | {glue:text}`fig5/tf_nll` |
+#
+# At the smallest $L$ Trained TF is {glue:text}`fig5/first_gap` nats behind GD, which itself loses only {glue:text}`fig5/gd_cost` against the largest $L$. At the largest $L$ Trained TF minus GD is
+# {glue:text}`fig5/last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.075 nats at $L$ = {glue:text}`fig5/printed_reach`; the text says more than 25,000. Their
+# gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 style.show(
@@ -327,8 +356,8 @@ style.show(
 )
 
 # %% [markdown]
-# *With few contexts Trained TF learns them by heart: on them (dashed) its NLL goes on falling, on new ones (solid) it rises. With many it does so no longer, and GD never does.* What Trained TF
-# loses from training to test is the price of few contexts; what its training NLL lies above GD's is what optimisation has not yet found.
+# *With few contexts Trained TF memorises them: its NLL keeps falling on them (dashed) and rises on new ones (solid). With many contexts it does not, and GD never does.* Test minus training NLL is the
+# price of few contexts. Training NLL minus GD's is what optimisation has not found yet.
 #
 # | NLL (nats) | one block, $N = 10$ | two blocks, $N = 125$ |
 # |---|---|---|
@@ -338,11 +367,11 @@ style.show(
 # | test, Trained TF minus GD, largest $L$ | {glue:text}`q-gap/one_test_large` | {glue:text}`q-gap/two_test_large` |
 # | its $t$ over seeds | {glue:text}`q-gap/one_test_large_t` | {glue:text}`q-gap/two_test_large_t` |
 #
-# With two blocks it is one of data: with enough contexts nothing of it is left.
+# So with two blocks the gap is one of data: at the largest $L$ nothing of it is left.
 #
 # ## Quadrants
 #
-# Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is one of four embeddings, by quadrant.
+# Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is constant on each quadrant, the embedding of one category.
 
 # %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}} tags=["hide-input"]
 by_kernel = figures_8_9.compare(get)
@@ -356,7 +385,7 @@ record("fig8/bound_se", bounds.bound_error(Quadrants(N=1), 8192))
 record.verdict("wang2025/fig8")
 
 # %% [markdown]
-# *Trained TF comes close to GD's accuracy with every kernel but the linear one (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean; dots: mean maximum probability;
+# *Trained TF comes close to GD's accuracy with every kernel but the linear one (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its last value;
 # {glue:text}`time/fig8-9` minutes.*
 #
 # | | RBF, Laplacian, exponential, softmax |
@@ -366,9 +395,9 @@ record.verdict("wang2025/fig8")
 # | distance in accuracy | {glue:text}`fig8/gaps` |
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
 #
-# Both kinds of model train for the 20,000 minibatches of the published code. The two agree within figure 3's bands where the paper says so; Trained TF with softmax attention beside GD with linear
-# attention would not ({glue:text}`fig8/control_gap`). With linear attention Trained TF reaches {glue:text}`fig8/linear_tf`. Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five
-# starts that end within three points of accuracy. The bound rises with the width of the embeddings: {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12, means over draws of $W_e$.
+# Both kinds of model train for the 20,000 minibatches of the published code. The bands of figure 3 decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
+# distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF reaches {glue:text}`fig8/linear_tf`. Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that
+# end within three points. The bound rises with the width of the embeddings: it is {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
 maps, values = figures_8_9.figure_9(get, profile, contexts=4 if paper else 2)
@@ -377,7 +406,8 @@ record.all(values | figures_8_9.own_kernel(answers[0]))
 record.verdicts("fig9", "q-own-kernel")
 
 # %% [markdown]
-# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Numbers: their examples; circles: others.*
+# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Filled: examples of the panel's category; open:
+# others.*
 #
 # | mean absolute difference of the maps | on each context |
 # |---|---|
@@ -387,16 +417,16 @@ record.verdicts("fig9", "q-own-kernel")
 # | GD's best category is the right one (share of the square) | {glue:text}`fig9/right_gd` |
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
 #
-# A hundred noisy labels do not fix every quadrant. Queries of new contexts compare all kernels:
+# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels:
 #
 # | total variation, queries of 2,048 new contexts | linear, RBF, Laplacian, exponential, softmax |
 # |---|---|
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/nearest` |
 #
-# Most kernels are told apart, RBF from Laplacian hardly. Ask a trained model yourself, one block of GD with softmax attention; further blocks repeat its step. The maps below it need no training:
-# functional descent with the true $W_e$ on one context. More blocks sharpen the map and then fit the noise in the labels; more examples help at any depth. The bandwidth is a choice between
-# smoothing over the borders and trusting single labels.
+# Most kernels can be told apart, RBF and Laplacian hardly. The first model below is trained: one block of GD with softmax attention, whose step further blocks repeat. The maps after it are functional
+# descent on one context with the true $W_e$, and need no training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel trusts single labels,
+# a wide one smooths over the borders.
 
 # %% tags=["hide-input"]
 show_model(sliders.label_square(get("square_softmax")), of=[get("square_softmax")])
@@ -406,11 +436,11 @@ sliders.show_kernels(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## What Trained TF learns
 #
-# Figure 10 of the paper shows the learned matrices. *A* and *B* are the columns of $W_K$ and $W_Q$ that read the covariate $x$; attention compares covariates by $Q = A^\top B$. *D* is the columns
-# of $W_V$ that read the label's embedding $w$ (less the mean embedding), *E* the rows of $P$ that write to $f$ (not the scratch space $E_i$): the step on $f$ is $ED$ times what GD has. GD would
-# have $Q$ and $ED$ multiples of the identity. The paper adds $A \approx B$ and $E \approx D^\top$, and that $W_K$ leaves $w$ alone and $W_V$ leaves $x$ alone. Trained here at the published code's
-# length and rate, on several draws of $W_e$ and contexts. In the right coordinates nearly all of it comes out. (A share of {glue:text}`fig10/inert_share` of all entries has gradient zero for every
-# prompt, and moves by {glue:text}`fig10/inert_moved`.)
+# Figure 10 of the paper shows the learned matrices. *A* and *B* are the columns of $W_K$ and $W_Q$ that read the covariate $x$, so attention compares covariates by $Q = A^\top B$. *D* is the columns
+# of $W_V$ that read the label's embedding $w$ (less the mean embedding). *E* is the rows of $P$ that write to $f$ (not the expectation $E_i$). The step on $f$ is $ED$ times that of GD. In GD $Q$ and
+# $ED$ are multiples of the identity. The paper adds $A \approx B$ and $E \approx D^\top$, and that $W_K$ ignores $w$ and $W_V$ ignores $x$. We train at the published code's length and rate, on several
+# draws of $W_e$ and contexts. In the right coordinates nearly all of this comes out. (A share of {glue:text}`fig10/inert_share` of all entries has gradient zero for every prompt, and moves by
+# {glue:text}`fig10/inert_moved`.)
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}} tags=["hide-input"]
 values, products = figures_10_11.records(get, profile)
@@ -418,12 +448,12 @@ style.show(figures_10_11.plot_matrices(products["code"]), of=map(get, ["long0"])
 record.all(values)
 
 # %% [markdown]
-# *On $x$ the columns of $W_Q$ and $W_K$ agree, and $W_K$ leaves $w$ alone (paper: figure 10). Softmax attention, first draw, published start; hatched: entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.*
-# The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie
-# where $P$ does not read, so we compare what the parts add to the logits. And with $W_e$ learned, $ED$ has no meaning of its own: $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the
-# same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`; a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned`). So we choose the coordinates in
-# which the symmetric part of $ED$ is $I$. They exist where that part is positive definite, in {glue:text}`fig10/definite` of {glue:text}`fig10/draws` draws. What is left is antisymmetric, and no choice
-# of coordinates removes it.
+# *The columns of $W_Q$ and $W_K$ that read $x$ agree, and $W_K$ ignores $w$ (paper: figure 10). Softmax attention, first draw, published start; each matrix is divided by its largest entry. Hatched:
+# entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the
+# published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie where $P$ does not read, so we compare what the two parts of $W_V$ add to the logits. And with $W_e$ learned, $ED$
+# has no meaning of its own. The change $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`;
+# a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose the coordinates in which the symmetric part of $ED$ is $I$. They exist where that part
+# is positive definite, in {glue:text}`fig10/definite` of {glue:text}`fig10/draws` draws. What is left is antisymmetric, and no choice of coordinates removes it.
 #
 # | each draw, 0 for gradient descent | as trained | best coordinates | $W_V$, $W_Q$ of another draw |
 # |---|---|---|---|
@@ -446,21 +476,32 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 
 # %% [markdown]
 # *In the best coordinates $ED$ is nearly a multiple of the identity (paper: figure 11). Rows: $Q$, $ED$ as trained, $ED$ in best coordinates, for five draws; each matrix is divided by its largest
-# entry.* The paper says that all kernels gave similar results. For RBF, softmax, Laplacian, exponential and linear attention the distance of $ED$ is {glue:text}`fig11/kernels_ED` in best
-# coordinates, that of $A$ from $B$ {glue:text}`fig11/kernels_AB` (means over five starts). The antisymmetric share of $ED$ is {glue:text}`fig10/asymmetry`.
+# entry.* The paper says that all kernels gave similar results. Means over five starts:
 #
-# The true $W_e$, held fixed, leaves no freedom. Two starts then end with $ED$ apart by {glue:text}`q-ed-gauge/true_spread`, with $W_e$ learned by {glue:text}`q-ed-gauge/learned_spread`. The held $ED$
-# departs from a multiple of the identity. Its departure has a cosine of {glue:text}`q-ed-inverse/cosine` with that of the inverse of the classes' second moment, and of {glue:text}`q-ed-inverse/other`
-# with that of another draw. As for $E \approx D^\top$: gradient *flow* conserves $E^\top E - D D^\top$, near zero at the published start; Adam does not.
+# | | RBF, softmax, Laplacian, exponential, linear |
+# |---|---|
+# | $ED$ from a multiple of the identity, best coordinates | {glue:text}`fig11/kernels_ED` |
+# | $A$ from $B$ | {glue:text}`fig11/kernels_AB` |
+#
+# The true $W_e$, held fixed, leaves no freedom. Two starts then end with $ED$ apart by {glue:text}`q-ed-gauge/true_spread`. With $W_e$ learned they end apart by {glue:text}`q-ed-gauge/learned_spread`.
+# The held $ED$ departs from a multiple of the identity. Compare its departure with that of the inverse of the classes' second moment:
+#
+# | each draw | |
+# |---|---|
+# | cosine of the two departures | {glue:text}`q-ed-inverse/cosine` |
+# | the same, second moment of another draw | {glue:text}`q-ed-inverse/other` |
+# | antisymmetric share of $ED$, $W_e$ learned | {glue:text}`fig10/asymmetry` |
+#
+# As for $E \approx D^\top$: gradient *flow* conserves $E^\top E - D D^\top$, which is near zero at the published start. Adam does not.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Theorem 2
 #
 # If the covariates are rotationally invariant, then at $B_\ell = b_\ell I$ the gradient of the population loss is itself a multiple of the identity. So a point that is stationary in the scalars
-# $b_\ell$ is stationary in $B$. Whether the scalars have a stationary point is another matter; they need not. The test draws prompts that satisfy the assumptions and asks whether their mean
+# $b_\ell$ is stationary in $B$. The scalars need not have such a point. The test draws prompts that satisfy the assumptions and asks whether their mean
 # gradient departs from a multiple of $I$ by no more than its Monte Carlo error ($d = 4$, $N = 8$, two layers, softmax). Here $B_\ell$ is the matrix between covariates in layer $\ell$ (appendix I's
-# $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$. P values: {glue:text}`thm2/skewed_p` for a control without symmetry, {glue:text}`thm2/cube_p` on a cube; RBF and linear
-# activation on the sphere {glue:text}`thm2/activations_p`.
+# $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$. The p value is {glue:text}`thm2/cube_p` on a cube and
+# {glue:text}`thm2/skewed_p` for a control without symmetry. With RBF and linear activation on the sphere the p values are {glue:text}`thm2/activations_p`.
 
 # %% mystnb={"image": {"alt": "Gradient entries of both layers with error bars under four laws of the covariates: off-diagonal entries are zero for the sphere, the cube and the finite group, but not for skewed covariates."}} tags=["hide-input"]
 prompts = 8000 if paper else 1500
@@ -470,13 +511,14 @@ record.all(values | theorem_2.groups() | theorem_2.exactly())
 record.verdicts("q-thm2-group", "eq58")
 
 # %% [markdown]
-# *With a symmetry the gradient is a multiple of the identity within its error; without one it is not. Entries over the mean diagonal of the first layer, with two standard errors; {glue:text}`thm2/prompts` prompts.* Full rotational
-# invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a group has
-# at least $d(d+1)$ elements, and the affine group of a field of $d+1$ elements, moving the corners of a simplex, has just as many: {glue:text}`thm2-group/order_d2` in the plane,
-# {glue:text}`thm2-group/order_d4` at $d = 4$, {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do not suffice (distances for four polygons:
-# {glue:text}`thm2-group/rotations_defect`); the symmetries of the square and of $U(-1,1)^d$ do. The paper's two data sets are no cases of the theorem, for their functions are not of the form (53);
-# but the joint law of covariates and labels stays the same under these symmetries, which is what the averaging needs. With a finite group nothing need be sampled. Move two prompts by all 110
-# elements, sum over all labels: the gradient is a multiple of $I$ to rounding, and the loss falls exactly as fast as equation 58 says. For the two prompts alone neither holds.
+# *With a symmetry the diagonal entries of the gradient agree and the others vanish, within their errors; without one they do not. Entries over the mean diagonal of the first layer, with two standard
+# errors; p: of the test above; {glue:text}`thm2/prompts` prompts.* Full rotational invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is
+# $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a group has at least $d(d+1)$ elements. The affine group of a field of $d+1$ elements moves the corners of a
+# simplex, and has just as many: {glue:text}`thm2-group/order_d2` in the plane, {glue:text}`thm2-group/order_d4` at $d = 4$, {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do
+# not suffice (distances for four polygons: {glue:text}`thm2-group/rotations_defect`); the symmetries of the square and of $U(-1,1)^d$ do. The paper's two data sets are no cases of the theorem, for
+# their functions are not of the form (53). But the joint law of covariates and labels stays the same under these symmetries, which is what the averaging needs. With a finite group nothing need be
+# sampled. Move two prompts by all 110 elements and sum over all labels. The gradient is then a multiple of $I$ to rounding, and the loss falls exactly as fast as equation 58 says. For the two prompts
+# alone neither holds.
 
 # %% mystnb={"image": {"alt": "Gradient entries of B, T and S where the scalars are stationary: those of B are zero, those of T and S are not when W_e is fixed."}} tags=["hide-input"]
 values, ends = theorem_2.stationary(prompts)
@@ -489,11 +531,12 @@ record.all(
 record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
-# *At a stationary point of the scalars $B$ has no gradient left beyond its error (shaded); $T$ and the block from $F$ to $F$ have, unless $W_e$ is drawn anew in each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below
-# its start; new prompts.* The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$ to be a multiple of $I$. Without the assumption
-# it is not: a fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$": {glue:text}`thm2/fixed_T_p`), and the block of $W_V$ from $F$ to $F$,
-# set to zero, has one too ({glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`.
-# The least curvature in $B$ there is {glue:text}`thm2/least_curvature`, too near zero for a minimum to be told from a saddle.
+# *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in
+# each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.* The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$
+# to be a multiple of $I$. Without the assumption it is not. A fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$":
+# {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the
+# p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`. The least curvature in $B$ there is {glue:text}`thm2/least_curvature`, too near zero for a minimum to be told from a
+# saddle.
 #
 # The theorem says that such a point *exists*. The proof shows that gradients vanish along the flow, which does not bound the flow. Let the query be the first example, and let every label say whether its
 # place is nearer to example 1 or to example 2. That is a law within the assumptions. The sharper the attention, the better: with one layer the loss is {glue:text}`thm2/loss_over_b` at
@@ -503,8 +546,8 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 # ## Special cases
 #
 # With real $y$ and squared error the expectation is $f$ itself (appendix G), and one step with the linear kernel is the gradient-descent predictor of {cite}`he2025`. With several heads (appendix H)
-# each has a diagonal $\Lambda_m$. With $P_m = I$ that is descent on all $A_m$; with free $P_m$, as printed, it is descent preconditioned by $P_m$: plain descent on $f = \sum_m P_m A_m \psi_m$ multiplies by $P_m P_m^\top$ (difference
-# then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model below.
+# each has a diagonal $\Lambda_m$. With $P_m = I$ that is descent on all $A_m$. With free $P_m$, as printed, it is descent preconditioned by $P_m$. Plain descent on $f = \sum_m P_m A_m \psi_m$
+# multiplies by $P_m P_m^\top$ instead (the difference is then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model below.
 
 # %% tags=["hide-input"]
 record.all(
@@ -516,13 +559,13 @@ sliders.show_heads(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Images
 #
-# Can a trained model name images of classes that it never saw, from a context of labelled examples alone? Our stand-ins can, two blocks nearly as well as linear probing. The paper takes ImageNet:
-# 900 classes for training and 100 for testing, five classes and ten images of each in a context, VGG features with $d = 512$, embeddings with $d' = 4$. Labels 1 to 5 are dealt anew in each context,
-# so what is learned is how to read a context. The rival is *linear probing*, a linear classifier learned anew on each context. ImageNet and VGG weigh gigabytes. Every reader has our stand-in:
-# {glue:text}`images/classes` characters in twelve typefaces that ship with matplotlib, a little turned, scaled, sheared and shifted, a patch erased, noise added. A small convolutional network
-# learns to name the training characters and never sees the other {glue:text}`images/test_classes`; its last map averaged over the image, as the published code does with VGG, is $x$.
+# Can a trained model name images of classes that it never saw, from a context of labelled examples alone? On our stand-in images it can, with two blocks nearly as well as linear probing. The paper
+# takes ImageNet: 900 classes for training and 100 for testing, five classes and ten images of each in a context, VGG features with $d = 512$, embeddings with $d' = 4$. Labels 1 to 5 are dealt anew in
+# each context, so what is learned is how to read a context. The rival is *linear probing*, a linear classifier learned anew on each context. ImageNet and VGG weigh gigabytes. Our stand-in comes with
+# matplotlib: {glue:text}`images/classes` characters in its twelve typefaces, a little turned, scaled, sheared and shifted, a patch erased, noise added. A small convolutional network learns to name
+# the training characters and never sees the other {glue:text}`images/test_classes`. Its last map, averaged over the image as the published code does with VGG, is $x$.
 #
-# Taken here: features scaled by one number to mean square length 1; Adam with rate 0.03, 128 episodes a step out of {glue:text}`images/contexts` (as in the paper), the record with the lowest loss on
+# Features are scaled by one number to mean square length 1. Adam has rate 0.03 and 128 episodes a step out of {glue:text}`images/contexts` (as in the paper). We keep the record with the lowest loss on
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
@@ -539,11 +582,14 @@ style.show(
 record.verdict("wang2025/fig6")
 
 # %% [markdown]
-# *Where one block hesitates, two and three settle on the right label (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frame: the first block's attention.* No parameter changes when the classes do. If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2).
-# That the setting is the paper's is checked on the episodes and models themselves: {glue:text}`images/setting`. Figure 5, right, next. The text names no attention for this figure. The claim is read
-# with softmax, as in the other deep figures. The authors' notebook pictures one block with a *linear* kernel over 5,000 epochs, at an accuracy of about .70 beside .925 of linear probing, which is
-# more than "slightly lower". Linear attention stands beside it: its $K$ blocks are $K$ steps of gradient descent on a linear classifier, with learned steps: linear probing itself, cut short. *Which
-# probe?* The paper trains it for 500 epochs, without a word on regularisation. We show that recipe, and a converged probe whose penalty was chosen on training classes. We train 19 of 500 epochs.
+# *One block hardly prefers the right label; two and three do (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frame: the first block's attention.* No parameter
+# changes when the classes do. If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). Whether the setting is the paper's is checked on the episodes and models
+# themselves: {glue:text}`images/setting`.
+#
+# Figure 5, right, follows. The text names no attention for it. We read the claim with softmax, as in the other deep figures. The authors' notebook pictures one block with a *linear* kernel over 5,000
+# epochs. Its accuracy is about .70 beside .925 of linear probing, which is more than "slightly lower". So linear attention stands beside softmax. Its $K$ blocks are $K$ steps of gradient descent on a
+# linear classifier, with learned steps: linear probing cut short. *Which probe?* The paper trains it for 500 epochs and names no regularisation. We show that recipe, and a converged probe whose
+# penalty was chosen on training classes. We train 19 of 500 epochs.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy, negative log-likelihood and paired difference in accuracy against one to three blocks of softmax and linear attention, with bands for two linear probes."}}
 style.show(
@@ -564,8 +610,11 @@ record.verdict("wang2025/fig5-right")
 # | NLL, softmax | {glue:text}`images/softmax/nll1` | {glue:text}`images/softmax/nll2` | {glue:text}`images/softmax/nll3` | {glue:text}`images/tuned/nll` | {glue:text}`images/coded/nll` |
 # | NLL, linear | {glue:text}`images/linear/nll1` | {glue:text}`images/linear/nll2` | {glue:text}`images/linear/nll3` | | |
 #
-# Paired, softmax less tuned probe: {glue:text}`images/softmax/tuned/accuracy1` with one block ($\pm$ {glue:text}`images/softmax/tuned/accuracy1_se`), {glue:text}`images/softmax/tuned/accuracy3` with
-# three ({glue:text}`images/softmax/tuned/accuracy3_se`); three linear ones {glue:text}`images/linear/tuned/accuracy3` ({glue:text}`images/linear/tuned/accuracy3_se`).
+# | accuracy minus that of the probe with a chosen penalty, paired | | standard error |
+# |---|---|---|
+# | one block, softmax | {glue:text}`images/softmax/tuned/accuracy1` | {glue:text}`images/softmax/tuned/accuracy1_se` |
+# | three blocks, softmax | {glue:text}`images/softmax/tuned/accuracy3` | {glue:text}`images/softmax/tuned/accuracy3_se` |
+# | three blocks, linear | {glue:text}`images/linear/tuned/accuracy3` | {glue:text}`images/linear/tuned/accuracy3_se` |
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes."}}
 style.show(
@@ -574,7 +623,7 @@ style.show(
 )
 
 # %% [markdown]
-# *Unseen classes (solid, with the range over runs) do no worse than training classes (dashed), and one block stays behind.* What does "unseen class" mean here? The
+# *One block stays behind two and three, on unseen classes (solid, with the range over runs) as on training classes (dashed).* What does "unseen class" mean here? The
 # classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both kinds.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
@@ -585,18 +634,19 @@ style.show(
 record.verdict("wang2025/q-unseen")
 
 # %% [markdown]
-# *Features that learned to name the test classes help every reader. Accuracy on the test classes; a line joins one pair of networks.* Features that learned to
-# name the test classes gain {glue:text}`images/seen/blocks3` of accuracy with three blocks and {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison of
-# the two classifiers is fair either way, but an accuracy on "unseen" classes through features that saw them is not an accuracy on unseen classes. The published PyTorch loader always numbers the
-# query's class last, in training and in testing, so the answer "5" is right there without looking; its JAX version deals labels at random, as the text says. Which one drew the figure we cannot tell.
-# Trained and tested on episodes of the first kind, three blocks are right {glue:text}`images/last/blocks3` of the time ({glue:text}`images/last/gain` more than with labels dealt at random on the same
-# network), and {glue:text}`images/last/blind` when the context's labels are shuffled, where an honest reader of contexts falls to chance.
+# *Features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.* They gain {glue:text}`images/seen/blocks3` of accuracy
+# with three blocks and {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison of the two classifiers is fair either way. But an accuracy on "unseen"
+# classes through features that saw them is not an accuracy on unseen classes.
+#
+# The published PyTorch loader always numbers the query's class last, in training and in testing, so the answer "5" is right without looking. The JAX version deals labels at random, as the text says. We
+# cannot tell which one drew the figure. Trained and tested on episodes of the first kind, three blocks have an accuracy of {glue:text}`images/last/blocks3`, {glue:text}`images/last/gain` more than with
+# labels dealt at random on the same network. When the context's labels are shuffled they still have {glue:text}`images/last/blind`, where a model that uses the context falls to chance.
 
 # %% [markdown]
 # ## Language
 #
-# In section 6.3 positions are the covariates and tokens the categories (figure 7). So the weights of a block see positions and no token, and **what the tokens of a story do to $f$ after one block
-# adds up**: permute the contents, and no weight moves. A Transformer's weights ask what the tokens are; a sum over positions cannot look up who the hero was. It should show in what is said *again*.
+# In section 6.3 positions are the covariates and tokens the categories (figure 7). So the attention weights of a block depend on positions and on no token, and **what the tokens of a story do to $f$ in
+# one block adds up**. A Transformer's weights depend on what the tokens are. A sum over positions cannot look up who the hero was.
 
 # %% mystnb={"image": {"alt": "Attention weights of three heads over positions, the same for every story; beside them f for two stories, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
@@ -604,14 +654,18 @@ record.all(figure_7.records() | figure_7.printed_scores())
 record.verdicts("fig7", "params", "q-params")
 
 # %% [markdown]
-# *The weights read positions and no token: stories of other words share them, and only $f$ differs (paper: figure 7). A small model with random parameters.* The text's diagonal $\Lambda_m$ and number $\alpha_m$ for
-# each of 8 heads are {glue:text}`params/gd_scalar` parameters. The published code has no $\alpha_m$, one tensor of {glue:text}`params/gd`, and counts it twice ({glue:text}`params/gd_counted_twice`,
-# the printed "8K"); $P_m$ is in neither ({glue:text}`params/gd_text_millions` million with it). The printed "6M" are $W_Q, W_K, W_V$ of full width ({glue:text}`params/tf_millions` million,
-# {glue:text}`params/tf_with_P_millions` with $W_O$); a GPT-2 layer has {glue:text}`params/tf_narrow_millions`. Beside the embeddings, GD with feed-forward has {glue:text}`params/gd_ff_millions`
-# million, a Transformer with standard heads {glue:text}`params/standard_millions`; all in all GD has {glue:text}`params/gd_total_millions`, the Transformer {glue:text}`params/tf_total_millions`.
+# *Two stories of other words have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.* The text's diagonal $\Lambda_m$ and number $\alpha_m$ for
+# each of 8 heads are {glue:text}`params/gd_scalar` parameters. The published code has no $\alpha_m$ and one tensor of {glue:text}`params/gd`. It counts this tensor twice
+# ({glue:text}`params/gd_counted_twice`, the printed "8K") and leaves out $P_m$. The printed "6M" are $W_Q, W_K, W_V$ of full width. A GPT-2 layer has {glue:text}`params/tf_narrow_millions` million.
 #
-# Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories and endings graded by GPT-4o. Neither is at hand, so these rows stay out of reach. Five models of one size
-# stand in for them, {glue:text}`text/seeds` runs each, on real English that anybody can have: the King James Bible, of whose chapters every tenth is held out.
+# | millions of parameters | GD | Transformer |
+# |---|---|---|
+# | attention | {glue:text}`params/gd_text_millions` with $P_m$ | {glue:text}`params/tf_millions`, with $W_O$ {glue:text}`params/tf_with_P_millions` |
+# | all but embeddings | {glue:text}`params/gd_ff_millions` with feed-forward | {glue:text}`params/standard_millions` with standard heads |
+# | in all | {glue:text}`params/gd_total_millions` | {glue:text}`params/tf_total_millions` |
+#
+# Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories, and endings graded by GPT-4o. Neither is at hand, so these rows are out of reach. Five models of one size stand
+# in for them, {glue:text}`text/seeds` runs each, on the King James Bible. Every tenth of its chapters is held out.
 
 # %% mystnb={"image": {"alt": "Left: loss on held-out text falls along training for five models. Right: where each run ends; the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}} tags=["hide-input"]
 style.show(
@@ -622,25 +676,25 @@ record.all(figure_7.text_records(get))
 record.verdicts("language")
 
 # %% [markdown]
-# *GD pays more than the Transformer for a token of chapters that neither saw, and far more without $P$. The second panel shows every run's end. FF: feed-forward.* GD pays
-# {glue:text}`text/gd_behind` nats more than the Transformer. With feed-forward it leaves {glue:text}`text/ff_left` of that, which depends on the run. It is feed-forward that separates the two, not
-# attention: a Transformer without it pays {glue:text}`text/without_ff` nats more than GD, whose matrices $P_m$ are wider. Those matter most: without them GD pays {glue:text}`text/p_is_worth` more,
-# for a head can then only add the embeddings of tokens that were there. (Your own text takes the Bible's place with `--text FOLDER`.)
+# *On held-out chapters the Transformer (dashed, lowest) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. The second panel shows every run's end.* GD has
+# {glue:text}`text/gd_behind` nats a token more than the Transformer. With feed-forward a share of {glue:text}`text/ff_left` of this gap is left, which depends on the run. Feed-forward separates the two
+# more than attention: a Transformer without it has {glue:text}`text/without_ff` nats more than GD, whose matrices $P_m$ are wider. These matter most. Without them GD has {glue:text}`text/p_is_worth`
+# nats more, for a head can then only add the embeddings of tokens that were there. (Try your own text with `--text FOLDER`.)
 
 # %% tags=["hide-input"]
 record.all(minutes({name: float(get(name).provenance["seconds"]) for name in studies}))
 record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 
 # %% [markdown]
-# All stored trainings took {glue:text}`time/all` minutes of a shared core, most of them as the captions say; figures 5 (right) and 6 {glue:text}`time/fig5-right`, other draws of $W_e$
-# {glue:text}`time/draws`, the authors' own {glue:text}`time/published`. GD leaves out the zeros and what nobody reads: the page of [benchmarks](../book/benchmarks.md) says what that saves.
+# All stored trainings took {glue:text}`time/all` minutes of a shared core, most of them as the captions say. Figures 5 (right) and 6 took {glue:text}`time/fig5-right` minutes, other draws of $W_e$
+# {glue:text}`time/draws`, the authors' own {glue:text}`time/published`. The code for GD leaves out the zeros; the page of [benchmarks](../book/benchmarks.md) says what that saves.
 #
 # ## What to take away
 #
-# A transformer that makes exact steps of gradient descent on categories can be written down, and it works as long as its erasure is exact; a softmax of inner products makes it so only where no longer
-# covariate points the same way. A transformer with free weights, trained as long as the authors train it, gives the same answers on the quadrants with four kernels; with linear attention it
-# stays behind. With learned embeddings its matrices are fixed only up to a change of basis. In the best basis they are those of a gradient step to about an eighth. The best accuracy that any model can reach moves with the one draw of the
-# embeddings. Pictures are stand-ins here, so what the paper says of ImageNet and TinyStories is open.
+# A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no covariate
+# that is longer points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear attention it
+# stays behind. With learned embeddings its matrices are fixed only up to a change of basis, and in the best basis they are nearly those of a gradient step. The best accuracy that any model can reach
+# moves with the one draw of the embeddings. Images and text are stand-ins here, so what the paper says of ImageNet and TinyStories is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
@@ -745,10 +799,10 @@ assert query.min() < min(1.8, query[-1] - 0.1)
 #
 # Section 5's loss has lost its minus: a small step down on it gains {glue:text}`loss-sign/section_gain` nats of likelihood, on appendix I's loss {glue:text}`loss-sign/appendix_gain`.
 #
-# **No slips, though they look like some.** The minus that erases stands in $W_V$ in section 3.2.2, and is left to $P^{(1)}, P^{(2)}$ in equations 35 to 37. Each form erases (what is left:
-# {glue:text}`signs/section322`, {glue:text}`signs/printed_pair`). **The published code** holds the last embedding at zero. That costs nothing: one vector added to all embeddings changes neither residuals nor
-# probabilities ({glue:text}`q-code/held`). But its JAX version takes the block's kernel for the expectation, which is equation 6 for softmax ({glue:text}`q-code/softmax_expectation`) and not for the other kernels
-# ({glue:text}`q-code/kernel_expectation`). One block never reads it, and the figures with several blocks are for softmax.
+# **No slips, though they look like some.** The minus that erases stands in $W_V$ in section 3.2.2, and is left to $P^{(1)}, P^{(2)}$ in equations 35 to 37. Each form erases (of the old expectation is
+# left: {glue:text}`signs/section322`, {glue:text}`signs/printed_pair`). **The published code** holds the last embedding at zero. That costs nothing: one vector added to all embeddings changes neither
+# residuals nor probabilities ({glue:text}`q-code/held`). But its JAX version takes the block's kernel for the expectation, which is equation 6 for softmax ({glue:text}`q-code/softmax_expectation`)
+# and not for the other kernels ({glue:text}`q-code/kernel_expectation`). One block never reads it, and the figures with several blocks are for softmax.
 
 # %% tags=["hide-input"]
 record.all(errata.records())

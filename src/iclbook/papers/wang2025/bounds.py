@@ -14,6 +14,7 @@ from torch import Tensor
 from ...claims import printed
 from ...draw import numpy_rng, torch_rng
 from ...drawing import style
+from ...numbers import number
 from ...statistics import Estimate, bootstrap_error, standard_error
 from ...tasks.categorical import Anchors, Categorical, Quadrants, draw_embedding
 from .contexts import BLOCK, PublishedAnchors, numbers, truths
@@ -122,11 +123,11 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
 def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
     """Mean maximum probability over draws of W_e: quadrants, and four readings of appendix E."""
     names = {
-        "quadrants": "appendix F: quadrants",
-        "uniform_squared": "E: x uniform, squared",
-        "uniform_printed": "E: x uniform, as printed",
-        "normal_squared": "E: x normal, squared",
-        "normal_printed": "E: x normal, as printed",
+        "quadrants": "quadrants",
+        "uniform_squared": "$x$ uniform, $r^2$",
+        "uniform_printed": "$x$ uniform, $r$",
+        "normal_squared": "$x$ normal, $r^2$",
+        "normal_printed": "$x$ normal, $r$",
     }
     fig, ax = style.figure(height=2.7)
     rng = numpy_rng(0)
@@ -135,12 +136,14 @@ def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
         y = -i + rng.uniform(-0.18, 0.18, len(values))
         ax.plot(values, y, "o", ms=3, alpha=0.6, color=style.PALETTE[3 if i == 0 else 0])
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
-    ax.annotate("the draw used here", (own, 0), (own, 0.45), fontsize=8, ha="center")
+    ax.annotate("drawn here ", (own, 0), (own, 0.45), fontsize=8, ha="right")
     says = printed("wang2025")
-    ax.plot([says["section6/bound"]] * 2, [-0.4, 0.4], color=style.COLOURS["paper"], ls="--", label="paper")
-    ax.plot([max(says["authors/accuracy"])] * 2, [-4.4, -0.6], color=style.COLOURS["paper"], ls="--")
+    best = max(says["authors/accuracy"])
+    for value, low, high, side in ((says["section6/bound"], -0.4, 0.55, "left"), (best, -4.4, -0.5, "right")):
+        ax.plot([value] * 2, [low, high], color=style.COLOURS["paper"], ls="--", label="paper")
+        look = {"color": style.COLOURS["paper"], "fontsize": 8, "ha": side, "va": "center"}
+        ax.annotate(f" printed: {number(value)} ", (value, high), **look)
     ax.set_yticks([-i for i in range(len(names))], names.values())
-    ax.set(xlabel="mean maximum probability (oracle accuracy)", ylim=(-4.6, 0.9))
-    ax.legend(loc="lower right", fontsize=8)
+    ax.set(xlabel="best possible accuracy (mean of the largest probability)", ylim=(-4.6, 0.9))
     ax.grid(axis="y", visible=False)
     return fig

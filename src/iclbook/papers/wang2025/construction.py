@@ -321,6 +321,8 @@ def plot_stream(s: Stream) -> Figure:
         ax.set_ylim(len(state) - 0.5, -0.5)
         ax.set_aspect("auto")
         _bands(ax, s.sizes, labels=k == 0)
+        if k == 0:
+            ax.set_yticklabels(["covariates $x$", "label $w$", "expectation $E$", "function $f$"])
         ax.axvline(n - 1.5, color=style.INK, lw=0.7, ls=":")
         ax.set_xticks([0, n - 2, n - 1], ["1", "N", "query"])
     return fig
@@ -329,17 +331,17 @@ def plot_stream(s: Stream) -> Figure:
 def plot_matrices(s: Stream) -> Figure:
     """The matrices of one block that are not the identity, each divided by its largest entry."""
     names = {
-        "W_Q1": r"$W_Q^{(1)} = W_K^{(1)}$",
-        "W_V1": r"$W_V^{(1)}$",
-        "W_Q2": r"$W_Q^{(2)} = W_K^{(2)}$",
-        "W_V2": r"$W_V^{(2)}$",
-        "P2": r"$P^{(2)}$",
-        "W_Qc": r"$W_Q$ cross",
+        "W_Q1": "head 1\n$W_Q = W_K$\ncompares $x$",
+        "W_V1": "head 1\n$W_V$\n$w - E$ to $f$",
+        "W_Q2": "head 2\n$W_Q = W_K$\nfinds its own $x$",
+        "W_V2": "head 2\n$W_V$\ncopies $E$",
+        "P2": "head 2\n$P$\nsubtracts",
+        "W_Qc": "cross\n$W_Q$\nasks with $f$",
     }
-    fig, axes = style.figure(len(names), height=1.75)
+    fig, axes = style.figure(len(names), height=1.85)
     for number, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
         matrix = s.matrices[name]
         style.heatmap(ax, matrix / np.abs(matrix).max(), 1.0, title=title)
-        ax.title.set_fontsize(9)
+        ax.title.set_fontsize(8.5)
         _bands(ax, s.sizes, both=True, labels=number == 0)
     return fig

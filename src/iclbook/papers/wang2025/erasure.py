@@ -160,7 +160,7 @@ def trained_records(results: Results) -> dict[str, Any]:
 
 
 def plot_erasure(found: dict[str, dict[tuple[int, int], np.ndarray]]) -> Figure:
-    """Attention that goes astray against lambda, one curve for each (d, N); left the softmax head, right the RBF head; 1e-12 stands for less."""
+    """Distance from exact erasure against lambda, one curve for each (d, N); left the softmax head, right the RBF head; 1e-12 stands for less."""
     fig, axes = style.figure(2, height=3.1)
     for (d, n), colour, marker in zip(found["softmax"], style.PALETTE, MARKERS, strict=False):
         for ax, kind in zip(axes, ("softmax", "rbf"), strict=True):
@@ -168,7 +168,7 @@ def plot_erasure(found: dict[str, dict[tuple[int, int], np.ndarray]]) -> Figure:
             ax.plot(LAMBDAS, left, marker=marker, ms=4, color=colour, label=f"d = {d}, N = {n}")
     for ax, title in zip(axes, ("softmax head", "RBF head"), strict=True):
         ax.set(xscale="log", yscale="log", xlabel=r"$\lambda$", title=title, ylim=(5e-13, 100))
-    axes[0].set_ylabel("attention that goes astray")
+    axes[0].set_ylabel("distance from exact erasure")
     axes[0].legend(fontsize=8, loc="lower left")
     return fig
 

@@ -248,6 +248,7 @@ def plot_comparison(results: Mapping[str, Results]) -> Figure:
         ax.set_title(label, fontsize=9.5)
     axes[2].axhspan(-0.01, 0.01, color=style.GRID, alpha=0.8, lw=0)
     axes[2].axhline(0, color=style.INK, lw=0.9)
+    axes[2].annotate("within one point", (0.55, 0.002), fontsize=8)
     axes[2].set_title("accuracy less linear probing", fontsize=9.5)
     for attention, group in ATTENTIONS.items():
         shift, fill = ATTENTION_STYLE[attention]
@@ -265,10 +266,9 @@ def plot_comparison(results: Mapping[str, Results]) -> Figure:
     for ax in axes:
         ax.set(xlabel="blocks", xticks=BLOCKS, xlim=(0.5, len(BLOCKS) + 0.5))
         ax.grid(axis="x", visible=False)
-    bottom, top = axes[1].get_ylim()
-    axes[1].set_ylim(bottom, top + 0.18 * (top - bottom))  # room for the legend
-    axes[1].legend(fontsize=6.5, handlelength=1.6, loc="upper right")
-    axes[2].legend(fontsize=6.5, loc="lower right")
+    entries = [axes[i].get_legend_handles_labels() for i in (0, 2)]
+    handles, labels = (probes + attentions for probes, attentions in zip(*entries, strict=True))
+    fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 
@@ -326,7 +326,7 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
             x = [i - 0.18 + 0.05 * j, i + 0.13 + 0.05 * j]
             mean = [v[0] for v in values]
             spread = [[v[0] - v[1] for v in values], [v[2] - v[0] for v in values]]
-            ax.plot(x, mean, color=style.GRID, lw=1.5, zorder=1)
+            ax.plot(x, mean, color=style.COLOURS["dummy"], lw=1.5, zorder=1)
             for end in (0, 1):
                 ax.errorbar(
                     [x[end]],
@@ -339,8 +339,8 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
                     label=("trained on 900 classes", "trained on all 1,000")[end] if i == j == 0 else None,
                 )
     ax.set_xticks(range(len(names)), list(names.values()))
-    ax.set(ylabel="accuracy on 100 test classes")
+    ax.set(ylabel="test accuracy")
     ax.grid(axis="x", visible=False)
     ax.margins(x=0.1, y=0.15)
-    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), title="features", title_fontsize=8)
+    ax.legend(fontsize=9, loc="lower right", title="features", title_fontsize=9)
     return fig

@@ -158,13 +158,13 @@ def plot_tensors() -> Figure:
     fig, (weights, functions) = style.figure(2, height=2.7, width_ratios=(1.6, 1))
     for m, row in enumerate(model.attention()[:, S - 1] * S):
         weights.plot(range(1, S + 1), row, marker="osD^"[m], ms=4, color=style.PALETTE[m], label=f"head {m + 1}")
-    weights.set(xlabel="position", ylabel="weight", title="weights of positions, for every story")
-    weights.legend(fontsize=8)
+    weights.set(xlabel="position", ylabel="weight", title="attention: the same for both stories")
+    weights.legend(fontsize=8, loc="upper center")
     for number, marker in ((1, "o"), (2, "x")):
         look = {"ms": 6, "color": style.INK, "mfc": "none", "label": f"story {number}"}
         functions.plot(function(model, story(number)), marker, **look)
     functions.axhline(0, color=style.INK, lw=0.7)
-    functions.set(xlabel="coordinate", title="$f$ of two stories")
+    functions.set(xlabel="coordinate", title="$f$: another for each")
     functions.legend(fontsize=8)
     return fig
 

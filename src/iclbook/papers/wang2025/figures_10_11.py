@@ -262,15 +262,15 @@ def gauge(one: Learned, task: Quadrants, seed: int = 0) -> dict[str, Any]:
 
 def plot_matrices(one: Learned, run: int = 0) -> Figure:
     """Figure 10: the four matrices of one run; hatched: entries that no gradient reaches."""
-    names = ("W_Q", "W_K", "W_V", "P")
+    names = {"W_Q": "$B$ reads $x$", "W_K": "$A$ reads $x$", "W_V": "$D$ reads $w$", "P": "$E$ writes $f$"}
     size = one.matrices["W_Q"].shape[-1]
     w, d = one.matrices["embed"].shape[1], one.Q.shape[-1]
     beyond = (d + w - 0.5, -0.5, w, size)
     never = {"W_Q": (d - 0.5, -0.5, size - d, size), "W_K": beyond, "W_V": beyond, "P": (-0.5, -0.5, size, d + w)}
-    fig, axes = style.figure(len(names), height=2.0)
+    fig, axes = style.figure(len(names), height=2.2)
     middles = [(d - 1) / 2, d + (w - 1) / 2, d + w + (size - d - w - 1) / 2]
-    for ax, name in zip(axes, names, strict=True):
-        style.heatmap(ax, one.matrices[name][run], title=f"${name}$", bar=True)
+    for ax, (name, does) in zip(axes, names.items(), strict=True):
+        style.heatmap(ax, one.matrices[name][run], title=f"${name}$: {does}")
         for edge in (d - 0.5, d + w - 0.5):
             ax.axvline(edge, color=style.INK, lw=0.8)
         x, y, width, height = never[name]

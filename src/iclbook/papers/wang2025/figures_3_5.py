@@ -325,8 +325,10 @@ TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
 
 
 def plot_sweep(s: Sweep, oracle: float) -> Figure:
-    """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right)."""
-    fig, axes = style.figure(2, 2, height=4.9, sharex=True)
+    """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook, whose contexts have N = 125."""
+    fig, axes = style.figure(2, 2, height=4.6, sharex=True)
+    says = printed("wang2025")
+    crosses = {"accuracy": [says["authors/accuracy"][0]], "nll": [says["authors/nll"][0], says["authors/one_tf_nll"]]}
     for column, kernel in enumerate(("RBF", "softmax")):
         for row, what in enumerate(WHAT):
             ax, values = axes[row, column], getattr(s, what)
@@ -334,12 +336,16 @@ def plot_sweep(s: Sweep, oracle: float) -> Figure:
             _bars(ax, s.L, values[f"TF {kernel}"], label="Trained TF", **TF)
             if column == 1:
                 _bars(ax, s.L, values["GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
+                look = {"color": style.COLOURS["paper"]}
+                ax.plot([2048] * len(crosses[what]), crosses[what], "X", ms=7, zorder=4, label="paper, N = 125", **look)
+                for name, value in zip(("GD", "Trained TF"), crosses[what], strict=False):
+                    ax.annotate(name, (2048, value), (6, 6), textcoords="offset points", fontsize=8, **look)
             _contexts_axis(ax, s.L)
             ax.set_xlabel("training contexts L" if row else "")
         axes[0, column].set_title(f"{kernel} attention")
         axes[0, column].set_ylim(0, oracle + 0.05)
-        axes[0, column].axhline(oracle, color=style.COLOURS["theory"], ls=":", lw=1.3, label="oracle")
-        axes[1, column].set_ylim(1.3, 3.3)
+        axes[0, column].axhline(oracle, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
+        axes[1, column].set_ylim(0.9, 3.3)
     for row, label in enumerate(WHAT.values()):
         axes[row, 0].set_ylabel(label)
     axes[0, 0].legend(*axes[0, 1].get_legend_handles_labels(), fontsize=8, loc="lower right")
@@ -358,7 +364,8 @@ def plot_two_blocks(s: Sweep) -> Figure:
             ax.plot(says["authors/L"], says[name], dashes, **how)
         _contexts_axis(ax, s.L)
         ax.set_ylabel(label)
-    axes[0].legend(fontsize=7)
+    for text, height, look in (("GD", 0.83, GD), ("Trained TF", 0.33, TF), ("× authors' notebook", 0.08, how)):
+        axes[0].annotate(text, (0.3, height), xycoords="axes fraction", color=look["color"], fontsize=9)
     return fig
 
 
@@ -380,22 +387,22 @@ def plot_fits(found: Mapping[tuple[str, int], tuple]) -> Figure:
 
 
 def plot_depths(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
-    """Figure 4: top, accuracy and NLL along training (N = 10); bottom, scores at the best validation record against the number of blocks, both N."""
-    fig, grid = style.figure(2, 2, height=5.2)
-    colours, says = [style.PALETTE[i] for i in (6, 0, 2, 1, 3, 5)], printed("wang2025")
+    """Figure 4: top, scores at the best validation record against the number of blocks, both N; bottom, accuracy and NLL along training (N = 10)."""
+    fig, grid = style.figure(2, 2, height=4.8)
+    colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("wide", "N = 125", style.PALETTE[2], "s"))
-    for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
+    for (what, label), ax, along in zip(WHAT.items(), *grid, strict=True):
         for (k, s), colour in zip(found["narrow"].items(), colours, strict=False):
             along.plot(s.steps[1:], getattr(s, what)[1:].mean(1), color=colour, label=f"{k}")
         style.log_ticks(along, "x", (30, 100, 300))
-        along.set(xlabel="minibatches", ylabel=label, title="N = 10")
+        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 10")
         for reading, name, colour, marker in readings:
             values = [s.stopped(what) for s in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
         mean, errors = (says[name] for name in FIGURE_4[what])
-        paper = {"fmt": "x", "color": style.COLOURS["paper"], "capsize": 2}
+        paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2}
         ax.errorbar(range(1, 7), mean, errors, label="authors' code", **paper)
         ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
-    grid[0][1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
-    grid[1][0].legend(fontsize=8, loc="center right")
+    grid[1][1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
+    grid[0][0].legend(fontsize=8, loc="center right")
     return fig

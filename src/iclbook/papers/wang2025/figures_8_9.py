@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -255,6 +254,8 @@ def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Fi
             ax.plot(s.steps[1:], s.accuracy[1:], color=colour, lw=0.6, alpha=0.5)
             label = "GD" if model == "GD" else "Trained TF"
             ax.plot(s.steps[1:], s.accuracy[1:].mean(1), color=colour, lw=2, label=label)
+            at, end = (0.97, 0.16 if model == "GD" else 0.05), f"end: {s.accuracy[-1].mean():.2f}"
+            ax.annotate(end, at, xycoords="axes fraction", color=colour, ha="right", fontsize=8)
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says = printed("wang2025")["section6/bound"]
         ax.axhline(says, color=style.COLOURS["paper"], ls="--", lw=1, label="the paper's bound")
@@ -267,29 +268,22 @@ def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Fi
     return fig
 
 
-def _samples(ax: Axes, points: np.ndarray, labels: np.ndarray, shown: tuple[int, ...]) -> None:
-    other = ~np.isin(labels, shown)
-    ax.plot(*points[other].T, "o", ms=2.5, mfc="none", mec="white", mew=0.7)
-    for c in shown:
-        for x, y in points[labels == c]:
-            ax.text(x, y, str(c), color="white", fontsize=6, ha="center", va="center", weight="bold")
-
-
 def plot_maps(m: Maps) -> Figure:
-    """Figure 9: rows the data's law, GD and Trained TF; columns three categories."""
-    rows = {"true": m.truth, "GD": m.gd, "Trained TF": m.tf}
+    """Figure 9: rows the data's law, GD and Trained TF; columns three categories; filled: examples of the column's category."""
+    rows = {"truth": m.truth, "GD": m.gd, "Trained TF": m.tf}
     fig, axes = style.figure(3, 3, width=6.2, height=5.4)
     for r, (name, maps) in enumerate(rows.items()):
         for c, category in enumerate(m.shown):
             ax = axes[r, c]
             image = ax.imshow(maps[category], origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
-            _samples(ax, m.points, m.labels, m.shown)
+            ax.plot(*m.points[m.labels != category].T, "o", ms=2, mfc="none", mec="white", mew=0.5)
+            ax.plot(*m.points[m.labels == category].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
             ax.axhline(0, color="white", lw=0.5)
             ax.axvline(0, color="white", lw=0.5)
             ax.set(xticks=[], yticks=[])
             ax.grid(False)
             if r == 0:
-                ax.set_title(f"c = {category}")
+                ax.set_title(f"category {category}")
         axes[r, 0].set_ylabel(name)
     fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
     return fig

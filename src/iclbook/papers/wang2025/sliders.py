@@ -64,7 +64,7 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
     often = int(np.bincount(labels).argmax())
     fig, axes = style.figure(2, width=6.4, height=3.1)
     best = p.max(0)
-    for ax, image, name in zip(axes, (best, p[often]), ("highest probability", f"p(c = {often})"), strict=True):
+    for ax, image, name in zip(axes, (best, p[often]), ("likeliest category", f"category {often}"), strict=True):
         shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
         ax.plot(*points[labels != often].T, "o", ms=2.4, mfc="white", mec=style.INK, mew=0.5)
         ax.plot(*points[labels == often].T, "o", ms=4.4, mfc="white", mec=style.INK, mew=0.8)
@@ -73,7 +73,7 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
         ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], title=name)
         ax.title.set_fontsize(9)
         ax.grid(False)
-    fig.colorbar(shown, ax=axes, shrink=0.85)
+    fig.colorbar(shown, ax=axes, shrink=0.85, label="probability")
     fig.suptitle(f"{title}; large dots: examples of category {often}", fontsize=9)
     return fig
 
@@ -88,7 +88,7 @@ def show_blocks(few: bool) -> None:
         ],
         start={"blocks": 2, "n": 10},
         title="Gradient steps and context size",
-        description="Try: more examples, then more blocks: the quadrants appear, and then the noise of single labels.",
+        description="Try: N = 300: the quadrants appear. Then K = 8: single labels leave their marks.",
         alt=lambda blocks, n: (
             f"Maps of the predicted probabilities over the square after {blocks} blocks with {n} examples."
         ),
@@ -109,7 +109,7 @@ def show_kernels(few: bool) -> None:
         ],
         start={"kernel": "rbf", "gamma": 1.0},
         title="Kernel and bandwidth",
-        description="Try: both ends of the bandwidth: a narrow kernel reads the nearest examples, a wide one averages all.",
+        description="Try: γ = 30: an example colours its own surroundings only. At γ = 1 the borders are smooth and misplaced.",
         alt=lambda kernel, gamma: (
             f"Maps of the predicted probabilities over the square, kernel {kernel}, gamma {gamma:g}."
         ),
@@ -123,7 +123,7 @@ def show_heads(few: bool) -> None:
         [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
         start={"heads": 1},
         title="Several kernels at once",
-        description="Try: one broad head, then more: each is narrower than the last and sharpens the borders.",
+        description="Try: M = 4: each head is narrower than the one before, and the borders move towards the quadrants.",
         alt=lambda heads: (
             f"Maps of the predicted probabilities over the square with {heads} heads of increasing precision."
         ),

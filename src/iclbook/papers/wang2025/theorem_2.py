@@ -17,6 +17,7 @@ from torch import Tensor
 from ...draw import torch_rng
 from ...drawing import style
 from ...errors import UserError
+from ...numbers import number
 from ...statistics import Estimate
 from ...tasks.categorical import draw_embedding
 from . import population
@@ -33,10 +34,10 @@ ESCAPE = (-512.0, -64.0, -16.0, -4.0, 0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 2048.0)
 #: Panels: laws of the covariates, and what is not among the scalars at their stationary point.
 LAWS = {"sphere": "sphere", "cube": "cube U(-1, 1)", "group": "group of 20", "skewed": "no symmetry"}
 ENDS = {
-    "fixed_B": "B, $W_e$ fixed",
-    "fixed_T": "T, $W_e$ fixed",
-    "fixed_S": "F to F, $W_e$ fixed",
-    "rotated_T": "T, $W_e$ rotated",
+    "fixed_B": "$B$, $W_e$ fixed",
+    "fixed_T": "$T$, $W_e$ fixed",
+    "fixed_S": "$F$ to $F$, $W_e$ fixed",
+    "rotated_T": "$T$, $W_e$ rotated",
 }
 
 
@@ -297,6 +298,8 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
                     ax.errorbar(x, y / unit, 2 * e / unit, fmt=marker, ms=4, lw=0.8, color=colour)
         if stationary:
             ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0)
+        else:
+            title = f"{title}\np = {number(g.p_shape)}"
         ax.axhline(0, color=style.INK, lw=0.7)
         ax.set(xticks=[n * n / 2, n * n * 1.5 + 2], xticklabels=["layer 1", "layer 2"], title=title)
         ax.title.set_fontsize(9)
