@@ -44,10 +44,12 @@ axe.run(document, options).then(
 """
 #: Between the light and the dark page only colours differ: there the rules on colours are asked again.
 COLOURS = ["color-contrast", "link-in-text-block"]
+#: Rules that formulas can break as MathJax sets them.
+TYPESET = ["link-name", "empty-table-header", "scrollable-region-focusable", "aria-hidden-focus", "nested-interactive"]
 
 
-#: Colours must have arrived before they are read. Formulas are MathJax's, 40 elements each and all alike: on one page they are audited, on the others they
-#: are words, or the audit would take minutes.
+#: Colours must have arrived before they are read. Formulas are MathJax's, 40 elements each and all alike: for the other rules they are audited on one page,
+#: and elsewhere they are words, or the audit would take minutes.
 PREPARE = """
 document.head.append(Object.assign(document.createElement("style"), { textContent: "* { transition: none !important; }" }));
 if (!arguments[0]) for (const formula of document.querySelectorAll("mjx-container")) formula.replaceWith("formula");
@@ -63,27 +65,50 @@ def audit(browser: harness.Browser, rules: list[str] | None = None) -> list[str]
 
 @dataclass(frozen=True)
 class Seen:
-    """What one visit to a page gave: the texts that a reader meets, formulas that MathJax cannot read, what axe objects to by width and theme."""
+    """What one visit to a page gave.
 
+    Attributes:
+        faults: what a reader objects to, by width and theme.
+        lengths: of a page as it opens, by width; see ``LENGTHS``.
+        texts: that a reader meets.
+        unreadable: formulas that MathJax cannot read.
+        scales: of every figure on a phone, drawn width over the width that it is made for.
+        objections: what axe objects to, by width and theme.
+    """
+
+    faults: dict[str, list[str]]
+    lengths: dict[int, dict]
     texts: list[str]
     unreadable: list[str]
+    scales: dict[str, float]
     objections: dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
 def seen(book, browser) -> dict[str, Seen]:
     """Every page, visited once."""
-    return {path.name: visit(browser, path) for path in listed(book)}
+    return {path.relative_to(book).with_suffix("").as_posix(): visit(browser, path) for path in listed(book)}
 
 
 def visit(browser: harness.Browser, path: Path) -> Seen:
-    browser.open(path.as_uri(), width=harness.WIDE, theme="light")
-    texts = browser.driver.execute_script(TEXTS)
-    unreadable = browser.driver.execute_script(
-        "return [...document.querySelectorAll('mjx-merror, [data-mjx-error]')].map(e => e.dataset.mjxError || e.textContent)"
-    )
+    faults, lengths, objections = {}, {}, {}
+    browser.open(path.as_uri(), width=harness.WIDE, theme="light", folds=False)
+    for width, height, _ in WINDOWS:
+        browser.resize(width, height)
+        browser.settle()
+        lengths[width] = browser.driver.execute_script(LENGTHS)
+    browser.unfold()
+    browser.settle()
+    texts, unreadable = browser.driver.execute_script(TEXTS), browser.driver.execute_script(UNREADABLE)
+    for width in (harness.NARROW, harness.WIDE):
+        browser.resize(width)
+        browser.settle()
+        for theme in ("dark", "light"):
+            faults[f"{width} {theme}"] = browser.faults(path.stem, theme)
+        objections[f"{width} as typeset"] = audit(browser, TYPESET)
+        if width == harness.NARROW:
+            scales = dict(browser.driver.execute_script(SCALES))
     browser.driver.execute_script(PREPARE, path.name == WITH_FORMULAS)
-    objections = {}
     for width in (harness.WIDE, harness.NARROW):
         browser.resize(width)
         browser.driver.execute_async_script("setTimeout(arguments[0], 500)")  # the theme looks again at what scrolls
@@ -91,11 +116,19 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
         browser.theme("dark")
         objections[f"{width} dark"] = audit(browser, COLOURS)
         browser.theme("light")
-    return Seen(texts, unreadable, {how: lines for how, lines in objections.items() if lines})
+    return Seen(faults, lengths, texts, unreadable, scales, objections)
+
+
+def some(found: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {how: lines for how, lines in found.items() if lines}
+
+
+def test_every_page_is_whole_quiet_and_alone(seen):
+    assert {name: faults for name, page in seen.items() if (faults := some(page.faults))} == {}
 
 
 def test_axe_finds_nothing(seen):
-    assert {name: page.objections for name, page in seen.items() if page.objections} == {}
+    assert {name: found for name, page in seen.items() if (found := some(page.objections))} == {}
     assert len(seen) > 10
 
 
@@ -106,6 +139,25 @@ def test_axe_would_find_something(browser, tmp_path):
     rules = {line.partition(":")[0] for line in audit(browser)}
     assert {"color-contrast", "label-content-name-mismatch", "image-alt", "document-title"} <= rules
     assert audit(browser, ["color-contrast"])
+
+
+KEYBOARD = """
+const stops = [...document.querySelectorAll("mjx-container[tabindex='0']")].filter((f) => f.scrollWidth <= f.clientWidth + 1).length;
+const unseen = [...document.querySelectorAll(".bd-header-article button, .bd-article .noUi-handle")].filter((e) => {
+  e.focus({ focusVisible: true });
+  const look = getComputedStyle(e);
+  return e.checkVisibility() && document.activeElement === e && look.outlineStyle === "none" && look.boxShadow === "none";
+}).map((e) => e.outerHTML.slice(0, 120));
+const small = [...document.querySelectorAll(".bd-article .noUi-handle")].filter((h) => h.getBoundingClientRect().width < 24).length;
+return { stops, unseen, small };
+"""
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_formulas_are_no_stops_focus_is_seen_and_handles_are_large(book, browser, name):
+    browser.open((book / "notebooks" / f"{name}.html").as_uri())
+    assert browser.panels()
+    assert browser.driver.execute_script(KEYBOARD) == {"stops": 0, "unseen": [], "small": 0}
 
 
 # --- what a reader reads --------------------------------------------------------------------------------------------------
@@ -125,6 +177,7 @@ for (const element of document.querySelectorAll("[alt], [title], [aria-label], [
 }
 return texts;
 """
+UNREADABLE = "return [...document.querySelectorAll('mjx-merror, [data-mjx-error]')].map(e => e.dataset.mjxError || e.textContent)"
 #: What stands there where Markdown, TeX or a number was not turned into what it means.
 RAW = re.compile(
     r"`|\\[A-Za-z]{2,}|\\[()\[\]]|\$[^$\d\s]|\{[a-z]+(?::[a-z]+)?\}|^:::|\]\(|\*\*\w|[_^]\{|"  # markup
@@ -181,20 +234,34 @@ while (walker.nextNode()) {
   else words += count(walker.currentNode.textContent);
 }
 const strips = [...article.querySelectorAll(".iclbook-strip")].filter(seen).map((strip) => strip.childElementCount);
-return { height: document.documentElement.scrollHeight, words, code, strip: Math.max(...strips) };
+return { height: document.documentElement.scrollHeight, words, code, strip: Math.max(0, ...strips) };
+"""
+#: The smallest labels are drawn 11.1 px tall (8 points) and must keep 9 px.
+READABLE = 0.81
+SCALES = """
+return [...document.querySelectorAll('.iclbook-figure img, .iclbook-frame img')].filter((i) => i.checkVisibility()).map((i) => {
+  const source = i.parentElement.querySelector('source');
+  const meant = source && matchMedia(source.media).matches ? source.getAttribute('width') : i.getAttribute('width');
+  return [i.alt.slice(0, 60), i.getBoundingClientRect().width / meant];
+});
 """
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_a_chapter_can_be_read(book, browser, name):
+def test_a_chapter_can_be_read(seen, name):
     for width, height, screens in WINDOWS:
-        browser.open((book / "notebooks" / f"{name}.html").as_uri(), width=width, folds=False)
-        browser.resize(width, height)
-        found = browser.driver.execute_script(LENGTHS)
+        found = seen[f"notebooks/{name}"].lengths[width]
         assert found["height"] / height <= screens, (width, found)
         assert found["words"] <= WORDS, found
         assert found["code"] <= CODE, found
         assert found["strip"] <= STRIP, found
+
+
+def test_figures_are_readable_on_a_phone(seen):
+    for name in CHAPTERS:
+        scales = seen[f"notebooks/{name}"].scales
+        assert scales, name
+        assert {alt: scale for alt, scale in scales.items() if scale < READABLE} == {}
 
 
 @pytest.mark.parametrize("name", CHAPTERS)

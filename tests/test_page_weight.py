@@ -1,4 +1,4 @@
-"""What a page loads from the disk before a reader scrolls, how soon something stands there, and what a phone shows of its figures."""
+"""What a page loads from the disk before a reader scrolls, and how soon something stands there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ ASSETS = Path(__file__).resolve().parents[1] / "book" / "assets"
 
 MOST = 3_000_000  # bytes of a page's first view, all that it loads included
 SOONEST = 1000  # milliseconds until something is painted
-READABLE = 0.81  # the smallest labels are drawn 11.1 px tall (8 points) and must keep 9 px
 
 
 def first_view(browser: harness.Browser, page: Path) -> tuple[dict[str, int], float]:
@@ -71,24 +70,6 @@ def test_a_slider_is_loaded_when_a_reader_comes_near(browser, book):
     browser._wait("document.querySelector('.widget-subarea .noUi-handle') !== null")
     browser._wait("!document.querySelector('.iclbook-slider-still').checkVisibility()")
     assert browser.problems() == []
-
-
-def test_figures_are_readable_on_a_phone(browser, book):
-    small = {}
-    for page in harness.pages(book):
-        if "/notebooks/" not in page.as_posix():
-            continue
-        browser.open(page.resolve().as_uri(), width=harness.NARROW)
-        shown = browser.driver.execute_script(
-            "return [...document.querySelectorAll('.iclbook-figure img, .iclbook-frame img')].filter(i => i.checkVisibility())"
-            ".map(i => { const s = i.parentElement.querySelector('source');"
-            " const meant = s && matchMedia(s.media).matches ? s.getAttribute('width') : i.getAttribute('width');"
-            " return [i.alt.slice(0, 60), i.getBoundingClientRect().width / meant]; })"
-        )
-        assert shown, page
-        small |= {alt: scale for alt, scale in shown if scale < READABLE}
-        assert not browser.scrolls_sideways(), page
-    assert small == {}
 
 
 def test_every_icon_of_the_pages_is_in_the_style_sheet(book):

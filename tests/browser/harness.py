@@ -113,7 +113,7 @@ class Browser:
         # The theme keeps the reader's choice; set it as its button does.
         self.theme(theme)
         if folds:
-            self._run("document.querySelectorAll('details.iclbook-fold').forEach((fold) => (fold.open = true))")
+            self.unfold()
         self._run("window.iclbookSliders?.()")  # a reader's coming near loads them
         self._wait(
             "[...document.querySelectorAll(arguments[0])].every(view =>"
@@ -122,6 +122,14 @@ class Browser:
             VIEW,
         )
         self.driver.execute_script("for (const image of document.images) image.loading = 'eager'")
+        self.settle()
+
+    def unfold(self) -> None:
+        """Open the sections that are closed on the page."""
+        self._run("document.querySelectorAll('details.iclbook-fold').forEach((fold) => (fold.open = true))")
+
+    def settle(self) -> None:
+        """Wait until pictures and formulas are drawn."""
         self._wait("[...document.images].every(image => image.complete)")
         self.driver.execute_async_script(
             "const done = arguments[0];"
@@ -166,6 +174,22 @@ class Browser:
             "return Math.max(d.scrollWidth, document.body.scrollWidth) > window.innerWidth + 1"
         )
 
+    def faults(self, name: str, theme: str) -> list[str]:
+        """What a reader would object to on the open page in this theme: errors, sideways scrolling, squeezed pictures, models that do not run.
+
+        ``ICLBOOK_SCREENSHOTS=FOLDER`` keeps a picture of it under ``name``.
+        """
+        self.theme(theme)
+        if folder := os.environ.get("ICLBOOK_SCREENSHOTS"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.screenshot(Path(folder) / f"{name}-{self._run('return innerWidth')}-{theme}.png")
+        found = self.problems()
+        if self.scrolls_sideways():
+            found.append("scrolls sideways")
+        if (shown := self._run("return document.documentElement.dataset.theme")) != theme:
+            found.append(f"theme {shown} in place of {theme}")
+        return found + self._run(FAULTS)
+
     def panels(self) -> list[PagePanel]:
         """The page's slider figures, in order."""
         return [PagePanel(self, view) for view in self.driver.find_elements(By.CSS_SELECTOR, VIEW)]
@@ -201,6 +225,15 @@ class Browser:
             elif message["method"] == "Network.loadingFailed" and not about.get("canceled"):
                 address = self._addresses.get(about["requestId"], "an unknown address")
                 self.failures.append(f"loading failed: {address} ({about.get('errorText')})")
+
+
+FAULTS = """
+const squeezed = [...document.querySelectorAll('.bd-article img')].filter((i) => i.naturalWidth && i.width &&
+  getComputedStyle(i).objectFit === 'fill' && Math.abs(i.width / i.height / (i.naturalWidth / i.naturalHeight) - 1) > 0.03);
+const waiting = [...document.querySelectorAll('figure[data-model]')].filter((f) =>
+  !f.matches('.iclbook-runs') || !f.querySelector('.iclbook-live svg')?.checkVisibility());
+return [...squeezed.map((i) => `squeezed: ${i.src.slice(0, 100)}`), ...waiting.map((f) => `does not run: ${f.dataset.model}`)];
+"""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,8 @@ def first_paragraph(document: nodes.document) -> str:
     """The first paragraph of running text in words, cut at a sentence where that fits and at a word otherwise; none, the empty string."""
     for paragraph in document.findall(nodes.paragraph):
         inside = isinstance(paragraph.parent, nodes.section | nodes.document)
-        words = " ".join(re.sub(r"[\\${}]", "", paragraph.astext()).split())
+        words = re.sub(r"_(\\?\w+|\{[^}]*\})", "", paragraph.astext())  # indices of formulas
+        words = " ".join(re.sub(r"[\\${}]", "", words).split())
         if inside and len(words) > 40 and not all(isinstance(c, nodes.emphasis) for c in paragraph.children):
             return shortened(words)
     return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..check import check_executed
 from ..claims import Ledger, all_ledgers, render
-from ..errors import UserError
+from ..errors import UserError, one_line
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
 from ..store import read_provenance
@@ -28,6 +28,9 @@ def markdown(profile: str, root: Path) -> str:
         if name in ledgers:
             stored.append(f"| {link} | {_cells(_results(ledgers[name], root))} |")
     parts = [f"The pages show the chapters at profile `{profile}`.", "", "## Chapters", "", *runs, ""]
+    for name in chapters(root):
+        if said := _stderr(executed_path(name, profile, root)):
+            parts += [f"While `{name}` ran, a library wrote to stderr: {render.plain_markdown(said)}", ""]
     return "\n".join([*parts, "## Stored results", "", *stored])
 
 
@@ -50,6 +53,13 @@ def _run(name: str, profile: str, root: Path) -> list[str]:
     where = made.get("machine", UNKNOWN) + (f" (device {device})" if device else "")
     versions = ", ".join(f"{what} {version}" for what, version in made.get("versions", {}).items())
     return [when, took, where, versions or UNKNOWN, _checked(name, profile, root)]
+
+
+def _stderr(path: Path) -> str:
+    """The first line that an executed chapter wrote to stderr; empty, if none."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.is_file() else []
+    outputs = [output for cell in cells for output in cell.get("outputs", []) if output.get("name") == "stderr"]
+    return one_line("".join(outputs[0]["text"]).strip().partition("\n")[0])[:200] if outputs else ""
 
 
 def _checked(name: str, profile: str, root: Path) -> str:

@@ -75,7 +75,7 @@ def words(notation: nodes.document) -> dict[str, Place]:
 def letters(notation: nodes.document) -> dict[str, Place]:
     """Letters that have several meanings, as TeX."""
     return {
-        letter.astext(): Place(entry["ids"][0])
+        letter.astext(): Place(entry["ids"][0], f"What {letter.astext().lstrip(chr(92))} stands for")
         for entry in notation.findall(nodes.inline)
         if any(name.startswith("letter-") for name in entry["ids"])
         for letter in entry.findall(nodes.math)
