@@ -190,7 +190,7 @@ record.verdicts("erasure", "q-erasure")
 # *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention; zero is drawn at $10^{-12}$.* The paper
 # says that the attention is a Kronecker delta. At the published code's $\lambda = 10^5$, the softmax head finds its own position in these shares of all cases:
 #
-# | $d = 10$, $N = 10$ | $d = 10$, $N = 125$ | $d = 2$, $N = 100$ |
+# | d = 10, N = 10 | d = 10, N = 125 | d = 2, N = 100 |
 # |---|---|---|
 # | {glue:text}`erasure/softmax_own_d10_N10` | {glue:text}`erasure/softmax_own_d10_N125` | {glue:text}`erasure/softmax_own_d2_N100` |
 #
@@ -271,7 +271,7 @@ record.verdicts("fig3", "q-new-draws", "q-draw-spread")
 # With $N = 125$ GD and Trained TF reach accuracies of {glue:text}`fig3/wide_accuracy` and NLLs of {glue:text}`fig3/wide_nll`. "Agree" is read as "no visible gap in the figure": three points of
 # accuracy, 0.075 nats. Runs are paired by seed and test set; $t$ is a gap over its standard error. At the largest $L$ Trained TF is behind by:
 #
-# | | NLL (nats) | $t$ | accuracy | $t$ |
+# | kernel | NLL (nats) | its t | accuracy | its t |
 # |---|---|---|---|---|
 # | softmax | {glue:text}`fig3/softmax_nll_gap` | {glue:text}`fig3/softmax_nll_gap_t` | {glue:text}`fig3/softmax_accuracy_gap` | {glue:text}`fig3/softmax_accuracy_gap_t` |
 # | RBF | {glue:text}`fig3/rbf_nll_gap` | {glue:text}`fig3/rbf_nll_gap_t` | {glue:text}`fig3/rbf_accuracy_gap` | {glue:text}`fig3/rbf_accuracy_gap_t` |
@@ -388,7 +388,7 @@ record.verdict("wang2025/fig8")
 # *Trained TF comes close to GD's accuracy with every kernel but the linear one (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its last value;
 # {glue:text}`time/fig8-9` minutes.*
 #
-# | | RBF, Laplacian, exponential, softmax |
+# | model | RBF, Laplacian, exponential, softmax |
 # |---|---|
 # | accuracy of GD (linear: {glue:text}`fig8/linear`) | {glue:text}`fig8/gd` |
 # | accuracy of Trained TF | {glue:text}`fig8/tf` |
@@ -478,7 +478,7 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # *In the best coordinates $ED$ is nearly a multiple of the identity (paper: figure 11). Rows: $Q$, $ED$ as trained, $ED$ in best coordinates, for five draws; each matrix is divided by its largest
 # entry.* The paper says that all kernels gave similar results. Means over five starts:
 #
-# | | RBF, softmax, Laplacian, exponential, linear |
+# | distance | RBF, softmax, Laplacian, exponential, linear |
 # |---|---|
 # | $ED$ from a multiple of the identity, best coordinates | {glue:text}`fig11/kernels_ED` |
 # | $A$ from $B$ | {glue:text}`fig11/kernels_AB` |
@@ -486,7 +486,7 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # The true $W_e$, held fixed, leaves no freedom. Two starts then end with $ED$ apart by {glue:text}`q-ed-gauge/true_spread`. With $W_e$ learned they end apart by {glue:text}`q-ed-gauge/learned_spread`.
 # The held $ED$ departs from a multiple of the identity. Compare its departure with that of the inverse of the classes' second moment:
 #
-# | each draw | |
+# | in each draw | value |
 # |---|---|
 # | cosine of the two departures | {glue:text}`q-ed-inverse/cosine` |
 # | the same, second moment of another draw | {glue:text}`q-ed-inverse/other` |
@@ -610,7 +610,7 @@ record.verdict("wang2025/fig5-right")
 # | NLL, softmax | {glue:text}`images/softmax/nll1` | {glue:text}`images/softmax/nll2` | {glue:text}`images/softmax/nll3` | {glue:text}`images/tuned/nll` | {glue:text}`images/coded/nll` |
 # | NLL, linear | {glue:text}`images/linear/nll1` | {glue:text}`images/linear/nll2` | {glue:text}`images/linear/nll3` | | |
 #
-# | accuracy minus that of the probe with a chosen penalty, paired | | standard error |
+# | accuracy minus that of the probe with a chosen penalty, paired | mean | standard error |
 # |---|---|---|
 # | one block, softmax | {glue:text}`images/softmax/tuned/accuracy1` | {glue:text}`images/softmax/tuned/accuracy1_se` |
 # | three blocks, softmax | {glue:text}`images/softmax/tuned/accuracy3` | {glue:text}`images/softmax/tuned/accuracy3_se` |

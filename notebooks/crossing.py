@@ -118,7 +118,7 @@ show_model(draw.waiting_time())
 # model. (The paper on associative recall {cite}`recall2025` names the same growth, $1/\epsilon$, by $p - 1 = 2$. Heads are from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
 # Trained TF from {cite}`wang2025`.)
 #
-# | Model | $p$ | Measured | Factors that must grow together | Prompts |
+# | Model | p | Measured | Factors that must grow together | Prompts |
 # |---|---|---|---|---|
 # | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` | $w$, $\beta$, $\beta$ | exact population |
 # | reduced heads, 2 | 2 | {glue:text}`stages/reduced/degree` | $\omega$, $\mu$ | regression, $d = 2$, 12 examples, 32 prompts |

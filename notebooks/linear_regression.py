@@ -645,7 +645,7 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # Then their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The
 # square and $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
 #
-# | Two heads, $C = 1$, each seed | softmax | square | $1 + \tanh$ |
+# | Two heads, $C = 1$, each seed | softmax | square | 1 + tanh |
 # |---|---|---|---|
 # | error above that of the best debiased step | {glue:text}`activation/softmax/excess` | {glue:text}`activation/square/excess` | {glue:text}`activation/tanh/excess` |
 # | effective rate | {glue:text}`activation/softmax/rate` | {glue:text}`activation/square/rate` | {glue:text}`activation/tanh/rate` |
