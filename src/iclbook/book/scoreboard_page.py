@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .. import formulas
 from ..claims import Claim, Verdict, render
-from ..claims.scoreboard import Board, boards, counts_line
+from ..claims.scoreboard import Board, boards
 from ..errors import UserError
 from ..inputs import chapters
 from ..project import find_root
@@ -23,7 +23,7 @@ from .ties import Ties
 #: The chapters, from the scoreboard.
 CHAPTERS = "../notebooks/"
 
-__all__ = ["counts_line", "markdown", "quote"]
+__all__ = ["markdown", "quote"]
 
 
 def markdown(profile: str = "paper", root: Path | None = None) -> str:

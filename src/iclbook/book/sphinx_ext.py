@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 #: Pages with a place for something computed at build time: the marker that is replaced there, and what makes it from profile and root.
 COMPUTED = {
     "book/scoreboard": ("<!-- scoreboard -->", "book.scoreboard_page", "markdown"),
-    "book/intro": ("<!-- verdict counts -->", "book.scoreboard_page", "counts_line"),
     "book/status": ("<!-- status -->", "book.status_page", "markdown"),
     "book/replication": ("<!-- replication -->", "replication", "markdown"),
 }

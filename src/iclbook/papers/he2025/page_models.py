@@ -69,8 +69,10 @@ def prompt(results: Results, task: LinearRegression, seed: int = 4) -> PageModel
         axes[0].legend(fontsize=8, loc="upper left")
         return fig
 
-    alt = "The same pairs twice, with the answers to every query: those of one trained head bend, those of two heads run straight along one step of gradient descent."
-    title = "One trained head bends, two run straight"
+    alt, title = "The same pairs twice, with the answers to every query", "One head and two, after a short training"
+    if results["h1/steps"][-1] >= 100_000:
+        alt += ": those of one trained head bend, those of two heads run straight along one step of gradient descent."
+        title = "One trained head bends, two run straight"
     description = (
         "Drag a pair or the open circle, the query; with the keyboard, arrows move and page up and down change the pair. "
         "Each disc is the weight with which that pair's response enters the answer."
