@@ -203,7 +203,7 @@ def by_depth(get: Get, profile: str) -> dict[str, dict[int, Scores]]:
     """Figure 4: scores along training for each number of blocks, ``N = 10`` (narrow), and ``N = 125`` on the authors' W_e (wide)."""
     s = SIZES[profile]
     narrow = {k: scores(get("deep_gd"), f"softmax-{k}") for k in s.depths}
-    wide = {k: scores(get("published_depths"), f"softmax-{k}") for k in s.wide_depths}
+    wide = {k: scores(get("published_depths"), f"softmax-{k}") for k in s.depths}
     return {"narrow": narrow, "wide": wide}
 
 
