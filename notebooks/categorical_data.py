@@ -526,7 +526,7 @@ sliders.show_heads(few=not paper)
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
-pictures = {name: get(name) for name in figure_5_right.image_names(studies)}
+pictures = {n: get(n) for n in studies if n.startswith(("glyph_networks_", "images_"))}
 record.all(
     figure_5_right.setting_records(studies, pictures)
     | figure_5_right.comparison_records(pictures)

@@ -16,7 +16,7 @@ from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, widened_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
-from .figures_3_5 import Get, estimate
+from .figures_3_5 import Get
 from .figures_8_9 import NAMES, model_of_run
 from .studies import SIZES, STARTS
 
@@ -67,6 +67,11 @@ def crossed(one: Learned, task: Quadrants) -> Learned:
     return products(one.matrices | rolled, task)
 
 
+def norm(matrices: np.ndarray) -> np.ndarray:
+    """Of each matrix ``(R, n, k)``, Frobenius' ``(R,)``."""
+    return np.linalg.norm(matrices, axis=(1, 2))
+
+
 def without_trace(matrices: np.ndarray) -> np.ndarray:
     """Each matrix ``(R, n, n)`` less the nearest multiple of I."""
     n = matrices.shape[-1]
@@ -75,12 +80,12 @@ def without_trace(matrices: np.ndarray) -> np.ndarray:
 
 def anisotropy(matrices: np.ndarray) -> np.ndarray:
     """Distance of each matrix ``(R, n, n)`` from the nearest multiple of I, relative to its norm: 0 for a multiple, at most 1."""
-    return np.linalg.norm(without_trace(matrices), axis=(1, 2)) / np.linalg.norm(matrices, axis=(1, 2))
+    return norm(without_trace(matrices)) / norm(matrices)
 
 
 def distance(these: np.ndarray, those: np.ndarray) -> np.ndarray:
     """Distance of matrices ``(R, n, k)`` from others, relative to the norm of the first, run by run ``(R,)``."""
-    return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm(these, axis=(1, 2))
+    return norm(these - those) / norm(these)
 
 
 def transposed(matrices: np.ndarray) -> np.ndarray:
@@ -152,15 +157,11 @@ def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
 
 def every_kernel(get: Get, profile: str) -> dict[str, Any]:
     """Five kernels, mean over five starts: distance of E D from a multiple of I in the coordinates of :func:`good_gauge`, and of A from B."""
-    found: dict[str, list[Estimate]] = {"fig11/kernels_ED": [], "fig11/kernels_AB": []}
-    for kernel in NAMES:
-        one = products(stopped_parameters(get(f"square_{kernel}"), "tf"), quadrants(profile))
-        away = distances(one)
-        for key, name in (("fig11/kernels_ED", "gauge_ED"), ("fig11/kernels_AB", "code_AB")):
-            found[key].append(estimate(away[name]))
+    stored = (stopped_parameters(get(f"square_{kernel}"), "tf") for kernel in NAMES)
+    away = [distances(products(one, quadrants(profile))) for one in stored]
     return {
-        key: Estimate(np.array([e.value for e in each]), np.array([e.error for e in each]))
-        for key, each in found.items()
+        "fig11/kernels_ED": Estimate.mean(np.stack([one["gauge_ED"] for one in away])),
+        "fig11/kernels_AB": Estimate.mean(np.stack([one["code_AB"] for one in away])),
     }
 
 
@@ -174,8 +175,7 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
     for name, these in distances(crossed(code, task)).items():
         values[f"fig10/{name}_crossed"] = these.tolist()
     del values["fig10/code_ED_crossed"], values["fig10/code_transpose_crossed"]
-    half = (code.ED - transposed(code.ED)) / 2
-    values["fig10/asymmetry"] = (np.linalg.norm(half, axis=(1, 2)) / np.linalg.norm(code.ED, axis=(1, 2))).tolist()
+    values["fig10/asymmetry"] = (norm((code.ED - transposed(code.ED)) / 2) / norm(code.ED)).tolist()
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
     values["fig10/true_ED"] = per_draw(anisotropy(found["true"].ED))
@@ -193,7 +193,7 @@ def gauge_spreads(found: dict[str, Learned]) -> dict[str, Any]:
 
     def apart(one: str, other: str) -> np.ndarray:  # (R,)
         these, those = found[one].ED, found[other].ED
-        return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm((these + those) / 2, axis=(1, 2))
+        return norm(these - those) / norm((these + those) / 2)
 
     free, held = apart("code", "glorot"), apart("true", "true-glorot")
     return {
@@ -209,11 +209,10 @@ def inverse_values(held: Learned) -> dict[str, Any]:
     multiple of I, for the draw's own W_e and for the next draw's.
     """
     centred = held.matrices["embed"] - held.matrices["embed"].mean(2, keepdims=True)  # (R, d', C)
-    inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ centred.swapaxes(1, 2)), held.ED))
+    inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ transposed(centred)), held.ED))
 
     def cosine(those: np.ndarray) -> np.ndarray:
-        norms = np.linalg.norm(departs, axis=(1, 2)) * np.linalg.norm(those, axis=(1, 2))
-        return (departs * those).sum((1, 2)) / norms
+        return (departs * those).sum((1, 2)) / (norm(departs) * norm(those))
 
     own, other = cosine(inverse), cosine(np.roll(inverse, -1, axis=0))
     return {

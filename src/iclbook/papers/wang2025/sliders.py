@@ -19,7 +19,7 @@ from ...store import Results
 from ...tasks.batch import Batch
 from ...tasks.categorical import Quadrants
 from .contexts import sample_contexts, stopped_parameters
-from .figures_8_9 import GRID, grid
+from .figures_8_9 import GRID, grid, over_square
 
 TASK = Quadrants()
 #: Step of the descent for each kernel, in units that move f by about 1 a step.
@@ -65,14 +65,10 @@ def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
     fig, axes = style.figure(2, width=6.4, height=3.1)
     best = p.max(0)
     for ax, image, name in zip(axes, (best, p[often]), ("highest probability", f"p(c = {often})"), strict=True):
-        shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
         ax.plot(*points[labels != often].T, "o", ms=2.4, mfc="white", mec=style.INK, mew=0.5)
         ax.plot(*points[labels == often].T, "o", ms=4.4, mfc="white", mec=style.INK, mew=0.8)
-        ax.axhline(0, color="white", lw=0.5)
-        ax.axvline(0, color="white", lw=0.5)
-        ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], title=name)
-        ax.title.set_fontsize(9)
-        ax.grid(False)
+        shown = over_square(ax, image, ticks=(-1, 0, 1))
+        ax.set_title(name, fontsize=9)
     fig.colorbar(shown, ax=axes, shrink=0.85)
     fig.suptitle(f"{title}; large dots: examples of category {often}", fontsize=9)
     return fig
