@@ -122,7 +122,7 @@ def test_erasure_of_rbf_and_softmax():
     assert values["erasure/softmax_own_d2_N100"] < 0.1 < 0.9 < values["erasure/softmax_own_d10_N10"]
     assert failing(judge("q-erasure", values)) == {"erasure/duplicates_rbf"}
     one = torch.tensor([[1.0, 0.0], [2.0, 0.0]], dtype=torch.float64)  # the longer vector attracts both
-    assert erasure.quality(erasure.softmax_weights(one, 100.0, 4)).own == 0.5
+    assert erasure.quality(erasure.softmax_weights(one, 100.0, 4))[0] == 0.5
 
 
 # -- Theorem 2 ----------------------------------------------------------------------------------------------------------

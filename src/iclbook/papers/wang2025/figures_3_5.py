@@ -174,16 +174,6 @@ def gap(sweep: Sweep, deep: Sweep) -> dict[str, Any]:
     return found
 
 
-def fits(get: Get, profile: str) -> dict[tuple[str, int], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Two blocks along training: ``(model, L) -> steps, training NLL, test NLL`` (means over runs)."""
-    found = {}
-    for L in SIZES[profile].wide_L:
-        for model, study in (("GD", f"published_two_gd_L{L}"), ("TF", f"published_two_tf_L{L}")):
-            g = get(study).group(model.lower())
-            found[model, L] = (g["steps"][1:], g["loss"][1:].mean(1), g["nll_test"][1:].mean(1))
-    return found
-
-
 # -- against the number of blocks -------------------------------------------------------------------------------------
 
 
@@ -340,15 +330,16 @@ def plot_two_blocks(s: Sweep) -> Figure:
     return fig
 
 
-def plot_fits(found: Mapping[tuple[str, int], tuple]) -> Figure:
-    """Two blocks: NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
-    Ls = sorted({L for _, L in found})
-    fig, axes = style.figure(len(Ls), height=2.8, sharey=True)
-    for ax, L in zip(axes, Ls, strict=True):
-        for model, colour, name in (("GD", style.PALETTE[0], "GD"), ("TF", style.PALETTE[1], "Trained TF")):
-            steps, train, test = found[model, L]
-            ax.plot(steps, test, color=colour, label=f"{name}, new contexts")
-            ax.plot(steps, train, color=colour, ls="--", label=f"{name}, training contexts")
+def plot_fits(get: Get, profile: str) -> Figure:
+    """Two blocks: mean NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
+    numbers = SIZES[profile].wide_L
+    fig, axes = style.figure(len(numbers), height=2.8, sharey=True)
+    for ax, L in zip(axes, numbers, strict=True):
+        for model, colour, name in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
+            g = get(f"published_two_{model}_L{L}").group(model)
+            for what, dashes, on in (("nll_test", "-", "new"), ("loss", "--", "training")):
+                means = g[what][1:].mean(1)
+                ax.plot(g["steps"][1:], means, color=colour, ls=dashes, label=f"{name}, {on} contexts")
         ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 4))
     axes[0].set_ylabel("NLL (nats)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)

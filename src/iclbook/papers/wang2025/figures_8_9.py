@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,7 +22,7 @@ from ...models.trained_tf import TrainedStep
 from ...rounding import number
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
-from .contexts import TEST, Scores, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
+from .contexts import TEST, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
 from .figures_3_5 import Get
 from .studies import SIZES
 
@@ -34,11 +34,6 @@ CURVED = tuple(k for k in KERNELS if k != "linear")
 OVERLAP = 0.031
 #: Kinds of model -> study groups.
 KINDS = {"GD": "gd", "TF": "tf"}
-
-
-def compare(get: Get) -> dict[str, dict[str, Scores]]:
-    """Figure 8: scores along training, ``[kernel]["GD" or "TF"]``."""
-    return {k: {kind: scores(get(f"square_{k}"), group) for kind, group in KINDS.items()} for k in KERNELS}
 
 
 def trained(get: Get, kernel: str, kind: str, task: Quadrants) -> Iterator[FunctionalGD | TrainedStep]:
@@ -70,7 +65,7 @@ def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
     return Estimate(float(apart.mean()), np.hypot(standard_error(apart.mean(1)), standard_error(apart.mean(0))))
 
 
-def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: float) -> dict[str, Any]:
+def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
     """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
     beside GD with linear attention."""
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
@@ -86,7 +81,7 @@ def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound
         "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in KINDS)),
         "fig8/exponential_behind": difference(hits["GD", least], exponential),
         "fig8/linear_behind": difference(exponential, linear),
-        "fig8/bound": float(bound),
+        "fig8/bound": bound,
         "fig8/seeds": len(linear),
     }
     for name, score in (("", hits), ("nll_", nll)):
@@ -221,14 +216,13 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
-def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Figure:
+def plot_training(get: Get, bound: float) -> Figure:
     """Figure 8 (and linear attention): test accuracy along training, every start and their mean; dots: mean maximum probability, and as printed."""
     fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
     for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
-        for model, colour in (("GD", style.PALETTE[0]), ("TF", style.PALETTE[1])):
-            s = found[kernel][model]
+        for group, colour, label in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
+            s = scores(get(f"square_{kernel}"), group)
             ax.plot(s.steps[1:], s.accuracy[1:], color=colour, lw=0.6, alpha=0.5)
-            label = "GD" if model == "GD" else "Trained TF"
             ax.plot(s.steps[1:], s.accuracy[1:].mean(1), color=colour, lw=2, label=label)
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says = printed("wang2025")["section6/bound"]

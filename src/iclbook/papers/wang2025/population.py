@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,8 +16,6 @@ from torch import Tensor
 
 from ...draw import torch_rng
 
-#: Prompts whose gradients are found at once.
-CHUNK = 2048
 #: Activations of equation 51, over the keys (last axis); RBF assumes covariates of one length.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda k: torch.softmax(k, dim=-1),
@@ -58,12 +57,9 @@ def gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the loss of every prompt at ``S = 0``: with respect to B ``(P, L, d, d)``, T and S ``(P, L, d', d')``."""
     hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
-    found = []
-    for at in torch.arange(len(x)).split(CHUNK):
-        own = [m.expand(len(at), *m.shape).clone().requires_grad_() for m in (b, t, torch.zeros_like(t))]
-        every = loss(*own, x[at], hot[at], w[at] if w.dim() == 3 else w, activation)
-        found.append(torch.autograd.grad(every.sum(), own))
-    return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+    slope = torch.func.grad(partial(loss, activation=activation), argnums=(0, 1, 2))
+    own = 0 if w.dim() == 3 else None
+    return torch.func.vmap(slope, (None, None, None, 0, 0, own))(b, t, torch.zeros_like(t), x, hot, w)
 
 
 class ExactFlow(NamedTuple):

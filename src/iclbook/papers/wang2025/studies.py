@@ -182,11 +182,9 @@ def wide(s: Sizes) -> list[Study]:
     """Figure 3 with N = 125: one block of GD at L = 2048 and of Trained TF at a larger L."""
     task, L = Anchors(N=s.wide_N), s.L[1]
     one, tokens = Contexts(task, "inner"), Contexts(task)
-    gd = runs_of(range(s.seeds), GD_RATE, 0)
-    free = tf_group(
-        "softmax", tokens, runs_of(range(s.few), TF_RATE, 0), s.wide_held_out, kernel="softmax", init="code"
-    )
+    gd, tf = runs_of(range(s.seeds), GD_RATE, 0), runs_of(range(s.few), TF_RATE, 0)
     single = gd_group("softmax-1", "softmax", one, gd, s.held_out)
+    free = tf_group("softmax", tokens, tf, s.wide_held_out, kernel="softmax", init="code")
     return [
         study("wide_gd", one, L, [single], s.gd, GD_BATCH),
         study("wide_tf", tokens, s.middle_L, [free], s.tf // 2, 64),

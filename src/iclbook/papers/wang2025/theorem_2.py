@@ -87,12 +87,9 @@ def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
-    """The end of gradient flow in the scalars ``b_l`` and ``t_l``, found by L-BFGS, which has the same stationary points.
+    """The end ``b (L,)``, ``t (L,)`` of gradient flow in the scalars, found by L-BFGS, which has the same stationary points; the losses along the way.
 
     Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
-
-    Returns:
-        ``b (L,)``, ``t (L,)``, and the losses along the way.
     """
     b, t = (torch.full((2,), start, dtype=torch.float64, requires_grad=True) for start in (1.0, 2.0))
     optimiser = torch.optim.LBFGS([b, t], max_iter=60, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
@@ -116,10 +113,7 @@ def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
         law, group = ("skewed", small) if name == "group" else (name, None)
         x, y, _ = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, law=law, group=group)
         found[name] = summarise(population.gradients(*at_scalars(*SCALARS), x, y, w)[0])
-    return {
-        "thm2/sphere_p": found["sphere"].p_shape,
-        "thm2/cube_p": found["cube"].p_shape,
-        "thm2/skewed_p": found["skewed"].p_shape,
+    return {f"thm2/{name}_p": found[name].p_shape for name in ("sphere", "cube", "skewed")} | {
         "thm2/activations_p": [_activation_p(n_prompts, name) for name in ("rbf", "linear")],
         "thm2/prompts": n_prompts,
     }, found
@@ -239,11 +233,7 @@ def exactly() -> dict[str, Any]:
 
 def groups() -> dict[str, Any]:
     """The smallest group that suffices: order d (d + 1), reached by the affine group; what is too small; the symmetries of both data sets."""
-    orders = {d: len(affine_group(d)) for d in (2, 4, 10)}
-    return {
-        "thm2-group/order_d2": orders[2],
-        "thm2-group/order_d4": orders[4],
-        "thm2-group/order_d10": orders[10],
+    return {f"thm2-group/order_d{d}": len(affine_group(d)) for d in (2, 4, 10)} | {
         "thm2-group/defect_d10": defect(affine_group(10)),
         "thm2-group/rotations_defect": [defect(rotations_of_polygon(n)) for n in (3, 4, 5, 12)],
         "thm2-group/square_defect": defect(signed_permutations(2)),
