@@ -17,7 +17,7 @@ from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, kernel_values, relate
 from ...models.literal_blocks import LiteralBlocks, LiteralStep
 from ...models.multi_kernel import MultiKernelGD
-from ...tasks.categorical import Anchors, Categorical
+from ...tasks.categorical import Anchors
 from . import descent
 from .contexts import sample_contexts
 
@@ -103,9 +103,9 @@ def paired(model: FunctionalGD, kind: type[FunctionalGD], **options: Any) -> Fun
     return literal
 
 
-def fast_model(kernel: str, n_blocks: int, seed: int, task: Categorical, vector: bool = False) -> FunctionalGD:
-    """A GD model at random parameters, float64."""
-    model = FunctionalGD(task.n_classes, task.width, n_blocks, kernel, vector).double()
+def fast_model(kernel: str, n_blocks: int, seed: int, vector: bool = False) -> FunctionalGD:
+    """A GD model for appendix E at random parameters, float64."""
+    model = FunctionalGD(CLASSES, WIDTH, n_blocks, kernel, vector).double()
     model.initialise(torch_rng(seed))
     with torch.no_grad():
         model.rate.uniform_(0.5, 2.0, generator=torch_rng(seed + 1))
@@ -119,19 +119,19 @@ def eight_contexts(contexts: int = 8) -> tuple[Tensor, Tensor]:
     return batch.context.double(), batch.query.double()
 
 
-def steps_of(model: FunctionalGD, context: Tensor, query: Tensor) -> Tensor:
-    """The query's function after each block, ``(B, K, d')``."""
-    parts = model.cache(context, query).movedim(-1, 0)
+def steps_of(model: FunctionalGD, relations: Tensor) -> Tensor:
+    """The query's function after each block, ``(B, K, d')``, from relations ``(N, 2 + N, B)``."""
+    parts = relations.movedim(-1, 0)
     return model.descend(parts[..., 0], parts[..., 1].long(), parts[..., 2:])
 
 
 @torch.no_grad()
-def construction(blocks: int = STEPS) -> dict[str, Any]:
+def construction() -> dict[str, Any]:
     """Blocks of appendix D and the step of appendix C against functional GD, block by block; what each missing piece costs."""
-    task, (context, query) = Anchors(N, D), eight_contexts()
+    context, query = eight_contexts()
     gaps: dict[str, list[float]] = {name: [] for name in ("rbf", "none", "query", "step", "fast")}
     for kernel in KERNELS:
-        fast, step = (fast_model(kernel, n, 5, task) for n in (blocks, 1))
+        fast, step = (fast_model(kernel, n, 5) for n in (STEPS, 1))
         reference = _reference(fast, context, query)
 
         def literal(fast: FunctionalGD = fast, reference: list[Tensor] = reference, **options: Any) -> float:
@@ -142,9 +142,9 @@ def construction(blocks: int = STEPS) -> dict[str, Any]:
         gaps["none"].append(literal(erasure="none"))
         gaps["query"].append(literal(erasure="rbf", query_among_keys=True))
         gaps["step"].append(gap([paired(step, LiteralStep)(context, query)], [step(context, query)]))
-        gaps["fast"].append(gap(list(steps_of(fast, context, query).movedim(1, 0)), reference))
+        gaps["fast"].append(gap(list(steps_of(fast, fast.cache(context, query)).movedim(1, 0)), reference))
     worst = {name: (min if name in ("none", "query") else max)(each) for name, each in gaps.items()}
-    return {f"construction/{name}": value for name, value in worst.items()} | _query_slot(blocks)
+    return {f"construction/{name}": value for name, value in worst.items()} | _query_slot()
 
 
 def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tensor]:
@@ -160,10 +160,10 @@ def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tens
     return [torch.stack([one[k][-1] for one in steps]) for k in range(model.n_blocks)]
 
 
-def _query_slot(blocks: int) -> dict[str, Any]:
+def _query_slot() -> dict[str, Any]:
     """The query's expectation slot with the erasure head's keys 1..N only, and with the query among them: is it erased, and does f notice?"""
     context, query = eight_contexts()
-    fast = fast_model("rbf", blocks, 7, Anchors(N, D))
+    fast = fast_model("rbf", STEPS, 7)
     plain, among = (
         paired(fast, LiteralBlocks, erasure="rbf", **options).run(context, query)
         for options in ({}, {"erase_query": True})
@@ -183,8 +183,8 @@ def _query_slot(blocks: int) -> dict[str, Any]:
 @torch.no_grad()
 def absorbed(contexts: int = 32) -> dict[str, Any]:
     """One block with a positive vector alpha against alpha = 1 and embeddings ``sqrt(alpha) w``: relative difference of the logits."""
-    task, (context, query) = Anchors(), eight_contexts(contexts)
-    vector, scalar = fast_model("rbf", 1, 11, task, vector=True), fast_model("rbf", 1, 11, task)
+    context, query = eight_contexts(contexts)
+    vector, scalar = fast_model("rbf", 1, 11, vector=True), fast_model("rbf", 1, 11)
     scalar.log_gamma.copy_(vector.log_gamma)
     scalar.rate.fill_(1.0)
     scalar.embed.copy_(vector.rate[0].sqrt()[:, None] * vector.embed)
@@ -268,26 +268,24 @@ class Stream:
 @torch.no_grad()
 def stream(blocks: int = 2, n: int = 6, d: int = 4) -> Stream:
     """A small context through the blocks (figures 1 and 2), lambda = 100 so that the erasure's matrices can be drawn."""
-    task = Anchors(n, d)
-    literal = paired(fast_model("rbf", blocks, 5, task), LiteralBlocks, erasure="rbf", erase_query=True)
+    literal = paired(fast_model("rbf", blocks, 5), LiteralBlocks, erasure="rbf", erase_query=True)
     literal.lam = 100.0
-    batch = sample_contexts(task, 1, 8)
+    batch = sample_contexts(Anchors(n, d), 1, 8)
     states = torch.stack(literal.run(batch.context.double(), batch.query.double()))[:, 0]
     matrices = {k: v.numpy() for k, v in literal.matrices(d, n, 0).items()}
-    return Stream(states.numpy(), (d, task.width, task.width, task.width), matrices)
+    return Stream(states.numpy(), (d, WIDTH, WIDTH, WIDTH), matrices)
 
 
 @torch.no_grad()
-def architecture(blocks: int = 4) -> dict[str, Any]:
+def architecture() -> dict[str, Any]:
     """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block."""
-    task, w = Anchors(N, D), WIDTH
-    literal = paired(fast_model("rbf", blocks, 6, task), LiteralBlocks, erasure="rbf", erase_query=True)
+    literal = paired(fast_model("rbf", STEPS, 6), LiteralBlocks, erasure="rbf", erase_query=True)
     states = literal.run(*eight_contexts())
-    fixed = D + w
-    slots = [e[:, fixed : fixed + w].mT for e in states]
+    fixed = D + WIDTH
+    slots = [e[:, fixed : fixed + WIDTH].mT for e in states]
     return {
         "fig1-2/kept": max(float((e[:, :fixed] - states[0][:, :fixed]).abs().max()) for e in states[1:]),
-        "fig1-2/slot": gap(slots, [descent.expectation(literal.embed, e[:, -w:].mT) for e in states]),
+        "fig1-2/slot": gap(slots, [descent.expectation(literal.embed, e[:, -WIDTH:].mT) for e in states]),
     }
 
 

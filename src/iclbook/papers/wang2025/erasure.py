@@ -18,7 +18,7 @@ from ...statistics import standard_error
 from ...store import Results
 from ...tasks.categorical import Anchors, Categorical, Quadrants
 from .construction import eight_contexts, off, paired, steps_of
-from .contexts import sample_contexts, scores
+from .contexts import sample_contexts, scores, seen_as
 from .figures_3_5 import estimate
 
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
@@ -102,10 +102,10 @@ def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
 @torch.no_grad()
 def drift(task: Categorical, n_contexts: int, blocks: int = 6, rate: float = 2.0, gamma: float = 3.0) -> np.ndarray:
     """Relative difference of f between softmax erasure and exact GD after each block, at the task's own W_e and a common step, ``(n_contexts, blocks)``."""
-    context, query, _ = (part.double() for part in sample_contexts(task, n_contexts, 5))
+    relations = seen_as(sample_contexts(task, n_contexts, 5), "inner", True).context.double()
     exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()
     exact.embed.copy_(task.embedding)
-    a, b = (steps_of(model, context, query) for model in (exact, paired(exact, HardErasureGD)))  # (B, K, d')
+    a, b = (steps_of(model, relations) for model in (exact, paired(exact, HardErasureGD)))  # (B, K, d')
     return ((a - b).norm(dim=-1) / a.norm(dim=-1)).numpy()
 
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from ...draw import torch_rng
 from ...models.kernels import KERNELS, kernel_values, relate
 from ...models.literal_blocks import LiteralBlocks
-from ...tasks.categorical import Anchors
 from . import descent, population
 from .construction import CLASSES, WIDTH, D, N, eight_contexts, fast_model, normal, off, paired, problem
 
@@ -155,7 +154,7 @@ def sign_of_the_loss() -> dict[str, Any]:
 def signs() -> dict[str, Any]:
     """Section 3.2.2 puts the minus into W_V, equations 35 to 37 into P of the second head: what each leaves of the expectation, relative."""
     context, query = eight_contexts()
-    literal = paired(fast_model("rbf", 3, 9, Anchors(N, D)), LiteralBlocks, erasure="exact", erase_query=True)
+    literal = paired(fast_model("rbf", 3, 9), LiteralBlocks, erasure="exact", erase_query=True)
     e = literal.encode(context, query)
     m = literal.matrices(D, N, 0)
     slot = slice(D + WIDTH, D + 2 * WIDTH)
@@ -176,7 +175,7 @@ def held_embedding(contexts: int = 32, blocks: int = 4) -> dict[str, Any]:
     context, query = eight_contexts(contexts)
     found = []
     for kernel in KERNELS:
-        model = fast_model(kernel, blocks, 5, Anchors())
+        model = fast_model(kernel, blocks, 5)
         before = torch.log_softmax(model(context, query), 0)
         model.embed.sub_(model.embed[:, -1:].clone())
         found.append(float((torch.log_softmax(model(context, query), 0) - before).abs().max()))
