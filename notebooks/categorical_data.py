@@ -164,7 +164,7 @@ for name, history in histories.items():
         label=name.replace("1 blocks", "1 block"),
     )
 style.theory_line(
-    ax, (0, 190), (bounds.oracle(task, 2048)[1],) * 2, label="best possible"
+    ax, (0, 190), (bounds.oracle(task, 2048)[1].value,) * 2, label="best possible"
 )
 ax.set(xlabel="step", ylabel="cross-entropy (nats)")
 ax.legend()
@@ -224,7 +224,7 @@ bound, oracle = (
     bounds.oracle(Quadrants(N=1), 8192)[0],
     bounds.oracle(Anchors(N=1), 8192),
 )
-style.show(bounds.plot_bounds(samples, bound))
+style.show(bounds.plot_bounds(samples, bound.value))
 record.all(values)
 record.verdict("wang2025/q-we-draw")
 
@@ -249,7 +249,7 @@ record.verdict("wang2025/q-we-draw")
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 sweep = figures_3_5.one_block(get, profile)
 style.show(
-    figures_3_5.plot_sweep(sweep, oracle[0]),
+    figures_3_5.plot_sweep(sweep, oracle[0].value),
     of=map(
         get,
         [f"{kind}_L{n}" for kind in ("gd_inner", "gd_squared", "tf") for n in sweep.L],
@@ -349,7 +349,7 @@ record.verdict("wang2025/fig5-left")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 style.show(
-    figures_3_5.plot_fits(figures_3_5.fits(get, profile)),
+    figures_3_5.plot_fits(get, profile),
     of=map(
         get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]
     ),
@@ -374,14 +374,12 @@ style.show(
 # Appendix F needs no anchors: $x$ is uniform on a square, and $f$ is constant on each quadrant, the embedding of one category.
 
 # %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}} tags=["hide-input"]
-by_kernel = figures_8_9.compare(get)
 style.show(
-    figures_8_9.plot_training(by_kernel, bound),
-    of=map(get, [f"square_{k}" for k in by_kernel]),
+    figures_8_9.plot_training(get, bound.value),
+    of=map(get, [f"square_{k}" for k in figures_8_9.NAMES]),
 )
 answers = figures_8_9.answers(get, profile, 2048 if paper else 64)
 record.all(figures_8_9.figure_8(*answers, bound))
-record("fig8/bound_se", bounds.bound_error(Quadrants(N=1), 8192))
 record.verdict("wang2025/fig8")
 
 # %% [markdown]
@@ -569,7 +567,7 @@ sliders.show_heads(few=not paper)
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
-pictures = {name: get(name) for name in figure_5_right.image_names(studies)}
+pictures = {n: get(n) for n in studies if n.startswith(("glyph_networks_", "images_"))}
 record.all(
     figure_5_right.setting_records(studies, pictures)
     | figure_5_right.comparison_records(pictures)

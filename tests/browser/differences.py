@@ -80,7 +80,7 @@ def square_difference(browser: harness.Browser) -> float:
     for blocks, factor, n in ((1, 1.0, 1), (1, 0.3, 20), (3, 1.0, 20), (6, 2.5, 9)):
         points = np.c_[dice.uniform(-1, 1, (n, 2)), dice.integers(20, size=n)]
         places = dice.uniform(-1, 1, (8, 2))
-        wanted = probabilities(repeated(weights, 20, 5, blocks, factor), points, places)
+        wanted = probabilities(repeated(weights, blocks, factor), points, places)
         labelled = [{"x": x, "y": y, "label": int(c)} for x, y, c in points.tolist()]
         found = model.js("m.predict(a[0], a[1], a[2], a[3])", labelled, places, blocks, factor)
         worst = max(worst, difference(found, wanted))

@@ -84,7 +84,7 @@ def test_mutation_erasure_sign(monkeypatch):
 @pytest.mark.parametrize("blocks", [1, 2, 4])
 @pytest.mark.parametrize("vector", [False, True])
 def test_fast_equals_literal_with_gradients(batch, kernel, blocks, vector):
-    fast = construction.fast_model(kernel, blocks, 3, Anchors(), vector)
+    fast = construction.fast_model(kernel, blocks, 3, vector)
     literal = LiteralBlocks(25, 5, blocks, kernel, vector, erasure="exact").double()
     literal.load_state_dict(fast.state_dict())
     models = [fast, literal]
@@ -107,7 +107,7 @@ def test_fast_equals_literal_with_gradients(batch, kernel, blocks, vector):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_cached_relations_give_the_same_as_tokens(batch, kernel):
-    fast = construction.fast_model(kernel, 3, 3, Anchors())
+    fast = construction.fast_model(kernel, 3, 3)
     cached = contexts.seen_as(batch, KERNELS[kernel], among_keys=True)
     assert cached.query.shape[0] == 0
     torch.testing.assert_close(fast(*cached[:2]), fast(*batch[:2]), rtol=1e-12, atol=1e-12)

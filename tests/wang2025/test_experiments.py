@@ -95,11 +95,11 @@ def test_a_newton_step_points_along_the_inverse_second_moment():
 
 def test_errors_over_draws_and_contexts():
     values, samples = bounds.records(8, 8, 64)
-    assert samples["quadrants"].shape == (8, 2)
+    assert samples["quadrants"].shape == (8,)
     q = bounds.quadrant_bounds(8)
     assert values["we-draw/share_below"].error == share_error(int((q < 0.6).sum()), 8)
     assert 0 < values["we-draw/quadrants_sd"].error < values["we-draw/quadrants_sd"].value
-    few, many = (bounds.bound_error(Quadrants(N=1), n) for n in (2000, 8000))
+    few, many = (bounds.oracle(Quadrants(N=1), n)[0].error for n in (2000, 8000))
     assert few / many == pytest.approx(2, rel=0.05)
     drifts = [erasure.drift_records(n)["deep-erasure/quadrants_se"][0] for n in (64, 256)]
     assert drifts[0] / drifts[1] == pytest.approx(2, rel=0.2)
@@ -126,12 +126,12 @@ def test_free_map_is_the_models_descent():
     from iclbook.models.functional_gd import FunctionalGD
 
     task = Quadrants()
-    p, batch = sliders.free_map("rbf", 8.0, 30, 3, 5.0)
+    p, tokens = sliders.free_map("rbf", 8.0, 30, 3, 5.0)
     model = FunctionalGD(20, 5, 3, "rbf", gamma=8.0, rate=5.0).double()
     with torch.no_grad():
         model.embed.copy_(task.embedding)
     points = figures_8_9.grid()
-    context = batch.context.double()[..., None].expand(-1, -1, len(points))
+    context = tokens[..., None].expand(-1, -1, len(points))
     with torch.no_grad():
         expected = torch.softmax(model(context, points.T), dim=0)
     np.testing.assert_allclose(p.reshape(20, -1), expected.numpy(), atol=1e-10)

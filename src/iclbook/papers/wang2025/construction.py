@@ -17,7 +17,7 @@ from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, kernel_values, relate
 from ...models.literal_blocks import LiteralBlocks, LiteralStep
 from ...models.multi_kernel import MultiKernelGD
-from ...tasks.categorical import Anchors, Categorical
+from ...tasks.categorical import Anchors
 from . import descent
 from .contexts import sample_contexts
 
@@ -27,19 +27,13 @@ RATES = (2.0, 1.5, 1.0, 0.5)
 PARTS = ("x", "w", "E", "f")
 
 
-def generator(seed: int) -> torch.Generator:
-    """Random numbers of a seed."""
-    return torch_rng(seed)
-
-
 def normal(source: torch.Generator, *shape: int) -> Tensor:
     """Standard normals in float64."""
     return torch.randn(*shape, generator=source, dtype=torch.float64)
 
 
-def problem(seed: int, m: int = 30) -> tuple[Tensor, Tensor, Tensor]:
+def problem(source: torch.Generator, m: int) -> tuple[Tensor, Tensor, Tensor]:
     """Random features ``(N + 1, m)`` (the query last), labels ``(N,)``, embeddings ``(d', C)``."""
-    source = generator(seed)
     psi, w = normal(source, N + 1, m) / m**0.5, normal(source, WIDTH, CLASSES)
     return psi, torch.randint(0, CLASSES, (N,), generator=source), w
 
@@ -49,22 +43,23 @@ def gap(a: list[Tensor], b: list[Tensor]) -> float:
     return max(float((x - y).abs().max()) for x, y in zip(a, b, strict=True))
 
 
+def off(found: Tensor, truth: Tensor) -> float:
+    """Largest difference over the largest entry of the truth."""
+    return float((found - truth).abs().max() / truth.abs().max())
+
+
 def functional_form(problems: int = 20) -> dict[str, Any]:
     """Equations 2, 3 and 14 against autograd on (A, b), over random features, labels and embeddings."""
-    gaps: dict[str, list[float]] = {name: [] for name in ("plain", "bias", "printed")}
+    gaps = []
     for seed in range(problems):
-        psi, y, w = problem(seed)
+        psi, y, w = problem(torch_rng(seed), 30)
         kappa = [psi[:N] @ psi.T]
         plain = descent.parameter_descent([psi], y, w, RATES)
         biased = descent.parameter_descent([psi], y, w, RATES, bias=True)
-        gaps["plain"].append(gap(descent.functional_descent(kappa, y, w, RATES), plain))
-        gaps["bias"].append(gap(descent.functional_descent(kappa, y, w, RATES, bias="mean"), biased))
-        gaps["printed"].append(gap(descent.functional_descent(kappa, y, w, RATES, bias="printed"), biased))
-    return {
-        "eq2-3/difference": max(gaps["plain"]),
-        "eq14/with_mean": max(gaps["bias"]),
-        "eq14/printed": min(gaps["printed"]),
-    }
+        pairs = ((None, plain), ("mean", biased), ("printed", biased))
+        gaps.append([gap(descent.functional_descent(kappa, y, w, RATES, bias=bias), truth) for bias, truth in pairs])
+    plain, mean, printed = zip(*gaps, strict=True)
+    return {"eq2-3/difference": max(plain), "eq14/with_mean": max(mean), "eq14/printed": min(printed)}
 
 
 # -- blocks with all matrices written out -----------------------------------------------------------------------------
@@ -88,8 +83,8 @@ def self_attention_alone(problems: int = 20, layers: int = 4) -> dict[str, Any]:
 
     found: dict[str, list[float]] = {"alone": [], "one": [], "two": []}
     for seed in range(problems):
-        one = problem(seed)
-        linear = normal(generator(100 + seed), WIDTH, WIDTH)
+        one = problem(torch_rng(seed), 30)
+        linear = normal(torch_rng(100 + seed), WIDTH, WIDTH)
         found["alone"].append(interaction(*one, RATES[:1] * layers, expect=lambda _, f, b=linear: f @ b))
         found["one"].append(interaction(*one, RATES[:1]))
         found["two"].append(interaction(*one, RATES[:2]))
@@ -108,13 +103,13 @@ def paired(model: FunctionalGD, kind: type[FunctionalGD], **options: Any) -> Fun
     return literal
 
 
-def fast_model(kernel: str, n_blocks: int, seed: int, task: Categorical, vector: bool = False) -> FunctionalGD:
-    """A GD model at random parameters, float64."""
-    model = FunctionalGD(task.n_classes, task.width, n_blocks, kernel, vector).double()
-    model.initialise(generator(seed))
+def fast_model(kernel: str, n_blocks: int, seed: int, vector: bool = False) -> FunctionalGD:
+    """A GD model for appendix E at random parameters, float64."""
+    model = FunctionalGD(CLASSES, WIDTH, n_blocks, kernel, vector).double()
+    model.initialise(torch_rng(seed))
     with torch.no_grad():
-        model.rate.uniform_(0.5, 2.0, generator=generator(seed + 1))
-        model.log_gamma.uniform_(-1.0, 0.5, generator=generator(seed + 2))
+        model.rate.uniform_(0.5, 2.0, generator=torch_rng(seed + 1))
+        model.log_gamma.uniform_(-1.0, 0.5, generator=torch_rng(seed + 2))
     return model
 
 
@@ -124,29 +119,32 @@ def eight_contexts(contexts: int = 8) -> tuple[Tensor, Tensor]:
     return batch.context.double(), batch.query.double()
 
 
+def steps_of(model: FunctionalGD, relations: Tensor) -> Tensor:
+    """The query's function after each block, ``(B, K, d')``, from relations ``(N, 2 + N, B)``."""
+    parts = relations.movedim(-1, 0)
+    return model.descend(parts[..., 0], parts[..., 1].long(), parts[..., 2:])
+
+
 @torch.no_grad()
-def construction(blocks: int = STEPS) -> dict[str, Any]:
+def construction() -> dict[str, Any]:
     """Blocks of appendix D and the step of appendix C against functional GD, block by block; what each missing piece costs."""
-    task, (context, query) = Anchors(N, D), eight_contexts()
+    context, query = eight_contexts()
     gaps: dict[str, list[float]] = {name: [] for name in ("rbf", "none", "query", "step", "fast")}
     for kernel in KERNELS:
-        fast, step = (fast_model(kernel, n, 5, task) for n in (blocks, 1))
+        fast, step = (fast_model(kernel, n, 5) for n in (STEPS, 1))
         reference = _reference(fast, context, query)
 
         def literal(fast: FunctionalGD = fast, reference: list[Tensor] = reference, **options: Any) -> float:
             stream = paired(fast, LiteralBlocks, **options).run(context, query)[1:]
-            pairs = zip(stream, reference, strict=True)
-            return max(float((e[:, -WIDTH:, -1] - f).abs().max() / f.abs().max()) for e, f in pairs)
+            return max(off(e[:, -WIDTH:, -1], f) for e, f in zip(stream, reference, strict=True))
 
         gaps["rbf"].append(literal(erasure="rbf"))
         gaps["none"].append(literal(erasure="none"))
         gaps["query"].append(literal(erasure="rbf", query_among_keys=True))
         gaps["step"].append(gap([paired(step, LiteralStep)(context, query)], [step(context, query)]))
-        parts = fast.cache(context, query).movedim(-1, 0)
-        descended = fast.descend(parts[..., 0], parts[..., 1].long(), parts[..., 2:]).movedim(1, 0)
-        gaps["fast"].append(gap(list(descended), reference))
+        gaps["fast"].append(gap(list(steps_of(fast, fast.cache(context, query)).movedim(1, 0)), reference))
     worst = {name: (min if name in ("none", "query") else max)(each) for name, each in gaps.items()}
-    return {f"construction/{name}": value for name, value in worst.items()} | _query_slot(blocks)
+    return {f"construction/{name}": value for name, value in worst.items()} | _query_slot()
 
 
 def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tensor]:
@@ -162,22 +160,22 @@ def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tens
     return [torch.stack([one[k][-1] for one in steps]) for k in range(model.n_blocks)]
 
 
-def _query_slot(blocks: int) -> dict[str, Any]:
+def _query_slot() -> dict[str, Any]:
     """The query's expectation slot with the erasure head's keys 1..N only, and with the query among them: is it erased, and does f notice?"""
     context, query = eight_contexts()
-    fast = fast_model("rbf", blocks, 7, Anchors(N, D))
+    fast = fast_model("rbf", STEPS, 7)
     plain, among = (
         paired(fast, LiteralBlocks, erasure="rbf", **options).run(context, query)
         for options in ({}, {"erase_query": True})
     )
     slot = slice(-2 * WIDTH, -WIDTH)
 
-    def off(e: Tensor) -> float:
-        return float((e[:, slot, -1] - descent.expectation(fast.embed, e[:, -WIDTH:, -1])).abs().max())
+    def left(e: Tensor) -> float:
+        return gap([e[:, slot, -1]], [descent.expectation(fast.embed, e[:, -WIDTH:, -1])])
 
     return {
-        "query-slot/error": min(off(e) for e in plain[1:]),
-        "query-slot/error_among": max(off(e) for e in among[1:]),
+        "query-slot/error": min(left(e) for e in plain[1:]),
+        "query-slot/error_among": max(left(e) for e in among[1:]),
         "query-slot/f_difference": gap([e[:, -WIDTH:] for e in plain], [e[:, -WIDTH:] for e in among]),
     }
 
@@ -185,13 +183,12 @@ def _query_slot(blocks: int) -> dict[str, Any]:
 @torch.no_grad()
 def absorbed(contexts: int = 32) -> dict[str, Any]:
     """One block with a positive vector alpha against alpha = 1 and embeddings ``sqrt(alpha) w``: relative difference of the logits."""
-    task, (context, query) = Anchors(), eight_contexts(contexts)
-    vector, scalar = fast_model("rbf", 1, 11, task, vector=True), fast_model("rbf", 1, 11, task)
+    context, query = eight_contexts(contexts)
+    vector, scalar = fast_model("rbf", 1, 11, vector=True), fast_model("rbf", 1, 11)
     scalar.log_gamma.copy_(vector.log_gamma)
     scalar.rate.fill_(1.0)
     scalar.embed.copy_(vector.rate[0].sqrt()[:, None] * vector.embed)
-    a, b = vector(context, query), scalar(context, query)
-    return {"q-alpha/absorbed": float((a - b).abs().max() / a.abs().max())}
+    return {"q-alpha/absorbed": off(scalar(context, query), vector(context, query))}
 
 
 # -- special cases ----------------------------------------------------------------------------------------------------
@@ -201,13 +198,13 @@ def gaussian(prompts: int = 20) -> dict[str, Any]:
     """Appendix G: squared loss, several steps; with the linear kernel one step is ``(eta/L) sum_l y_l x_l^T x_q``, He et al. (2025)'s predictor."""
     gaps, eta, ours, theirs = [], 0.7, [], []
     for seed in range(prompts):
-        source = generator(100 + seed)
+        source = torch_rng(100 + seed)
         psi, y = normal(source, N + 1, 20) / 20**0.5, normal(source, N, WIDTH)
         w = torch.zeros(WIDTH, 2, dtype=torch.float64)
         a = descent.parameter_descent([psi], y, w, RATES, loss=descent.squared_loss)
         b = descent.functional_descent([psi[:N] @ psi.T], y, w, RATES, expect=lambda _, f: f)
         gaps.append(gap(a, b))
-        source = generator(200 + seed)
+        source = torch_rng(200 + seed)
         points, y = normal(source, 41, 5), normal(source, 40, 1)
         w = torch.zeros(1, 2, dtype=torch.float64)
         f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), expect=lambda _, f: f)
@@ -233,7 +230,7 @@ def multi_kernel(problems: int = 10, heads: int = 3) -> dict[str, Any]:
     """Appendix H against autograd on A_m: heads with diagonal Lambda_m; with P_m the identity, with free P_m as printed, and with ``P_m P_m^T``."""
     gaps: dict[str, list[float]] = {"difference": [], "mixed": [], "mixed_corrected": []}
     for seed in range(problems):
-        source = generator(200 + seed)
+        source = torch_rng(200 + seed)
         x, w = normal(source, N + 1, D) / D**0.5, normal(source, WIDTH, CLASSES)
         y = torch.randint(0, CLASSES, (N,), generator=source)
         scales = 0.5 + torch.rand(heads, D, generator=source, dtype=torch.float64)
@@ -271,26 +268,24 @@ class Stream:
 @torch.no_grad()
 def stream(blocks: int = 2, n: int = 6, d: int = 4) -> Stream:
     """A small context through the blocks (figures 1 and 2), lambda = 100 so that the erasure's matrices can be drawn."""
-    task = Anchors(n, d)
-    literal = paired(fast_model("rbf", blocks, 5, task), LiteralBlocks, erasure="rbf", erase_query=True)
+    literal = paired(fast_model("rbf", blocks, 5), LiteralBlocks, erasure="rbf", erase_query=True)
     literal.lam = 100.0
-    batch = sample_contexts(task, 1, 8)
+    batch = sample_contexts(Anchors(n, d), 1, 8)
     states = torch.stack(literal.run(batch.context.double(), batch.query.double()))[:, 0]
     matrices = {k: v.numpy() for k, v in literal.matrices(d, n, 0).items()}
-    return Stream(states.numpy(), (d, task.width, task.width, task.width), matrices)
+    return Stream(states.numpy(), (d, WIDTH, WIDTH, WIDTH), matrices)
 
 
 @torch.no_grad()
-def architecture(blocks: int = 4) -> dict[str, Any]:
+def architecture() -> dict[str, Any]:
     """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block."""
-    task, w = Anchors(N, D), WIDTH
-    literal = paired(fast_model("rbf", blocks, 6, task), LiteralBlocks, erasure="rbf", erase_query=True)
+    literal = paired(fast_model("rbf", STEPS, 6), LiteralBlocks, erasure="rbf", erase_query=True)
     states = literal.run(*eight_contexts())
-    fixed = D + w
-    slots = [e[:, fixed : fixed + w].mT for e in states]
+    fixed = D + WIDTH
+    slots = [e[:, fixed : fixed + WIDTH].mT for e in states]
     return {
         "fig1-2/kept": max(float((e[:, :fixed] - states[0][:, :fixed]).abs().max()) for e in states[1:]),
-        "fig1-2/slot": gap(slots, [descent.expectation(literal.embed, e[:, -w:].mT) for e in states]),
+        "fig1-2/slot": gap(slots, [descent.expectation(literal.embed, e[:, -WIDTH:].mT) for e in states]),
     }
 
 

@@ -155,11 +155,8 @@ class PublishedAnchors(Anchors):
 
 
 def published_contexts(task: PublishedAnchors, n: int, seed: int) -> Batch:
-    """The authors' own contexts, drawn again as their program does (``create_cat_data_high_dim`` of ``data.py``); another ``n`` gives others altogether.
-
-    Args:
-        seed: 0 (training), :data:`VALIDATION` or :data:`TEST`.
-    """
+    """The authors' own contexts of a seed (0 for training, :data:`VALIDATION`, :data:`TEST`), drawn again as their program does (``create_cat_data_high_dim`` of
+    ``data.py``); another ``n`` gives others altogether."""
     own = threefry.split(threefry.split(published_keys()[{0: 2, VALIDATION: 1, TEST: 0}[seed]], n), 7)
     examples, query = (threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1)))
     chosen = threefry.permutation(own[:, 3], task.n_classes)[:, : task.n_anchors]
@@ -191,12 +188,7 @@ class PublishedContexts(Contexts):
 
 @dataclass(frozen=True)
 class OnHeldOut:
-    """Observes a classifier's NLL (nats) and accuracy on validation and test contexts.
-
-    Attributes:
-        contexts: whose probes are held out.
-        n: how many of each.
-    """
+    """Observes a classifier's NLL (nats) and accuracy on ``n`` validation and ``n`` test contexts."""
 
     contexts: Contexts
     n: int = 2048

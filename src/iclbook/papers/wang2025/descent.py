@@ -16,12 +16,6 @@ def expectation(w: Tensor, f: Tensor) -> Tensor:
     return torch.softmax(f @ w, dim=-1) @ w.T
 
 
-def expectation_printed(w: Tensor, f: Tensor) -> Tensor:
-    """Equation 39 as printed: ``sum_c w_c exp[w_c^T f / sum_c' w_c'^T f]``."""
-    scores = f @ w
-    return torch.exp(scores / scores.sum(-1, keepdim=True)) @ w.T
-
-
 def cross_entropy(w: Tensor, f: Tensor, y: Tensor) -> Tensor:
     """The context's loss (10), the mean over its N examples of ``-log p(y_i)``; ``f (N, d')``."""
     return -torch.log_softmax(f @ w, dim=-1).gather(-1, y[:, None]).mean()
@@ -75,7 +69,7 @@ def functional_descent(
     expect: Callable[[Tensor, Tensor], Tensor] = expectation,
     mean: bool = True,
 ) -> list[Tensor]:
-    """The same without parameters: equation 3 with kernels ``kappa_m (N, N + 1)``, ``kappa(x_i, x_j)``; functions after each step.
+    """The same without parameters: equation 3 with kernels ``kappa_m (N, N + 1)``, ``kappa(x_i, x_j)``, of one query or more; functions after each step.
 
     Args:
         bias: ``None``; ``"mean"``, the bias term with 1/N; ``"printed"``, equation 14's without it.
@@ -86,7 +80,7 @@ def functional_descent(
     For real y (appendix G) pass ``y (N, d')`` and ``expect=lambda w, f: f``.
     """
     n, values = len(y), (w[:, y].T if y.dim() == 1 else y)
-    f = torch.zeros(n + 1, values.shape[1], dtype=w.dtype)
+    f = torch.zeros(kernels[0].shape[1], values.shape[1], dtype=w.dtype)
     mixes = [torch.eye(values.shape[1], dtype=w.dtype)] * len(kernels) if mixes is None else mixes
     steps = []
     for rate in rates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,19 +17,15 @@ from ...models.literal_blocks import LiteralBlocks
 from ...statistics import standard_error
 from ...store import Results
 from ...tasks.categorical import Anchors, Categorical, Quadrants
+from .construction import eight_contexts, off, paired, steps_of
 from .contexts import sample_contexts, scores, seen_as
 from .figures_3_5 import estimate
 
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
 #: Settings of the paper's data: (d, N).
 SETTINGS = ((10, 10), (10, 125), (2, 10), (2, 100))
-#: Contexts whose attention weights are computed at once: they fit a processor's cache.
-CONTEXTS = 8
 #: Lambda of the published code.
 CODE_LAMBDA = 1e5
-#: Below this the exponential is 0 in double precision.
-NOTHING = -746.0
-MARKERS = ("o", "s", "^", "D")
 
 
 def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
@@ -40,38 +36,21 @@ def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
 def rbf_weights(x: Tensor, lam: float) -> Tensor:
     """``exp(-lam^2 |x_j - x_i|^2 / 2)`` ``(..., N, N)``."""
     power = -(lam**2) * torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") ** 2 / 2
-    nothing = power < NOTHING  # torch's exp is ten times slower where it underflows
-    return torch.exp(power.masked_fill_(nothing, 0.0)).masked_fill_(nothing, 0.0)
+    return torch.exp(power)
 
 
-class Quality(NamedTuple):
-    """How well a head erases.
-
-    Attributes:
-        own: share of positions at which the largest weight is the position's own.
-        left: mean over positions of ``sum_i |a_ji - delta_ji| / 2``, for softmax the mass on wrong positions.
-    """
-
-    own: float
-    left: float
-
-
-def quality(weights: Tensor) -> Quality:
-    """Of attention weights ``(..., N, N)``."""
+def quality(weights: Tensor) -> tuple[float, float]:
+    """How well attention weights ``(..., N, N)`` erase: the share of positions at which the largest weight is the position's own, and the mean over positions of
+    ``sum_i |a_ji - delta_ji| / 2``, for softmax the mass on wrong positions."""
     n = weights.shape[-1]
     off = (weights - torch.eye(n, dtype=weights.dtype)).abs().sum(-1) / 2  # (..., N)
     own = weights.argmax(-1) == torch.arange(n)
-    return Quality(float(own.double().mean()), float(off.mean()))
+    return float(own.double().mean()), float(off.mean())
 
 
-def head_quality(x: Tensor, kind: str, lam: float) -> Quality:
-    """Of a head on covariates ``(contexts, N, d)``; ``d + 15`` is the width of the encoding."""
-    each = [
-        quality(softmax_weights(part, lam, x.shape[-1] + 15) if kind == "softmax" else rbf_weights(part, lam))
-        for part in x.split(CONTEXTS)
-    ]
-    own, left = np.average(each, axis=0, weights=[len(part) for part in x.split(CONTEXTS)])
-    return Quality(float(own), float(left))
+def head_quality(x: Tensor, kind: str, lam: float) -> tuple[float, float]:
+    """:func:`quality` of a head on covariates ``(contexts, N, d)``; ``d + 15`` is the width of the encoding."""
+    return quality(softmax_weights(x, lam, x.shape[-1] + 15) if kind == "softmax" else rbf_weights(x, lam))
 
 
 def curves(contexts: int = 200) -> dict[str, dict[tuple[int, int], np.ndarray]]:
@@ -99,7 +78,7 @@ def on_the_sphere(contexts: int = 200) -> dict[str, Any]:
     for d, n in SETTINGS:
         source = torch_rng(17)
         x = torch.randn(contexts, n, d, generator=source, dtype=torch.float64)
-        shares.append(head_quality(x / x.norm(dim=-1, keepdim=True), "softmax", CODE_LAMBDA).own)
+        shares.append(head_quality(x / x.norm(dim=-1, keepdim=True), "softmax", CODE_LAMBDA)[0])
     return {"erasure/unit_own": shares}
 
 
@@ -110,33 +89,23 @@ def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
     Two equal positions have one expectation. Softmax shares its weight between them and erases it; an RBF head gives each the whole weight and
     erases it twice.
     """
-    task = Anchors()
-    batch = sample_contexts(task, contexts, 3)
-    context, query = batch.context.double(), batch.query.double()
+    task, (context, query) = Anchors(), eight_contexts(contexts)
     x = context[:, :-1] / context[:, :-1].norm(dim=1, keepdim=True)
     context[:, :-1] = torch.cat([x[:1], x[:-1]])
     exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", rate=2.0).double()
     exact.initialise(torch_rng(0))
-    truth, found = exact(context, query), {}
-    for kind in ("softmax", "rbf"):
-        literal = LiteralBlocks(task.n_classes, task.width, blocks, "softmax", erasure=kind).double()
-        literal.load_state_dict(exact.state_dict())
-        off = float((literal(context, query) - truth).abs().max() / truth.abs().max())
-        found[f"erasure/duplicates_{kind}"] = off
-    return found
+    literal = {kind: paired(exact, LiteralBlocks, erasure=kind) for kind in ("softmax", "rbf")}
+    truth = exact(context, query)
+    return {f"erasure/duplicates_{kind}": off(model(context, query), truth) for kind, model in literal.items()}
 
 
 @torch.no_grad()
 def drift(task: Categorical, n_contexts: int, blocks: int = 6, rate: float = 2.0, gamma: float = 3.0) -> np.ndarray:
     """Relative difference of f between softmax erasure and exact GD after each block, at the task's own W_e and a common step, ``(n_contexts, blocks)``."""
-    batch = seen_as(sample_contexts(task, n_contexts, 5), "inner", True)
+    relations = seen_as(sample_contexts(task, n_contexts, 5), "inner", True).context.double()
     exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()
     exact.embed.copy_(task.embedding)
-    astray = HardErasureGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()
-    astray.load_state_dict(exact.state_dict())
-    parts = batch.context.double().movedim(-1, 0)
-    arguments = (parts[..., 0], parts[..., 1].long(), parts[..., 2:])
-    a, b = exact.descend(*arguments), astray.descend(*arguments)  # (B, K, d')
+    a, b = (steps_of(model, relations) for model in (exact, paired(exact, HardErasureGD)))  # (B, K, d')
     return ((a - b).norm(dim=-1) / a.norm(dim=-1)).numpy()
 
 
@@ -162,7 +131,7 @@ def trained_records(results: Results) -> dict[str, Any]:
 def plot_erasure(found: dict[str, dict[tuple[int, int], np.ndarray]]) -> Figure:
     """Distance from exact erasure against lambda, one curve for each (d, N); left the softmax head, right the RBF head; 1e-12 stands for less."""
     fig, axes = style.figure(2, height=3.1)
-    for (d, n), colour, marker in zip(found["softmax"], style.PALETTE, MARKERS, strict=False):
+    for (d, n), colour, marker in zip(found["softmax"], style.PALETTE, style.MARKERS.values(), strict=False):
         for ax, kind in zip(axes, ("softmax", "rbf"), strict=True):
             left = np.maximum(found[kind][d, n][:, 1], 1e-12)
             ax.plot(LAMBDAS, left, marker=marker, ms=4, color=colour, label=f"d = {d}, N = {n}")

@@ -8,18 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...draw import torch_rng
 from ...models.kernels import KERNELS, kernel_values, relate
 from ...models.literal_blocks import LiteralBlocks
-from ...tasks.categorical import Anchors
 from . import descent, population
-from .construction import CLASSES, WIDTH, D, N, eight_contexts, fast_model, generator, normal, paired, problem
+from .construction import CLASSES, WIDTH, D, N, eight_contexts, fast_model, normal, off, paired, problem
 
 RATES = (2.0, 1.5, 1.0)
-
-
-def off(found: Tensor, truth: Tensor) -> float:
-    """Largest difference over the largest entry of the truth."""
-    return float((found - truth).abs().max() / truth.abs().max())
 
 
 def categories_from_zero() -> dict[str, Any]:
@@ -27,8 +22,8 @@ def categories_from_zero() -> dict[str, Any]:
 
     The gradient in b against autograd, with the printed denominator (the vector more is as random as the others) and with the C categories.
     """
-    _, y, w = problem(0, 20)
-    source = _after_problem()
+    source = torch_rng(0)
+    _, y, w = problem(source, 20)
     more = torch.cat([normal(source, WIDTH, 1), w], dim=1)
     f = normal(source, N, WIDTH)
     b = torch.zeros(WIDTH, dtype=torch.float64, requires_grad=True)
@@ -41,19 +36,12 @@ def categories_from_zero() -> dict[str, Any]:
     return {"eq11/from_one": off(gradient(weights), truth), "eq11/printed": off(gradient(torch.exp(f @ more)), truth)}
 
 
-def _after_problem() -> torch.Generator:
-    """Random numbers that follow those of ``problem(0, 20)``."""
-    source = generator(0)
-    (normal(source, N + 1, 20), normal(source, WIDTH, CLASSES), torch.randint(0, CLASSES, (N,), generator=source))
-    return source
-
-
 def indices_of_the_update() -> dict[str, Any]:
     """Equation 26 has the summed index i on its left, section 3.2.1's head the expectation of the position that asks: each against autograd on A, and j.
 
     As printed, the right side of equation 26 is one number for all i: that of the j it leaves free, here the query.
     """
-    psi, y, w = problem(0, 20)
+    psi, y, w = problem(torch_rng(0), 20)
     kappa, truth = psi[:N] @ psi.T, descent.parameter_descent([psi], y, w, RATES)[-1]
     meant, equation, head = (torch.zeros(N + 1, WIDTH, dtype=torch.float64) for _ in range(3))
     values = w[:, y].T
@@ -67,16 +55,20 @@ def indices_of_the_update() -> dict[str, Any]:
 
 
 def equation_39(points: int = 50) -> dict[str, Any]:
-    """Equation 39 as meant (softmax) against the mean of embeddings under equation 1; its printed form: weights that do not sum to one, 0/0 at f = 0."""
-    source = generator(1)
+    """Equation 39 as meant (softmax) against the mean of embeddings under equation 1; as printed, ``sum_c w_c exp[w_c^T f / sum_c' w_c'^T f]``: weights that do
+    not sum to one, 0/0 at f = 0."""
+    source = torch_rng(1)
     w, f = normal(source, WIDTH, CLASSES), normal(source, points, WIDTH)
     p = torch.stack([torch.exp(w.T @ x) / torch.exp(w.T @ x).sum() for x in f])
-    scores = f @ w
-    masses = torch.exp(scores / scores.sum(-1, keepdim=True)).sum(-1)
+
+    def printed(f: Tensor) -> Tensor:
+        return torch.exp(f @ w / (f @ w).sum(-1, keepdim=True))
+
+    masses = printed(f).sum(-1)
     return {
         "eq39/meant": float((descent.expectation(w, f) - p @ w.T).abs().max()),
         "eq39/mass": float(((masses - 1).abs() / masses).min()),
-        "eq39/start": bool(torch.isfinite(descent.expectation_printed(w, torch.zeros_like(f[:1]))).all()),
+        "eq39/start": bool(torch.isfinite(printed(torch.zeros_like(f[:1])) @ w.T).all()),
     }
 
 
@@ -86,8 +78,9 @@ def increments() -> dict[str, Any]:
     With equation 3's increments the last one is that of the step itself, so the step is implicit. ``own``: with appendix G's own
     ``Delta f_{i,0} = 0``, which numbers an increment by the step that it leads to.
     """
-    psi, _, w = problem(0, 20)
-    y = normal(_after_problem(), N, WIDTH)
+    source = torch_rng(0)
+    psi, _, w = problem(source, 20)
+    y = normal(source, N, WIDTH)
     kappa, eye = psi[:N] @ psi.T, torch.eye(N, dtype=torch.float64)
     truth = descent.parameter_descent([psi], y, w, RATES, loss=descent.squared_loss)[-1]
     own, increment = torch.zeros_like(truth), [torch.zeros_like(truth)]
@@ -103,7 +96,7 @@ def increments() -> dict[str, Any]:
 
 def equations_54_to_56(t: float = 1.5) -> dict[str, Any]:
     """Equation 54 without F_l and with I + T_l, against (52): how far the printed form and the right one are from two GD steps (softmax activation)."""
-    source = generator(0)
+    source = torch_rng(0)
     x, w = normal(source, N + 1, 4), normal(source, WIDTH, CLASSES)
     y = torch.randint(0, CLASSES, (N,), generator=source)
     kappa = torch.softmax(x @ x[:N].T, dim=-1)  # (N + 1, N)
@@ -122,7 +115,7 @@ def scalar_flow(d: int = 4) -> dict[str, Any]:
     """Equation 57 sets the change of a matrix to a number: what of one step from ``s I`` is no multiple of I, as printed (the number is added to every
     entry) and times I."""
     eye = torch.eye(d, dtype=torch.float64)
-    change = -normal(generator(0), d, d).trace() / d
+    change = -normal(torch_rng(0), d, d).trace() / d
 
     def left(s: Tensor) -> float:
         return float((s - s.trace() / d * eye).norm() / s.norm())
@@ -132,7 +125,7 @@ def scalar_flow(d: int = 4) -> dict[str, Any]:
 
 def expectation_of_appendix_i(points: int = 20) -> dict[str, Any]:
     """The function xi(f) of appendix I lacks the embedding in its sum: as printed it is a number, the same for every f; with it, it is equation 7."""
-    source = generator(0)
+    source = torch_rng(0)
     w, f = normal(source, WIDTH, CLASSES), normal(source, points, WIDTH)
     share = torch.exp(f @ w) / torch.exp(f @ w).mean(-1, keepdim=True)  # exp over 1/C sum exp
     truth = descent.expectation(w, f)
@@ -144,8 +137,9 @@ def expectation_of_appendix_i(points: int = 20) -> dict[str, Any]:
 
 def sign_of_the_loss() -> dict[str, Any]:
     """Section 5's population loss has no minus: what a gradient step on it, and on appendix I's, gains in likelihood (nats)."""
-    _, y, w = problem(0, 20)
-    f = normal(_after_problem(), N, WIDTH).requires_grad_()
+    source = torch_rng(0)
+    _, y, w = problem(source, 20)
+    f = normal(source, N, WIDTH).requires_grad_()
     appendix = descent.cross_entropy(w, f, y)
     section = torch.log_softmax(f @ w, dim=-1).gather(-1, y[:, None]).mean()
 
@@ -160,7 +154,7 @@ def sign_of_the_loss() -> dict[str, Any]:
 def signs() -> dict[str, Any]:
     """Section 3.2.2 puts the minus into W_V, equations 35 to 37 into P of the second head: what each leaves of the expectation, relative."""
     context, query = eight_contexts()
-    literal = paired(fast_model("rbf", 3, 9, Anchors(N, D)), LiteralBlocks, erasure="exact", erase_query=True)
+    literal = paired(fast_model("rbf", 3, 9), LiteralBlocks, erasure="exact", erase_query=True)
     e = literal.encode(context, query)
     m = literal.matrices(D, N, 0)
     slot = slice(D + WIDTH, D + 2 * WIDTH)
@@ -181,7 +175,7 @@ def held_embedding(contexts: int = 32, blocks: int = 4) -> dict[str, Any]:
     context, query = eight_contexts(contexts)
     found = []
     for kernel in KERNELS:
-        model = fast_model(kernel, blocks, 5, Anchors())
+        model = fast_model(kernel, blocks, 5)
         before = torch.log_softmax(model(context, query), 0)
         model.embed.sub_(model.embed[:, -1:].clone())
         found.append(float((torch.log_softmax(model(context, query), 0) - before).abs().max()))
@@ -191,7 +185,7 @@ def held_embedding(contexts: int = 32, blocks: int = 4) -> dict[str, Any]:
 def kernel_expectation(blocks: int = 3) -> dict[str, Any]:
     """The JAX version takes the expectation by the kernel of the block, ``sum_c w_c kappa(f, w_c)``. Three blocks against autograd on A with kernels of
     precision 1 (the code's ``sigma``): softmax, which is equation 6, and linear, RBF, Laplacian, exponential."""
-    psi, y, w = problem(0, 20)
+    psi, y, w = problem(torch_rng(0), 20)
     rates, kappa = (1.5,) * blocks, [psi[:N] @ psi.T]
     truth = descent.parameter_descent([psi], y, w, rates)[-1]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,26 +15,28 @@ from torch import Tensor
 from ...drawing import style
 from ...statistics import Estimate, interval
 from ...store import Results
-from ...tasks.glyphs import GlyphSet
 from ...training.study import Study
 from .contexts import TEST
-from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts, ImageEpisodes, blocks
-from .networks import STUDIES, Network, weights
+from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts, blocks
+from .networks import Network, weights
 
-PROBES = ("tuned", "coded")
-#: Colour and marker of a number of blocks; colour of a label within an episode.
-BLOCK_STYLE = {k: (style.COLOURS[k], style.MARKERS[k]) for k in BLOCKS}
+#: Probes: name, colour and dashes.
+PROBES = {
+    "tuned": ("probe, penalty chosen", style.INK, "-"),
+    "coded": ("probe, 500 Adam steps", style.PALETTE[6], (0, (4, 2))),
+}
+#: Attentions: kind of results (:func:`of`) and beginning of their groups' names; place beside the number of blocks, and filling of the markers.
+ATTENTIONS = {"softmax": ("unseen", "blocks", -0.12, None), "linear": ("linear", "linear", 0.12, style.GROUND)}
+#: Colour of a label within an episode.
 LABELS = style.PALETTE[:5]
-PROBE_NAMES = {"tuned": "probe, penalty chosen", "coded": "probe, 500 Adam steps"}
-#: Colour and dashes.
-PROBE_STYLE = {"tuned": (style.INK, "-"), "coded": (style.PALETTE[6], (0, (4, 2)))}
-#: Where an attention stands beside the number of blocks, and how its markers are filled.
-ATTENTION_STYLE = {"softmax": (-0.12, None), "linear": (0.12, style.GROUND)}
+#: Dashes of training classes.
+DASHED = (0, (3, 2))
 
 
-def unseen(results: Mapping[str, Results]) -> list[Results]:
-    """Results on the networks that never saw the test classes."""
-    return [r for name, r in results.items() if name.startswith("images_unseen")]
+def of(results: Mapping[str, Any], kind: str) -> list[Any]:
+    """Results (or studies) by seed: on networks that never saw the test classes (``unseen``), the same with linear attention (``linear``), on networks that
+    learned to name them too (``seen``)."""
+    return [r for name, r in results.items() if name.startswith(f"images_{kind}")]
 
 
 def per_episode(results: list[Results], what: str) -> np.ndarray:
@@ -43,75 +44,54 @@ def per_episode(results: list[Results], what: str) -> np.ndarray:
     return np.mean([np.atleast_2d(r[what].astype(float)).mean(0) for r in results], axis=0)
 
 
-def linear(results: Mapping[str, Results]) -> list[Results]:
-    """Results of the models with linear attention on the same networks, in the same order."""
-    return [results[n.replace("images", "images_linear")] for n in results if n.startswith("images_unseen")]
-
-
 class Scored(NamedTuple):
-    """Hits and negative log-likelihoods of one model, ``(E,)`` each."""
+    """Hits and negative log-likelihoods of one model or probe, ``(E,)`` each."""
 
     hits: np.ndarray
     nll: np.ndarray
 
-
-def scores_of(results: list[Results], group: str) -> dict[int, Scored]:
-    """Scores by number of blocks of the models whose groups have this name."""
-    return {k: Scored(*(per_episode(results, f"{group}{k}/{what}") for what in ("hits", "nll"))) for k in BLOCKS}
-
-
-#: Attention -> how its groups are called.
-ATTENTIONS = {"softmax": "blocks", "linear": "linear"}
-
-
-def models(results: Mapping[str, Results], attention: str) -> list[Results]:
-    """Results that hold the models with this attention."""
-    return linear(results) if attention == "linear" else unseen(results)
+    @classmethod
+    def of(cls, results: list[Results], name: str) -> Scored:
+        """Of what results call ``name``."""
+        return cls(per_episode(results, f"{name}hits"), per_episode(results, f"{name}nll"))
 
 
 def comparison_records(results: Mapping[str, Results]) -> dict:
     """Figure 5, right: the scores of every model and both probes, and what each number of blocks gains on the probes."""
-    on = {"softmax": scores_of(unseen(results), "blocks"), "linear": scores_of(linear(results), "linear")}
-    probe = {
-        name: Scored(*(per_episode(unseen(results), f"probe/{name}_{what}") for what in ("hits", "nll")))
-        for name in PROBES
-    }
+    every = {(name, ""): Scored.of(of(results, "unseen"), f"probe/{name}_") for name in PROBES}
+    for attention, (kind, group, *_) in ATTENTIONS.items():
+        every |= {(attention, k): Scored.of(of(results, kind), f"{group}{k}/") for k in BLOCKS}
     found: dict = {}
-    for name, scored in probe.items():
-        found[f"images/{name}/accuracy"] = float(scored.hits.mean())
-        found[f"images/{name}/nll"] = float(scored.nll.mean())
-    for attention, by_blocks in on.items():
-        for k, scored in by_blocks.items():
-            found[f"images/{attention}/accuracy{k}"] = float(scored.hits.mean())
-            found[f"images/{attention}/nll{k}"] = float(scored.nll.mean())
-    found["images/softmax/accuracy3"] = Estimate.mean(on["softmax"][3].hits)
-    found["images/linear/tuned/accuracy3"] = Estimate.mean(on["linear"][3].hits - probe["tuned"].hits)
-    for name, theirs in probe.items():
-        key = f"images/softmax/{name}"
-        for k, ours in on["softmax"].items():
+    for (name, k), scored in every.items():
+        found[f"images/{name}/accuracy{k}"] = float(scored.hits.mean())
+        found[f"images/{name}/nll{k}"] = float(scored.nll.mean())
+    found["images/softmax/accuracy3"] = Estimate.mean(every["softmax", 3].hits)
+    found["images/linear/tuned/accuracy3"] = Estimate.mean(every["linear", 3].hits - every["tuned", ""].hits)
+    for name in PROBES:
+        theirs, key = every[name, ""], f"images/softmax/{name}"
+        for k in BLOCKS:
+            ours = every["softmax", k]
             found[f"{key}/accuracy{k}"] = Estimate.mean(ours.hits - theirs.hits)
             if k > 1:
                 found[f"{key}/nll{k}_ratio"] = Estimate.ratio(ours.nll, theirs.nll)
-        found[f"{key}/nll1"] = Estimate.mean(on["softmax"][1].nll - theirs.nll)
+        found[f"{key}/nll1"] = Estimate.mean(every["softmax", 1].nll - theirs.nll)
     return found
 
 
-@dataclass(frozen=True)
-class LabelsOnly(ImageEpisodes):
+class LabelsOnly(GlyphEpisodes):
     """Episodes of glyphs with features of length 0: labels are chosen without regard to images."""
-
-    glyphs: GlyphSet | None = None
 
     def table(self) -> Tensor:
         """No features of the training or the test classes, ``(classes, typefaces, copies, 0)``."""
-        train, every = self.glyphs.n_train, self.glyphs.n_classes
-        classes = train if self.part == "train" else every - train
-        return torch.zeros(classes, self.glyphs.typefaces, self.glyphs.copies, 0)
+        glyphs = self.network.glyphs
+        classes = glyphs.n_train if self.part == "train" else glyphs.n_classes - glyphs.n_train
+        return torch.zeros(classes, glyphs.typefaces, glyphs.copies, 0)
 
 
-def labels_only(task: GlyphEpisodes) -> LabelsOnly:
-    """The same episodes without their features."""
-    return LabelsOnly(task.few_shot, task.part, task.network.glyphs)
+def labels(task: GlyphEpisodes, n: int) -> Tensor:
+    """Labels of the first ``n`` test episodes ``(N + 1, n)``, the query's last."""
+    drawn = blocks(LabelsOnly(task.few_shot, task.part, task.network), n, TEST)
+    return torch.cat([torch.cat([batch.context[:, -1], batch.target]) for batch in drawn], dim=-1).long()
 
 
 def _d(network: Network) -> int:
@@ -121,15 +101,13 @@ def _d(network: Network) -> int:
 
 def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
     """Figure 6: the setting, checked on the episodes and the weights of the models, and the control with labels dealt at random."""
-    on = unseen(results)
-    chosen = [study for name, study in studies.items() if name.startswith("images_unseen")]
+    on, chosen = of(results, "unseen"), of(studies, "unseen")
     first: ImageContexts = chosen[0].data.prompts
-    glyphs = first.task.network.glyphs
-    labels = next(blocks(labels_only(first.unseen), 4, TEST)).context[:, -1].long()  # (N, E)
-    ways = first.task.few_shot.ways
+    glyphs, ways = first.task.network.glyphs, first.task.few_shot.ways
+    shown = labels(first.unseen, 4)[:-1]
     as_stated = (
-        labels.shape[0] == 50
-        and all((labels == way).sum(0).eq(10).all() for way in range(ways))
+        shown.shape[0] == 50
+        and all((shown == way).sum(0).eq(10).all() for way in range(ways))
         and ways == 5
         and _d(first.task.network) == 512
         and all(spec.build().embed.shape == (WIDTH, ways) for spec in chosen[0].groups)
@@ -150,41 +128,32 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
     }
 
 
+def pairs(results: Mapping[str, Results], what: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each seed ``(E,)`` with features that never saw the test classes, and with features that learned to name them."""
+    both = zip(of(results, "unseen"), of(results, "seen"), strict=True)
+    return [(per_episode([unseen], what), per_episode([seen], what)) for unseen, seen in both]
+
+
 def seen_records(results: Mapping[str, Results]) -> dict:
     """What features gain that learned to name the test classes too; one number for each pair of networks of one seed."""
-
-    def gains(what: str) -> list[np.ndarray]:
-        return [
-            per_episode([results[n.replace("unseen", "seen")]], what) - per_episode([r], what)
-            for n, r in results.items()
-            if n.startswith("images_unseen")
-        ]
-
     return {
-        f"images/seen/{name}": Estimate.mean(np.stack(gains(what)))
+        f"images/seen/{name}": Estimate.mean(np.stack([seen - unseen for unseen, seen in pairs(results, what)]))
         for name, what in (("probe", "probe/tuned_hits"), ("blocks3", "blocks3/hits"))
     }
 
 
 def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
     """Episodes whose query always carries the last label: a constant answer, and what the models make of it."""
-    last = results["images_last"]
+    last, plain = results["images_last"], of(results, "unseen")[0]  # of one network
     context: ImageContexts = studies["images_last"].data.prompts
-    drawn = blocks(labels_only(context.unseen), len(last["probe/tuned_hits"]), TEST)
-    target = torch.cat([batch.target for batch in drawn], dim=-1)
-    plain = next(r for name, r in results.items() if name.startswith("images_unseen"))  # the same network
+    asked = labels(context.unseen, len(last["probe/tuned_hits"]))[-1]
     hits = per_episode([last], "blocks3/hits")
     return {
-        "images/last/constant": float((target == context.task.few_shot.ways - 1).float().mean()),
+        "images/last/constant": float((asked == context.task.few_shot.ways - 1).float().mean()),
         "images/last/blocks3": float(hits.mean()),
         "images/last/blind": float(per_episode([last], "blocks3/shuffled").mean()),
         "images/last/gain": Estimate.mean(hits - per_episode([plain], "blocks3/hits")),
     }
-
-
-def image_names(studies: Mapping[str, Study]) -> list[str]:
-    """Names of the studies of the image part, networks first."""
-    return [name for name in studies if name.startswith((STUDIES, "images_"))]
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
@@ -203,11 +172,11 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     for way in range(ways):
         members = np.flatnonzero(labels[:-1] == way)
         for ax, i in zip(grid[way], members[np.argsort(-weights[members])], strict=True):
-            _picture(ax, images[i], LABELS[way % len(LABELS)], 3.2 * weights[i] / weights.max())
+            _picture(ax, images[i], LABELS[way], 3.2 * weights[i] / weights.max())
         grid[way, 0].set_ylabel(f"{way + 1}", rotation=0, ha="right", va="center", fontsize=9)
     left.suptitle("context, by label; the frame is the attention of the first block", fontsize=9)
     top, bottom = right.subplots(2, 1, height_ratios=[1, 1.7])
-    _picture(top, images[-1], LABELS[answer % len(LABELS)], 3.2)
+    _picture(top, images[-1], LABELS[answer], 3.2)
     top.set_title(f"query, of label {answer + 1}", fontsize=9)
     for j, (k, colour) in enumerate(zip(BLOCKS, ("#C4C4C0", "#8A8A86", "#3C3C3A"), strict=True)):
         p = results[f"blocks{k}/shown"][run, number]
@@ -239,29 +208,30 @@ def plot_comparison(results: Mapping[str, Results]) -> Figure:
     the right: within one point.
     """
     fig, axes = style.figure(3, height=3.3, width_ratios=[1, 1, 1.1])
-    on = unseen(results)
-    for ax, what, label in ((axes[0], "hits", "accuracy"), (axes[1], "nll", "negative log-likelihood")):
-        for probe, (colour, dashes) in PROBE_STYLE.items():
-            mean, low, high = interval(per_episode(on, f"probe/{probe}_{what}"))
+    unseen = of(results, "unseen")
+    scored = ((axes[0], "hits", "accuracy"), (axes[1], "nll", "negative log-likelihood"))
+    for ax, what, label in scored:
+        for probe, (name, colour, dashes) in PROBES.items():
+            mean, low, high = interval(per_episode(unseen, f"probe/{probe}_{what}"))
             ax.axhspan(low, high, color=colour, alpha=0.1, lw=0)
-            ax.axhline(mean, color=colour, lw=1.3, ls=dashes, label=PROBE_NAMES[probe])
+            ax.axhline(mean, color=colour, lw=1.3, ls=dashes, label=name)
         ax.set_title(label, fontsize=9.5)
     axes[2].axhspan(-0.01, 0.01, color=style.GRID, alpha=0.8, lw=0)
     axes[2].axhline(0, color=style.INK, lw=0.9)
     axes[2].annotate("within one point", (0.55, 0.002), fontsize=8)
     axes[2].set_title("accuracy less linear probing", fontsize=9.5)
-    for attention, group in ATTENTIONS.items():
-        shift, fill = ATTENTION_STYLE[attention]
-        found = models(results, attention)
+    for attention, (kind, group, shift, fill) in ATTENTIONS.items():
+        found = of(results, kind)
         for k in BLOCKS:
-            colour, marker = BLOCK_STYLE[k]
-            for ax, what in ((axes[0], "hits"), (axes[1], "nll")):
+            colour, marker = style.COLOURS[k], style.MARKERS[k]
+            how = {"ms": 6, "color": colour, "mfc": fill or colour, "capsize": 3, "zorder": 4}
+            for ax, what, _ in scored:
                 each = np.concatenate([r[f"{group}{k}/{what}"].astype(float).mean(1) for r in found])
                 place = np.full(len(each), k + shift * 2)
                 ax.plot(place, each, marker, ms=3, color=colour, mfc=fill or colour, mew=0.5, alpha=0.6)
-                _bar(ax, k + shift, interval(per_episode(found, f"{group}{k}/{what}")), colour, marker, fill)
-            difference = per_episode(found, f"{group}{k}/hits") - per_episode(on, "probe/tuned_hits")
-            _bar(axes[2], k + shift, interval(difference), colour, marker, fill)
+                _bar(ax, k + shift, per_episode(found, f"{group}{k}/{what}"), marker, **how)
+            difference = per_episode(found, f"{group}{k}/hits") - per_episode(unseen, "probe/tuned_hits")
+            _bar(axes[2], k + shift, difference, marker, **how)
         axes[2].plot([], [], "o", color=style.PALETTE[6], mfc=fill or style.PALETTE[6], label=f"{attention} attention")
     for ax in axes:
         ax.set(xlabel="blocks", xticks=BLOCKS, xlim=(0.5, len(BLOCKS) + 0.5))
@@ -272,37 +242,26 @@ def plot_comparison(results: Mapping[str, Results]) -> Figure:
     return fig
 
 
-def _bar(
-    ax: Axes, x: float, found: tuple[float, float, float], colour: str, marker: str, fill: str | None = None
-) -> None:
-    """A mean with its interval."""
-    mean, low, high = found
-    ax.errorbar(
-        [x],
-        [mean],
-        yerr=[[mean - low], [high - mean]],
-        fmt=marker,
-        ms=6,
-        color=colour,
-        mfc=fill or colour,
-        capsize=3,
-        zorder=4,
-    )
+def _bar(ax: Axes, x: float, samples: np.ndarray, marker: str, **how: Any) -> None:
+    """Mean over episodes with its interval."""
+    mean, low, high = interval(samples)
+    ax.errorbar([x], [mean], yerr=[[mean - low], [high - mean]], fmt=marker, **how)
 
 
 def plot_training(results: Mapping[str, Results]) -> Figure:
     """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs."""
     fig, axes = style.figure(2, height=3.1)
-    on = unseen(results)
+    on = of(results, "unseen")
     for ax, what, label in ((axes[0], "accuracy", "accuracy"), (axes[1], "nll", "negative log-likelihood")):
         for k in BLOCKS:
-            colour, _ = BLOCK_STYLE[k]
-            steps = on[0][f"blocks{k}/steps"]
-            for part, dashes in (("test", "-"), ("validation", (0, (3, 2)))):
-                every = np.concatenate([r[f"blocks{k}/{what}_{part}"] for r in on], axis=1).astype(float)
-                ax.plot(steps, every.mean(1), color=colour, ls=dashes, label=_blocks(k) if part == "test" else None)
-                if part == "test":
-                    ax.fill_between(steps, every.min(1), every.max(1), color=colour, alpha=0.18, lw=0)
+            test, validation = (
+                np.concatenate([r[f"blocks{k}/{what}_{part}"] for r in on], axis=1).astype(float)
+                for part in ("test", "validation")
+            )
+            steps, colour = on[0][f"blocks{k}/steps"], style.COLOURS[k]
+            ax.plot(steps, test.mean(1), color=colour, label=_blocks(k))
+            ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
+            ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
         ax.set(xlabel="step", ylabel=label)
         ax.set_xscale("symlog", linthresh=24)
         ax.set_xticks([0, *(s for s in (24, 50, 100, 300) if s <= steps[-1])])
@@ -310,7 +269,7 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
         ax.xaxis.set_minor_locator(NullLocator())
     style.log_ticks(axes[1], "y", (0.1, 0.2, 0.3, 0.5, 1, 2))
     axes[0].plot([], [], color=style.INK, label="unseen classes")
-    axes[0].plot([], [], color=style.INK, ls=(0, (3, 2)), label="training classes")
+    axes[0].plot([], [], color=style.INK, ls=DASHED, label="training classes")
     axes[0].legend(fontsize=7.5)
     return fig
 
@@ -319,25 +278,13 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
     """Accuracy on the same episodes with features that never saw the test classes and with features that learned to name them; a line for each seed."""
     fig, ax = style.figure(height=2.8)
     names = {"blocks1/hits": "1 block", "blocks3/hits": "3 blocks", "probe/tuned_hits": "linear probe"}
-    pairs = [(r, results[n.replace("unseen", "seen")]) for n, r in results.items() if n.startswith("images_unseen")]
     for i, what in enumerate(names):
-        for j, pair in enumerate(pairs):
-            values = [interval(per_episode([r], what)) for r in pair]
-            x = [i - 0.18 + 0.05 * j, i + 0.13 + 0.05 * j]
-            mean = [v[0] for v in values]
-            spread = [[v[0] - v[1] for v in values], [v[2] - v[0] for v in values]]
-            ax.plot(x, mean, color=style.COLOURS["dummy"], lw=1.5, zorder=1)
-            for end in (0, 1):
-                ax.errorbar(
-                    [x[end]],
-                    [mean[end]],
-                    yerr=[[spread[0][end]], [spread[1][end]]],
-                    fmt="os"[end],
-                    ms=5,
-                    color=style.PALETTE[2 * end],
-                    capsize=2,
-                    label=("trained on 900 classes", "trained on all 1,000")[end] if i == j == 0 else None,
-                )
+        for j, pair in enumerate(pairs(results, what)):
+            x = (i - 0.18 + 0.05 * j, i + 0.13 + 0.05 * j)
+            ax.plot(x, [hits.mean() for hits in pair], color=style.COLOURS["dummy"], lw=1.5, zorder=1)
+            for end, label in enumerate(("trained on 900 classes", "trained on all 1,000")):
+                how = {"ms": 5, "color": style.PALETTE[2 * end], "capsize": 2, "label": None if i or j else label}
+                _bar(ax, x[end], pair[end], "os"[end], **how)
     ax.set_xticks(range(len(names)), list(names.values()))
     ax.set(ylabel="test accuracy")
     ax.grid(axis="x", visible=False)

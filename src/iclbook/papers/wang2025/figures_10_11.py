@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from scipy.special import softmax
 
 from ...draw import torch_rng
 from ...drawing import style
@@ -16,7 +17,7 @@ from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, widened_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
-from .figures_3_5 import Get, estimate
+from .figures_3_5 import Get
 from .figures_8_9 import NAMES, model_of_run
 from .studies import SIZES, STARTS
 
@@ -42,9 +43,10 @@ class Learned:
     ED: np.ndarray
 
 
-def products(m: dict[str, np.ndarray], task: Quadrants) -> Learned:
-    """The products of matrices ``(R, D, D)``."""
-    d, w = task.d, task.width
+def products(m: dict[str, np.ndarray]) -> Learned:
+    """The products of matrices ``(R, D, D)``, D = d + 2 d'."""
+    w = m["embed"].shape[1]
+    d = m["P"].shape[1] - 2 * w
     a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
     e, v = m["P"][:, -w:], m["W_V"][:, :, d : d + w]
     return Learned(m, a, b, np.einsum("rki,rkj->rij", a, b), e, v, e @ v)
@@ -53,18 +55,17 @@ def products(m: dict[str, np.ndarray], task: Quadrants) -> Learned:
 def learned(get: Get, profile: str, group: str) -> Learned:
     """Figures 10 and 11 of a group, each draw at its best validation record."""
     every = [stopped_parameters(get(f"long{u}"), group) for u in range(SIZES[profile].units)]
-    return products({n: np.concatenate([one[n] for one in every]) for n in every[0]}, quadrants(profile))
+    return products({n: np.concatenate([one[n] for one in every]) for n in every[0]})
 
 
-def quadrants(profile: str) -> Quadrants:
-    """The task of the first draw; the others differ in W_e."""
-    return Quadrants(N=SIZES[profile].quad_N, embed_seed=FIRST)
-
-
-def crossed(one: Learned, task: Quadrants) -> Learned:
+def crossed(one: Learned) -> Learned:
     """The control: W_K and P of each draw beside W_Q and W_V of the next one."""
-    rolled = {n: np.roll(one.matrices[n], -1, axis=0) for n in ("W_Q", "W_V")}
-    return products(one.matrices | rolled, task)
+    return products(one.matrices | {n: np.roll(one.matrices[n], -1, axis=0) for n in ("W_Q", "W_V")})
+
+
+def norm(matrices: np.ndarray) -> np.ndarray:
+    """Of each matrix ``(R, n, k)``, Frobenius' ``(R,)``."""
+    return np.linalg.norm(matrices, axis=(1, 2))
 
 
 def without_trace(matrices: np.ndarray) -> np.ndarray:
@@ -75,12 +76,12 @@ def without_trace(matrices: np.ndarray) -> np.ndarray:
 
 def anisotropy(matrices: np.ndarray) -> np.ndarray:
     """Distance of each matrix ``(R, n, n)`` from the nearest multiple of I, relative to its norm: 0 for a multiple, at most 1."""
-    return np.linalg.norm(without_trace(matrices), axis=(1, 2)) / np.linalg.norm(matrices, axis=(1, 2))
+    return norm(without_trace(matrices)) / norm(matrices)
 
 
 def distance(these: np.ndarray, those: np.ndarray) -> np.ndarray:
     """Distance of matrices ``(R, n, k)`` from others, relative to the norm of the first, run by run ``(R,)``."""
-    return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm(these, axis=(1, 2))
+    return norm(these - those) / norm(these)
 
 
 def transposed(matrices: np.ndarray) -> np.ndarray:
@@ -137,49 +138,41 @@ def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
         x, y = batch.context[:, :2].double().numpy(), batch.context[:, 2].long().numpy()  # (N, 2, B), (N, B)
         embed = m["embed"] - m["embed"].mean(1, keepdims=True)
         w, d = embed[:, y].transpose(1, 0, 2), task.d  # (N, d', B)
-        seen = slice(d, d + task.width)
+        parts = ((slice(d), x), (slice(d, d + task.width), w))
         folded = m["W_K"].T @ (m["W_Q"][:, :d] @ batch.query.double().numpy()) / np.sqrt(len(m["W_K"]))
-        by_x, by_w = (np.einsum("kb,nkb->nb", folded[at], part) for at, part in ((slice(d), x), (seen, w)))
+        by_x, by_w = (np.einsum("kb,nkb->nb", folded[at], part) for at, part in parts)
         found["keys_logits"].append(size(by_w, 0) / size(by_x, 0))
-        weights = np.exp(by_x + by_w - (by_x + by_w).max(0))
-        weights /= weights.sum(0)
-        step = m["P"][-task.width :] @ m["W_V"]  # (d', D)
-        to_f = [step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in ((slice(d), x), (seen, w))]
-        by_x, by_w = (embed.T @ f for f in to_f)
+        weights = softmax(by_x + by_w, axis=0)
+        step = embed.T @ m["P"][-task.width :] @ m["W_V"]  # (C, D)
+        by_x, by_w = (step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in parts)
         found["values_logits"].append(size(by_x, 0) / size(by_w, 0))
     return {name: np.array(each) for name, each in found.items()}
 
 
-def every_kernel(get: Get, profile: str) -> dict[str, Any]:
+def every_kernel(get: Get) -> dict[str, Any]:
     """Five kernels, mean over five starts: distance of E D from a multiple of I in the coordinates of :func:`good_gauge`, and of A from B."""
-    found: dict[str, list[Estimate]] = {"fig11/kernels_ED": [], "fig11/kernels_AB": []}
-    for kernel in NAMES:
-        one = products(stopped_parameters(get(f"square_{kernel}"), "tf"), quadrants(profile))
-        away = distances(one)
-        for key, name in (("fig11/kernels_ED", "gauge_ED"), ("fig11/kernels_AB", "code_AB")):
-            found[key].append(estimate(away[name]))
+    away = [distances(products(stopped_parameters(get(f"square_{kernel}"), "tf"))) for kernel in NAMES]
     return {
-        key: Estimate(np.array([e.value for e in each]), np.array([e.error for e in each]))
-        for key, each in found.items()
+        "fig11/kernels_ED": Estimate.mean(np.stack([one["gauge_ED"] for one in away])),
+        "fig11/kernels_AB": Estimate.mean(np.stack([one["code_AB"] for one in away])),
     }
 
 
 def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:
     """What decides figures 10 and 11 (from the published start) and the questions of gauge, one number for each draw; and the trainings by start."""
-    task = quadrants(profile)
+    task = Quadrants(N=SIZES[profile].quad_N, embed_seed=FIRST)
     found = {name: learned(get, profile, name) for name, _, _ in STARTS}
     code = found["code"]
     each = {**distances(code), **columns(code), **in_logits(code)}
     values: dict[str, Any] = {f"fig10/{name}": per_draw(these) for name, these in each.items()}
-    for name, these in distances(crossed(code, task)).items():
+    for name, these in distances(crossed(code)).items():
         values[f"fig10/{name}_crossed"] = these.tolist()
     del values["fig10/code_ED_crossed"], values["fig10/code_transpose_crossed"]
-    half = (code.ED - transposed(code.ED)) / 2
-    values["fig10/asymmetry"] = (np.linalg.norm(half, axis=(1, 2)) / np.linalg.norm(code.ED, axis=(1, 2))).tolist()
+    values["fig10/asymmetry"] = (norm((code.ED - transposed(code.ED)) / 2) / norm(code.ED)).tolist()
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
     values["fig10/true_ED"] = per_draw(anisotropy(found["true"].ED))
-    values |= every_kernel(get, profile) | inert(get, profile)
+    values |= every_kernel(get) | inert(get, profile)
     return values | gauge(code, task) | gauge_spreads(found) | inverse_values(found["true"]), found
 
 
@@ -193,7 +186,7 @@ def gauge_spreads(found: dict[str, Learned]) -> dict[str, Any]:
 
     def apart(one: str, other: str) -> np.ndarray:  # (R,)
         these, those = found[one].ED, found[other].ED
-        return np.linalg.norm(these - those, axis=(1, 2)) / np.linalg.norm((these + those) / 2, axis=(1, 2))
+        return norm(these - those) / norm((these + those) / 2)
 
     free, held = apart("code", "glorot"), apart("true", "true-glorot")
     return {
@@ -209,11 +202,10 @@ def inverse_values(held: Learned) -> dict[str, Any]:
     multiple of I, for the draw's own W_e and for the next draw's.
     """
     centred = held.matrices["embed"] - held.matrices["embed"].mean(2, keepdims=True)  # (R, d', C)
-    inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ centred.swapaxes(1, 2)), held.ED))
+    inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ transposed(centred)), held.ED))
 
     def cosine(those: np.ndarray) -> np.ndarray:
-        norms = np.linalg.norm(departs, axis=(1, 2)) * np.linalg.norm(those, axis=(1, 2))
-        return (departs * those).sum((1, 2)) / norms
+        return (departs * those).sum((1, 2)) / (norm(departs) * norm(those))
 
     own, other = cosine(inverse), cosine(np.roll(inverse, -1, axis=0))
     return {
@@ -225,7 +217,7 @@ def inverse_values(held: Learned) -> dict[str, Any]:
 
 def inert(get: Get, profile: str) -> dict[str, float]:
     """Share of the entries whose gradient is zero for every prompt, and their largest change during training over draws (published start)."""
-    task = quadrants(profile)
+    task = Quadrants()
     masks = TrainedStep(task.d, task.n_classes, task.width).inert()
     every = [get(f"long{u}").group("code") for u in range(SIZES[profile].units)]
     moved = [
@@ -238,9 +230,9 @@ def inert(get: Get, profile: str) -> dict[str, float]:
 
 
 @torch.no_grad()
-def gauge(one: Learned, task: Quadrants, seed: int = 0) -> dict[str, Any]:
+def gauge(one: Learned, task: Quadrants) -> dict[str, Any]:
     """``W_e -> G^-T W_e`` with ``E D -> G E D G^T`` leaves every prediction as it is: E D is a choice of coordinates when W_e is learned."""
-    source = torch_rng(seed)
+    source = torch_rng(0)
     g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
     batch = sample_contexts(task, 64, 22)
     context, query = batch.context.double(), batch.query.double()

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate, bootstrap_error, nested_interval, standard_error, t_of_mean
+from ...statistics import Estimate, bootstrap_error, standard_error, t_of_mean
 from ...store import Results
 from .contexts import Scores, scores
 from .studies import SIZES
@@ -24,12 +24,6 @@ REACHED = 0.05
 #: Number of contexts that stands for "at none of the numbers tried".
 NEVER = 10**9
 WHAT = {"accuracy": "test accuracy", "nll": "test NLL (nats)"}
-#: Printed values of figure 4, with errors, and of figure 5 (left) for GD and Trained TF.
-FIGURE_4 = {"accuracy": ("authors/accuracy", "authors/accuracy_sd"), "nll": ("authors/nll", "authors/nll_sd")}
-FIGURE_5 = {
-    "accuracy": ("authors/two_gd_accuracy", "authors/two_tf_accuracy"),
-    "nll": ("authors/two_gd_nll", "authors/two_tf_nll"),
-}
 #: Initialisations behind the authors' printed means.
 AUTHORS_RUNS = 5
 
@@ -43,12 +37,6 @@ def estimate(differences: np.ndarray) -> Estimate:
 def t_of_runs(differences: np.ndarray) -> float:
     """Mean of paired differences ``(R,)`` over its standard error; 0 for a single run or runs without spread."""
     return float(t_of_mean(differences)) if np.ptp(differences) > 0 else 0.0
-
-
-def behind(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """``first - second`` ``(..., R)`` over the runs that both have: runs of one number start from one seed and share minibatches."""
-    runs = min(first.shape[-1], second.shape[-1])
-    return first[..., :runs] - second[..., :runs]
 
 
 # -- against the number of contexts -----------------------------------------------------------------------------------
@@ -145,7 +133,7 @@ def wide_pair(get: Get) -> dict[str, Any]:
 def figure_5(sweep: Sweep) -> dict[str, Any]:
     """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L."""
     gd, tf = sweep.nll["GD"], sweep.nll["TF"]
-    between = behind(tf, gd)
+    between = tf - gd  # runs of one number start from one seed and share minibatches
     return {
         "fig5/L": list(sweep.L),
         "fig5/seeds": [gd.shape[1], tf.shape[1]],
@@ -175,7 +163,7 @@ def gap(sweep: Sweep, deep: Sweep) -> dict[str, Any]:
     """Is the gap of Trained TF data (it fits its contexts better than new ones) or optimisation (it does not fit them)? NLL at the best validation record."""
     found: dict[str, Any] = {}
     for name, s, gd, tf in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
-        overfit, apart = s.nll[tf] - s.train[tf], behind(s.nll[tf], s.nll[gd])[-1]
+        overfit, apart = s.nll[tf] - s.train[tf], (s.nll[tf] - s.nll[gd])[-1]
         found |= {
             f"q-gap/{name}_unfitted_large": float(s.train[tf][-1].mean() - s.train[gd][-1].mean()),
             f"q-gap/{name}_overfit_small": float(overfit[0].mean()),
@@ -186,16 +174,6 @@ def gap(sweep: Sweep, deep: Sweep) -> dict[str, Any]:
     return found
 
 
-def fits(get: Get, profile: str) -> dict[tuple[str, int], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Two blocks along training: ``(model, L) -> steps, training NLL, test NLL`` (means over runs)."""
-    found = {}
-    for L in SIZES[profile].wide_L:
-        for model, study in (("GD", f"published_two_gd_L{L}"), ("TF", f"published_two_tf_L{L}")):
-            g = get(study).group(model.lower())
-            found[model, L] = (g["steps"][1:], g["loss"][1:].mean(1), g["nll_test"][1:].mean(1))
-    return found
-
-
 # -- against the number of blocks -------------------------------------------------------------------------------------
 
 
@@ -203,7 +181,7 @@ def by_depth(get: Get, profile: str) -> dict[str, dict[int, Scores]]:
     """Figure 4: scores along training for each number of blocks, ``N = 10`` (narrow), and ``N = 125`` on the authors' W_e (wide)."""
     s = SIZES[profile]
     narrow = {k: scores(get("deep_gd"), f"softmax-{k}") for k in s.depths}
-    wide = {k: scores(get("published_depths"), f"softmax-{k}") for k in s.wide_depths}
+    wide = {k: scores(get("published_depths"), f"softmax-{k}") for k in s.depths}
     return {"narrow": narrow, "wide": wide}
 
 
@@ -213,54 +191,45 @@ def figure_4(found: Mapping[str, Mapping[int, Scores]]) -> dict[str, Any]:
     ``at_end`` is the share of the runs that are best at their last record, which have not converged.
     """
 
-    def gain(by: Mapping[int, Scores], what: str, block: int = 2) -> Estimate:
-        sign = 1 if what == "accuracy" else -1
-        return estimate(sign * behind(by[block].stopped(what), by[block - 1].stopped(what)))
-
     values: dict[str, Any] = {}
     for name, by in found.items():
-        nll = [s.stopped("nll").mean() for s in by.values()]
-        for what in WHAT:
-            values[f"fig4/{name}_{what}"] = [float(s.stopped(what).mean()) for s in by.values()]
-        values[f"fig4/{name}_late_gain"] = float(nll[1] - min(nll[1:]))
-        values[f"fig4/{name}_seeds"] = [len(s.best) for s in by.values()]
-    narrow, wide = found["narrow"], found["wide"]
-    return values | {
-        "fig4/narrow_gain": gain(narrow, "accuracy"),
-        "fig4/narrow_nll_gain": gain(narrow, "nll"),
-        "fig4/wide_gain": gain(wide, "accuracy"),
-        "fig4/wide_nll_gain": gain(wide, "nll"),
-        "fig4/wide_third_gain": gain(wide, "nll", 3),
-        "fig4/wide_at_end": float(np.mean([(s.best == len(s.steps) - 1).mean() for s in wide.values()])),
-    }
+        accuracy, nll = ({k: s.stopped(what) for k, s in by.items()} for what in WHAT)
+        later = [nll[k].mean() for k in by if k > 1]
+        values |= {
+            f"fig4/{name}_accuracy": [float(each.mean()) for each in accuracy.values()],
+            f"fig4/{name}_nll": [float(each.mean()) for each in nll.values()],
+            f"fig4/{name}_seeds": [len(each) for each in nll.values()],
+            f"fig4/{name}_gain": estimate(accuracy[2] - accuracy[1]),
+            f"fig4/{name}_nll_gain": estimate(nll[1] - nll[2]),
+            f"fig4/{name}_late_gain": float(later[0] - min(later)),
+        }
+    wide = found["wide"]
+    values["fig4/wide_third_gain"] = estimate(wide[2].stopped("nll") - wide[3].stopped("nll"))
+    values["fig4/wide_at_end"] = float(np.mean([(s.best == len(s.steps) - 1).mean() for s in wide.values()]))
+    return values
 
 
 # -- over draws of W_e, contexts and initialisation -------------------------------------------------------------------
 
 
-def over_units(get: Get, profile: str, study: str, group: str, what: str) -> np.ndarray:
-    """Early-stopped ``accuracy`` or ``nll`` of a group of ``new<u>_<study>``, ``(units, inits)``."""
-    units = range(SIZES[profile].units)
-    return np.stack([scores(get(f"new{u}_{study}"), group).stopped(what) for u in units])
-
-
 def new_draws(get: Get, profile: str) -> dict[str, Any]:
     """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add."""
 
-    def of(study: str, group: str, what: str) -> np.ndarray:
-        return over_units(get, profile, study, group, what)
+    def of(study: str, group: str, what: str) -> np.ndarray:  # (units, inits)
+        units = range(SIZES[profile].units)
+        return np.stack([scores(get(f"new{u}_{study}"), group).stopped(what) for u in units])
 
     def mean(values: np.ndarray) -> Estimate:
-        return Estimate(nested_interval(values).mean, float(standard_error(values.mean(1))))
+        return Estimate.mean(values.mean(1))
 
     found: dict[str, Any] = {}
     for kernel in ("softmax", "rbf"):
         for what, sign in (("accuracy", 1), ("nll", -1)):
             apart = sign * (of("gd", kernel, what) - of("tf", kernel, what))
             found[f"q-new-draws/{kernel}_{what}_gap"] = mean(apart)
-    for key, what, sign in (("linear_gap", "accuracy", 1), ("linear_nll_gap", "nll", -1)):
-        apart = sign * (of("gd", "softmax", what) - of("gd", "linear", what))
-        found[f"q-new-draws/{key}"] = mean(apart).value
+    softmax, linear = ({what: of("gd", kernel, what).mean() for what in WHAT} for kernel in ("softmax", "linear"))
+    found["q-new-draws/linear_gap"] = float(softmax["accuracy"] - linear["accuracy"])
+    found["q-new-draws/linear_nll_gap"] = float(linear["nll"] - softmax["nll"])
     depth = {(k, what): of("deep", f"softmax-{k}", what) for k in (1, 2, 3) for what in WHAT}
     return found | {
         "q-new-draws/second_gain": mean(depth[2, "accuracy"] - depth[1, "accuracy"]),
@@ -298,9 +267,8 @@ def on_the_authors_contexts(get: Get) -> dict[str, Estimate]:
         ran = scores(get(f"published_{reading}"), "softmax")
         for what in WHAT:
             ours = ran.stopped(what)
-            mean, sd = (says[name][0] for name in FIGURE_4[what])
-            error = np.hypot(standard_error(ours), sd / np.sqrt(AUTHORS_RUNS))
-            found[f"{key}{what}"] = Estimate(float(ours.mean()) - mean, float(error))
+            error = says[f"authors/{what}_sd"][0] / np.sqrt(AUTHORS_RUNS)
+            found[f"{key}{what}"] = Estimate.mean(ours) - Estimate(says[f"authors/{what}"][0], error)
     return found
 
 
@@ -359,9 +327,9 @@ def plot_two_blocks(s: Sweep) -> Figure:
     for ax, (what, label) in zip(axes, WHAT.items(), strict=True):
         _bars(ax, s.L, getattr(s, what)["GD"], label="GD, 2 blocks", **GD)
         _bars(ax, s.L, getattr(s, what)["TF"], label="Trained TF, 2 blocks", **TF)
-        for name, model, dashes in zip(FIGURE_5[what], ("GD", "Trained TF"), ("-", "--"), strict=True):
+        for key, model, dashes in (("gd", "GD", "-"), ("tf", "Trained TF", "--")):
             how = {"marker": "x", "lw": 1, "color": style.COLOURS["paper"], "label": f"authors' code, {model}"}
-            ax.plot(says["authors/L"], says[name], dashes, **how)
+            ax.plot(says["authors/L"], says[f"authors/two_{key}_{what}"], dashes, **how)
         _contexts_axis(ax, s.L)
         ax.set_ylabel(label)
     for text, height, look in (("GD", 0.83, GD), ("Trained TF", 0.33, TF), ("× authors' notebook", 0.08, how)):
@@ -369,18 +337,17 @@ def plot_two_blocks(s: Sweep) -> Figure:
     return fig
 
 
-def plot_fits(found: Mapping[tuple[str, int], tuple]) -> Figure:
-    """Two blocks: NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
-    Ls = sorted({L for _, L in found})
-    fig, axes = style.figure(max(len(Ls), 2), height=2.8, sharey=True)
-    for ax, L in zip(axes, Ls, strict=False):
-        for model, colour, name in (("GD", style.PALETTE[0], "GD"), ("TF", style.PALETTE[1], "Trained TF")):
-            steps, train, test = found[model, L]
-            ax.plot(steps, test, color=colour, label=f"{name}, new contexts")
-            ax.plot(steps, train, color=colour, ls="--", label=f"{name}, training contexts")
+def plot_fits(get: Get, profile: str) -> Figure:
+    """Two blocks: mean NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
+    numbers = SIZES[profile].wide_L
+    fig, axes = style.figure(len(numbers), height=2.8, sharey=True)
+    for ax, L in zip(axes, numbers, strict=True):
+        for model, colour, name in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
+            g = get(f"published_two_{model}_L{L}").group(model)
+            for what, dashes, on in (("nll_test", "-", "new"), ("loss", "--", "training")):
+                means = g[what][1:].mean(1)
+                ax.plot(g["steps"][1:], means, color=colour, ls=dashes, label=f"{name}, {on} contexts")
         ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 4))
-    for ax in axes[len(Ls) :]:
-        ax.set_axis_off()
     axes[0].set_ylabel("NLL (nats)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
     return fig
@@ -399,9 +366,8 @@ def plot_depths(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
         for reading, name, colour, marker in readings:
             values = [s.stopped(what) for s in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
-        mean, errors = (says[name] for name in FIGURE_4[what])
-        paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2}
-        ax.errorbar(range(1, 7), mean, errors, label="authors' code", **paper)
+        paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2, "label": "authors' code"}
+        ax.errorbar(range(1, 7), says[f"authors/{what}"], says[f"authors/{what}_sd"], **paper)
         ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
     grid[1][1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
     grid[0][0].legend(fontsize=8, loc="center right")

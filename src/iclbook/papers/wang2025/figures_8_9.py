@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from torch import Tensor
 
 from ...claims import printed
@@ -20,8 +22,8 @@ from ...models.trained_tf import TrainedStep
 from ...rounding import number
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
-from .contexts import TEST, Scores, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
-from .figures_3_5 import Get, estimate
+from .contexts import TEST, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
+from .figures_3_5 import Get
 from .studies import SIZES
 
 #: Points along each side of the maps.
@@ -30,42 +32,40 @@ NAMES = {"rbf": "RBF", "softmax": "softmax", "laplacian": "Laplacian", "exponent
 CURVED = tuple(k for k in KERNELS if k != "linear")
 #: Starts "overlap" where their accuracies lie within this.
 OVERLAP = 0.031
-#: Study groups -> kinds of model.
-KINDS = {"gd": "GD", "tf": "TF"}
+#: Kinds of model -> study groups.
+KINDS = {"GD": "gd", "TF": "tf"}
 
 
-def compare(get: Get) -> dict[str, dict[str, Scores]]:
-    """Figure 8: scores along training, ``[kernel]["GD" or "TF"]``."""
-    return {k: {kind: scores(get(f"square_{k}"), g) for g, kind in KINDS.items()} for k in KERNELS}
+def trained(get: Get, kernel: str, kind: str, task: Quadrants) -> Iterator[FunctionalGD | TrainedStep]:
+    """The trained model of each start, float64, at its best validation record."""
+    stored = stopped_parameters(get(f"square_{kernel}"), KINDS[kind])
+    for r in range(len(stored["embed"])):
+        yield model_of_run(kind, kernel, task, {name: values[r] for name, values in stored.items()})
 
 
 @torch.no_grad()
 def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
-    """Probabilities ``(R, C, n)`` for the queries of test contexts by each kind of model and kernel, at each start's best validation record; the categories
-    ``(n,)`` drawn."""
+    """Probabilities ``(R, C, n)`` for the queries of test contexts by each kind of model and kernel; the categories ``(n,)`` drawn."""
     task = Quadrants(N=SIZES[profile].quad_N)
     batch = sample_contexts(task, contexts, UnitContexts(task).seed + TEST)
     context, query = batch.context.double(), batch.query.double()
-    found = {}
-    for kernel in KERNELS:
-        for group, kind in KINDS.items():
-            stored = stopped_parameters(get(f"square_{kernel}"), group)
-            models = (
-                model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
-                for r in range(len(next(iter(stored.values()))))
-            )
-            found[kind, kernel] = np.stack([torch.softmax(m(context, query), 0).numpy() for m in models])
+    found = {
+        (kind, kernel): np.stack(
+            [torch.softmax(m(context, query), 0).numpy() for m in trained(get, kernel, kind, task)]
+        )
+        for kernel in KERNELS
+        for kind in KINDS
+    }
     return found, batch.target[0].long().numpy()
 
 
-def distance(first: np.ndarray, second: np.ndarray) -> Estimate:
-    """``|mean(first - second)|`` of scores ``(R, n)`` by start and context, with the errors of both: starts are paired, and share their contexts."""
+def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
+    """``mean(first - second)`` of scores ``(R, n)`` by start and context, with the errors of both: starts are paired, and share their contexts."""
     apart = first - second
-    errors = estimate(apart.mean(1)).error, float(standard_error(apart.mean(0)))
-    return Estimate(abs(float(apart.mean())), float(np.hypot(*errors)))
+    return Estimate(float(apart.mean()), np.hypot(standard_error(apart.mean(1)), standard_error(apart.mean(0))))
 
 
-def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: float) -> dict[str, Any]:
+def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
     """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
     beside GD with linear attention."""
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
@@ -78,23 +78,18 @@ def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound
         "fig8/tf": [float(runs["TF", k].mean()) for k in CURVED],
         "fig8/linear": float(linear.mean()),
         "fig8/linear_tf": float(runs["TF", "linear"].mean()),
-        "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in ("GD", "TF"))),
-        "fig8/exponential_behind": signed(hits["GD", least], exponential),
-        "fig8/linear_behind": signed(exponential, linear),
-        "fig8/bound": float(bound),
+        "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in KINDS)),
+        "fig8/exponential_behind": difference(hits["GD", least], exponential),
+        "fig8/linear_behind": difference(exponential, linear),
+        "fig8/bound": bound,
         "fig8/seeds": len(linear),
     }
     for name, score in (("", hits), ("nll_", nll)):
-        gaps = [distance(score["GD", k], score["TF", k]) for k in CURVED]
-        values[f"fig8/{name}gaps"] = Estimate(np.array([g.value for g in gaps]), np.array([g.error for g in gaps]))
-        values[f"fig8/linear_{name}gap"] = distance(score["GD", "linear"], score["TF", "linear"])
-        values[f"fig8/control_{name}gap"] = distance(score["GD", "linear"], score["TF", "softmax"]).value
+        gaps = [abs(difference(score["GD", k], score["TF", k])) for k in CURVED]
+        values[f"fig8/{name}gaps"] = Estimate([g.value for g in gaps], [g.error for g in gaps])
+        values[f"fig8/linear_{name}gap"] = abs(difference(score["GD", "linear"], score["TF", "linear"]))
+        values[f"fig8/control_{name}gap"] = abs(difference(score["GD", "linear"], score["TF", "softmax"])).value
     return values
-
-
-def signed(first: np.ndarray, second: np.ndarray) -> Estimate:
-    """``mean(first - second)`` with the error of :func:`distance`."""
-    return Estimate(float((first - second).mean()), distance(first, second).error)
 
 
 def grid() -> Tensor:
@@ -108,7 +103,9 @@ def grid() -> Tensor:
     return torch.stack([first.flatten(), second.flatten()], dim=-1)
 
 
-def model_of_run(kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]) -> torch.nn.Module:
+def model_of_run(
+    kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]
+) -> FunctionalGD | TrainedStep:
     """A model of one run, float64, with its stored parameters."""
     if kind == "GD":
         model = FunctionalGD(task.n_classes, task.width, 1, kernel, vector_rate=True).double()
@@ -131,29 +128,21 @@ class Maps:
     """Probabilities over the square for one context.
 
     Attributes:
-        gd_runs, tf_runs: ``(R, C, GRID, GRID)``, run by run; ``truth`` ``(C, GRID, GRID)``, by the data's law.
+        gd, tf: run by run, ``(R, C, GRID, GRID)``; ``truth`` ``(C, GRID, GRID)``, by the data's law.
         points, labels: the context, ``(N, 2)`` and ``(N,)``.
         shown: three categories, the most probable ones of the quadrants.
-        top: most probable category of each quadrant, counter-clockwise from the top right.
     """
 
-    gd_runs: np.ndarray
-    tf_runs: np.ndarray
+    gd: np.ndarray
+    tf: np.ndarray
     truth: np.ndarray
     points: np.ndarray
     labels: np.ndarray
-    shown: tuple[int, ...]
-    top: tuple[int, ...]
+    shown: list[int]
 
-    @property
-    def gd(self) -> np.ndarray:
-        """Mean over runs ``(C, GRID, GRID)``."""
-        return self.gd_runs.mean(0)
-
-    @property
-    def tf(self) -> np.ndarray:
-        """Mean over runs ``(C, GRID, GRID)``."""
-        return self.tf_runs.mean(0)
+    def right(self, runs: np.ndarray) -> float:
+        """Share of the square where the most probable category of ``(R, C, GRID, GRID)`` is the data's."""
+        return float((runs.argmax(1) == self.truth.argmax(0)).mean())
 
 
 @lru_cache(maxsize=2)
@@ -163,63 +152,51 @@ def _test_contexts(task: Quadrants, twin: int | None) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def maps(get: Get, profile: str, kernel: str = "rbf", pick: int = 0) -> Maps:
+def maps(get: Get, profile: str, kernel: str, pick: int) -> Maps:
     """Figure 9 for the ``pick``-th test context whose quadrants have three different most probable categories or more."""
     task = Quadrants(N=SIZES[profile].quad_N)
     w = task.embedding.double()
     context, chosen = _test_contexts(task, number())
     tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
-    several = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3]
-    b = several[pick]
+    b = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3][pick]
+    shown = list(dict.fromkeys(tops[:, b].tolist()))[:3]
     points, tokens = grid(), context[..., b].double()
-    each: dict[str, list[np.ndarray]] = {"GD": [], "TF": []}
-    for group, kind in KINDS.items():
-        stored = stopped_parameters(get(f"square_{kernel}"), group)
-        for r in range(len(next(iter(stored.values())))):
-            model = model_of_run(kind, kernel, task, {n: p[r] for n, p in stored.items()})
-            logits = logits_over(model, tokens, points)
-            each[kind].append(torch.softmax(logits, dim=0).reshape(-1, GRID, GRID).numpy())
-    quadrant = torch.from_numpy(_quadrants().ravel())
-    truth = torch.softmax(w.T @ w[:, chosen[:, b]], dim=0)[:, quadrant].reshape(-1, GRID, GRID)
-    top = tuple(int(c) for c in tops[:, b])
-    shown = tuple(dict.fromkeys(top))[:3]
-    return Maps(
-        np.stack(each["GD"]),
-        np.stack(each["TF"]),
-        truth.numpy(),
-        context[:, :2, b].numpy(),
-        context[:, 2, b].numpy().astype(int),
-        shown,
-        top,
+
+    def probabilities(logits: Tensor) -> np.ndarray:
+        return torch.softmax(logits, dim=0).reshape(-1, GRID, GRID).numpy()
+
+    gd, tf = (
+        np.stack([probabilities(logits_over(model, tokens, points)) for model in trained(get, kernel, kind, task)])
+        for kind in KINDS
     )
+    p = points.numpy()
+    quadrant = np.where(p[:, 1] >= 0, p[:, 0] < 0, 2 + (p[:, 0] >= 0))
+    truth = probabilities((w.T @ w[:, chosen[:, b]])[:, quadrant])
+    return Maps(gd, tf, truth, tokens[:, :2].numpy(), tokens[:, 2].long().numpy(), shown)
 
 
 def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any]]:
     """Figure 9: distance and correlation of GD's and Trained TF's maps with RBF attention, run by run and then averaged, one number for each context; the
     first context's maps. Control: GD with linear attention in GD's place. Values: the same of GD's next start, and the share of the square where the most
     probable category is the right one."""
-    found = [maps(get, profile, "rbf", pick) for pick in range(contexts)]
-    flat = [maps(get, profile, "linear", pick) for pick in range(contexts)]
-    own = [compared(m.gd_runs, m.tf_runs, m.shown) for m in found]
-    control = [compared(o.gd_runs, m.tf_runs, m.shown) for m, o in zip(found, flat, strict=True)]
-    seeds = [compared(m.gd_runs, np.roll(m.gd_runs, 1, axis=0), m.shown) for m in found]
+    found, flat = ([maps(get, profile, kernel, pick) for pick in range(contexts)] for kernel in ("rbf", "linear"))
+    own = [compared(m.gd, m.tf, m.shown) for m in found]
+    control = [compared(o.gd, m.tf, m.shown) for m, o in zip(found, flat, strict=True)]
+    seeds = [compared(m.gd, np.roll(m.gd, 1, axis=0), m.shown) for m in found]
     values: dict[str, Any] = {"fig9/seeds_difference": [float(a.mean()) for a, _ in seeds]}
     for i, name in enumerate(("difference", "correlation")):
-        each = [estimate(pair[i]) for pair in own]
-        values[f"fig9/{name}"] = Estimate(np.array([e.value for e in each]), np.array([e.error for e in each]))
+        values[f"fig9/{name}"] = Estimate.mean(np.stack([pair[i] for pair in own]))
         values[f"fig9/control_{name}"] = [float(pair[i].mean()) for pair in control]
-    for kind in ("gd", "tf"):
-        values[f"fig9/right_{kind}"] = [
-            float((getattr(m, f"{kind}_runs").argmax(1) == np.array(m.top)[_quadrants()]).mean()) for m in found
-        ]
+    values["fig9/right_gd"] = [m.right(m.gd) for m in found]
+    values["fig9/right_tf"] = [m.right(m.tf) for m in found]
     return found[0], values
 
 
-def compared(a: np.ndarray, b: np.ndarray, shown: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def compared(a: np.ndarray, b: np.ndarray, shown: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Mean absolute difference and correlation of two maps of the categories shown, run by run: ``(R,)`` each, from ``(R, C, GRID, GRID)``."""
-    pairs = [(x[list(shown)], y[list(shown)]) for x, y in zip(a, b, strict=True)]
-    difference = np.array([np.abs(x - y).mean() for x, y in pairs])
-    return difference, np.array([np.corrcoef(x.ravel(), y.ravel())[0, 1] for x, y in pairs])
+    pairs = list(zip(a[:, shown], b[:, shown], strict=True))
+    apart = np.array([np.abs(x - y).mean() for x, y in pairs])
+    return apart, np.array([np.corrcoef(x.ravel(), y.ravel())[0, 1] for x, y in pairs])
 
 
 def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
@@ -231,30 +208,23 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
     nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {
         "q-own-kernel/own": [float(apart[k, k].mean()) for k in KERNELS],
-        "q-own-kernel/own_se": [estimate(apart[k, k] - nearest[k]).error for k in KERNELS],
+        "q-own-kernel/own_se": [float(standard_error(apart[k, k] - nearest[k])) for k in KERNELS],
         "q-own-kernel/nearest": [float(nearest[k].mean()) for k in KERNELS],
     }
-
-
-def _quadrants() -> np.ndarray:
-    """Quadrant of every grid point, ``(GRID, GRID)``."""
-    p = grid().numpy()
-    return np.where(p[:, 1] >= 0, (p[:, 0] < 0).astype(int), 2 + (p[:, 0] >= 0).astype(int)).reshape(GRID, GRID)
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
-def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Figure:
+def plot_training(get: Get, bound: float) -> Figure:
     """Figure 8 (and linear attention): test accuracy along training, every start and their mean; dots: mean maximum probability, and as printed."""
     fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
     for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
-        for model, colour in (("GD", style.PALETTE[0]), ("TF", style.PALETTE[1])):
-            s = found[kernel][model]
+        for group, colour, label in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
+            s = scores(get(f"square_{kernel}"), group)
             ax.plot(s.steps[1:], s.accuracy[1:], color=colour, lw=0.6, alpha=0.5)
-            label = "GD" if model == "GD" else "Trained TF"
             ax.plot(s.steps[1:], s.accuracy[1:].mean(1), color=colour, lw=2, label=label)
-            at, end = (0.97, 0.16 if model == "GD" else 0.05), f"end: {s.accuracy[-1].mean():.2f}"
+            at, end = (0.97, 0.16 if group == "gd" else 0.05), f"end: {s.accuracy[-1].mean():.2f}"
             ax.annotate(end, at, xycoords="axes fraction", color=colour, ha="right", fontsize=8)
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says = printed("wang2025")["section6/bound"]
@@ -268,22 +238,27 @@ def plot_training(found: Mapping[str, Mapping[str, Scores]], bound: float) -> Fi
     return fig
 
 
+def over_square(ax: Axes, p: np.ndarray, ticks: Sequence[float] = ()) -> AxesImage:
+    """Probabilities ``(GRID, GRID)`` over the square, and the borders of its quadrants."""
+    image = ax.imshow(p, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
+    ax.axhline(0, color="white", lw=0.5)
+    ax.axvline(0, color="white", lw=0.5)
+    ax.set(xticks=ticks, yticks=ticks)
+    ax.grid(False)
+    return image
+
+
 def plot_maps(m: Maps) -> Figure:
     """Figure 9: rows the data's law, GD and Trained TF; columns three categories; filled: examples of the column's category."""
-    rows = {"truth": m.truth, "GD": m.gd, "Trained TF": m.tf}
+    rows = {"truth": m.truth, "GD": m.gd.mean(0), "Trained TF": m.tf.mean(0)}
     fig, axes = style.figure(3, 3, width=6.2, height=5.4)
-    for r, (name, maps) in enumerate(rows.items()):
-        for c, category in enumerate(m.shown):
-            ax = axes[r, c]
-            image = ax.imshow(maps[category], origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
+    for row, (name, p) in zip(axes, rows.items(), strict=True):
+        for ax, category in zip(row, m.shown, strict=True):
             ax.plot(*m.points[m.labels != category].T, "o", ms=2, mfc="none", mec="white", mew=0.5)
             ax.plot(*m.points[m.labels == category].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
-            ax.axhline(0, color="white", lw=0.5)
-            ax.axvline(0, color="white", lw=0.5)
-            ax.set(xticks=[], yticks=[])
-            ax.grid(False)
-            if r == 0:
-                ax.set_title(f"category {category}")
-        axes[r, 0].set_ylabel(name)
+            image = over_square(ax, p[category])
+        row[0].set_ylabel(name)
+    for ax, category in zip(axes[0], m.shown, strict=True):
+        ax.set_title(f"category {category}")
     fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
     return fig

@@ -47,12 +47,7 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class ImageEpisodes:
-    """Episodes over the training or the test classes, as functions of random words.
-
-    Attributes:
-        few_shot: ways, shots.
-        part: ``train`` or ``test``.
-    """
+    """Episodes over the training or the test classes (``part``: ``train`` or ``test``), as functions of random words."""
 
     few_shot: FewShot = field(default_factory=FewShot)
     part: str = "train"
@@ -175,8 +170,8 @@ def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.
 
     ``blocks<k>/hits``, ``/nll``: ``(runs, E)``; ``blocks<k>/shuffled``: hits when the context's labels are dealt at random, ``(runs, E)``;
     ``blocks<k>/shown``: probabilities on the shown episodes ``(runs, SHOWN, ways)``; ``probe/tuned_hits``, ``/tuned_nll``,
-    ``/coded_hits``, ``/coded_nll``: ``(E,)``, the latter two on networks that never saw the test classes; ``probe/penalty``; ``probe/validation_nll``: ``(penalties,)``; ``shown/images``,
-    ``/labels``, ``/weights``: the shown episodes, and how the first block of run 0 weighs their context.
+    ``/coded_hits``, ``/coded_nll``: ``(E,)``, the latter two on networks that never saw the test classes; ``probe/penalty``; ``probe/validation_nll``:
+    ``(penalties,)``; ``shown/images``, ``/labels``, ``/weights``: the shown episodes, and how the first block of run 0 weighs their context.
     """
     held_out, contexts = study.groups[0].observe.n, study.data.prompts
     task = contexts.unseen

@@ -69,12 +69,7 @@ class Network:
 
 @dataclass(frozen=True)
 class NamedGlyphs:
-    """Images with their classes, for a :class:`iclbook.training.FixedSet`.
-
-    Attributes:
-        glyphs: the images.
-        n_classes: the first so many classes.
-    """
+    """Images of the first ``n_classes`` classes with their classes, for a :class:`iclbook.training.FixedSet`."""
 
     glyphs: GlyphSet
     n_classes: int

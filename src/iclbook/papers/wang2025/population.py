@@ -1,4 +1,4 @@
-"""Theorem 2's model (appendix I): equation 52 with ``B_l`` and ``T_l``, its loss on sampled prompts, gradients prompt by prompt; the loss at scaled identities.
+"""Theorem 2's model (appendix I): equation 52 with ``B_l`` and ``T_l``, its loss on sampled prompts, gradients prompt by prompt.
 
 Shapes: covariates ``x (P, N + 1, d)`` (query last), categories ``y (P, N + 1)``, ``B (L, d, d)``, ``T (L, d', d')``, embeddings ``w (d', C)`` or one for
 each prompt ``(P, d', C)``.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,8 +16,6 @@ from torch import Tensor
 
 from ...draw import torch_rng
 
-#: Prompts whose gradients are found at once, and whose loss at scaled identities is, so that one layer fits a processor's cache.
-CHUNK, SCALAR_CHUNK = 2048, 1000
 #: Activations of equation 51, over the keys (last axis); RBF assumes covariates of one length.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda k: torch.softmax(k, dim=-1),
@@ -58,12 +57,9 @@ def gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the loss of every prompt at ``S = 0``: with respect to B ``(P, L, d, d)``, T and S ``(P, L, d', d')``."""
     hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x)
-    found = []
-    for at in torch.arange(len(x)).split(CHUNK):
-        own = [m.expand(len(at), *m.shape).clone().requires_grad_() for m in (b, t, torch.zeros_like(t))]
-        every = loss(*own, x[at], hot[at], w[at] if w.dim() == 3 else w, activation)
-        found.append(torch.autograd.grad(every.sum(), own))
-    return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+    slope = torch.func.grad(partial(loss, activation=activation), argnums=(0, 1, 2))
+    own = 0 if w.dim() == 3 else None
+    return torch.func.vmap(slope, (None, None, None, 0, 0, own))(b, t, torch.zeros_like(t), x, hot, w)
 
 
 class ExactFlow(NamedTuple):
@@ -79,12 +75,15 @@ class ExactFlow(NamedTuple):
     shortfall: float
 
 
-def exact_flow(x: Tensor, w: Tensor, b: tuple[float, ...] = (1.5, 0.7), t: tuple[float, ...] = (2.0, 1.0)) -> ExactFlow:
+def scaled(scalars: Tensor, n: int) -> Tensor:
+    """``s_l I`` of scalars ``(L,)``: ``(L, n, n)``."""
+    return scalars[:, None, None] * torch.eye(n, dtype=scalars.dtype)
+
+
+def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> ExactFlow:
     """At ``B_l = b_l I``, ``T_l = t_l I``, for covariates uniform on the prompts ``x (P, N + 1, d)`` and labels of assumption 4 (as in :func:`prompts`,
     with categories 0 and 1 at the two anchors); nothing is sampled: all ``C^(N + 1)`` labels count with their probabilities."""
-    d, categories = x.shape[-1], w.shape[-1]
-    scaled = torch.tensor(b, dtype=x.dtype)[:, None, None] * torch.eye(d, dtype=x.dtype)
-    step = torch.tensor(t, dtype=x.dtype)[:, None, None] * torch.eye(len(w), dtype=x.dtype)
+    categories, at = w.shape[-1], scaled(b, x.shape[-1]).requires_grad_()
     labels = torch.cartesian_prod(*[torch.arange(categories)] * x.shape[1])  # (C^(N + 1), N + 1)
     latent = torch.exp(0.3 * (x @ x[:, :2].mT - 1)) @ w[:, :2].T  # (P, N + 1, d'), by inner products
     each = torch.log_softmax(latent @ w, dim=-1)  # (P, N + 1, C)
@@ -92,13 +91,12 @@ def exact_flow(x: Tensor, w: Tensor, b: tuple[float, ...] = (1.5, 0.7), t: tuple
     hot = torch.nn.functional.one_hot(labels, categories).to(x)
 
     def mean(b: Tensor) -> Tensor:
-        return (loss(b, step, None, x[:, None], hot, w) * chance).sum(1).mean()
+        return (loss(b, scaled(t, len(w)), None, x[:, None], hot, w) * chance).sum(1).mean()
 
-    scaled.requires_grad_()
-    (gradient,) = torch.autograd.grad(mean(scaled), scaled)
-    scale = gradient.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None] * torch.eye(d, dtype=x.dtype)
+    (gradient,) = torch.autograd.grad(mean(at), at)
+    scale = scaled(gradient.diagonal(dim1=-2, dim2=-1).mean(-1), x.shape[-1])
     time = torch.zeros((), dtype=x.dtype, requires_grad=True)
-    (falls,) = torch.autograd.grad(mean(scaled.detach() - time * scale), time)  # dL/dt along equation 57
+    (falls,) = torch.autograd.grad(mean(at.detach() - time * scale), time)  # dL/dt along equation 57
     size = (gradient**2).sum()
     return ExactFlow(float((gradient - scale).norm() / gradient.norm()), float(1 + falls / size))
 
@@ -122,10 +120,9 @@ def prompts(
     seed: int,
     rotate_embedding: bool = False,
     law: str = "sphere",
-    strength: float = 3.0,
     group: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Prompts that satisfy assumptions 3 and 4: ``x`` of a law, ``f_*(x) = sum_m w_{c_m} exp(strength (x^T a_m - 1))`` with two anchors ``a_m`` that are
+    """Prompts that satisfy assumptions 3 and 4: ``x`` of a law, ``f_*(x) = sum_m w_{c_m} exp(3 (x^T a_m - 1))`` with two anchors ``a_m`` that are
     the prompt's own first two covariates, so that ``f_*`` is a function of ``X^T x`` as (53) asks.
 
     Args:
@@ -148,58 +145,8 @@ def prompts(
         w = q * torch.diagonal(r, dim1=-2, dim2=-1).sign()[:, None] @ w
     each = w if w.dim() == 3 else w.expand(n_prompts, *w.shape)
     chosen = torch.rand(n_prompts, w.shape[-1], generator=source).topk(2, dim=-1).indices  # (P, 2)
-    anchors = x[:, :2]
-    kernel = torch.exp(strength * (x @ anchors.mT - 1))  # (P, N + 1, 2)
+    kernel = torch.exp(3 * (x @ x[:, :2].mT - 1))  # (P, N + 1, 2)
     f = kernel @ torch.gather(each.mT, 1, chosen[..., None].expand(-1, -1, each.shape[1]))  # (P, N + 1, d')
     p = torch.softmax(3 * f @ each, dim=-1)
     y = torch.multinomial(p.flatten(0, 1), 1, generator=source).reshape(n_prompts, n + 1)
     return x, y, w
-
-
-# -- at scaled identities ----------------------------------------------------------------------------------------------
-
-
-class _Prompts(NamedTuple):
-    """Prompts, last axis, as the loss reads them.
-
-    Attributes:
-        inner: ``x_i^T x_j`` of keys i and positions j ``(N, N + 1, P)``.
-        w: embeddings ``(d', C, P)``, or ``(d', C, 1)`` for all.
-        values: the keys' embeddings ``(d', N, P)``.
-        asked: the query's category ``(1, P)``.
-    """
-
-    inner: Tensor
-    w: Tensor
-    values: Tensor
-    asked: Tensor
-
-
-def _prepared(x: Tensor, y: Tensor, w: Tensor) -> _Prompts:
-    n = x.shape[1] - 1
-    own = (w if w.dim() == 3 else w[None]).movedim(0, -1).contiguous()
-    hot = torch.nn.functional.one_hot(y[:, :n], w.shape[-1]).to(x).permute(2, 1, 0)  # (C, N, P)
-    inner = (x[:, :n] @ x.mT).movedim(0, -1).contiguous()
-    return _Prompts(inner, own, (own[:, :, None] * hot).sum(1), y[None, :, n])
-
-
-def _total(b: Tensor, t: Tensor, p: _Prompts) -> Tensor:
-    """Sum of ``-log p(y_{N+1})``; the last layer moves the query's function alone, which no other reads."""
-    n, f = len(p.inner), torch.zeros_like(p.inner[:1])  # f: (d', N + 1, P)
-    residual = p.values - p.w.mean(1)[:, None]  # (d', N, P)
-    for layer in range(len(b)):
-        last = layer == len(b) - 1
-        weights = torch.softmax(b[layer] * (p.inner[:, n:] if last else p.inner), dim=0)
-        f = (f[:, n:] if last else f) + t[layer] * (residual[:, :, None] * weights).sum(1)
-        if not last:
-            expected = torch.softmax((p.w[:, :, None] * f[:, None, :n]).sum(0), dim=0)  # (C, N, P)
-            residual = p.values - (p.w[:, :, None] * expected).sum(1)
-    return -torch.log_softmax((p.w * f).sum(0), dim=0).gather(0, p.asked).sum()
-
-
-def scalar_loss(x: Tensor, y: Tensor, w: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """The mean of :func:`loss` over prompts of :func:`prompts` at ``B_l = b_l I``, ``T_l = t_l I``, where only inner products of covariates count, as a function
-    of ``b (L,)`` and ``t (L,)``."""
-    chunks = torch.arange(len(x)).split(SCALAR_CHUNK)
-    parts = [_prepared(x[at], y[at], w[at] if w.dim() == 3 else w) for at in chunks]
-    return lambda b, t: sum(_total(b, t, part) for part in parts) / len(x)

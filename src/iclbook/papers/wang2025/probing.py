@@ -16,21 +16,11 @@ BLOCK = 512
 def regularised_probe(
     gram: Tensor, to_query: Tensor, labels: Tensor, ways: int, penalties: Sequence[float], steps: int = 400
 ) -> Tensor:
-    """Multinomial logistic regression on each context, to convergence: the query's log-probabilities.
+    """Multinomial logistic regression on each context, to convergence, for each penalty: the query's log-probabilities ``(len(penalties), E, ways)``.
 
     Minimises ``mean_i CE(W x_i, y_i) + penalty / 2 |W|^2`` (no bias: the labels are balanced). The minimiser is a combination of the examples,
-    ``W = A^T X``, so everything is computed from inner products, by accelerated gradient steps with restarts.
-
-    Args:
-        gram: ``(E, N, N)`` inner products of the examples.
-        to_query: ``(E, N)`` inner products with the query.
-        labels: ``(E, N)`` long.
-        ways: number of labels.
-        penalties: each tried on every episode.
-        steps: gradient steps.
-
-    Returns:
-        ``(len(penalties), E, ways)``.
+    ``W = A^T X``, so everything is computed from inner products, ``gram (E, N, N)`` of the examples and ``to_query (E, N)`` with the query, by accelerated
+    gradient steps with restarts; ``labels (E, N)`` long.
     """
     parts = list(zip(*(part.split(BLOCK) for part in (gram, to_query, labels)), strict=True))
     return torch.stack([torch.cat([_fit(*p, ways, penalty, steps) for p in parts]) for penalty in penalties])
@@ -60,15 +50,10 @@ def _fit(gram: Tensor, to_query: Tensor, labels: Tensor, ways: int, penalty: flo
 def coded_probe(
     context: Tensor, query: Tensor, labels: Tensor, ways: int, steps: int = 500, rate: float = 1e-3
 ) -> Tensor:
-    """The probe as the paper trains it: 500 full-batch Adam steps from zero weights, no penalty and no bias.
+    """The probe as the paper trains it, 500 full-batch Adam steps from zero weights, no penalty and no bias: the query's log-probabilities ``(E, ways)`` from
+    ``context (E, N, d)``, ``query (E, d)`` and ``labels (E, N)`` long.
 
     As in the published code the last label's logit is fixed at 0. Its initial weights are tiny and random; here they are zero.
-
-    Args:
-        context: ``(E, N, d)``, query: ``(E, d)``, labels: ``(E, N)`` long.
-
-    Returns:
-        The query's log-probabilities ``(E, ways)``.
     """
     parts = zip(*(part.split(BLOCK) for part in (context, query, labels)), strict=True)
     return torch.cat([_adam(*p, ways, steps, rate) for p in parts])

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -16,14 +17,16 @@ from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, kernel_values, relate
 from ...sliders import PageModel, Slider, show
 from ...store import Results
-from ...tasks.batch import Batch
 from ...tasks.categorical import Quadrants
 from .contexts import sample_contexts, stopped_parameters
-from .figures_8_9 import GRID, grid
+from .descent import functional_descent
+from .figures_8_9 import GRID, grid, over_square
 
 TASK = Quadrants()
 #: Step of the descent for each kernel, in units that move f by about 1 a step.
 RATES = {"linear": 3.0, "rbf": 12.0, "laplacian": 15.0, "exponential": 1.0, "softmax": 2.0}
+#: What a picture of free descent is, for readers who do not see it.
+ALT = "Maps of the predicted probabilities over the square"
 #: Labels of the first picture for each of four categories, and the seed of their places.
 EACH, SEED = 6, 3
 #: Colours of the four categories, as in the page.
@@ -31,57 +34,49 @@ COLOURS = (style.PALETTE[0], style.PALETTE[3], style.PALETTE[2], style.PALETTE[5
 
 
 @lru_cache(maxsize=16)
-def _contexts(n: int) -> Batch:
-    """A few contexts of ``n`` points, batch last; a slider asks for the same ones at every position."""
-    return sample_contexts(Quadrants(N=n), 8, 31)
+def _context(n: int) -> Tensor:
+    """A context of ``n`` points ``(n, 3)``; a slider asks for the same one at every position."""
+    return sample_contexts(Quadrants(N=n), 1, 31).context[..., 0].double()
 
 
 @torch.no_grad()
-def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float, heads: int = 1) -> tuple[np.ndarray, Batch]:
-    """Functional GD with the task's own W_e on one context (no training): ``p (C, GRID, GRID)`` and the context.
+def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float, heads: int = 1) -> tuple[np.ndarray, Tensor]:
+    """Functional GD with the task's own W_e on one context (no training): ``p (C, GRID, GRID)`` and the context ``(N, 3)``.
 
     Several heads have kernels of precision ``gamma * 4^m`` and equal weights.
     """
-    batch = _contexts(n)
-    points, w, index = grid(), TASK.embedding.double(), 0
-    x, y = batch.context[:, :2, index].double(), batch.context[:, 2, index].long()
-    everything = torch.cat([x, points])
-    relation = relate(KERNELS[kernel], everything, x)
-    weights = sum(kernel_values(kernel, relation, gamma * 4.0**m) for m in range(heads)) / heads
-    if kernel != "softmax":
-        weights = weights / n
-    f = torch.zeros(len(everything), TASK.width, dtype=torch.float64)
-    for _ in range(blocks):
-        residual = w[:, y].T - torch.softmax(f[:n] @ w, dim=-1) @ w.T
-        f = f + rate * weights @ residual
-    p = torch.softmax(f[n:] @ w, dim=-1).T.reshape(-1, GRID, GRID).numpy()
-    return p, Batch(batch.context[..., index], batch.query[..., index], batch.target[..., index])
+    w, tokens = TASK.embedding.double(), _context(n)
+    x, y = tokens[:, :2], tokens[:, 2].long()
+    relation = relate(KERNELS[kernel], torch.cat([x, grid()]), x)
+    kernels = [kernel_values(kernel, relation, gamma * 4.0**m).T / heads for m in range(heads)]
+    f = functional_descent(kernels, y, w, (rate,) * blocks, mean=kernel != "softmax")[-1]
+    return torch.softmax(f[n:] @ w, dim=-1).T.reshape(-1, GRID, GRID).numpy(), tokens
 
 
-def _maps(p: np.ndarray, batch: Batch, title: str) -> Figure:
+def _maps(p: np.ndarray, tokens: Tensor, title: str) -> Figure:
     """Left: the most probable category and how probable it is; right: the probability of the category seen most often."""
-    labels, points = batch.context[:, 2].numpy().astype(int), batch.context[:, :2].numpy()
+    labels, points = tokens[:, 2].long().numpy(), tokens[:, :2].numpy()
     often = int(np.bincount(labels).argmax())
     fig, axes = style.figure(2, width=6.4, height=3.1)
-    best = p.max(0)
-    for ax, image, name in zip(axes, (best, p[often]), ("likeliest category", f"category {often}"), strict=True):
-        shown = ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
+    for ax, image, name in ((axes[0], p.max(0), "likeliest category"), (axes[1], p[often], f"category {often}")):
         ax.plot(*points[labels != often].T, "o", ms=2.4, mfc="white", mec=style.INK, mew=0.5)
         ax.plot(*points[labels == often].T, "o", ms=4.4, mfc="white", mec=style.INK, mew=0.8)
-        ax.axhline(0, color="white", lw=0.5)
-        ax.axvline(0, color="white", lw=0.5)
-        ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], title=name)
-        ax.title.set_fontsize(9)
-        ax.grid(False)
+        shown = over_square(ax, image, ticks=(-1, 0, 1))
+        ax.set_title(name, fontsize=9)
     fig.colorbar(shown, ax=axes, shrink=0.85, label="probability")
     fig.suptitle(f"{title}; large dots: examples of category {often}", fontsize=9)
     return fig
 
 
 def show_blocks(few: bool) -> None:
-    """Number of blocks and context size."""
+    """Number of blocks and context size, RBF with gamma = 8."""
+
+    def frame(blocks: int, n: int) -> Figure:
+        title = f"RBF, γ = 8, {blocks} block{'s' * (blocks > 1)}, N = {n}"
+        return _maps(*free_map("rbf", 8.0, n, blocks, RATES["rbf"]), title)
+
     show(
-        _blocks_frame,
+        frame,
         [
             Slider("blocks", "blocks K", [1, 2] if few else [1, 2, 4, 8], live=(1, 12, 1)),
             Slider("n", "examples N", [10, 100] if few else [10, 30, 100, 300], live=(5, 400, 5)),
@@ -89,64 +84,47 @@ def show_blocks(few: bool) -> None:
         start={"blocks": 2, "n": 10},
         title="Gradient steps and context size",
         description="Try: N = 300: the quadrants appear. Then K = 8: single labels leave their marks.",
-        alt=lambda blocks, n: (
-            f"Maps of the predicted probabilities over the square after {blocks} blocks with {n} examples."
-        ),
+        alt=lambda blocks, n: f"{ALT} after {blocks} blocks with {n} examples.",
     )
 
 
 def show_kernels(few: bool) -> None:
-    """Kernel and bandwidth."""
+    """Kernel and bandwidth, two blocks, N = 100."""
+    kernels = ["rbf", "linear"] if few else ["rbf", "laplacian", "softmax", "exponential", "linear"]
+
+    def frame(kernel: str, gamma: float) -> Figure:
+        rate = RATES[kernel] / (np.exp(gamma) if kernel == "exponential" else 1)
+        return _maps(*free_map(kernel, gamma, 100, 2, rate), f"{kernel}, γ = {gamma:g}, 2 blocks, N = 100")
+
     show(
-        _kernel_frame,
+        frame,
         [
-            Slider(
-                "kernel",
-                "kernel",
-                ["rbf", "linear"] if few else ["rbf", "laplacian", "softmax", "exponential", "linear"],
-            ),
+            Slider("kernel", "kernel", kernels),
             Slider("gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)),
         ],
         start={"kernel": "rbf", "gamma": 1.0},
         title="Kernel and bandwidth",
         description="Try: γ = 30: an example colours its own surroundings only. At γ = 1 the borders are smooth and misplaced.",
-        alt=lambda kernel, gamma: (
-            f"Maps of the predicted probabilities over the square, kernel {kernel}, gamma {gamma:g}."
-        ),
+        alt=lambda kernel, gamma: f"{ALT}, kernel {kernel}, gamma {gamma:g}.",
     )
 
 
 def show_heads(few: bool) -> None:
-    """Number of heads, broad and narrow."""
+    """Heads with precisions 1, 4, 16, 64: broad and narrow kernels added, two blocks."""
+
+    def frame(heads: int) -> Figure:
+        precisions = ", ".join(f"{4**m}" for m in range(heads))
+        p, tokens = free_map("rbf", 1.0, 100, 2, RATES["rbf"], heads)
+        return _maps(p, tokens, f"RBF, heads with γ = {precisions}, 2 blocks, N = 100")
+
     show(
-        _heads_frame,
+        frame,
         [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
         start={"heads": 1},
         title="Several kernels at once",
         description="Try: M = 4: each head is narrower than the one before, and the borders move towards the quadrants.",
-        alt=lambda heads: (
-            f"Maps of the predicted probabilities over the square with {heads} heads of increasing precision."
-        ),
+        alt=lambda heads: f"{ALT} with {heads} heads of increasing precision.",
     )
-
-
-def _blocks_frame(blocks: int, n: int) -> Figure:
-    """Number of blocks and context size, RBF with gamma = 8."""
-    p, batch = free_map("rbf", 8.0, n, blocks, RATES["rbf"])
-    return _maps(p, batch, f"RBF, γ = 8, {blocks} block{'s' * (blocks > 1)}, N = {n}")
-
-
-def _kernel_frame(kernel: str, gamma: float) -> Figure:
-    """Kernel and bandwidth, two blocks, N = 100."""
-    rate = RATES[kernel] / (np.exp(gamma) if kernel == "exponential" else 1)
-    p, batch = free_map(kernel, gamma, 100, 2, rate)
-    return _maps(p, batch, f"{kernel}, γ = {gamma:g}, 2 blocks, N = 100")
-
-
-def _heads_frame(heads: int) -> Figure:
-    """Heads with precisions 1, 4, 16, 64: broad and narrow kernels added, two blocks."""
-    p, batch = free_map("rbf", 1.0, 100, 2, RATES["rbf"], heads=heads)
-    return _maps(p, batch, f"RBF, heads with γ = {', '.join(f'{4**m}' for m in range(heads))}, 2 blocks, N = 100")
 
 
 # -- the square of labels ---------------------------------------------------------------------------------------------
@@ -162,8 +140,9 @@ def four_categories(embed: np.ndarray) -> list[int]:
     return chosen
 
 
-def repeated(parameters: dict[str, np.ndarray], n_classes: int, width: int, blocks: int, factor: float = 1.0):
+def repeated(parameters: dict[str, np.ndarray], blocks: int, factor: float = 1.0) -> FunctionalGD:
     """A model (float64) that makes the trained step of one block, times ``factor``, in each of its blocks."""
+    width, n_classes = parameters["embed"].shape
     model = FunctionalGD(n_classes, width, blocks, "softmax", vector_rate=True).double()
     rate = factor * np.repeat(parameters["rate"].reshape(1, width), blocks, axis=0)
     values = {"embed": parameters["embed"], "rate": rate, "log_gamma": parameters["log_gamma"]}
@@ -196,7 +175,6 @@ def _square(p: np.ndarray, points: np.ndarray, classes: list[int]) -> Figure:
 
 def label_square(results: Results, blocks: int = 2) -> PageModel:
     """The first run trained on the quadrants with softmax attention, and labels of four of its categories, one in each quadrant."""
-    task = Quadrants()
     parameters = {name: value[0] for name, value in stopped_parameters(results, "gd").items()}
     classes = four_categories(parameters["embed"])
     corner = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
@@ -212,8 +190,7 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
     }
 
     def still() -> Figure:
-        model = repeated(parameters, task.n_classes, task.width, blocks)
-        return _square(probabilities(model, points, grid().numpy()), points, classes)
+        return _square(probabilities(repeated(parameters, blocks), points, grid().numpy()), points, classes)
 
     alt = "A square with labels A to D, one letter in each quadrant, and around them the regions in which the model holds each letter to be most probable."
     return PageModel(

@@ -49,14 +49,14 @@ STARTS = (("code", "code", False), ("glorot", "glorot", False), ("true", "code",
 
 @dataclass(frozen=True)
 class Sizes:
-    """What differs between the profiles.
+    """What differs between the profiles; the defaults are those of the paper profile.
 
     Attributes:
         L: numbers of training contexts of figure 3, ``quad_L`` of figures 8 to 11, ``middle_L`` of Trained TF with N = 125.
         seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
         gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, GD at N = 125,
             deep GD with the softmax erasure.
-        depths: numbers of blocks of figure 4; ``wide_depths`` those at N = 125.
+        depths: numbers of blocks of figure 4.
         held_out: validation contexts, and as many test contexts; ``wide_held_out`` at N = 125.
         wide_N, quad_N: context sizes.
         units: draws of everything; ``inits`` initialisations of each.
@@ -64,21 +64,20 @@ class Sizes:
         wide_L, long: numbers of training contexts of figure 5 (left) with N = 125, and minibatches of its Trained TF.
     """
 
-    L: tuple[int, ...]
-    quad_L: int
-    middle_L: int
-    seeds: int
-    few: int
-    gd: int
-    tf: int
-    deep: int
-    tf_deep: int
-    wide: int
-    astray: int
-    depths: tuple[int, ...]
-    wide_depths: tuple[int, ...]
-    held_out: int
-    wide_held_out: int
+    L: tuple[int, ...] = (512, 2048, 32768)
+    quad_L: int = 2048
+    middle_L: int = 8192
+    seeds: int = 5
+    few: int = 3
+    gd: int = 800
+    tf: int = 2000
+    deep: int = 400
+    tf_deep: int = 2000
+    wide: int = 4000
+    astray: int = 300
+    depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    held_out: int = 2048
+    wide_held_out: int = 1024
     wide_N: int = 125
     quad_N: int = 100
     units: int = 5
@@ -89,53 +88,13 @@ class Sizes:
 
 
 SIZES = {
-    "paper": Sizes(
-        L=(512, 2048, 32768),
-        quad_L=2048,
-        middle_L=8192,
-        seeds=5,
-        few=3,
-        gd=800,
-        tf=2000,
-        deep=400,
-        tf_deep=2000,
-        wide=4000,
-        astray=300,
-        depths=(1, 2, 3, 4, 5, 6),
-        wide_depths=(1, 2, 3, 4, 5, 6),
-        held_out=2048,
-        wide_held_out=1024,
-    ),
+    "paper": Sizes(),
     "smoke": Sizes(
-        L=(256, 1024),
-        quad_L=256,
-        middle_L=512,
-        seeds=2,
-        few=1,
-        gd=40,
-        tf=40,
-        deep=12,
-        tf_deep=12,
-        wide=4,
-        astray=4,
-        depths=(1, 2, 3),
-        wide_depths=(1, 2, 3),
-        held_out=256,
-        wide_held_out=64,
-        wide_N=25,
-        quad_N=30,
-        units=2,
-        inits=1,
-        epochs=4,
-        wide_L=(256, 512),
-        long=12,
+        L=(256, 1024), quad_L=256, middle_L=512, wide_L=(256, 512), wide_N=25, quad_N=30,
+        seeds=2, few=1, units=2, inits=1, depths=(1, 2, 3), held_out=256, wide_held_out=64,
+        gd=40, tf=40, deep=12, tf_deep=12, wide=4, astray=4, long=12, epochs=4,
     ),
-}
-
-
-def recorded(steps: int) -> tuple[int, ...]:
-    """12 log-spaced records, from about step 20 on (24 is what a replay repeats)."""
-    return tuple(int(s) for s in np.unique(np.geomspace(min(24, steps), steps, 12).round()))
+}  # fmt: skip
 
 
 def runs_of(seeds: Iterable[int], rate: float, stream: int | None = None) -> tuple[Run, ...]:
@@ -181,20 +140,21 @@ def tf_group(
     return classifiers(name, model, kwargs, runs, contexts, held_out, keep)
 
 
-def study(name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int) -> Study:
-    """A study on L contexts; never compiled, for these trainings are too short for it to pay."""
-    data = FixedSet(contexts, L, seed=contexts.seed)
-    return Study("wang2025", name, data, tuple(groups), steps, batch, recorded(steps), compile_from=None)
+def study(
+    name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False
+) -> Study:
+    """A study on L contexts, recorded 12 times in log-spaced steps; at ``full`` length in epochs, recorded 50 times in even steps. Never compiled, for these
+    trainings are too short for it to pay."""
+    space, records = (np.linspace, 50) if full else (np.geomspace, 12)
+    record = np.unique(space(min(24, steps), steps, records).round()).astype(int)  # 24 is what a replay repeats
+    data = FixedSet(contexts, L, seed=contexts.seed, epochs=full)
+    return Study("wang2025", name, data, tuple(groups), steps, batch, tuple(record.tolist()), compile_from=None)
 
 
 def at_length(s: Sizes, name: str, contexts: Contexts, groups: Sequence[Group], L: int) -> Study:
-    """A study on L contexts at the published code's length, recorded 50 times on the way."""
+    """A study on L contexts at the published code's length."""
     batch = min(CODE_BATCH, L // 4)
-    steps = s.epochs * (L // batch)
-    every = np.unique(np.linspace(min(24, steps), steps, 50).round().astype(int))
-    data = FixedSet(contexts, L, seed=contexts.seed, epochs=True)
-    record = tuple(int(k) for k in every)
-    return Study("wang2025", name, data, tuple(groups), steps, batch, record, compile_from=None)
+    return study(name, contexts, L, groups, s.epochs * (L // batch), batch, full=True)
 
 
 # -- the figures' own data --------------------------------------------------------------------------------------------
@@ -222,11 +182,9 @@ def wide(s: Sizes) -> list[Study]:
     """Figure 3 with N = 125: one block of GD at L = 2048 and of Trained TF at a larger L."""
     task, L = Anchors(N=s.wide_N), s.L[1]
     one, tokens = Contexts(task, "inner"), Contexts(task)
-    gd = runs_of(range(s.seeds), GD_RATE, 0)
-    free = tf_group(
-        "softmax", tokens, runs_of(range(s.few), TF_RATE, 0), s.wide_held_out, kernel="softmax", init="code"
-    )
+    gd, tf = runs_of(range(s.seeds), GD_RATE, 0), runs_of(range(s.few), TF_RATE, 0)
     single = gd_group("softmax-1", "softmax", one, gd, s.held_out)
+    free = tf_group("softmax", tokens, tf, s.wide_held_out, kernel="softmax", init="code")
     return [
         study("wide_gd", one, L, [single], s.gd, GD_BATCH),
         study("wide_tf", tokens, s.middle_L, [free], s.tf // 2, 64),
@@ -237,7 +195,7 @@ def published_depths(s: Sizes) -> Study:
     """Figure 4 on the authors' W_e and contexts with N = 125, which drew it: one block and more, from the same starts on the same minibatches."""
     contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
     runs = runs_of(range(s.few), GD_RATE, 0)
-    groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.wide_depths]
+    groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.depths]
     return study("published_depths", contexts, s.L[1], groups, s.wide, 64)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,17 +15,16 @@ from torch import Tensor
 
 from ...draw import torch_rng
 from ...drawing import style
-from ...errors import UserError
 from ...numbers import number
 from ...statistics import Estimate
 from ...tasks.categorical import draw_embedding
 from . import population
-from .population import scalar_loss
+from .population import scaled
 
-Array = np.ndarray
 #: Sizes: d + 1 is prime, so that the smallest sufficient group can be tried.
 N, D, WIDTH, CLASSES = 8, 4, 3, 8
-LAYERS = 2
+#: Arbitrary scalars ``b_l`` and ``t_l`` of two layers.
+SCALARS = torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double()
 #: Seeds of independent samples: to flow on, and to test on.
 FLOW_SAMPLE, TEST_SAMPLE = 1, 2
 #: Scalars b of the counterexample.
@@ -41,56 +39,42 @@ ENDS = {
 }
 
 
-@dataclass(frozen=True)
-class Gradient:
+class Gradient(NamedTuple):
     """Mean of a matrix-valued gradient over prompts.
 
     Attributes:
-        mean, error: ``(L, n, n)``, with standard errors.
+        entries: ``(L, n, n)``; ``trace``: their mean diagonal ``(L,)``.
         p_shape: p value of "every layer's mean is a multiple of I" (chi-squared on the rest, with its full covariance).
         p_zero: p value of "every layer's mean is zero".
-        trace: mean diagonal ``(L,)`` and ``trace_error`` its standard error.
     """
 
-    mean: np.ndarray
-    error: np.ndarray
+    entries: Estimate
+    trace: Estimate
     p_shape: float
     p_zero: float
-    trace: np.ndarray
-    trace_error: np.ndarray
 
 
 def _p_value(samples: np.ndarray) -> float:
     """P value of "the mean is zero" for samples ``(P, k)``, components without variance left out (they are zero throughout)."""
     samples = samples[:, samples.std(0) > 1e-14]
-    if samples.shape[1] == 0:
-        return 1.0
-    mean, covariance = samples.mean(0), np.cov(samples.T).reshape(samples.shape[1], -1) / len(samples)
+    mean, covariance = samples.mean(0), np.cov(samples.T) / len(samples)
     return float(stats.chi2.sf(mean @ np.linalg.solve(covariance, mean), samples.shape[1]))
 
 
 def summarise(samples: Tensor) -> Gradient:
     """Statistics of gradients ``(P, L, n, n)``."""
-    g = samples.numpy()
-    p, _layers, n, _ = g.shape
-    basis = _traceless_basis(n)
-    rest = np.einsum("plij,kij->plk", g, basis).reshape(p, -1)
+    g, n = samples.numpy(), samples.shape[-1]
+    basis = complement(np.eye(n).ravel()).reshape(-1, n, n)  # of the matrices without a multiple of I
+    rest = np.einsum("plij,kij->plk", g, basis).reshape(len(g), -1)
     diagonal = np.trace(g, axis1=2, axis2=3) / n
-    error = g.std(0, ddof=1) / np.sqrt(p)
-    return Gradient(
-        g.mean(0),
-        error,
-        _p_value(rest),
-        _p_value(np.concatenate([rest, diagonal], axis=1)),
-        diagonal.mean(0),
-        diagonal.std(0, ddof=1) / np.sqrt(p),
-    )
+    p_shape, p_zero = _p_value(rest), _p_value(np.concatenate([rest, diagonal], axis=1))
+    return Gradient(Estimate.mean(np.moveaxis(g, 0, -1)), Estimate.mean(diagonal.T), p_shape, p_zero)
 
 
-def _traceless_basis(n: int) -> np.ndarray:
-    """Orthonormal basis ``(n^2 - 1, n, n)`` of the matrices without a multiple of I."""
-    _, _, rows = np.linalg.svd(np.eye(n).reshape(1, -1))
-    return rows[1:].reshape(-1, n, n)
+def complement(vector: np.ndarray) -> np.ndarray:
+    """Orthonormal basis ``(n - 1, n)`` of the vectors that are orthogonal to one ``(n,)``."""
+    _, _, rows = np.linalg.svd(vector[None])
+    return rows[1:]
 
 
 def embedding() -> Tensor:
@@ -100,26 +84,21 @@ def embedding() -> Tensor:
 
 def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
     """``B_l = b_l I`` and ``T_l = t_l I``."""
-    eye = torch.eye(D, dtype=torch.float64), torch.eye(WIDTH, dtype=torch.float64)
-    return b[:, None, None] * eye[0], t[:, None, None] * eye[1]
+    return scaled(b, D), scaled(t, WIDTH)
 
 
 def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
-    """The end of gradient flow in the scalars ``b_l`` and ``t_l``, found by L-BFGS, which has the same stationary points.
+    """The end ``b (L,)``, ``t (L,)`` of gradient flow in the scalars, found by L-BFGS, which has the same stationary points; the losses along the way.
 
     Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
-
-    Returns:
-        ``b (L,)``, ``t (L,)``, and the losses along the way.
     """
-    b = torch.full((LAYERS,), 1.0, dtype=torch.float64, requires_grad=True)
-    t = torch.full((LAYERS,), 2.0, dtype=torch.float64, requires_grad=True)
+    b, t = (torch.full((2,), start, dtype=torch.float64, requires_grad=True) for start in (1.0, 2.0))
     optimiser = torch.optim.LBFGS([b, t], max_iter=60, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
-    loss, losses = scalar_loss(x, y, w), []
+    hot, losses = torch.nn.functional.one_hot(y, CLASSES).double(), []
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        value = loss(b, t)
+        value = population.loss(*at_scalars(b, t), None, x, hot, w).mean()
         value.backward()
         losses.append(value.item())
         return value
@@ -130,22 +109,12 @@ def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
 
 def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     """Gradient at an arbitrary scaled identity under several laws of the covariates: is it a multiple of I?"""
-    b, t = at_scalars(torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double())
-    w, found = embedding(), {}
-    small = torch.from_numpy(affine_group(D))
-    laws = {
-        "sphere": {"law": "sphere"},
-        "cube": {"law": "cube"},
-        "group": {"law": "skewed", "group": small},
-        "skewed": {"law": "skewed"},
-    }
-    for name, options in laws.items():
-        x, y, _ = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, **options)
-        found[name] = summarise(population.gradients(b, t, x, y, w)[0])
-    return {
-        "thm2/sphere_p": found["sphere"].p_shape,
-        "thm2/cube_p": found["cube"].p_shape,
-        "thm2/skewed_p": found["skewed"].p_shape,
+    w, found, small = embedding(), {}, torch.from_numpy(affine_group(D))
+    for name in LAWS:
+        law, group = ("skewed", small) if name == "group" else (name, None)
+        x, y, _ = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, law=law, group=group)
+        found[name] = summarise(population.gradients(*at_scalars(*SCALARS), x, y, w)[0])
+    return {f"thm2/{name}_p": found[name].p_shape for name in ("sphere", "cube", "skewed")} | {
         "thm2/activations_p": [_activation_p(n_prompts, name) for name in ("rbf", "linear")],
         "thm2/prompts": n_prompts,
     }, found
@@ -153,9 +122,9 @@ def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
 
 def _activation_p(n_prompts: int, activation: str) -> float:
     """P value of "the gradient is a multiple of I" on the sphere with another activation; t over N, as these do not sum to one."""
-    b, t = at_scalars(torch.tensor([1.5, 0.7]).double(), torch.tensor([2.0, 1.0]).double() / N)
+    b, t = SCALARS
     x, y, w = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE)
-    return summarise(population.gradients(b, t, x, y, w, activation)[0]).p_shape
+    return summarise(population.gradients(*at_scalars(b, t / N), x, y, w, activation)[0]).p_shape
 
 
 def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
@@ -208,13 +177,13 @@ def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     fixed, own, drop = _at_the_end(n_prompts, rotate=False)
     rotated, _, _ = _at_the_end(n_prompts, rotate=True)
     # Both samples are random: the fresh trace differs from zero by the errors of both.
-    spread = np.sqrt(own["B"].trace_error ** 2 + fixed["B"].trace_error ** 2)
+    spread = np.hypot(own["B"].trace.error, fixed["B"].trace.error)
     return {
         "thm2/fixed_flow_drop": drop,
         "thm2/fixed_B_p": fixed["B"].p_shape,
         "thm2/fixed_T_p": fixed["T"].p_shape,
         "thm2/fixed_S_p": fixed["S"].p_zero,
-        "thm2/fixed_trace_z": np.abs(fixed["B"].trace / spread).tolist(),
+        "thm2/fixed_trace_z": np.abs(fixed["B"].trace.value / spread).tolist(),
         "thm2/rotated_T_p": rotated["T"].p_shape,
         "thm2/rotated_S_p": rotated["S"].p_zero,
     }, {
@@ -253,8 +222,8 @@ def exactly() -> dict[str, Any]:
     same prompts without the group.
     """
     small = torch.from_numpy(affine_group(10))
-    with_group = population.exact_flow(_orbit(small), embedding())
-    alone = population.exact_flow(_orbit(torch.eye(10, dtype=torch.float64)[None]), embedding())
+    one = torch.eye(10, dtype=torch.float64)[None]
+    with_group, alone = (population.exact_flow(_orbit(group), embedding(), *SCALARS) for group in (small, one))
     return {
         "thm2-group/orbit": with_group.off_identity,
         "thm2-group/alone": alone.off_identity,
@@ -265,11 +234,7 @@ def exactly() -> dict[str, Any]:
 
 def groups() -> dict[str, Any]:
     """The smallest group that suffices: order d (d + 1), reached by the affine group; what is too small; the symmetries of both data sets."""
-    orders = {d: len(affine_group(d)) for d in (2, 4, 10)}
-    return {
-        "thm2-group/order_d2": orders[2],
-        "thm2-group/order_d4": orders[4],
-        "thm2-group/order_d10": orders[10],
+    return {f"thm2-group/order_d{d}": len(affine_group(d)) for d in (2, 4, 10)} | {
         "thm2-group/defect_d10": defect(affine_group(10)),
         "thm2-group/rotations_defect": [defect(rotations_of_polygon(n)) for n in (3, 4, 5, 12)],
         "thm2-group/square_defect": defect(signed_permutations(2)),
@@ -283,23 +248,22 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
     titles = ENDS if stationary else LAWS
     fig, axes = style.figure(len(titles), height=2.9, sharey=True)
     for ax, (name, title) in zip(np.ravel(axes), titles.items(), strict=True):
-        g = found[name]
-        n = g.mean.shape[-1]
-        diagonal = np.eye(n, dtype=bool)
-        for layer in range(len(g.mean)):
+        mean, error = found[name].entries.value, found[name].entries.error
+        n = mean.shape[-1]
+        unit = np.diagonal(mean[0]).mean()
+        for layer in range(len(mean)):
             colour = style.PALETTE[layer]
-            for mask, marker in ((diagonal, "o"), (~diagonal, "x")):
-                y, e = g.mean[layer][mask], g.error[layer][mask]
+            for mask, marker in ((np.eye(n, dtype=bool), "o"), (~np.eye(n, dtype=bool), "x")):
+                y, e = mean[layer][mask], error[layer][mask]
                 x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
                 if stationary:
                     ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=4, color=colour)
                 else:
-                    unit = np.diagonal(g.mean[0]).mean()
                     ax.errorbar(x, y / unit, 2 * e / unit, fmt=marker, ms=4, lw=0.8, color=colour)
         if stationary:
             ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0)
         else:
-            title = f"{title}\np = {number(g.p_shape)}"
+            title = f"{title}\np = {number(found[name].p_shape)}"
         ax.axhline(0, color=style.INK, lw=0.7)
         ax.set(xticks=[n * n / 2, n * n * 1.5 + 2], xticklabels=["layer 1", "layer 2"], title=title)
         ax.title.set_fontsize(9)
@@ -319,72 +283,49 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
 # field of d + 1 elements, on the corners of a simplex, has exactly that many.
 
 
-def simplex_basis(d: int) -> Array:
-    """Orthonormal basis ``(d, d + 1)`` of the vectors whose ``d + 1`` entries sum to zero."""
-    _, _, rows = np.linalg.svd(np.ones((1, d + 1)))
-    return rows[1:]
-
-
-def affine_group(d: int) -> Array:
-    """``x -> a x + b`` modulo the prime ``d + 1`` on the corners of a simplex in d dimensions, ``(d (d + 1), d, d)``.
-
-    Raises:
-        UserError: ``d + 1`` is not prime.
-    """
+def affine_group(d: int) -> np.ndarray:
+    """``x -> a x + b`` modulo the prime ``d + 1`` on the corners of a simplex in d dimensions, ``(d (d + 1), d, d)``."""
     p = d + 1
-    if p < 2 or any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
-        raise UserError(f"d + 1 = {p} is not prime", "Choose d so that d + 1 is prime, such as 2, 4, 6, 10.")
-    basis = simplex_basis(d)
+    basis = complement(np.ones(p))  # vectors whose entries sum to zero
     elements = []
-    for a in range(1, p):
-        for b in range(p):
-            permutation = np.zeros((p, p))
-            permutation[(a * np.arange(p) + b) % p, np.arange(p)] = 1
-            elements.append(basis @ permutation @ basis.T)
+    for a, b in itertools.product(range(1, p), range(p)):
+        permutation = np.zeros((p, p))
+        permutation[(a * np.arange(p) + b) % p, np.arange(p)] = 1
+        elements.append(basis @ permutation @ basis.T)
     return np.array(elements)
 
 
-def rotations_of_polygon(n: int) -> Array:
+def rotations_of_polygon(n: int) -> np.ndarray:
     """The n rotations of a regular polygon in the plane, ``(n, 2, 2)``."""
     angles = 2 * np.pi * np.arange(n) / n
     return np.array([[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles])
 
 
-def signed_permutations(d: int) -> Array:
+def with_signs(permutations: Iterable[Sequence[int]], d: int) -> np.ndarray:
+    """Permutations of d coordinates times all signs, ``(2^d P, d, d)``."""
+    signs = itertools.product((1.0, -1.0), repeat=d)
+    return np.array([np.eye(d)[list(p)] * np.array(s)[:, None] for p, s in itertools.product(permutations, signs)])
+
+
+def signed_permutations(d: int) -> np.ndarray:
     """All symmetries of the cube in d dimensions, ``(2^d d!, d, d)``: those of the law U(-1, 1)^d."""
-    elements = []
-    for permutation in itertools.permutations(range(d)):
-        for signs in itertools.product((1.0, -1.0), repeat=d):
-            elements.append(np.eye(d)[list(permutation)] * np.array(signs)[:, None])
-    return np.array(elements)
+    return with_signs(itertools.permutations(range(d)), d)
 
 
-def cyclic_signs(d: int) -> Array:
+def cyclic_signs(d: int) -> np.ndarray:
     """Diagonal signs times cyclic shifts, ``(d 2^d, d, d)``: a small group of symmetries of the cube that suffices."""
-    elements = []
-    for shift in range(d):
-        for signs in itertools.product((1.0, -1.0), repeat=d):
-            elements.append(np.roll(np.eye(d), shift, axis=0) * np.array(signs)[:, None])
-    return np.array(elements)
+    return with_signs((np.roll(range(d), shift) for shift in range(d)), d)
 
 
-def averaged(group: Array, r: Array) -> Array:
+def averaged(group: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Mean of ``U^T R U`` over the group, ``(d, d)``."""
     return np.einsum("gki,kl,glj->ij", group, r, group) / len(group)
 
 
-def defect(group: Array) -> float:
+def defect(group: np.ndarray) -> float:
     """Largest distance of that mean from ``tr(R)/d I`` over all R: the norm of the difference of the two linear maps."""
     d, flat = group.shape[-1], group.reshape(len(group), -1)  # (G, d^2), entry (k, i) of each
     mean = (flat.T @ flat / len(group)).reshape(d, d, d, d)  # of U_ki U_lj, in the order k, i, l, j
     identity = np.eye(d).ravel()
     worst = mean.transpose(1, 3, 0, 2).reshape(d * d, d * d) - np.outer(identity, identity) / d
     return float(np.linalg.norm(worst, 2))
-
-
-def closed(group: Array, tolerance: float = 1e-9) -> bool:
-    """Whether products of elements are elements."""
-    flat = group.reshape(len(group), -1)
-    products = np.einsum("aij,bjk->abik", group, group).reshape(-1, flat.shape[1])
-    keys = {tuple(np.round(e, 6) + 0.0) for e in flat}
-    return len(keys) == len(group) and all(tuple(np.round(p, 6) + 0.0) in keys for p in products)
