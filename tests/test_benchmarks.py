@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
 from benchmarks import contenders, growth, idle, page, suite, work  # noqa: E402
-from benchmarks.plain_loop import PlainLoop, prompts  # noqa: E402
+from benchmarks.plain_loop import PlainLoop  # noqa: E402
 from iclbook.tasks import Batch  # noqa: E402
 from iclbook.training.ensemble import Ensemble  # noqa: E402
 
@@ -68,20 +68,6 @@ def test_the_plain_loop_computes_the_trainers_losses_and_gradients(group):
         torch.testing.assert_close(output, grads["output"][r], rtol=1e-10, atol=1e-12)
 
 
-def test_the_plain_loop_draws_the_tasks_distribution():
-    tokens, query, target = prompts(contenders.TASK, 20_000, torch.Generator().manual_seed(0))
-    assert tokens.shape == (20_000, work.CONTEXT, work.WIDTH)
-    assert torch.all(query[..., -1] == 0)
-    # y = beta.x + noise has variance 1 + sigma^2; kurtosis 6/d + ... keeps the error of its mean square below this bound
-    assert target.square().mean().item() == pytest.approx(1 + work.NOISE_VAR, abs=0.06)
-    assert tokens[..., -1].square().mean().item() == pytest.approx(1 + work.NOISE_VAR, abs=0.04)
-    x, y = tokens[..., :-1], tokens[..., -1:]
-    beta = torch.linalg.lstsq(x.double(), y.double()).solution
-    residual = (y - x @ beta.float()).square().sum((1, 2)).mean().item() / (work.CONTEXT - work.D_COVARIATE)
-    assert residual == pytest.approx(work.NOISE_VAR, rel=0.02)
-    assert contenders.TASK.normals * work.BATCH == work.NORMALS
-
-
 def test_jax_computes_the_trainers_losses_and_gradients(group):
     jax = pytest.importorskip("jax", reason="optional peer: jax is not installed")
     from benchmarks import jax_peer
@@ -116,18 +102,6 @@ def test_stored_results_name_no_host_and_no_folder():
 
 
 # -- how cost grows ----------------------------------------------------------------------------------------------------
-
-
-def points(axis, seconds, peak=400.0, contender="eager"):
-    """Rows of one axis: seconds by value."""
-    return [
-        {"axis": axis, "value": v, "contender": contender, "peak_mb": peak, "seconds": growth._spread([s])}
-        for v, s in seconds.items()
-    ]
-
-
-def page_of(rows, cache=1.0):
-    return growth.text({"runs": 8, "heads": 2, "cache_mb": cache, "rows": rows}, {"torch": 200, "jax": 150})
 
 
 def test_the_exponent_of_a_power_is_found_with_its_interval():

@@ -2,7 +2,6 @@ import json
 import os
 import sys
 import types
-from pathlib import Path
 
 import pytest
 from claims_kit import make_root, stamp, write_notebook
@@ -10,7 +9,6 @@ from claims_kit import make_root, stamp, write_notebook
 from iclbook import cli
 from iclbook.machines import TRAINING
 
-REPOSITORY = Path(__file__).parents[1]
 COMMANDS = ("run", "check", "build", "train", "claims")
 
 

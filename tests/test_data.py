@@ -9,7 +9,6 @@ import torch
 
 from iclbook import random
 from iclbook.errors import UserError
-from iclbook.models import Attention
 from iclbook.tasks import Batch, LinearRegression
 from iclbook.training import FixedSet, FullBatch, Group, Run, Stream, Trainer
 from iclbook.training.data import as_data
@@ -104,13 +103,3 @@ def test_the_trainer_gives_each_run_the_data_of_its_seed():
 
 def _squares(model, batch):
     return ((model.value - batch.context) ** 2).mean()
-
-
-def test_a_batch_does_not_depend_on_the_runs_beside_it():
-    histories = []
-    for runs in ([Run(1), Run(2)], [Run(2)]):
-        group = Group("g", Attention, {"d": 3, "n_heads": 1}, runs)
-        t = Trainer(LinearRegression(d=3, L=6), [group], 12, 16, device="cpu", compile=False, dtype=torch.float64)
-        histories.append(t.train(progress=False)["g"])
-    both, alone = (h.circuits["kq"][:, -1] for h in histories)
-    assert both == pytest.approx(alone, rel=1e-12)

@@ -39,19 +39,3 @@ def test_other_kernels_round_otherwise_and_the_same_ones_alike():
     assert pinned == again
     assert pinned[0] != old[0]
     assert pinned[1] != old[1]
-
-
-def test_compiling_believes_the_processor_and_probes_nothing(tmp_path):
-    """Inductor's own probes of every instruction set take a third of a first compilation; with this compiler they all fail."""
-    compiler = tmp_path / "g++"
-    compiler.write_text('#!/bin/sh\ncase "$1" in --version|-v) echo "g++ 12.2.0";; *) exit 1;; esac\n')
-    compiler.chmod(0o755)
-    program = (
-        "import types; from iclbook.training.backends import compile_method\n"
-        "compile_method(types.MethodType(lambda self: self, 1))\n"
-        "from torch._inductor.cpu_vec_isa import pick_vec_isa; print(pick_vec_isa())"
-    )
-    env = environment("pinned") | {"CXX": str(compiler), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    env.pop("TORCHINDUCTOR_VEC_ISA_OK", None)
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["avx2"]

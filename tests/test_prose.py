@@ -11,7 +11,6 @@ import pytest
 from iclbook.book.build import renew_prose
 from iclbook.inputs import PROSE_ONLY, executed_path, input_digests, is_stale, source_path, write_copy
 
-ROOT = Path(__file__).resolve().parents[1]
 CHAPTER = """\
 # %% [markdown]
 # Words.
@@ -77,20 +76,6 @@ def ran(minibook: Path, edit) -> bool:
     source.write_text(source.read_text().replace("A tiny chapter", "A renamed chapter"))
     assert is_stale("tiny", "smoke") == PROSE_ONLY
     return renew_prose("tiny", "smoke", minibook)
-
-
-def test_prose_comes_into_the_copy(minibook_that_ran: Path) -> None:
-    before = json.loads(executed_path("tiny", "smoke").read_text())
-    assert ran(minibook_that_ran, lambda notebook: None)
-    assert is_stale("tiny", "smoke") == ""
-    after = json.loads(executed_path("tiny", "smoke").read_text())
-    assert "A renamed chapter" in "".join(after["cells"][0]["source"])
-    order = [cell["cell_type"] for cell in before["cells"]]
-    assert [cell["cell_type"] for cell in after["cells"]] == order
-    assert [c for c in after["cells"] if c["cell_type"] == "code"] == [
-        c for c in before["cells"] if c["cell_type"] == "code"
-    ]
-    assert after["metadata"]["widgets"] == before["metadata"]["widgets"]
 
 
 def test_a_copy_of_other_code_takes_no_prose(minibook_that_ran: Path) -> None:

@@ -75,13 +75,6 @@ def test_normals_are_normal_and_streams_do_not_know_each_other():
     assert np.abs(lagged).max() < 4.5
 
 
-def test_streams_steps_and_purposes_do_not_overlap():
-    keys, steps = random.keys(range(3)), torch.arange(1, 4)
-    every = torch.cat([random.words(keys, steps, purpose, (1000,)).flatten() for purpose in (0, 1)])
-    pairs = every.reshape(-1, 2)  # 9,000 pairs of words, 64 bits each: two that are equal would be an overlap
-    assert len(torch.unique(pairs, dim=0)) == len(pairs)
-
-
 def test_a_step_is_drawn_by_itself_and_a_seed_alone():
     keys = random.keys([3, 8])
     many = random.normals(keys, torch.arange(5), random.DATA, (7, 3))

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
-from sphinx import addnodes
 
 from iclbook.book.terms import ORDINARY, Place, link_first_uses
 from iclbook.inputs import chapters
@@ -84,13 +83,6 @@ def test_a_letter_is_linked_once_whatever_its_shape_and_formulas_are_left_alone(
 )
 def test_what_is_no_prose_or_linked_already_is_left_alone(child: nodes.Node) -> None:
     assert linked(page(child)) == []
-
-
-def glossary(term: str, *meaning: str | nodes.Node) -> nodes.document:
-    document = new_document("notation")
-    item = nodes.definition_list_item("", nodes.term("", term, ids=["term-x"]), nodes.definition("", text(*meaning)))
-    document += addnodes.glossary("", nodes.definition_list("", item))
-    return document
 
 
 def test_every_word_that_is_never_linked_stands_in_the_glossary() -> None:

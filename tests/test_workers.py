@@ -128,17 +128,6 @@ def test_other_versions_are_refused(monkeypatch):
         workers._call(request)
 
 
-def test_sigterm_saves_first(tmp_path):
-    """What cluster managers send ends a training between two steps, with its checkpoint."""
-    path = tmp_path / "a.pt"
-    trainer = dataclasses.replace(STUDY, steps=10**7, record=(0,), compile_from=None).trainer("cpu")
-    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        trainer.train(path, progress=False)
-    assert path.exists()
-
-
 # -- how far it is -----------------------------------------------------------------------------------------------------
 
 

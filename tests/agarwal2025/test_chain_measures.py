@@ -30,16 +30,6 @@ def test_trials_are_decided_by_paired_differences():
     assert not holds("q-schedule", "fair/vs_uniform0.1", 0.1)
 
 
-def ends(loss_em, loss_sgd) -> tuple[Curves, Curves]:
-    """Curves of two records that end at these losses, ``(seeds,)``."""
-    made = []
-    for end in (np.array(loss_em), np.array(loss_sgd)):
-        nll = np.stack([np.full(len(end), 2.08), end])
-        values = {"nll": nll, "entropy": nll + 0.02, "accuracy": 2.2 - nll, "kl": 0 * nll}
-        made.append(Curves(np.array([0, 1000]), tuple(range(len(end))), values))
-    return tuple(made)
-
-
 def test_speed_left():
     steps = np.arange(0, 101, 5)
     even = np.linspace(0, 1, 21)[:, None] * np.ones((21, 3))

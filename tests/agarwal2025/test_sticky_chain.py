@@ -30,15 +30,6 @@ def test_mutation_wrong_chain():
         assert not holds("table1", "table1/code/minimum", StickyChain(wrong).entropy_rate)
 
 
-def test_sequences_follow_the_transitions():
-    task = StickyChain("nearer", T=20_000, d=2)
-    seq = task.sequence(*random.drawn(task, 0, 5, ()))
-    y = seq.y.numpy()
-    counts = np.zeros((8, 8))
-    np.add.at(counts, (y[:-1], y[1:]), 1)
-    np.testing.assert_allclose(counts / counts.sum(1, keepdims=True), task.transition, atol=0.03)
-
-
 def test_inputs_show_the_previous_symbol():
     task = StickyChain(T=50, noise=0.0)
     seq = task.sequence(*random.drawn(task, 0, 5, ()))

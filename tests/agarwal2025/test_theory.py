@@ -148,11 +148,6 @@ def test_correct_logit_can_fall_along_minus_u():
     assert moved[0] > moved[1]
 
 
-def test_toy_runs_depend_on_their_own_seed_only():
-    together, alone = toy_runs.train(range(5), 0.3, 0.1, 20), toy_runs.train([3], 0.3, 0.1, 20)
-    torch.testing.assert_close(torch.as_tensor(together.loss[:, 3]), torch.as_tensor(alone.loss[:, 0]))
-
-
 @pytest.mark.parametrize("bias", [False, True])
 def test_toy_step_is_plain_gradient_descent(bias):
     """On the four matrices, and on the bias of equation 7 only where it is trained; alone and at each run's own rate."""

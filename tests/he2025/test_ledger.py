@@ -6,7 +6,6 @@ or on exactly constructed circuits, where the claim holds, and on a mutation, wh
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 import numpy as np
@@ -15,11 +14,9 @@ from he2025.circuits_kit import on_manifold, settled_group
 from ledgers import GREEN, RED, ledger
 from scipy.optimize import minimize, minimize_scalar
 
-from iclbook import store
 from iclbook.claims import Record, Verdict, verdict
-from iclbook.papers import he2025
 from iclbook.papers.he2025 import figure_2_1, loss, predictors, theorem_1
-from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides, with_both_signs
+from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides
 from iclbook.statistics import Estimate
 
 LEDGER = ledger("he2025")
@@ -147,15 +144,6 @@ def test_missing_zero_sum_term_and_the_single_head():
     wrong = single_head_records(without_zero_sum)
     assert wrong["single/approx_omega"] < 0.05
     assert_red("single-head", wrong, "single/approx_omega", "single/text/omega", "single/code/omega")
-
-
-def trained(name: str) -> dict[str, np.ndarray]:
-    """Arrays of one group of the committed isotropic runs, those with heads of both signs; in CI they must be there."""
-    path = store.folder("he2025", "paper") / "isotropic.json"
-    if not path.exists() and not os.environ.get("CI"):
-        pytest.skip("results/he2025/paper/isotropic.json is not committed yet")
-    config = he2025.studies("paper")["isotropic"].describe()
-    return with_both_signs(store.load("he2025", "paper", "isotropic", config)).group(name)
 
 
 # -- the score scale --------------------------------------------------------------------------------------------------

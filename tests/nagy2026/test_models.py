@@ -106,23 +106,6 @@ def test_deep_attention_equals_torch_modules(norm, sink, scale, dropout):
         torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-13)
 
 
-def test_query_path_of_the_last_layer_equals_the_full_path():
-    """Folded keys, values read after averaging: the same row, and the same gradients of everything that reaches it."""
-    model = randomised(DeepAttention(3, 12, 3, 2))
-    inputs = torch.randn(12, 6, 5, dtype=F64, generator=seeded(3), requires_grad=True)
-    full, weights = model._attend(1, inputs)
-    short, row = model._attend_query(1, inputs)
-    torch.testing.assert_close(short, full[:, -1:], rtol=1e-12, atol=1e-13)
-    torch.testing.assert_close(row, weights[:, -1], rtol=1e-12, atol=1e-13)
-    leaves = [inputs, model.query, model.key, model.value, model.value_bias, model.query_bias, model.output]
-    for a, b in zip(
-        torch.autograd.grad((short**3).sum(), leaves),
-        torch.autograd.grad((full[:, -1:] ** 3).sum(), leaves),
-        strict=True,
-    ):
-        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-11)
-
-
 @pytest.mark.parametrize(
     ("printed", "layers", "kwargs"),
     [

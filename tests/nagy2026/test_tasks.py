@@ -150,17 +150,6 @@ def trained(case: str, runs: list[Run], steps: int = 40, dtype: torch.dtype = to
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_alone_equals_the_same_run_among_five_others(case):
-    runs = [Run(s, rate=10.0 ** -(2 + s / 4), init_scale=0.8 + s / 10, stream=s % 3) for s in range(5)]
-    together = trained(case, runs).train(progress=False)["g"]
-    for r in (0, 3):
-        alone = trained(case, [runs[r]]).train(progress=False)["g"]
-        np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
-        for name, values in alone.circuits.items():
-            np.testing.assert_allclose(together.circuits[name][:, r], values[:, 0], rtol=1e-3, atol=2e-5, err_msg=name)
-
-
-@pytest.mark.parametrize("case", CASES)
 def test_an_ensemble_equals_plain_loops_with_torch_optim(case):
     """The module itself, autograd and torch.optim.Adam on the same batches, in float64."""
     runs = [Run(3, rate=1e-2), Run(8, rate=3e-3)]
@@ -202,9 +191,3 @@ def test_random_bands_differ_between_seeds_and_training_never_moves_them():
         before = t.parameters()["g"]["visible"]
         t.train(progress=False)
         assert np.array_equal(before, t.parameters()["g"]["visible"])
-
-
-# -- studies ------------------------------------------------------------------------------------------------------------
-
-
-# -- what is refused ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from iclbook.papers.wang2025.images import GlyphEpisodes, ImageContexts, ImageEp
 from iclbook.papers.wang2025.networks import network_study
 from iclbook.statistics import interval
 from iclbook.tasks.few_shot import FewShot
-from iclbook.training.replay import replay
 from iclbook.training.study import train_study
 
 pytestmark = [
@@ -121,12 +120,6 @@ def test_stored_hits_are_those_of_the_model_on_plain_tokens(measured):
             np.testing.assert_allclose(r[f"{spec.name}/nll"][run], nll, atol=2e-3)
 
 
-def test_studies_replay(measured):
-    every, results = measured
-    for name in ("images_unseen0", "images_linear_unseen0"):
-        assert replay(every[name], results[name]) <= 1
-
-
 def test_linear_attention_is_gradient_descent_on_a_linear_classifier(measured):
     """Two blocks against two steps of gradient descent on ``A`` in ``f(x) = A x``, by autograd."""
     every, results = measured
@@ -156,15 +149,6 @@ def test_labels_without_features_are_those_of_the_episodes(part, query_label):
         assert torch.equal(fast.context[:, -1], plain.context[:, -1])
         assert torch.equal(fast.target, plain.target)
     assert figure_5_right._d(TINY) == networks.features(TINY).shape[-1] == 16
-
-
-def records(every, results) -> dict:
-    return {
-        **figure_5_right.comparison_records(results),
-        **figure_5_right.setting_records(every, results),
-        **figure_5_right.seen_records(results),
-        **figure_5_right.last_records(every, results),
-    }
 
 
 @dataclass(frozen=True)
