@@ -14,8 +14,6 @@ import jsonschema
 import pytest
 import yaml
 
-from benchmarks import gpu
-
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = json.loads((Path(__file__).parent / "data" / "github-workflow.schema.json").read_text())
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -72,18 +70,3 @@ def test_only_main_is_published_and_a_pull_request_leaves_its_pages() -> None:
     assert kept["actions/upload-artifact"]["if"] == REQUEST
     assert kept["actions/upload-pages-artifact"]["if"] == MAIN
     assert {step["with"]["path"] for step in kept.values()} == {"_build/html"}
-
-
-def test_the_gpu_run_compares_keeps_its_reports_and_has_no_network() -> None:
-    workflow = read("paper.yml")
-    assert "--net" in workflow["defaults"]["run"]["shell"].split()
-    steps = workflow["jobs"]["paper"]["steps"]
-    assert not any("shell" in step for step in steps)
-    commands = "\n".join(step.get("run", "") for step in steps)
-    assert "iclbook.cli check --profile paper" in commands
-    assert "make gpu" in commands
-    assert "pip" not in commands
-    (kept,) = (step["with"] for step in steps if "upload" in step.get("uses", ""))
-    assert kept["include-hidden-files"]
-    folder = str(gpu.FOLDER.relative_to(gpu.ROOT))  # what make gpu keeps of each unit
-    assert {"paper.xml", "paper.json", folder} <= set(kept["path"].split())
