@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from functools import cache
 from pathlib import Path
@@ -182,64 +181,46 @@ def test_a_loss_without_data_trains_too():
     np.testing.assert_allclose(t.parameters()["approx"]["omega"], 1, atol=1e-6)
 
 
-SCRIPT = """
-    import sys, time
-    from pathlib import Path
-    import numpy as np
-    import torch
-    from iclbook.models import Attention
-    from iclbook.tasks import LinearRegression
-    from iclbook.training import Group, Run, Trainer
-    group = Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])
-    t = Trainer(LinearRegression(d=3, L=8), [group], 2000, 32, device="cpu", compile=False)
-    folder = Path(sys.argv[1])
-    every = float(sys.argv[2])
-    print("ready", flush=True)
-    h = t.train(folder / "run.pt", every_s=every, progress=False)["g"]
-    np.savez(folder / "out.npz", kq=h.circuits["kq"], loss=h.loss, steps=h.steps)
-"""
-
-
-def _launch(folder: Path, every: float) -> subprocess.Popen:
-    script = folder / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    return subprocess.Popen([sys.executable, str(script), str(folder), str(every)], stdout=subprocess.PIPE, text=True)
-
-
-@cache
-def _reference():
-    t = Trainer(
-        TASK, [Group("g", Attention, {"d": 3, "n_heads": 2}, [Run(0), Run(1)])], 2000, 32, device="cpu", compile=False
-    )
-    return t.train(progress=False)["g"]
+def longer() -> Trainer:
+    return Trainer(TASK, [Group("g", Attention, HEADS, [Run(0), Run(1)])], 2000, 32, device="cpu", compile=False)
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("resumes")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=["SIGKILL", "Ctrl-C", "cluster"])
-def test_an_interrupted_run_resumes_to_the_same_numbers(tmp_path, how):
-    process = _launch(tmp_path, 0.02 if how == signal.SIGKILL else 1e9)
-    process.stdout.readline()
+def test_an_interrupted_run_resumes_to_the_same_numbers(tmp_path, monkeypatch, how):
+    path, batch, drawn = tmp_path / "run.pt", LinearRegression.batch, []
+
+    def interrupting(self, normals):
+        drawn.append(1)
+        if len(drawn) == 700:
+            os.kill(os.getpid(), how)
+        return batch(self, normals)
+
     if how == signal.SIGKILL:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "run.pt").exists() and time.monotonic() < deadline:
+        code = (
+            f"from test_trainer import Path, longer; longer().train(Path({str(path)!r}), every_s=0.02, progress=False)"
+        )
+        process = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parent)
+        while not path.exists():
+            assert process.poll() is None
             time.sleep(0.01)
+        process.kill()
+        assert process.wait(timeout=60) != 0, "it was interrupted before its end"
     else:
-        time.sleep(0.5)
-    os.kill(process.pid, how)
-    process.wait(timeout=60)
-    process.stdout.close()
-    assert process.returncode != 0
-    assert (tmp_path / "run.pt").exists(), "an interrupted run leaves a checkpoint"
-    assert not (tmp_path / "out.npz").exists(), "it was interrupted before its end"
-    second = _launch(tmp_path, 1e9)
-    second.communicate(timeout=120)
-    assert second.returncode == 0
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as out:
-        reference = _reference()
-        np.testing.assert_array_equal(out["steps"], reference.steps)
-        np.testing.assert_allclose(out["kq"], reference.circuits["kq"], rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(out["loss"][1:], reference.loss[1:], rtol=1e-5)
+        monkeypatch.setattr(LinearRegression, "batch", interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            longer().train(path, every_s=1e9, progress=False)
+    assert path.exists(), "an interrupted run leaves a checkpoint"
+    found, reference = longer().train(path, progress=False)["g"], whole()
+    np.testing.assert_array_equal(found.steps, reference.steps)
+    np.testing.assert_allclose(found.circuits["kq"], reference.circuits["kq"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.loss[1:], reference.loss[1:], rtol=1e-5)
+
+
+@cache
+def whole():
+    return longer().train(progress=False)["g"]
 
 
 def test_a_damaged_or_foreign_checkpoint_is_refused_in_one_line(tmp_path):
