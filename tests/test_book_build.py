@@ -85,16 +85,6 @@ def test_widgets_stay_on_the_disk_until_a_reader_comes_near(built: Path) -> None
     assert "widget-state+json" in (page.parents[1] / state).read_text(encoding="utf-8")
 
 
-def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    copy, page = executed_path("tiny", "smoke"), built / "_build" / "html" / "notebooks" / "tiny.html"
-    before = copy.stat().st_mtime_ns, page.stat().st_mtime_ns
-    assert build("smoke") == built / "_build" / "html" / "index.html"
-    assert (copy.stat().st_mtime_ns, page.stat().st_mtime_ns) == before
-    out = capfd.readouterr().out
-    assert "notebooks/tiny.py is up to date" in out
-    assert out.rstrip().splitlines()[-2:] == ["The book is at _build/html/index.html", COUNTS]
-
-
 def test_an_unchanged_book_is_not_read_again_and_every_change_is_seen(
     built: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,13 +239,6 @@ def test_vendored_files_are_what_their_list_says(folder: str) -> None:
         if path.is_file()
     }
     assert found == listed
-
-
-def test_toc_pages_exist() -> None:
-    toc = (REPOSITORY / "_toc.yml").read_text()
-    for page in re.findall(r"(?:file|root): (\S+)", toc):
-        if not page.startswith("notebooks/"):
-            assert (REPOSITORY / f"{page}.md").is_file(), page
 
 
 @pytest.mark.browser

@@ -40,10 +40,6 @@ def trained(executor, study=STUDY, parts=3):
 # -- how a study is shared out -----------------------------------------------------------------------------------------
 
 
-def sizes(shares):
-    return [{g.name: [run.seed for run in g.runs] for g in share} for share in shares]
-
-
 def groups_of(**counts):
     return [Group(n, Attention, {"d": 3, "n_heads": 1}, [Run(s) for s in range(k)]) for n, k in counts.items()]
 

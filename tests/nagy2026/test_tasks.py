@@ -182,7 +182,9 @@ def test_random_bands_differ_between_seeds_and_training_never_moves_them():
     seen = set()
     for seed in range(200):
         model.initialise(seeded(seed))
-        seen.add(tuple(model.visible.detach().argmax(1).tolist()))
+        bands = model.visible.detach()  # (heads, d)
+        assert ((bands.sum(1) == 2).all(), (bands.sum(0) == 1).all()) == (True, True)
+        seen.add(tuple(bands.argmax(1).tolist()))
     assert len(seen) > 100
     for optimiser in (Adam(), Sgd()):
         runs = [Run(0, 1e-2), Run(1, 1e-2)]
