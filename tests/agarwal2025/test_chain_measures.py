@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agarwal2025.kit import holds
+from ledgers import holds
 
 from iclbook.papers.agarwal2025 import fair_trial, figure_9, table_1
 from iclbook.papers.agarwal2025.table_1 import Curves
@@ -26,8 +26,8 @@ def test_steps_to_a_level_are_interpolated():
 
 
 def test_trials_are_decided_by_paired_differences():
-    assert holds("q-schedule", "fair/vs_uniform0.1", -0.1)
-    assert not holds("q-schedule", "fair/vs_uniform0.1", 0.1)
+    assert holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", -0.1)
+    assert not holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", 0.1)
 
 
 def test_speed_left():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from agarwal2025.kit import holds
+from ledgers import holds
 
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025 import causal, equations, figures_1_5, gradients, sentences, toy_runs
@@ -74,14 +74,14 @@ def test_predictions_and_spread():
 
 def test_first_order_claims():
     values = equations.first_order(20)
-    assert all(holds("eq33-43", key, value) for key, value in values.items())
+    assert all(holds("agarwal2025/eq33-43", key, value) for key, value in values.items())
 
 
 def test_readings_of_the_updates():
     values = equations.readings_of_updates(20)
-    assert holds("q-eq33-36", "updates/free", values["updates/free"])
-    assert not holds("q-eq33-36", "updates/follow", values["updates/follow"])
-    assert not holds("q-eq33-36", "updates/weights", values["updates/weights"])
+    assert holds("agarwal2025/q-eq33-36", "updates/free", values["updates/free"])
+    assert not holds("agarwal2025/q-eq33-36", "updates/follow", values["updates/follow"])
+    assert not holds("agarwal2025/q-eq33-36", "updates/weights", values["updates/weights"])
 
 
 def test_orthonormal_inputs_remove_the_mixing():
@@ -102,16 +102,16 @@ def test_orthonormal_inputs_remove_the_mixing():
 def test_mutation_sign_of_the_advantage(monkeypatch):
     right = gradients.advantage
     monkeypatch.setattr(gradients, "advantage", lambda alpha, b: -right(alpha, b))
-    assert not holds("eq13-32", "eq/gradients", max(equations.gradient_error(i) for i in range(10)))
+    assert not holds("agarwal2025/eq13-32", "eq/gradients", max(equations.gradient_error(i) for i in range(10)))
     said = sentences.signs(10)
-    assert not holds("signs", "signs/scores", said["signs/scores"])
-    assert not holds("signs", "signs/advantage", said["signs/advantage"])
+    assert not holds("agarwal2025/signs", "signs/scores", said["signs/scores"])
+    assert not holds("agarwal2025/signs", "signs/advantage", said["signs/advantage"])
 
 
 def test_mutation_missing_baseline(monkeypatch):
     monkeypatch.setattr(gradients, "baseline", lambda alpha, b: torch.zeros_like(b[..., 0]))
-    assert not holds("eq13-32", "eq/gradients", max(equations.gradient_error(i) for i in range(10)))
-    assert not holds("signs", "signs/scores", sentences.signs(10)["signs/scores"])
+    assert not holds("agarwal2025/eq13-32", "eq/gradients", max(equations.gradient_error(i) for i in range(10)))
+    assert not holds("agarwal2025/signs", "signs/scores", sentences.signs(10)["signs/scores"])
 
 
 def test_mutation_wrong_mask(monkeypatch):
@@ -126,13 +126,13 @@ def test_mutation_wrong_mask(monkeypatch):
         return e
 
     monkeypatch.setattr(causal, "_weights", shifted)
-    assert not holds("eq13-32", "eq/blocked", equations.blocked_error(97, 0.3))
+    assert not holds("agarwal2025/eq13-32", "eq/blocked", equations.blocked_error(97, 0.3))
 
 
 def test_mutation_value_step_towards_the_error(monkeypatch):
     right = gradients.value_step
     monkeypatch.setattr(gradients, "value_step", lambda alpha, u, rate: -right(alpha, u, rate))
-    assert not holds("eq33-43", "eq/context", equations.first_order(4)["eq/context"])
+    assert not holds("agarwal2025/eq33-43", "eq/context", equations.first_order(4)["eq/context"])
 
 
 # -- statements and toy ---------------------------------------------------------------------------------------------------

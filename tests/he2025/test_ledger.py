@@ -11,40 +11,27 @@ from functools import partial
 import numpy as np
 import pytest
 from he2025.circuits_kit import on_manifold, settled_group
-from ledgers import GREEN, RED, ledger
+from ledgers import GREEN, RED, failing, judge, ledger
 from scipy.optimize import minimize, minimize_scalar
 
-from iclbook.claims import Record, Verdict, verdict
 from iclbook.papers.he2025 import figure_2_1, loss, predictors, theorem_1
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides
-from iclbook.statistics import Estimate
 
-LEDGER = ledger("he2025")
 D, L, S2 = 5, 40, 0.1
 SCALES = {"text": 1.0, "code": code_scale(D)}
 
 
-def judge(claim: str, values: dict) -> Verdict:
-    """The verdict of the paper profile on these values."""
-    flat = {}
-    for key, value in values.items():
-        flat |= {key: value.value, f"{key}_se": value.error} if isinstance(value, Estimate) else {key: value}
-    records = {key: Record.make(key, value) for key, value in flat.items()}
-    return verdict(LEDGER.claim(f"he2025/{claim}"), records, "paper")
-
-
 def assert_green(claim: str, values: dict) -> None:
-    result = judge(claim, values)
+    result = judge(f"he2025/{claim}", values)
     assert result.word in GREEN or result.in_one_reading, result.note
 
 
-def assert_red(claim: str, values: dict, *failing: str) -> None:
+def assert_red(claim: str, values: dict, *keys: str) -> None:
     """The claim is refused, and exactly because of these keys (in the reading that fares best)."""
-    result = judge(claim, values)
+    result = judge(f"he2025/{claim}", values)
     assert result.word in RED, result.note
     assert not result.in_one_reading, result.note
-    failed = {p.key for p in result.parts if not p.holds}
-    assert set(failing) <= failed, f"{failing} should fail, but only {failed} do"
+    assert set(keys) <= failing(result)
 
 
 def two_readings(groups: dict[str, dict], scales: dict[str, float]) -> dict[str, Heads]:
@@ -156,7 +143,7 @@ def scale_records(groups: dict[str, dict], scales: dict[str, float]) -> dict:
 
 def scale_parts(values: dict) -> dict[str, bool]:
     """Whether 0.13 is the gamma of each reading, by the ledger's rule."""
-    parts = {part.key: part.rule for part in LEDGER.claim("he2025/fig2.8").parts}
+    parts = {part.key: part.rule for part in ledger("he2025").claim("he2025/fig2.8").parts}
     return {r: parts[f"scale/{r}/gamma"].check(values[f"scale/{r}/gamma"], values) for r in SCALES}
 
 

@@ -6,8 +6,7 @@ import math
 
 import pytest
 import torch
-from ledgers import GREEN, RED
-from wang2025.kit import failing, judge
+from ledgers import GREEN, RED, failing, judge
 
 from iclbook.models import functional_gd, literal_blocks
 from iclbook.models.functional_gd import FunctionalGD
@@ -33,7 +32,7 @@ def batch() -> Batch:
 
 def test_the_construction_is_functional_descent():
     values = construction.construction()
-    assert judge("construction", values).word in GREEN
+    assert judge("wang2025/construction", values).word in GREEN
     assert values["query-slot/f_difference"] <= 1e-12 < values["query-slot/error"]
     assert values["query-slot/error_among"] <= 1e-10
     # Controls: what each piece is there for.
@@ -42,7 +41,7 @@ def test_the_construction_is_functional_descent():
 
 def test_mutation_missing_erasure(monkeypatch):
     monkeypatch.setattr(LiteralBlocks, "erased", lambda self, e, m: torch.zeros_like(e))
-    result = judge("construction", construction.construction())
+    result = judge("wang2025/construction", construction.construction())
     assert result.word in RED
     assert failing(result) == {"construction/rbf"}
 
@@ -54,7 +53,7 @@ def test_mutation_query_among_the_keys(monkeypatch):
         made(self, *args, **{**kwargs, "query_among_keys": True})
 
     monkeypatch.setattr(LiteralBlocks, "__init__", among)
-    result = judge("construction", construction.construction())
+    result = judge("wang2025/construction", construction.construction())
     assert result.word in RED
     assert "construction/rbf" in failing(result)
 
@@ -62,7 +61,7 @@ def test_mutation_query_among_the_keys(monkeypatch):
 def test_mutation_missing_mean(monkeypatch):
     for module in (literal_blocks, functional_gd):
         monkeypatch.setattr(module, "key_factor", lambda kernel, n: 1.0)
-    result = judge("construction", construction.construction())
+    result = judge("wang2025/construction", construction.construction())
     assert result.word in RED
     assert {"construction/rbf", "construction/fast"} <= failing(result)
 
@@ -71,7 +70,7 @@ def test_mutation_erasure_sign(monkeypatch):
     """Plus in W_V and plus in P: the expectation doubles (equations 35, 36 with P = I)."""
     matrices = LiteralBlocks.matrices
     monkeypatch.setattr(LiteralBlocks, "matrices", lambda self, *a: (m := matrices(self, *a)) | {"P2": -m["P2"]})
-    assert "construction/rbf" in failing(judge("construction", construction.construction()))
+    assert "construction/rbf" in failing(judge("wang2025/construction", construction.construction()))
     found = errata.signs()
     assert found["signs/section322"] <= 1e-10 < 1 < found["signs/printed_pair"]
 

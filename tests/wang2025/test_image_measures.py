@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
+from ledgers import failing, judge
 from torch.nn.functional import cross_entropy
 from wang2025.image_kit import SHORT, TINY
-from wang2025.kit import failing, judge
 
 from iclbook.papers.wang2025 import contexts, figure_5_right, images, networks, probing
 from iclbook.papers.wang2025.images import GlyphEpisodes, ImageContexts, ImageEpisodes, image_study
@@ -183,6 +183,6 @@ def test_a_wrong_sign_of_the_step_turns_figure_6_red():
     rest = {"images/shuffled": 0.19, "images/shuffled_se": 0.01, "images/last/blind": 0.5}
     rest["images/softmax/accuracy3_se"] = 0.01
     off = rest | {"images/shuffled": 0.3, "images/softmax/accuracy3": good}
-    assert failing(judge("fig6", off)) == {"images/shuffled"}
-    assert judge("fig6", rest | {"images/softmax/accuracy3": good}).word == "reproduced (reduced)"
-    assert judge("fig6", rest | {"images/softmax/accuracy3": bad}).word == "not yet tested"
+    assert failing(judge("wang2025/fig6", off)) == {"images/shuffled"}
+    assert judge("wang2025/fig6", rest | {"images/softmax/accuracy3": good}).word == "reproduced (reduced)"
+    assert judge("wang2025/fig6", rest | {"images/softmax/accuracy3": bad}).word == "not yet tested"
