@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -66,22 +65,6 @@ def test_the_plain_loop_computes_the_trainers_losses_and_gradients(group):
             )
         output = loop.output.grad.unflatten(0, (n_heads, -1)).transpose(1, 2)
         torch.testing.assert_close(output, grads["output"][r], rtol=1e-10, atol=1e-12)
-
-
-def test_jax_computes_the_trainers_losses_and_gradients(group):
-    jax = pytest.importorskip("jax", reason="optional peer: jax is not installed")
-    from benchmarks import jax_peer
-
-    params, batch, grads, losses = group
-    for r in range(RUNS):
-        one, tokens, query, target = of_run(params, batch, r)
-        x = np.concatenate([tokens[..., :-1], query[:, None]], axis=1).astype(np.float32)
-        y = np.concatenate([tokens[..., -1], target[:, None]], axis=1).astype(np.float32)
-        values = {name: p.numpy().astype(np.float32) for name, p in one.items()}
-        loss, gradient = jax.value_and_grad(jax_peer.loss)(values, x, y)
-        assert float(loss) == pytest.approx(losses[r].item(), rel=1e-5)
-        for name, g in gradient.items():
-            np.testing.assert_allclose(g, grads[name][r], rtol=1e-3, atol=1e-6)
 
 
 def test_the_page_says_what_the_stored_results_say():

@@ -239,23 +239,3 @@ def test_vendored_files_are_what_their_list_says(folder: str) -> None:
         if path.is_file()
     }
     assert found == listed
-
-
-@pytest.mark.browser
-def test_mathematics_and_play_work_offline(built: Path) -> None:
-    from browser import harness
-
-    harness.require()
-    browser = harness.Browser()
-    try:
-        browser.open((built / "_build" / "html" / "book" / "intro.html").as_uri())
-        assert len(browser.driver.find_elements("css selector", "mjx-container")) == 2
-        assert not browser.driver.find_elements("css selector", "mjx-merror")
-        assert browser.problems() == []
-        browser.open((built / "_build" / "html" / "notebooks" / "tiny.html").as_uri())
-        assert browser.driver.find_elements("css selector", ".widget-label mjx-container"), "a label's $k$"
-        browser.driver.find_element("css selector", ".widget-play button").click()
-        browser._wait("document.querySelector('.widget-readout').textContent === '4'", seconds=10)
-        assert browser.problems() == []
-    finally:
-        browser.close()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import subprocess
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +11,10 @@ import torch
 from scipy import stats
 
 from iclbook import random
-from iclbook.machines import emulated, environment
 from iclbook.tasks.bijection_elimination import BijectionElimination
-from iclbook.tasks.categorical import Anchors, Quadrants
-from iclbook.tasks.few_shot import FewShot
 from iclbook.tasks.hmm_filtering import HmmFiltering
 from iclbook.tasks.sticky_chain import StickyChain
-from iclbook.training import FixedSet, Stream
+from iclbook.training import Stream
 
 #: A right generator fails one test in so many.
 RARE = 1e-5
@@ -146,40 +139,6 @@ def test_words_and_normals_of_a_prompt_share_nothing():
 
 
 # -- processors -------------------------------------------------------------------------------------------------------
-
-
-def digest() -> str:
-    """Of every choice that depends on whole numbers alone."""
-    found = [random.order(words(n, 500), 0) for n in (8, 50, 900)]
-    found += [random.below(n, words(1, 5000)) for n in (3, 4000)]
-    few = FewShot()
-    found += few.choose(words(few.words(40, 12), 64), 40, 12, 2)
-    for task in (BijectionElimination(), BijectionElimination(8, 6, False)):
-        found += task.draw(words(task.words, 500))
-    chain = StickyChain("code", T=3000)
-    found.append(chain.sequence(torch.zeros(chain.normals), words(1, 3000)[0]).y)
-    for task in (Anchors(), Quadrants()):
-        found += [
-            task.chosen(words(task.words, 200)),
-            task.covariates(torch.empty(0, 200), words(task.words, 200))[:, 0],
-        ]
-    numbers = FixedSet(Both(), 500, epochs=True).draw(random.keys([1]), torch.tensor([9]), 64, torch.float32)
-    found += [numbers[0], random.uniform(words(1, 5000)) >= 0.1]
-    return hashlib.sha256(b"".join(np.ascontiguousarray(x.numpy()).tobytes() for x in found)).hexdigest()
-
-
-@pytest.mark.full
-def test_choices_are_the_same_on_every_processor():
-    for machine in emulated():
-        out = subprocess.run(
-            [sys.executable, "-c", "import test_choices; print(test_choices.digest())"],
-            env=environment(machine),
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-        assert out.stdout.strip() == digest(), out.stderr
 
 
 def test_observations_of_a_hidden_chain_follow_its_matrices():

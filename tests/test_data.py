@@ -10,7 +10,7 @@ import torch
 from iclbook import random
 from iclbook.errors import UserError
 from iclbook.tasks import Batch, LinearRegression
-from iclbook.training import FixedSet, FullBatch, Group, Run, Stream, Trainer
+from iclbook.training import FixedSet, FullBatch, Stream
 from iclbook.training.data import as_data
 
 KEYS = random.keys([4, 9])
@@ -79,27 +79,3 @@ def test_all_data_of_a_run_are_its_own_at_every_step():
     found = seen(FullBatch(Own()), 1)
     assert found.context.tolist() == [[[4.0, 4.0]], [[9.0, 9.0]]]
     assert torch.equal(found.context, seen(FullBatch(Own()), 2).context)
-
-
-class Mean(torch.nn.Module):
-    """One number that learns the mean of what it sees."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.value = torch.nn.Parameter(torch.zeros(()))
-
-    def initialise(self, generator, scale=1.0) -> None:
-        self.value.data.zero_()
-
-    def circuits(self):
-        return {"value": self.value}
-
-
-def test_the_trainer_gives_each_run_the_data_of_its_seed():
-    group = Group("g", Mean, {}, [Run(0, 0.5, stream=9), Run(1, 0.5, stream=4)], loss=_squares)
-    found = Trainer(FullBatch(Own()), [group], 40, 1, device="cpu", compile=False).train(progress=False)
-    assert found["g"].circuits["value"][-1].tolist() == pytest.approx([9.0, 4.0], rel=0.3)
-
-
-def _squares(model, batch):
-    return ((model.value - batch.context) ** 2).mean()

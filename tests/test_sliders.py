@@ -14,12 +14,9 @@ import nbformat
 import numpy as np
 import pytest
 from nbclient import NotebookClient
-from PIL import Image
 
-from iclbook.drawing import style
 from iclbook.errors import UserError
 from iclbook.sliders import Slider, build, exercise, live, static
-from iclbook.sliders import panel as shared
 
 
 @pytest.fixture(autouse=True)
@@ -76,25 +73,6 @@ def test_exercise_notices_a_slider_that_shows_the_wrong_frame():
     panel.stack.children = panel.stack.children[::-1]
     with pytest.raises(RuntimeError, match="wrong frame"):
         exercise(panel)
-
-
-@pytest.mark.parametrize("layout", ["constrained", "none"])
-def test_live_frames_have_the_pixels_of_savefig(layout):
-    def figure():
-        fig, axes = style.figure(2)
-        fig.set_layout_engine(layout)
-        style.heatmap(axes[0], np.arange(6).reshape(2, 3), title="a title", bar=True)
-        axes[1].plot([1, 10, 1000], label="$x^2$")
-        axes[1].set(xlabel="x", ylabel="a long label", yscale="log")
-        axes[1].legend()
-        return fig
-
-    saved = io.BytesIO()
-    figure().savefig(saved, dpi=shared.FRAME_DPI, bbox_inches=None)
-    plt.close("all")
-    ours = shared.draw(figure, {}, small=False).png
-    ours, saved = (np.asarray(Image.open(io.BytesIO(png)).convert("RGB")) for png in (ours, saved.getvalue()))
-    assert (ours == saved).all()
 
 
 def test_equal_frames_are_stored_once():

@@ -162,11 +162,6 @@ def test_a_damaged_json_is_refused(tmp_path, text):
     assert "tiny" in refused(lambda: load(tmp_path), "damaged|missing")
 
 
-def test_another_configuration_is_refused(tmp_path):
-    save(tmp_path)
-    assert "--fresh" in refused(lambda: load(tmp_path, config="another"), "another configuration")
-
-
 def test_other_source_is_refused_if_the_caller_names_its_own(tmp_path):
     save(tmp_path, source="0" * 16)
     assert "--verify" in refused(lambda: load(tmp_path, source=SOURCE), "other training code")

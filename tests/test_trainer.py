@@ -167,20 +167,6 @@ def test_parameters_are_kept_at_chosen_steps_in_half_precision(tmp_path):
     assert set(arrays) == {"g/kept query", "g/kept output"}
 
 
-def test_a_loss_without_data_trains_too():
-    group = Group(
-        "approx",
-        ReducedAttention,
-        {"n_heads": 2},
-        [Run(0, 0.1)],
-        Sgd(),
-        loss=lambda m, _: ((m.omega - 1) ** 2).sum() + (m.mu**2).sum(),
-    )
-    t = Trainer(TASK, [group], 200, 1, device="cpu", compile=False)
-    t.train(progress=False)
-    np.testing.assert_allclose(t.parameters()["approx"]["omega"], 1, atol=1e-6)
-
-
 def longer() -> Trainer:
     return Trainer(TASK, [Group("g", Attention, HEADS, [Run(0), Run(1)])], 2000, 32, device="cpu", compile=False)
 

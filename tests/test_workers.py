@@ -183,19 +183,6 @@ def test_a_cluster_gives_the_local_numbers_to_the_bit_and_loses_nothing_with_a_w
     assert set(heard) == {0, 1}, "both parts were heard of"
 
 
-@pytest.mark.full
-@pytest.mark.filterwarnings("default")
-def test_who_waits_for_a_worker_says_so(dask, capsys):
-    with dask.LocalCluster(n_workers=0, dashboard_address=None) as empty:
-        timer = threading.Timer(1, empty.scale, (1,))
-        timer.start()
-        with workers.Cluster(empty.scheduler_address, 4, progress=False) as cluster:
-            assert cluster.parts == 4
-            with pytest.raises(UserError, match=r"^unknown profile 'huge'"):
-                cluster.submit(check_profile, "huge").result()
-    assert "waiting for a worker" in capsys.readouterr().err
-
-
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:{port}", "nonsense://x"])
 def test_an_address_that_does_not_answer_is_one_line(dask, monkeypatch, address):

@@ -34,15 +34,6 @@ def test_forward_is_the_plain_model(causal_):
     torch.testing.assert_close(model.attention(case.x), f.alpha)
 
 
-def test_ensemble_equals_single_runs():
-    x, y, w = toy_runs.start(range(6), 0.5)
-    _, stacked = gradients.every_gradient(x, y, w)
-    for r in range(6):
-        _, one = gradients.every_gradient(x[r], y[r], gradients.Weights(*[p[r] for p in w]))
-        for name, value in one.items():
-            torch.testing.assert_close(stacked[name][r], value)
-
-
 @pytest.mark.parametrize("T", [1, 2, 127, 128, 129, 300])
 def test_blocked_step_against_autograd(T):
     assert equations.blocked_error(T, 0.3) < 1e-12

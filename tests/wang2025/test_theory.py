@@ -201,7 +201,9 @@ def test_groups_decide_the_question_of_the_smallest():
     assert max(theorem_2.defect(theorem_2.affine_group(d)) for d in (2, 4)) < 1e-12
     assert min(values["thm2-group/rotations_defect"]) > 0.5  # rotations commute with each other
     wrong = values | {**EXACTLY, "thm2-group/defect_d10": theorem_2.defect(theorem_2.affine_group(10)[:11])}
-    assert failing(judge("wang2025/q-thm2-group", wrong)) == {"thm2-group/defect_d10"}  # the translations alone do not suffice
+    assert failing(judge("wang2025/q-thm2-group", wrong)) == {
+        "thm2-group/defect_d10"
+    }  # the translations alone do not suffice
     assert judge("wang2025/q-thm2-group", values | EXACTLY).word in GREEN
     assert judge("wang2025/q-thm2-group", values | EXACTLY | {"thm2-group/alone": 1e-14}).word == "too close to call"
 
