@@ -80,12 +80,3 @@ def test_the_status_says_when_where_and_whether(minibook_that_ran: Path) -> None
     assert status_line(root)[-1] == "stale (changed since: reference)"
     executed_path("tiny", "smoke").unlink()
     assert status_line(root)[1:] == ["not yet", "", "", "", ""]
-
-
-def test_stored_trainings_are_summed_up() -> None:
-    text = status_page.markdown("paper", ROOT)
-    stored = text.partition("## Stored results")[2]
-    line = next(li for li in stored.splitlines() if "linear_regression" in li)
-    studies = len(list((ROOT / "results/he2025/paper").glob("*.json")))
-    assert f"| {studies} |" in line
-    assert re.search(r"\| [\d.]+ h \| torch 2\.\d+\.\d\S* on c\w+", line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -152,15 +152,6 @@ def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.Capture
         ledger.write_text(rules)
 
 
-@pytest.fixture
-def plain(built: Path) -> Iterator[Path]:
-    """The source of a page with nothing computed on it, put back afterwards."""
-    path = built / "book" / "plain.md"
-    text = path.read_text()
-    yield path
-    path.write_text(text)
-
-
 def page_of(built: Path, name: str) -> Path:
     return built / "_build" / "html" / f"{name}.html"
 
@@ -192,12 +183,6 @@ def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, r
     (problem,) = pages.problems(tmp_path)
     assert problem.startswith("book/page.html: ")
     assert says in problem
-
-
-def test_a_build_refuses_raw_html_that_leads_nowhere(built: Path, plain: Path) -> None:
-    plain.write_text(plain.read_text() + '\n<a href="nowhere.html">x</a>\n')
-    with pytest.raises(UserError, match=r"book/plain\.html: <a> leads to a file that is not there"):
-        build("smoke")
 
 
 def test_a_build_refuses_a_page_without_its_sliders(built: Path) -> None:

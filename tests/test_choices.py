@@ -116,12 +116,9 @@ def test_chains_follow_their_transitions():
 
 
 class Both:
-    """A task that gives back its numbers."""
+    """What a task says of the numbers that it needs."""
 
     normals, words = 3, 4
-
-    def batch(self, normals, words):
-        return normals, words
 
 
 def test_words_and_normals_of_a_prompt_share_nothing():

@@ -40,16 +40,6 @@ def test_the_page(root):
     assert r"two heads \| opposite \*signs\*" in row, "a bar or star of the text must not end the cell or turn italic"
 
 
-def test_the_picture_has_a_cell_for_each_claim_with_its_sentence(root):
-    found = scoreboard.boards("paper", root)
-    page = scoreboard_page.picture(found, root)
-    assert page.count("iclbook-cell ") == 6
-    assert page.count('href="../notebooks/demo.html#claim-demo-') == 3
-    assert "other.html" not in page, "a chapter that the book does not list cannot be linked"
-    assert 'data-says="Figure 1: two heads | opposite *signs* \u2013 partly"' in page
-    assert page.index("claim-demo-exact") < page.index("claim-demo-both") < page.index("claim-demo-later")
-
-
 def test_every_word_has_its_own_symbol_and_class():
     assert set(SYMBOLS) == {*WORDS, *ANSWER_WORDS}
     for words in (WORDS, ANSWER_WORDS):

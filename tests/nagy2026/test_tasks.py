@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from iclbook import random
 from iclbook.models.deep_attention import DeepAttention
@@ -64,31 +63,6 @@ def test_every_prompt_has_one_weight_of_the_stated_variance(is_balanced):
     var = 0.5 / np.array(lam) if is_balanced else np.full(3, 0.5)
     found = (w.reshape(-1, 3) ** 2).mean(0).numpy()
     assert (np.abs(found / var - 1) < 5 * math.sqrt(2 / (2 * n))).all()
-
-
-# -- a fixed set of prompts ---------------------------------------------------------------------------------------------
-
-
-def drawn_from(chosen: FixedSet, step: int, batch_size: int, seeds=(0,)):
-    numbers = chosen.draw(random.keys(seeds), torch.tensor([step]), batch_size, torch.float32)
-    return chosen.batch(tuple(x[:, 0] for x in numbers), chosen.fixed(seeds)), numbers
-
-
-def test_a_training_set_gives_its_prompts_and_no_others_evenly():
-    task = SpectralRegression((1.0, 0.5), L=3)
-    chosen = FixedSet(StoredPrompts(task), 50, seed=3)
-    (core,) = StoredPrompts(task).draw(50, 3)
-    every = task.batch(core)
-    own = torch.cat([every.context.flatten(0, 1), every.query, every.target]).T  # (50, numbers)
-    drawn, _ = drawn_from(chosen, 1, 5000, range(4))  # four runs
-    flat = torch.cat([drawn.context.flatten(1, 2), drawn.query, drawn.target], 1).transpose(1, 2)
-    same = torch.stack([(run[:, None] == own).all(-1) for run in flat])  # (4, 5000, 50)
-    assert (same.sum(-1) == 1).all()
-    counts = same.sum(1).numpy()  # by run
-    assert stats.chisquare(counts.sum(0)).pvalue > 1e-4
-    assert stats.chisquare(counts.ravel()).pvalue > 1e-4
-    assert not torch.equal(same[0], same[1])
-    assert not torch.equal(StoredPrompts(task).draw(50, 4)[0], core)
 
 
 # -- probes -------------------------------------------------------------------------------------------------------------
