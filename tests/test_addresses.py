@@ -15,8 +15,6 @@ from iclbook.inputs import executed_path, input_digests, write_copy
 from iclbook.numbers import duration
 from iclbook.references import Reference, reference_path, write_reference
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 @pytest.mark.slow
 def test_addresses_appear_once_they_are_set(minibook_that_ran: Path) -> None:
