@@ -37,16 +37,18 @@ def assert_uniform(values: torch.Tensor, options: int) -> None:
 def test_bounds_of_an_index_split_all_words_evenly():
     """Each index owns floor or ceil of 2**32 / n words: found by bisection, not by sampling."""
     for n in (2, 3, 7, 25, 4000):
-        first = []
-        for k in range(n + 1):
-            low, high = 0, 2**32
-            while low < high:
-                middle = (low + high) // 2
-                low, high = (low, middle) if int(random.below(n, torch.tensor(middle))) >= k else (middle + 1, high)
-            first.append(low)
-        assert first[0] == 0
-        assert first[-1] == 2**32
-        assert {b - a for a, b in itertools.pairwise(first)} <= {2**32 // n, 2**32 // n + 1}
+        index = torch.arange(n + 1)
+        first, last = (
+            torch.zeros_like(index),
+            torch.full_like(index, 2**32),
+        )  # where the first word of each index may lie
+        while (open_ := first < last).any():
+            middle = (first + last) // 2
+            reached = random.below(n, middle.clamp(max=2**32 - 1)) >= index
+            last = torch.where(open_ & reached, middle, last)
+            first = torch.where(open_ & ~reached, middle + 1, first)
+        assert (first[0], first[-1]) == (0, 2**32)
+        assert set(first.diff().tolist()) <= {2**32 // n, 2**32 // n + 1}
 
 
 def test_every_order_is_as_likely():

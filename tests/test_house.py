@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ FLOORS = (
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 
+@cache
 def imported(path: Path, library: Path = LIBRARY) -> list[tuple[str, ...]]:
     """What a module imports from this package, as parts below it."""
     here = path.relative_to(library).with_suffix("").parts
