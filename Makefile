@@ -36,8 +36,8 @@ test: $(STAMP) browser lint  ## what every change must pass: style, tests, repla
 	@$(PYTEST) -m "browser and not full" $(PAGES)
 
 test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clusters, every browser width and theme as well (hours)
-	@ICLBOOK_FULL=1 $(PYTEST) -m "not browser"
-	@ICLBOOK_FULL=1 $(PYTEST) -m browser $(PAGES)
+	@$(PYTEST) -m "not browser"
+	@$(PYTEST) -m browser $(PAGES)
 	@$(MAKE) --no-print-directory mutants
 
 PAPERS ?=

@@ -89,7 +89,7 @@ def units() -> list[Unit]:
                 found.append(Unit("replays", f"{key}/{name}", again))
     for test in _tests("tests/test_emulated.py"):
         one = (python, "-m", "pytest", "-q", test)
-        found.append(Unit("processors", test, one, {"ICLBOOK_FULL": "1", "OMP_NUM_THREADS": "1"}))
+        found.append(Unit("processors", test, one, {"OMP_NUM_THREADS": "1"}))
     return sorted(found, key=lambda unit: STAGES.index(unit.stage))
 
 
@@ -113,7 +113,7 @@ def _tests(file: str) -> list[str]:
     if find_spec("papermill") is None:
         return []
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", file]
-    said = subprocess.run(command, cwd=ROOT, env=os.environ | {"ICLBOOK_FULL": "1"}, capture_output=True, text=True)
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return [line for line in said.stdout.splitlines() if "::" in line]
 
 

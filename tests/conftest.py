@@ -65,6 +65,23 @@ def minibook(make_minibook: Callable[[], Path], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
+def claim(tmp_path: Path) -> Callable[..., Any]:
+    """A claim of the ledger of claims_kit, with texts replaced."""
+    from claims_kit import LEDGER, make_root
+
+    from iclbook.claims import load_ledger
+
+    def make(claim_id: str = "demo/both", replace: dict[str, str] | None = None) -> Any:
+        text = LEDGER
+        for old, new in (replace or {}).items():
+            assert old in text
+            text = text.replace(old, new, 1)
+        return load_ledger("demo", make_root(tmp_path / "book", text)).claim(claim_id)
+
+    return make
+
+
+@pytest.fixture
 def empty_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The root of a book without chapters, where studies of a test keep their results."""
     (tmp_path / "_toc.yml").write_text("")

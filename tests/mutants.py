@@ -1,15 +1,13 @@
 """Do the tests see a planted fault? ``make mutants``, or ``python tests/mutants.py he2025 --count 25``.
 
-The functions between a run and a record are changed one at a time, in a copy of the tree, and the tests of that paper must turn red. Faults are drawn
-by a fixed rule from all that :mod:`mutations` can make of ``measures``, of ``runs`` and of what computes in ``figures``; :mod:`planted` holds those that a
-review planted by hand. Only tests of the paper that import the changed module are run, the nearest first, until one fails. Stored results are not
-in the copy: their digest hangs on the sources, so that any change would be caught for the wrong reason.
+The functions of a paper are changed one at a time, in a copy of the tree, and the tests of that paper must turn red. Faults are drawn by a fixed rule from
+all that :mod:`mutations` can make of what computes; :mod:`planted` holds those that a review planted by hand. Tests that name the changed module are run
+first, until one fails. Stored results are not in the copy: their digest hangs on the sources, so that any change would be caught for the wrong reason.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import re
 import shutil
@@ -19,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -27,10 +25,11 @@ from mutations import Fault, draw, faults_in
 from planted import PLANTED
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("measures", "runs", "figures")
+#: Modules that show and do not record: pages, sliders and commands have tests of their own.
+SHOWING = re.compile("slider|page|live|command")
 #: A paper passes when its tests catch this share of the faults.
 ENOUGH = 0.95
-#: Seconds that the tests of one fault may take: a fault that hangs counts as caught.
+#: Seconds that the tests of one fault may take, or twice what they take without one: a fault that hangs counts as caught.
 LIMIT = 240
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache", "results", "proofs"
@@ -43,9 +42,9 @@ def faults_of(paper: str, count: int, root: Path = ROOT) -> list[Fault]:
     room = root / "src/iclbook/papers" / paper
     every = [
         fault
-        for part in ROOMS
-        for path in sorted((room / part).rglob("*.py"))
-        for fault in faults_in(path.read_text(), str(path.relative_to(root)), drawing=part == "figures")
+        for path in sorted(room.rglob("*.py"))
+        if not SHOWING.search(path.stem)
+        for fault in faults_in(path.read_text(), str(path.relative_to(root)))
     ]
     return draw(every, count) + [fault for fault in PLANTED if fault.paper == paper]
 
@@ -53,59 +52,14 @@ def faults_of(paper: str, count: int, root: Path = ROOT) -> list[Fault]:
 # -- which tests ------------------------------------------------------------------------------------------------------
 
 
-def module_file(name: Sequence[str], folders: Iterable[Path]) -> Path | None:
-    """The file of a dotted name, or of the longest part of it that is a module."""
-    for length in range(len(name), 0, -1):
-        for folder in folders:
-            path = folder.joinpath(*name[:length])
-            for found in (path.with_suffix(".py"), path / "__init__.py"):
-                if found.is_file():
-                    return found
-    return None
+def tests_of(module: Path, paper: str, root: Path) -> list[Path]:
+    """Test files of a paper, those that name the module first, and common ones that name it."""
 
+    def names(test: Path) -> bool:
+        return re.search(rf"\b{module.stem}\b", test.read_text()) is not None
 
-def imports(path: Path, root: Path) -> set[Path]:
-    """Files of this tree that a module imports."""
-    folders, found = (root / "src", root / "tests"), set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module.split(".") if node.module else []
-            if node.level:
-                base = [*path.relative_to(root / "src").parts[: -node.level], *base]
-            names = [[*base, alias.name] for alias in node.names]
-        else:
-            continue
-        found |= {file for name in names if (file := module_file(name, folders)) is not None}
-    return found - {path}
-
-
-@dataclass
-class Suite:
-    """The test files of a tree, by how near they are to a module."""
-
-    root: Path
-    known: dict[Path, set[Path]] = field(default_factory=dict)
-
-    def _imports(self, path: Path) -> set[Path]:
-        if path not in self.known:
-            self.known[path] = imports(path, self.root)
-        return self.known[path]
-
-    def of(self, module: Path, paper: str, most: int = 3) -> list[Path]:
-        """Test files that import a module, the nearest first: those of the paper through at most ``most - 1`` others, common ones directly."""
-        near: dict[Path, int] = {}
-        own = sorted((self.root / "tests" / paper).glob("test_*.py"))
-        for test in (*own, *sorted((self.root / "tests").glob("test_*.py"))):
-            front, seen = {test}, set()
-            for distance in range(1, most + 1 if test in own else 2):
-                seen |= front
-                front = set().union(*(self._imports(path) for path in front)) - seen
-                if module in front:
-                    near[test] = distance
-                    break
-        return sorted(near, key=lambda test: (near[test], test))
+    own = sorted((root / "tests" / paper).glob("test_*.py"), key=lambda test: not names(test))
+    return own + [test for test in sorted((root / "tests").glob("test_*.py")) if names(test)]
 
 
 # -- running them -----------------------------------------------------------------------------------------------------
@@ -121,7 +75,9 @@ class Outcome:
     seconds: float = 0.0
 
 
-def pytest_in(tree: Path, tests: list[Path], deselect: Iterable[str] = (), first: bool = True) -> list[str]:
+def pytest_in(
+    tree: Path, tests: list[Path], limit: float, deselect: Iterable[str] = (), first: bool = True
+) -> list[str]:
     """Tests that fail in a copy of the tree; with ``first`` the first of them only.
 
     Raises:
@@ -140,7 +96,7 @@ def pytest_in(tree: Path, tests: list[Path], deselect: Iterable[str] = (), first
             env=env,
             capture_output=True,
             text=True,
-            timeout=LIMIT,
+            timeout=limit,
         )
     except subprocess.TimeoutExpired:
         return ["time limit"]
@@ -149,7 +105,7 @@ def pytest_in(tree: Path, tests: list[Path], deselect: Iterable[str] = (), first
     return re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, flags=re.M)
 
 
-def try_fault(fault: Fault, tree: Path, tests: list[Path], red: set[str]) -> Outcome:
+def try_fault(fault: Fault, tree: Path, tests: list[Path], limit: float, red: set[str]) -> Outcome:
     """Plant a fault in a copy, run the tests, and take it out again."""
     path, start = tree / fault.path, time.monotonic()
     before = path.read_text()
@@ -158,7 +114,7 @@ def try_fault(fault: Fault, tree: Path, tests: list[Path], red: set[str]) -> Out
         return Outcome(fault, "gone")
     path.write_text(after)
     try:
-        failed = pytest_in(tree, tests, red) if tests else []
+        failed = pytest_in(tree, tests, limit, red) if tests else []
     finally:
         path.write_text(before)
     return Outcome(fault, "caught" if failed else "survived", "".join(failed[:1]), time.monotonic() - start)
@@ -171,11 +127,14 @@ def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcom
         for number in range(workers):
             trees.put(Path(shutil.copytree(root, Path(folder) / str(number), ignore=LEFT_OUT)))
         red: dict[str, set[str]] = {}
+        limits: dict[str, float] = {}
         for paper in sorted({fault.paper for fault in faults}):
             tree = trees.get()
             paths = {fault.path for fault in faults if fault.paper == paper}
-            every = sorted({test for path in paths for test in Suite(tree).of(tree / path, paper)})
-            red[paper] = set(pytest_in(tree, every, first=False)) if every else set()
+            every = sorted({test for path in paths for test in tests_of(tree / path, paper, tree)})
+            began = time.monotonic()
+            red[paper] = set(pytest_in(tree, every, 10 * LIMIT, first=False)) if every else set()
+            limits[paper] = max(LIMIT, 2 * (time.monotonic() - began))
             trees.put(tree)
             if red[paper]:
                 say(f"{paper}: red without a fault and left out: {', '.join(sorted(red[paper]))}")
@@ -183,8 +142,8 @@ def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcom
         def one(fault: Fault) -> Outcome:
             tree = trees.get()
             try:
-                tests = Suite(tree).of(tree / fault.path, fault.paper)
-                outcome = try_fault(fault, tree, tests, red[fault.paper])
+                tests = tests_of(tree / fault.path, fault.paper, tree)
+                outcome = try_fault(fault, tree, tests, limits[fault.paper], red[fault.paper])
             finally:
                 trees.put(tree)
             say(line_of(outcome))

@@ -73,8 +73,8 @@ def draw(faults: list[Fault], count: int) -> list[Fault]:
     return drawn
 
 
-def faults_in(text: str, path: str, drawing: bool = False) -> list[Fault]:
-    """Every fault of a file; where it draws, those of functions that return something and neither take nor return a figure."""
+def faults_in(text: str, path: str) -> list[Fault]:
+    """Every fault of a file's functions that return something and neither take nor return a figure."""
     starts = [0]
     for line in text.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -83,7 +83,7 @@ def faults_in(text: str, path: str, drawing: bool = False) -> list[Fault]:
     found = []
     tree = ast.parse(text)
     even = _under_even(tree)
-    for node, kind, new, function in _visit(tree, "", drawing):
+    for node, kind, new, function in _visit(tree, ""):
         if kind == "order" and node in even:
             continue  # the same number
         at = starts[node.lineno - 1] + node.col_offset
@@ -113,10 +113,10 @@ def _draws(function: ast.FunctionDef) -> bool:
     return any(name in ast.unparse(note) for note in notes if note for name in ("Figure", "Axes"))
 
 
-def _visit(node: ast.AST, function: str, drawing: bool) -> Iterator[tuple[ast.expr, str, str, str]]:
+def _visit(node: ast.AST, function: str) -> Iterator[tuple[ast.expr, str, str, str]]:
     """Expressions that compute, with what may stand in their places: not annotations, texts, errors or checks."""
     if isinstance(node, ast.FunctionDef):
-        if drawing and _draws(node):
+        if _draws(node):
             return
         function = node.name
         children: list[ast.AST] = [*node.body, *node.args.defaults, *(d for d in node.args.kw_defaults if d)]
@@ -139,7 +139,7 @@ def _visit(node: ast.AST, function: str, drawing: bool) -> Iterator[tuple[ast.ex
         yield from ((child, kind, new, function) for child, kind, new in _indices(node.slice))
         children = [node.value]
     for child in children:
-        yield from _visit(child, function, drawing)
+        yield from _visit(child, function)
 
 
 def _number(node: ast.AST | None) -> int | None:

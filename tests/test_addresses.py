@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from io import BytesIO
 from pathlib import Path
 
 import nbformat
 import pytest
-from PIL import Image
 
-from iclbook.book import addresses, status_page
+from iclbook.book import status_page
 from iclbook.book.build import build
-from iclbook.claims.scoreboard import boards
 from iclbook.inputs import executed_path, input_digests, write_copy
 from iclbook.numbers import duration
 from iclbook.references import Reference, reference_path, write_reference
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.slow
@@ -47,18 +42,6 @@ def test_addresses_appear_once_they_are_set(minibook_that_ran: Path) -> None:
     assert any(link.startswith("https://github.com/someone/book/issues/new?") for link in links)
     assert 'property="og:image" content="https://someone.github.io/book/_static/preview.png"' in page
     assert 'property="og:url" content="https://someone.github.io/book/notebooks/tiny.html"' in page
-
-
-def test_the_preview_is_a_picture_of_the_verdicts(minibook_that_ran: Path) -> None:
-    colour = addresses.colours((ROOT / "book" / "assets" / "verdicts.css").read_text())
-    found = boards("smoke", minibook_that_ran)
-    drawn = addresses.picture("A Book", found, colour)
-    image = Image.open(BytesIO(drawn)).convert("RGB")
-    assert image.size == (1200, 630)
-    shown = {colour for _, colour in image.getcolors(1 << 20)}
-    assert tuple(bytes.fromhex(colour["reproduced"][1:])) in shown
-    assert tuple(bytes.fromhex(colour["inconsistent"][1:])) not in shown
-    assert addresses.picture("A Book", found, colour) == drawn, "an unchanged book makes the same file"
 
 
 def status_line(root: Path) -> list[str]:
@@ -95,12 +78,3 @@ def test_the_status_says_when_where_and_whether(minibook_that_ran: Path) -> None
     assert status_line(root)[-1] == "stale (changed since: reference)"
     executed_path("tiny", "smoke").unlink()
     assert status_line(root)[1:] == ["not yet", "", "", "", ""]
-
-
-def test_stored_trainings_are_summed_up() -> None:
-    text = status_page.markdown("paper", ROOT)
-    stored = text.partition("## Stored results")[2]
-    line = next(li for li in stored.splitlines() if "linear_regression" in li)
-    studies = len(list((ROOT / "results/he2025/paper").glob("*.json")))
-    assert f"| {studies} |" in line
-    assert re.search(r"\| [\d.]+ h \| torch 2\.\d+\.\d\S* on c\w+", line)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -16,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
 from benchmarks import contenders, growth, idle, page, suite, work  # noqa: E402
-from benchmarks.plain_loop import PlainLoop, prompts  # noqa: E402
+from benchmarks.plain_loop import PlainLoop  # noqa: E402
 from iclbook.tasks import Batch  # noqa: E402
 from iclbook.training.ensemble import Ensemble  # noqa: E402
 
@@ -68,36 +67,6 @@ def test_the_plain_loop_computes_the_trainers_losses_and_gradients(group):
         torch.testing.assert_close(output, grads["output"][r], rtol=1e-10, atol=1e-12)
 
 
-def test_the_plain_loop_draws_the_tasks_distribution():
-    tokens, query, target = prompts(contenders.TASK, 20_000, torch.Generator().manual_seed(0))
-    assert tokens.shape == (20_000, work.CONTEXT, work.WIDTH)
-    assert torch.all(query[..., -1] == 0)
-    # y = beta.x + noise has variance 1 + sigma^2; kurtosis 6/d + ... keeps the error of its mean square below this bound
-    assert target.square().mean().item() == pytest.approx(1 + work.NOISE_VAR, abs=0.06)
-    assert tokens[..., -1].square().mean().item() == pytest.approx(1 + work.NOISE_VAR, abs=0.04)
-    x, y = tokens[..., :-1], tokens[..., -1:]
-    beta = torch.linalg.lstsq(x.double(), y.double()).solution
-    residual = (y - x @ beta.float()).square().sum((1, 2)).mean().item() / (work.CONTEXT - work.D_COVARIATE)
-    assert residual == pytest.approx(work.NOISE_VAR, rel=0.02)
-    assert contenders.TASK.normals * work.BATCH == work.NORMALS
-
-
-def test_jax_computes_the_trainers_losses_and_gradients(group):
-    jax = pytest.importorskip("jax", reason="optional peer: jax is not installed")
-    from benchmarks import jax_peer
-
-    params, batch, grads, losses = group
-    for r in range(RUNS):
-        one, tokens, query, target = of_run(params, batch, r)
-        x = np.concatenate([tokens[..., :-1], query[:, None]], axis=1).astype(np.float32)
-        y = np.concatenate([tokens[..., -1], target[:, None]], axis=1).astype(np.float32)
-        values = {name: p.numpy().astype(np.float32) for name, p in one.items()}
-        loss, gradient = jax.value_and_grad(jax_peer.loss)(values, x, y)
-        assert float(loss) == pytest.approx(losses[r].item(), rel=1e-5)
-        for name, g in gradient.items():
-            np.testing.assert_allclose(g, grads[name][r], rtol=1e-3, atol=1e-6)
-
-
 def test_the_page_says_what_the_stored_results_say():
     _, body, _ = page.split(page.PAGE.read_text(encoding="utf-8"))
     assert body == page.rendered(page.stored()), "run: python -m benchmarks --write-page"
@@ -118,31 +87,13 @@ def test_stored_results_name_no_host_and_no_folder():
 # -- how cost grows ----------------------------------------------------------------------------------------------------
 
 
-def points(axis, seconds, peak=400.0, contender="eager"):
-    """Rows of one axis: seconds by value."""
-    return [
-        {"axis": axis, "value": v, "contender": contender, "peak_mb": peak, "seconds": growth._spread([s])}
-        for v, s in seconds.items()
-    ]
-
-
-def page_of(rows, cache=1.0):
-    return growth.text({"runs": 8, "heads": 2, "cache_mb": cache, "rows": rows}, {"torch": 200, "jax": 150})
-
-
 def test_the_exponent_of_a_power_is_found_with_its_interval():
     x = [1, 2, 4, 8, 16]
     exact = growth.slope(x, [3 * v**1.5 for v in x])
     assert exact == {"exponent": 1.5, "low": 1.5, "high": 1.5}
     assert growth.slope(x, [7.0] * 5) == {"exponent": 0.0, "low": 0.0, "high": 0.0}
     rough = growth.slope(x, [3 * v * f for v, f in zip(x, (1.2, 0.9, 1.1, 0.8, 1.1), strict=True)])
-    assert rough["low"] < 1 < rough["high"]
-    assert rough["low"] > 0.5
-    # scipy's own t interval, computed the long way
-    logs = np.log(x), np.log([1.2, 1.8, 4.4, 6.4, 17.6])
-    errors = logs[1] - np.polyval(np.polyfit(*logs, 1), logs[0])
-    stderr = np.sqrt((errors**2).sum() / 3 / ((logs[0] - logs[0].mean()) ** 2).sum())
-    assert rough["high"] - rough["exponent"] == pytest.approx(3.1824 * stderr, rel=1e-2)
+    assert 0.5 < rough["low"] < 1 < rough["high"]
 
 
 # -- a busy machine ----------------------------------------------------------------------------------------------------

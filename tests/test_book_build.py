@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,16 +83,6 @@ def test_widgets_stay_on_the_disk_until_a_reader_comes_near(built: Path) -> None
     assert "widget-state+json" in (page.parents[1] / state).read_text(encoding="utf-8")
 
 
-def test_second_build_reuses_everything(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    copy, page = executed_path("tiny", "smoke"), built / "_build" / "html" / "notebooks" / "tiny.html"
-    before = copy.stat().st_mtime_ns, page.stat().st_mtime_ns
-    assert build("smoke") == built / "_build" / "html" / "index.html"
-    assert (copy.stat().st_mtime_ns, page.stat().st_mtime_ns) == before
-    out = capfd.readouterr().out
-    assert "notebooks/tiny.py is up to date" in out
-    assert out.rstrip().splitlines()[-2:] == ["The book is at _build/html/index.html", COUNTS]
-
-
 def test_an_unchanged_book_is_not_read_again_and_every_change_is_seen(
     built: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,15 +150,6 @@ def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.Capture
         ledger.write_text(rules)
 
 
-@pytest.fixture
-def plain(built: Path) -> Iterator[Path]:
-    """The source of a page with nothing computed on it, put back afterwards."""
-    path = built / "book" / "plain.md"
-    text = path.read_text()
-    yield path
-    path.write_text(text)
-
-
 def page_of(built: Path, name: str) -> Path:
     return built / "_build" / "html" / f"{name}.html"
 
@@ -200,12 +181,6 @@ def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, r
     (problem,) = pages.problems(tmp_path)
     assert problem.startswith("book/page.html: ")
     assert says in problem
-
-
-def test_a_build_refuses_raw_html_that_leads_nowhere(built: Path, plain: Path) -> None:
-    plain.write_text(plain.read_text() + '\n<a href="nowhere.html">x</a>\n')
-    with pytest.raises(UserError, match=r"book/plain\.html: <a> leads to a file that is not there"):
-        build("smoke")
 
 
 def test_a_build_refuses_a_page_without_its_sliders(built: Path) -> None:
@@ -247,30 +222,3 @@ def test_vendored_files_are_what_their_list_says(folder: str) -> None:
         if path.is_file()
     }
     assert found == listed
-
-
-def test_toc_pages_exist() -> None:
-    toc = (REPOSITORY / "_toc.yml").read_text()
-    for page in re.findall(r"(?:file|root): (\S+)", toc):
-        if not page.startswith("notebooks/"):
-            assert (REPOSITORY / f"{page}.md").is_file(), page
-
-
-@pytest.mark.browser
-def test_mathematics_and_play_work_offline(built: Path) -> None:
-    from browser import harness
-
-    harness.require()
-    browser = harness.Browser()
-    try:
-        browser.open((built / "_build" / "html" / "book" / "intro.html").as_uri())
-        assert len(browser.driver.find_elements("css selector", "mjx-container")) == 2
-        assert not browser.driver.find_elements("css selector", "mjx-merror")
-        assert browser.problems() == []
-        browser.open((built / "_build" / "html" / "notebooks" / "tiny.html").as_uri())
-        assert browser.driver.find_elements("css selector", ".widget-label mjx-container"), "a label's $k$"
-        browser.driver.find_element("css selector", ".widget-play button").click()
-        browser._wait("document.querySelector('.widget-readout').textContent === '4'", seconds=10)
-        assert browser.problems() == []
-    finally:
-        browser.close()

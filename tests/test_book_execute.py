@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
@@ -95,31 +93,6 @@ def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
     with pytest.raises(NotebookError, match="ValueError: hidden"):
         run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
-
-
-def test_interrupt_leaves_nothing(minibook: Path) -> None:
-    started = minibook / "notebooks" / "started"
-    rewrite(
-        minibook,
-        "import os, time\nopen('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'started')\ntime.sleep(60)",
-    )
-    # A job started in the background of a script ignores Ctrl-C from birth, and so would this process.
-    call = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    call += "from iclbook.execution import run_notebook; run_notebook('tiny', 'smoke')"
-    process = subprocess.Popen([sys.executable, "-c", call], stderr=subprocess.DEVNULL, start_new_session=True)
-    limit = time.monotonic() + 60
-    while not started.exists() and time.monotonic() < limit and process.poll() is None:
-        time.sleep(0.05)
-    kernel = int(started.read_text())
-    os.kill(process.pid, signal.SIGINT)
-    try:
-        assert process.wait(timeout=30) != 0
-    finally:
-        process.kill()
-        process.wait()
-    assert left_behind(minibook) == []
-    with pytest.raises(ProcessLookupError):  # no kernel goes on computing
-        os.kill(kernel, 0)
 
 
 @pytest.mark.parametrize(

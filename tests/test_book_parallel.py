@@ -48,25 +48,38 @@ def test_the_longest_begin_first(tmp_path: Path) -> None:
     assert longest_first(names, "smoke", tmp_path) == ["damaged", "new", "long", "short"]
 
 
-def test_an_interrupt_reaches_every_chapter(minibook: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_ends_every_kernel_and_leaves_nothing(minibook: Path, jobs: int) -> None:
     for name in ("one", "two"):
-        write(minibook, name, f"import pathlib, time\npathlib.Path('{name}.here').touch()\ntime.sleep(600)")
-    call = (
+        write(
+            minibook,
+            name,
+            f"import os, pathlib, time\npathlib.Path('{name}.new').write_text(str(os.getpid()))\n"
+            f"os.rename('{name}.new', '{name}.here')\ntime.sleep(600)",
+        )
+    script = minibook / "go.py"
+    script.write_text(
         "from pathlib import Path\nfrom iclbook.execution import run_notebooks\n"
         "if __name__ == '__main__':\n"
-        f"    list(run_notebooks(['one', 'two'], 'smoke', 'cpu', Path({str(minibook)!r}), 2))\n"
+        f"    list(run_notebooks(['one', 'two'], 'smoke', 'cpu', Path({str(minibook)!r}), {jobs}))\n"
     )
-    script = minibook / "go.py"
-    script.write_text(call)
-    process = subprocess.Popen([sys.executable, str(script)], cwd=minibook, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not all((minibook / "notebooks" / f"{name}.here").exists() for name in ("one", "two")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.2)
-    os.kill(process.pid, signal.SIGINT)
-    assert process.wait(timeout=60) != 0
+    with subprocess.Popen([sys.executable, str(script)], cwd=minibook, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 200
+            while len(begun := list((minibook / "notebooks").glob("*.here"))) < jobs:
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.2)
+            kernels = [int(path.read_text()) for path in begun]
+            os.kill(process.pid, signal.SIGINT)
+            assert process.wait(timeout=60) != 0
+        finally:
+            process.kill()
     assert [p.name for p in (minibook / "executed" / "smoke").iterdir()] == []
+    time.sleep(1)
+    for kernel in kernels:
+        with pytest.raises(ProcessLookupError):
+            os.kill(kernel, 0)
 
 
 @pytest.mark.parametrize("error", [UserError("a", "b"), NotebookError("demo", "x = 1", "it broke", "Mend it.")])

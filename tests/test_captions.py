@@ -45,21 +45,6 @@ def test_a_caption_moves_below_its_picture_and_the_text_stays():
     assert figure[0]["loading"] == "lazy"
 
 
-def test_figures_are_numbered_and_each_has_its_own_caption():
-    document = page(
-        cell(picture()),
-        cell(nodes.raw("", "a verdict", format="html")),
-        text(nodes.emphasis("", "First.")),
-        cell(picture()),
-        cell(picture()),
-        text(nodes.emphasis("", "Third.")),
-        cell(picture()),
-        text(nodes.Text("No caption, "), nodes.emphasis("", "only stress.")),
-    )
-    assert captions(document) == ["Figure 1. First.", "Figure 2. ", "Figure 3. Third.", "Figure 4. "]
-    assert [figure["ids"] for figure in document.findall(nodes.figure)] == [[f"figure-{n}"] for n in (1, 2, 3, 4)]
-
-
 def test_a_model_in_the_page_is_numbered_among_the_pictures():
     markup = f"{MODEL_FIGURE} data-model='race'><p>x</p><figcaption>Drag.</figcaption><script>1</script></figure>"
     document = page(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from exercises import silent
+from test_exercises import silent
 
 from iclbook.book.build import renew_prose
 from iclbook.check import check_executed, table

@@ -127,35 +127,13 @@ def test_an_emulated_machine_is_compared_and_leaves_nothing(book, monkeypatch):
     assert not (book.root / "executed").exists() or book.values == VALUES
 
 
-def test_an_executed_copy_is_compared_without_a_run(book, monkeypatch):
-    monkeypatch.setattr(regression, "known_chapters", lambda root: ["demo"])
-    write_notebook(book.root / "executed" / "smoke" / "demo.ipynb", **VALUES | {"seeds": 9})
-    result = regression.check_executed("demo", "smoke", book.root)
-    assert kinds(result) == {("moved", "seeds")}
-    assert not book.runs
-
-
-def test_a_verdict_that_changed_is_reported_beside_the_value(book):
-    book.values["gap"] = 1.0
-    (result,) = book.check()
-    assert kinds(result) == {("moved", "gap"), ("verdict", "demo/exact")}
-    (change,) = [item for item in result.differences if item.kind == "verdict"]
-    assert (change.reference, change.measured) == ("reproduced", "not reproduced")
-
-
 def test_a_rule_that_changed_moves_the_verdict_although_no_value_did(book):
     ledger = book.root / "src/iclbook/papers/demo/claims.yaml"
     ledger.write_text(ledger.read_text().replace('"<= 1e-9"', '"< 0"'))
     (result,) = book.check()
     assert kinds(result) == {("verdict", "demo/exact")}
-
-
-def test_references_hold_every_value_exactly(book):
-    book.values["omega"] = 0.1 + 0.2
-    book.check(update=True)
-    stored = json.loads((book.root / "references" / "smoke" / "demo.json").read_text())
-    assert stored["records"]["omega"] == 0.1 + 0.2
-    assert stored["verdicts"]["demo/later"] == "not yet tested"
+    (change,) = result.differences
+    assert (change.reference, change.measured) == ("reproduced", "not reproduced")
 
 
 def test_a_chapter_that_fails_is_reported_and_keeps_its_reference(book):

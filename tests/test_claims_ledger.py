@@ -112,14 +112,6 @@ def test_every_item_of_the_inventory_is_in_a_ledger():
     assert [item for item in listed if item not in known] == []
 
 
-def test_the_committed_ledgers_load_and_stand_under_their_own_chapter():
-    ledgers = all_ledgers(REPOSITORY)
-    assert {ledger.paper for ledger in ledgers} >= {"he2025", "agarwal2025", "recall2025", "wang2025", "nagy2026"}
-    assert len({ledger.chapter for ledger in ledgers}) == len(ledgers)
-    for ledger in ledgers:
-        assert any("/q-" in claim.id for claim in ledger.claims), "its open questions are claims too"
-
-
 def test_rules_name_printed_numbers(tmp_path):
     root = make_root(
         tmp_path,

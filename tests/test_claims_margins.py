@@ -8,7 +8,7 @@ import pytest
 from claims_kit import LEDGER, make_root, records_of
 
 from iclbook import references
-from iclbook.claims import Part, load_ledger, verdict
+from iclbook.claims import Part, verdict
 from iclbook.claims.margins import Yardstick, margin, yardstick
 from iclbook.claims.rules import parse_rule
 from iclbook.claims.verdicts import TOO_CLOSE
@@ -115,18 +115,6 @@ def test_all_runs_that_agree_with_the_reference_have_its_verdict(claim, rule, di
 
 
 # ------------------------------------------------------------------------------------------------ verdicts
-
-
-@pytest.fixture
-def claim(tmp_path):
-    def make(claim_id="demo/both", **replaced):
-        text = LEDGER
-        for old, new in replaced.pop("replace", {}).items():
-            assert old in text
-            text = text.replace(old, new, 1)
-        return load_ledger("demo", make_root(tmp_path / "book", text)).claim(claim_id)
-
-    return make
 
 
 RULES = {

@@ -9,13 +9,11 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook.book import scoreboard_page
-from iclbook.book.ties import Premises, Ties, doubt_sentence, filled
+from iclbook.book.ties import Ties, doubt_sentence, filled
 from iclbook.claims import all_ledgers
 from iclbook.claims.render import verdict_html
 from iclbook.claims.scoreboard import boards
 from iclbook.errors import UserError
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def ledger(paper: str, **requires: str) -> str:
@@ -115,13 +113,3 @@ def test_the_scoreboard_lists_what_rests_on_what(tmp_path):
     assert "of 3 claims something that they rest on" in page
     assert page.count("<li>") == 3
     assert 'href="../notebooks/other.html#claim-other-next"' in page
-
-
-def test_the_books_own_premises():
-    ledgers = all_ledgers(ROOT)
-    graph = Premises.of([claim for ledger in ledgers for claim in ledger.claims])
-    papers = {ledger.paper for ledger in ledgers}
-    assert {claim.partition("/")[0] for claim in graph.rests} == papers
-    across = [(a, b) for a, b in graph.edges if a.partition("/")[0] != b.partition("/")[0]]
-    assert {a.partition("/")[0] for a, _ in across} == papers - {"crossing"}
-    assert {b.partition("/")[0] for _, b in across} == {"crossing"}

@@ -9,30 +9,6 @@ from iclbook.claims import Record, Recorder, read_records
 from iclbook.claims.records import PREFIX
 from iclbook.errors import UserError
 
-NOTEBOOK = """\
-# %% [markdown]
-# The positive head ends at {glue:text}`omega`.
-
-# %% tags=["parameters"]
-profile = "paper"
-device = "auto"
-
-# %%
-from iclbook.claims import Recorder
-
-record = Recorder("demo", profile)
-
-# %%
-record("omega", 0.1300000000000001)
-record("seeds", 8)
-
-# %%
-record.verdict("demo/both")
-
-# %%
-record.table()
-"""
-
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
@@ -90,34 +66,6 @@ def test_records_come_back_exactly(tmp_path):
     assert found["b"].text == "1, 2.5 × 10⁻³⁰⁰"
 
 
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory):
-    """The notebook above, run by papermill in a real kernel."""
-    from iclbook.execution import run_notebook
-
-    root = make_root(tmp_path_factory.mktemp("recording") / "book")
-    (root / "notebooks" / "demo.py").write_text(NOTEBOOK)
-    return run_notebook("demo", "paper", "cpu", timeout_s=120, root=root)
-
-
-def test_records_travel_through_a_kernel(executed):
-    records = read_records(executed)
-    assert {key: item.value for key, item in records.items()} == {"omega": 0.1300000000000001, "seeds": 8}
-
-
-def test_prose_reads_the_records_and_the_page_does_not_show_them(executed):
-    import nbformat
-    from myst_nb.core.variables import format_plain_text
-    from myst_nb.ext.glue import extract_glue_data
-
-    notebook = nbformat.read(executed, as_version=4)
-    nbformat.validate(notebook)
-    glued = extract_glue_data(notebook, [0] * len(notebook.cells), None)
-    assert format_plain_text(glued["omega"]["data"]["text/plain"], "") == "0.13"
-    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code" and "seeds" in cell.source]
-    assert outputs == [[]], "MyST-NB takes the records out of the cell and nothing is left to show"
-
-
 @pytest.mark.parametrize(
     ("value", "fmt", "shown"),
     [(500_000, ",", "500,000"), ([0.1304, 0.141], None, "0.13, 0.141"), ("it's", None, "it's")],
@@ -130,27 +78,23 @@ def test_prose_shows_a_record_as_it_was_formatted(value, fmt, shown):
     assert format_plain_text(data["application/papermill.record/text/plain"], "") == shown
 
 
-def test_a_verdict_is_one_badge_and_is_not_echoed(executed):
-    cells = json.loads(executed.read_text())["cells"]
-    (cell,) = [c for c in cells if "record.verdict" in "".join(c["source"])]
-    (output,) = cell["outputs"]
-    html = "".join(output["data"]["text/html"])
-    assert output["output_type"] == "display_data"
+def output_of(copy, source):
+    """What the cell with this source shows in an executed copy."""
+    (cell,) = [c for c in json.loads(copy.read_text())["cells"] if source in "".join(c["source"])]
+    return [o for o in cell["outputs"] if o["output_type"] == "display_data" and "text/html" in o["data"]]
+
+
+def test_a_chapter_shows_badges_and_ends_with_the_claims_that_no_badge_showed(executed_minibook):
+    copy = executed_minibook / "executed" / "smoke" / "tiny.ipynb"
+    ((badge,), (table,)) = (output_of(copy, f"record.{name}") for name in ("verdict", "table"))
+    html = "".join(badge["data"]["text/html"])
     assert "iclbook-badge-reproduced" in html
-    assert "\u2714" in html
     assert "<style>" not in html, "a headless copy is shown in the book, which links the sheet"
-    assert PREFIX not in json.dumps(output)
-
-
-def test_a_chapter_ends_with_the_counts_and_the_claims_that_no_badge_showed(executed):
-    cells = json.loads(executed.read_text())["cells"]
-    (cell,) = [c for c in cells if "record.table" in "".join(c["source"])]
-    html = "".join(cell["outputs"][0]["data"]["text/html"])
-    assert "3 claims: 1 reproduced, 2 not yet tested" in html
-    assert 'id="claim-demo-both"' not in html, "its badge stands above"
-    assert [html.count(f'id="claim-demo-{name}"') for name in ("exact", "later")] == [1, 1]
-    text = "".join(cell["outputs"][0]["data"]["text/plain"])
-    assert "demo/later" in text
+    assert PREFIX not in json.dumps(badge)
+    html = "".join(table["data"]["text/html"])
+    assert "2 claims: 1 reproduced, 1 not yet tested" in html
+    assert [html.count(f'id="claim-tiny-{name}"') for name in ("one", "two")] == [0, 1], "the badge of one stands above"
+    assert "tiny/two" in "".join(table["data"]["text/plain"])
 
 
 def test_a_badge_that_was_shown_too_early_ends_the_chapter(book):

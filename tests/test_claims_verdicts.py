@@ -1,25 +1,11 @@
 import dataclasses
 
 import pytest
-from claims_kit import LEDGER, make_root, records_of
+from claims_kit import records_of
 
-from iclbook.claims import load_ledger, verdict
+from iclbook.claims import verdict
 from iclbook.claims.margins import Yardstick
 from iclbook.errors import UserError
-from iclbook.numbers import number
-
-
-@pytest.fixture
-def claim(tmp_path):
-    def make(claim_id="demo/both", **changes):
-        text = LEDGER
-        for old, new in changes.pop("replace", {}).items():
-            assert old in text
-            text = text.replace(old, new, 1)
-        return load_ledger("demo", make_root(tmp_path / "book", text)).claim(claim_id)
-
-    return make
-
 
 CONTROL = {"        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n"}
 
@@ -34,63 +20,36 @@ READINGS = {
 }
 
 
-def test_all_parts_hold(claim):
-    found = verdict(claim(), records_of(omega=0.13), "paper")
-    assert found.word == "reproduced"
-    assert [part.holds for part in found.parts] == [True, True]
-    assert found.note == ""
+REDUCED, ODD, FAR = (
+    {"    paper: 0.13": f"    {field}"}
+    for field in ("reduced: 10 of 500 seeds", "fails_as: inconsistent", "out_of_reach: needs GPT-2; run x")
+)
+#: The paper's own numbers count at a reduced scale.
+PRINTED = REDUCED | {"within 0.02 of 0.13": "within 0.02 of 0.13\n        printed: true"}
 
 
-def test_a_smaller_profile_gives_the_reduced_verdict(claim):
-    found = verdict(claim(), records_of(omega=0.13), "smoke")
-    assert found.word == "reproduced (reduced)"
-    assert "paper profile decides" in found.note
-
-
-def test_some_parts_fail(claim):
-    found = verdict(claim(), records_of(omega=0.2), "paper")
-    assert found.word == "partly"
-    assert found.note == "holds: positive; fails: size (0.2, rule: within 0.02 of 0.13)"
-
-
-def test_a_failure_at_a_reduced_scale_decides_nothing_against_the_document(claim):
-    reduced = claim(replace={"    paper: 0.13": "    reduced: 10 of 500 seeds"})
-    found = verdict(reduced, records_of(omega=-0.2), "paper")
-    assert found.word == "not yet tested"
-    assert "10 of 500 seeds" in found.note
-    assert "does not decide" in found.note
-    assert verdict(reduced, records_of(omega=0.2), "paper").word == "not yet tested"  # whatever else holds
-
-
-def test_the_papers_own_numbers_count_at_a_reduced_scale(claim):
-    changes = {"    paper: 0.13": "    reduced: 10 of 500 seeds"}
-    printed = changes | {"within 0.02 of 0.13": "within 0.02 of 0.13\n        printed: true"}
-    assert verdict(claim(replace=printed), records_of(omega=0.2), "paper").word == "partly"
-    assert verdict(claim(replace=printed), records_of(omega=0.13), "paper").word == "reproduced (reduced)"
-
-
-@pytest.mark.parametrize("omega", [0.2, -0.2])
-def test_a_failure_below_the_deciding_profile_decides_nothing(claim, omega):
-    found = verdict(claim(), records_of(omega=omega), "smoke")
-    assert found.word == "not yet tested"
-    assert "fails at the smoke profile" in found.note
-
-
-@pytest.mark.parametrize("omega", [0.2, -0.2])
-def test_a_document_at_odds_with_itself(claim, omega):
-    odd = claim(replace={"    paper: 0.13": "    fails_as: inconsistent"})
-    found = verdict(odd, records_of(omega=omega), "paper")
-    assert found.word == "inconsistent"
-    assert "within 0.02 of 0.13" in found.note  # both sides: the bound and the measured value
-    assert number(omega) in found.note
-
-
-def test_out_of_reach_shows_the_stand_in(claim):
-    far = claim(replace={"    paper: 0.13": "    out_of_reach: needs GPT-2; run x"})
-    assert verdict(far, {}, "paper").note == "needs GPT-2; run x"
-    found = verdict(far, records_of(omega=0.13), "paper")
-    assert found.word == "out of reach"
-    assert "stand-in: holds: positive, size" in found.note
+@pytest.mark.parametrize(
+    ("changes", "profile", "omega", "word", "says"),
+    [
+        ({}, "paper", 0.13, "reproduced", ""),
+        ({}, "paper", 0.2, "partly", "holds: positive; fails: size (0.2, rule: within 0.02 of 0.13)"),
+        ({}, "smoke", 0.13, "reproduced (reduced)", "paper profile decides"),
+        ({}, "smoke", 0.2, "not yet tested", "fails at the smoke profile"),
+        ({}, "smoke", -0.2, "not yet tested", "fails at the smoke profile"),
+        (REDUCED, "paper", 0.2, "not yet tested", "10 of 500 seeds"),
+        (REDUCED, "paper", -0.2, "not yet tested", "does not decide"),
+        (PRINTED, "paper", 0.2, "partly", ""),
+        (PRINTED, "paper", 0.13, "reproduced (reduced)", ""),
+        (ODD, "paper", 0.2, "inconsistent", "within 0.02 of 0.13"),
+        (ODD, "paper", -0.2, "inconsistent", "within 0.02 of 0.13"),
+        (FAR, "paper", None, "out of reach", "needs GPT-2; run x"),
+        (FAR, "paper", 0.13, "out of reach", "stand-in: holds: positive, size"),
+    ],
+)
+def test_the_word_of_a_claim_and_why(claim, changes, profile, omega, word, says):
+    found = verdict(claim(replace=changes), {} if omega is None else records_of(omega=omega), profile)
+    assert found.word == word
+    assert says in found.note
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import torch
 
 from iclbook import random
 from iclbook.errors import UserError
-from iclbook.models import Attention
 from iclbook.tasks import Batch, LinearRegression
-from iclbook.training import FixedSet, FullBatch, Group, Run, Stream, Trainer
+from iclbook.training import FixedSet, FullBatch, Stream
 from iclbook.training.data import as_data
 
 KEYS = random.keys([4, 9])
@@ -80,37 +79,3 @@ def test_all_data_of_a_run_are_its_own_at_every_step():
     found = seen(FullBatch(Own()), 1)
     assert found.context.tolist() == [[[4.0, 4.0]], [[9.0, 9.0]]]
     assert torch.equal(found.context, seen(FullBatch(Own()), 2).context)
-
-
-class Mean(torch.nn.Module):
-    """One number that learns the mean of what it sees."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.value = torch.nn.Parameter(torch.zeros(()))
-
-    def initialise(self, generator, scale=1.0) -> None:
-        self.value.data.zero_()
-
-    def circuits(self):
-        return {"value": self.value}
-
-
-def test_the_trainer_gives_each_run_the_data_of_its_seed():
-    group = Group("g", Mean, {}, [Run(0, 0.5, stream=9), Run(1, 0.5, stream=4)], loss=_squares)
-    found = Trainer(FullBatch(Own()), [group], 40, 1, device="cpu", compile=False).train(progress=False)
-    assert found["g"].circuits["value"][-1].tolist() == pytest.approx([9.0, 4.0], rel=0.3)
-
-
-def _squares(model, batch):
-    return ((model.value - batch.context) ** 2).mean()
-
-
-def test_a_batch_does_not_depend_on_the_runs_beside_it():
-    histories = []
-    for runs in ([Run(1), Run(2)], [Run(2)]):
-        group = Group("g", Attention, {"d": 3, "n_heads": 1}, runs)
-        t = Trainer(LinearRegression(d=3, L=6), [group], 12, 16, device="cpu", compile=False, dtype=torch.float64)
-        histories.append(t.train(progress=False)["g"])
-    both, alone = (h.circuits["kq"][:, -1] for h in histories)
-    assert both == pytest.approx(alone, rel=1e-12)

@@ -15,17 +15,17 @@ from iclbook import store
 from iclbook.errors import UserError
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
-from iclbook.training import Adam, Run, Sgd, Trainer
+from iclbook.training import Adam, Run, Sgd
 from iclbook.training.replay import verify_study
 from iclbook.training.study import Group, Study, train_study
 
 
-@pytest.mark.slow
 def made_from(study):
     """What a checkpoint of the study says it was made from."""
     return f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
 
 
+@pytest.mark.slow
 def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
     (tmp_path / "_toc.yml").write_text("")
     (tmp_path / "notebooks").mkdir()
@@ -106,21 +106,6 @@ def test_verify_refuses_a_measure_that_todays_code_does_not_give(empty_root, mon
     with pytest.raises(UserError, match="measures of tiny deviate"):
         verify_study(STUDY, "smoke")
     assert "verified" not in store.read_provenance("demo", "smoke", "tiny")
-
-
-def test_an_interrupted_fresh_training_is_resumed_by_the_next(empty_root, monkeypatch):
-    whole = train_study(STUDY, "smoke", "cpu", progress=False)
-    checkpoint = empty_root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
-    about = made_from(STUDY)
-    STUDY.trainer("cpu").train(checkpoint, progress=False, until=17, about=about, fresh=True)
-    started = []
-    restore = Trainer._restore
-    monkeypatch.setattr(Trainer, "_restore", lambda t, *a: restore(t, *a) and (started.append(t.done) or True))
-    again = train_study(STUDY, "smoke", "cpu", fresh=True, progress=False)
-    assert started == [17]
-    for key, value in whole.arrays.items():
-        np.testing.assert_array_equal(again[key], value, err_msg=key)
-    assert not checkpoint.exists()
 
 
 def test_a_study_that_diverges_is_one_line_and_keeps_nothing_unless_it_may(empty_root):

@@ -2,88 +2,68 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import jupytext
 import nbformat
 import pytest
-from exercises import CLOSED, HIDE, SHOW, exercises, problems, silent, solutions
 
+from iclbook.book.glance import MARK
 from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = "answer = 2  # one and one\nprint(answer)\nassert answer == 2"
+#: The sections with which every chapter ends.
+ENDING = ["What to take away", "Exercises", "Errata", "Every claim"]
+QUESTION = re.compile(r"^\*\*(\d+)\. [^*]+\*\*\s*(\S)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", chapters(ROOT))
-def test_a_chapter_ends_with_exercises_errata_and_its_claims(name: str) -> None:
-    assert problems(jupytext.read(ROOT / "notebooks" / f"{name}.py")) == []
+def solutions(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """Every cell of the chapter that is tagged as a solution."""
+    return [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
 
 
-def solution(code: str = CODE) -> nbformat.NotebookNode:
-    prompts = {"code_prompt_show": SHOW, "code_prompt_hide": HIDE}
-    return nbformat.v4.new_code_cell(code, metadata={"tags": ["hide-cell", "solution"], "mystnb": prompts})
+def silent(executed: nbformat.NotebookNode) -> list[int]:
+    """Numbers of the solutions that show nothing where they ran."""
+    shown = ("stream", "display_data", "execute_result")
+    return [
+        number
+        for number, cell in enumerate(solutions(executed), start=1)
+        if not any(output.output_type in shown and output.get("name") != "stderr" for output in cell.outputs)
+    ]
 
 
-def chapter() -> nbformat.NotebookNode:
-    """A chapter's end as it should be, the first question in the cell of the heading."""
-    text = nbformat.v4.new_markdown_cell
-    cells = [text("Before.\n\n## What to take away\n\nThis.\n\n## Exercises\n\n**1. First.** Why?"), solution()]
-    cells += [text("**2. Second.**\nHow?"), solution(), text("**3. Third.** When?"), solution()]
-    cells += [text("## Errata\n\nOne.", metadata={CLOSED: True}), text("## Every claim")]
-    return nbformat.v4.new_notebook(cells=cells)
+@pytest.fixture(scope="module", params=chapters(ROOT))
+def chapter(request: pytest.FixtureRequest) -> nbformat.NotebookNode:
+    return jupytext.read(ROOT / "notebooks" / f"{request.param}.py")
 
 
-def test_a_chapter_in_the_right_form_has_no_problem_and_its_exercises_are_found() -> None:
-    assert problems(chapter()) == []
-    assert [cell.cell_type for cell in exercises(chapter())] == ["markdown", "code"] * 3
-    assert exercises(chapter())[0].source.startswith("## Exercises\n\n**1.")
+def test_a_chapter_ends_with_exercises_errata_and_its_claims(chapter: nbformat.NotebookNode) -> None:
+    text = "\n".join(cell.source for cell in chapter.cells if cell.cell_type == "markdown")
+    assert re.findall(r"^## (.+?) *$", text, re.MULTILINE)[-len(ENDING) :] == ENDING
+    (errata,) = [i for i, cell in enumerate(chapter.cells) if cell.source.startswith("## Errata")]
+    assert chapter.cells[errata].metadata.get(MARK), "closed at first"
+    (first,) = [i for i, cell in enumerate(chapter.cells) if re.search("^## Exercises", cell.source, re.MULTILINE)]
+    section = chapter.cells[first:errata]
+    answers = [cell for cell in section if cell.cell_type == "code"]
+    assert answers == solutions(chapter), "code among the exercises that is no solution, or a solution elsewhere"
+    assert 3 <= len(answers) <= 5
+    asked = QUESTION.findall(text[text.index("## Exercises") : text.index("## Errata")])
+    assert [number for number, _ in asked] == [str(n + 1) for n in range(len(answers))]
+    assert ("code", "code") not in pairwise(cell.cell_type for cell in section), "a question has two solutions"
 
 
-def _without(index: int):
-    return lambda found: found.cells.pop(index)
-
-
-def _with(index: int, cell: nbformat.NotebookNode):
-    return lambda found: found.cells.insert(index, cell)
-
-
-def _source(index: int, source: str):
-    return lambda found: found.cells[index].update(source=source)
-
-
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        (_without(-1), "ends with the sections"),
-        (_source(-1, "## All claims"), "ends with the sections"),
-        (lambda found: found.cells.insert(0, found.cells.pop(6)), "ends with the sections"),
-        (lambda found: found.cells[6].metadata.pop(CLOSED), "closed at first"),
-        (lambda found: [found.cells.pop(4), found.cells.pop(4)], "2 exercises"),
-        (_without(3), "solutions to the questions"),
-        (_source(2, "**2. Second.**"), "solutions to the questions"),
-        (_source(2, "**1. First again.** How?"), "solutions to the questions"),
-        (_with(4, solution()), "two solutions"),
-        (_with(4, nbformat.v4.new_code_cell("1")), "no solution"),
-        (_with(0, solution()), "a solution elsewhere"),
-        (lambda found: found.cells[1].metadata.update(tags=["solution"]), "is not hidden"),
-        (lambda found: found.cells[1].metadata.pop("mystnb"), "is not announced"),
-        (_source(1, "print(2)  # two"), "asserts nothing"),
-        (_source(1, "assert 1 + 1 == 2  # two"), "asserts what cannot fail"),
-        (_source(1, CODE + "\nrecord('a', answer)"), "records"),
-        (_source(1, CODE.replace("# one and one", "")), "has no comment"),
-    ],
-)
-def test_each_fault_is_found(fault, says: str) -> None:
-    found = chapter()
-    fault(found)
-    assert any(says in problem for problem in problems(found)), problems(found)
-
-
-def test_a_solution_that_shows_nothing_is_found() -> None:
-    found = chapter()
-    first, second, third = solutions(found)
-    first.outputs = [nbformat.v4.new_output("stream", name="stdout", text="2\n")]
-    second.outputs = [nbformat.v4.new_output("stream", name="stderr", text="warning\n")]
-    third.outputs = [nbformat.v4.new_output("display_data", data={"text/plain": "2"})]
-    assert silent(found) == [2]
+def test_solutions_are_hidden_explained_and_checked(chapter: nbformat.NotebookNode) -> None:
+    for cell in solutions(chapter):
+        assert "hide-cell" in cell.metadata["tags"]
+        prompts = {f"code_prompt_{word.lower()}": f"{word} the solution" for word in ("Show", "Hide")}
+        assert cell.metadata["mystnb"].items() >= prompts.items()
+        nodes = list(ast.walk(ast.parse(cell.source)))
+        assert not any(isinstance(node, ast.Name) and node.id == "record" for node in nodes)
+        checks = [node.test for node in nodes if isinstance(node, ast.Assert)]
+        assert checks, "asserts nothing"
+        named = [any(isinstance(node, ast.Name) for node in ast.walk(check)) for check in checks]
+        assert all(named), "asserts what cannot fail"
+        assert re.search(r"#.*\w", cell.source), "has no comment"

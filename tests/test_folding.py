@@ -1,16 +1,10 @@
 """Sections that are closed at first, in the notebook and in the page."""
 
-from pathlib import Path
-
-import jupytext
 import nbformat
-import pytest
 
 from iclbook.book import glance
 from iclbook.book.glance import MARK, with_folds
-from iclbook.inputs import chapters
 
-ROOT = Path(__file__).resolve().parents[1]
 OPEN = '<details class="iclbook-fold">'
 
 
@@ -51,16 +45,3 @@ def test_folded_text_takes_no_time_to_read():
     long = notebook("# Title", "## Errata\n\n- " + "word " * 2200, "## Next")
     assert glance.minutes(long) == 10
     assert glance.minutes(with_folds(long)) == 1
-
-
-@pytest.mark.parametrize("name", chapters(ROOT))
-def test_errata_of_chapters_are_closed_and_end_where_a_cell_begins(name):
-    cells = jupytext.read(ROOT / "notebooks" / f"{name}.py").cells
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    if not any("## Errata" in text for text in texts):
-        pytest.skip("no errata")
-    (place,) = [i for i, cell in enumerate(cells) if cell.source.startswith("## Errata")]
-    assert cells[place].metadata.get(MARK), "closed by the mark in its cell's metadata"
-    after = [cell.source for cell in cells[place + 1 :] if cell.cell_type == "markdown"]
-    following = next(text for text in after if "\n#" in f"\n{text}")
-    assert following.startswith("## "), "the next heading begins its cell"

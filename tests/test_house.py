@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ FLOORS = (
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 
+@cache
 def imported(path: Path, library: Path = LIBRARY) -> list[tuple[str, ...]]:
     """What a module imports from this package, as parts below it."""
     here = path.relative_to(library).with_suffix("").parts
@@ -122,19 +124,6 @@ def test_each_kind_of_wrong_import_is_found(tmp_path, where, text, finder):
 # -- recorded numbers -----------------------------------------------------------------------------------------------------
 
 
-def constants(path: Path) -> set[str]:
-    """Every text that a module writes out."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
-    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-
-
-def patterns(path: Path) -> set[str]:
-    """Regular expressions of the texts that a module builds around names, ``f"table1/{name}_sd"``."""
-    built = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.JoinedStr)]
-    parts = [[re.escape(v.value) if isinstance(v, ast.Constant) else ".+" for v in node.values] for node in built]
-    return {"".join(texts) for texts in parts if "/" in "".join(texts)}
-
-
 @pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
 def test_every_recorded_value_is_read(ledger: Ledger):
     """What decides no claim is read by the chapter's prose, and what decides one is not listed a second time."""
@@ -155,13 +144,3 @@ def test_rules_that_say_that_they_are_late_are_marked(ledger: Ledger):
     """The chapter counts them by the mark."""
     parts = [part for claim in ledger.claims for part in claim.parts]
     assert [part.key for part in parts if LATE.search(part.because) and not part.late] == []
-
-
-@pytest.mark.parametrize("ledger", all_ledgers(ROOT), ids=lambda found: found.paper)
-def test_every_printed_number_is_read(ledger: Ledger):
-    """By a rule, a measure or a figure: what only stands in a sentence needs no name."""
-    room = set().union(*(constants(path) for path in ledger.path.parent.rglob("*.py")))
-    rules = set(re.findall(r"printed:([^\s,\[\]\"]+)", ledger.path.read_text()))
-    built = set().union(*(patterns(path) for path in ledger.path.parent.rglob("*.py")))
-    left = set(ledger.printed) - room - rules
-    assert sorted(name for name in left if not any(re.fullmatch(pattern, name) for pattern in built)) == []

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.execution import run_notebook
 from iclbook.inputs import executed_path, is_stale
 
 pytestmark = [
@@ -115,18 +114,6 @@ def test_a_killed_build_leaves_no_page_builder(minibook_that_ran: Path, number: 
     wait_for(lambda: any("jupyter_book" in line for line in family(process).values()), process)
     kill(process, number)
     assert ends(process) == {}
-
-
-def test_what_a_killed_run_left_is_removed_by_the_next(minibook: Path) -> None:
-    good = (minibook / "notebooks" / "tiny.py").read_text()
-    write(minibook, "tiny", WAITS.format(name="tiny"))
-    process = command(minibook, "run", "tiny", "--profile", "smoke")
-    wait_for((minibook / "notebooks" / "tiny.here").exists, process)
-    kill(process, signal.SIGKILL)
-    assert ends(process) == {}
-    (minibook / "notebooks" / "tiny.py").write_text(good)
-    run_notebook("tiny", "smoke", root=minibook)
-    assert [path.name for path in (minibook / "executed" / "smoke").iterdir()] == ["tiny.ipynb"]
 
 
 @pytest.mark.full

@@ -160,14 +160,6 @@ def test_sharded_weights_read_the_same(tmp_path, tokens):
     assert torch.equal(again.stream(tokens), whole.stream(tokens))
 
 
-def pointer(name: str):
-    def spoil(folder: Path) -> None:
-        (folder / "model.safetensors").unlink()
-        (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-
-    return spoil
-
-
 @pytest.mark.parametrize("revision", ["../x", "/etc", "", ".hidden", "a/../../b"])
 def test_a_revision_is_no_path_out_of_the_folder(revision, tmp_path):
     with pytest.raises(UserError, match="revision"):

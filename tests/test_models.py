@@ -10,9 +10,8 @@ import torch
 from naive import code_scale, full_forward
 from torch import Tensor
 
-from iclbook.models import ACTIVATIONS, Attention, ReducedAttention, attend
-from iclbook.papers.he2025 import predictors, true_loss
-from iclbook.tasks import LinearRegression
+from iclbook.models import ACTIVATIONS, Attention, ReducedAttention
+from iclbook.papers.he2025 import predictors
 
 B = 16  # prompts
 NORMALISED = [name for name in ACTIVATIONS if name != "linear"]
@@ -85,17 +84,6 @@ def test_other_activations_are_normalised_functions_of_the_score(name):
     np.testing.assert_allclose(weights, values / values.sum(-2, keepdims=True), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", NORMALISED)
-def test_with_equal_responses_a_normalised_head_returns_mu(name):
-    kq = 0.05 * torch.randn(1, 5, 5, dtype=torch.float64, generator=generator())
-    ov = torch.tensor([[[0.0, 0.0, 0.0, 0.0, 2.5]]], dtype=torch.float64)
-    context, query = prompts(attention())
-    context[:, -1] = 1.0
-    torch.testing.assert_close(
-        attend(kq, ov, context, query, name), torch.full((1, B), 2.5, dtype=torch.float64), rtol=0, atol=1e-12
-    )
-
-
 @pytest.mark.parametrize("name", ["softmax", "linear", "tanh"])
 @pytest.mark.parametrize("n_tasks", [1, 2])
 def test_query_among_keys_is_one_more_token(name, n_tasks):
@@ -110,32 +98,6 @@ def test_query_among_keys_is_one_more_token(name, n_tasks):
         extended = torch.cat([context, token]).permute(2, 0, 1)
         expected = full_forward(parameters(inside), extended, query.T, n_tasks)
         torch.testing.assert_close(inside(context, query), expected.T, rtol=0, atol=1e-12)
-
-
-# -- circuits ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_tasks", [1, 2])
-def test_ineffective_entries_change_nothing(n_tasks):
-    """Figure 1: the last columns of KQ meet the query's zeros, and only the last rows of OV are read."""
-    model = attention(3, n_tasks)
-    context, query = prompts(model)
-    before = model(context, query)
-    g = generator(5)
-    model.query[:, :, -n_tasks:] = torch.randn(3, model.width, n_tasks, generator=g).double()
-    model.output[:, :-n_tasks] = torch.randn(3, 4, model.width, generator=g).double()
-    torch.testing.assert_close(model(context, query), before, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "index"), [("query", (0, 2, 3)), ("key", (1, 0, 4)), ("value", (0, 4, 4)), ("output", (1, 4, 0))]
-)
-def test_effective_entries_change_something(name, index):
-    model = attention()
-    context, query = prompts(model)
-    before = model(context, query)
-    getattr(model, name)[index] += 0.1
-    assert (model(context, query) - before).abs().max() > 1e-4
 
 
 # -- the reduced model ------------------------------------------------------------------------------------------------
@@ -166,41 +128,6 @@ def test_the_reduced_model_is_attention_with_the_documents_circuits(score_scale)
     assert small.circuits().keys() == {"omega", "mu"}
 
 
-def losses(model, task: LinearRegression, n: int = 20_000) -> tuple[float, float]:
-    """Monte-Carlo loss and its standard error."""
-    normals = torch.randn(task.normals, n, dtype=torch.float64, generator=generator(7))
-    context, query, target = task.batch(normals)
-    errors = (model(context, query) - target)[0] ** 2
-    return errors.mean().item(), errors.std().item() / math.sqrt(n)
-
-
-CASES = [((0.45,), (1.5,)), ((0.13, -0.13), (3.4, -3.4)), ((0.5, -0.2, 0.1), (1.0, -2.0, 0.3))]
-
-
-@pytest.mark.parametrize(("omega", "mu"), CASES)
-@pytest.mark.parametrize(("d", "L", "s2"), [(5, 40, 0.1), (2, 6, 0.5)])
-def test_monte_carlo_loss_of_the_reduced_model_is_the_exact_one(omega, mu, d, L, s2):
-    mean, error = losses(reduced(omega, mu), LinearRegression(d=d, L=L, noise_var=s2))
-    exact = float(true_loss.exact_loss(omega, mu, d, L, s2))
-    assert abs(mean - exact) < 5 * error
-    assert error < 0.02 * exact, "the check must be sharp"
-
-
-def test_monte_carlo_loss_with_the_query_among_the_keys_is_the_exact_one():
-    omega, mu, d, L, s2 = 0.5, 1.5, 5, 40, 0.1
-    losses_of = {}
-    for inside in (False, True):
-        model = Attention(d, 1, query_among_keys=inside).double().requires_grad_(False)
-        model.key[0], model.value[0] = torch.eye(d + 1), torch.eye(d + 1)
-        model.query[0, :d, :d] = omega * torch.eye(d, dtype=torch.float64)
-        model.output[0, d, d] = mu
-        mean, error = losses(model, LinearRegression(d=d, L=L, noise_var=s2))
-        exact = float(true_loss.exact_loss([omega], [mu], d, L, s2, query_key=inside))
-        assert abs(mean - exact) < 5 * error
-        losses_of[inside] = exact
-    assert abs(losses_of[True] - losses_of[False]) > 10 * error, "the two readings must differ by more than noise"
-
-
 # -- initial parameters -----------------------------------------------------------------------------------------------
 
 
@@ -221,6 +148,3 @@ def test_initial_parameters_follow_pytorchs_default(scale):
             sample = p**power
             z = (sample.mean() - expected) / (sample.std() / math.sqrt(len(p)))
             assert abs(z) < 5, (name, power)
-
-
-# -- bad arguments ----------------------------------------------------------------------------------------------------

@@ -118,18 +118,6 @@ def test_the_wait_is_the_librarys(opened, p):
     assert difference(factors, wanted) < INTEGRATED
 
 
-def test_the_wait_answers_at_once(opened):
-    """A redraw after any move, flows and curves included; the least of five, since others share the machine."""
-    model = Running(opened, "waiting_time")
-    for p in (2, 8):
-        took = model.js(
-            "[1, 2, 3, 4, 5].map((n) => { m.state.degree = a[0]; m.state.size = 0.01 * n; const t = performance.now();"
-            " m.redraw(); return performance.now() - t; })",
-            p,
-        )
-        assert min(took) < 50
-
-
 # ---- hands -----------------------------------------------------------------------------------------------------------
 
 

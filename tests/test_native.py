@@ -19,7 +19,6 @@ from iclbook.machines import this_machine
 from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
 from iclbook.native import attention, counter
-from iclbook.native.counter import AdamStep
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
 from iclbook.training.backends import in_c
@@ -175,7 +174,9 @@ def _trained(groups, task=None, steps=30, fused=True, **kwargs):
     return trainer.train(progress=False), trainer.parameters()
 
 
-@pytest.mark.parametrize("optimiser", [Adam(), AdamW(clip=0.1), Momentum()], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize(
+    "optimiser", [Adam(), Adam(0.8, 0.98, 1e-4), Adam(beta1=0.0), AdamW(clip=0.1), Momentum()], ids=str
+)
 def test_trainings_in_c_are_those_of_autograd(optimiser):
     runs = (Run(0), Run(1, rate=3e-3), Run(2, stream=1), Run(3, factors=(("key", 0.0), ("value", 2.0))))
     groups = [Group(f"h{h}", Attention, {"d": 5, "n_heads": h}, runs, optimiser, schedule=Cosine()) for h in (1, 2)]
@@ -197,16 +198,6 @@ def test_a_run_is_the_same_to_the_bit_alone_and_beside_others():
     for at in (0, 4, 6):
         _, one = _trained([dataclasses.replace(group, runs=(runs[at],))])
         assert all(np.array_equal(one["g"][k][0], many["g"][k][at]) for k in one["g"])
-
-
-def test_a_training_goes_on_from_its_checkpoint_to_the_same_numbers(tmp_path):
-    group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0), Run(1)))
-    _, straight = _trained([group])
-    path = tmp_path / "a.ckpt"
-    Trainer(TASKS["plain"], [group], 30, 64, (0, 1, 10, 30), compile=True).train(path, 0, progress=False, until=17)
-    again = Trainer(TASKS["plain"], [group], 30, 64, (0, 1, 10, 30), compile=True)
-    again.train(path, progress=False)
-    assert all(np.array_equal(straight["g"][k], v) for k, v in again.parameters()["g"].items())
 
 
 WITHOUT = """
@@ -247,24 +238,3 @@ def test_large_scores_saturate_as_torchs_do(activation):
     """Scores of some hundreds, far beyond what single precision can exponentiate."""
     ensemble = _ensemble(activation, 2, TASKS["plain"], scale=40.0)
     assert _apart(*_gradients(ensemble, TASKS["plain"])) < 1e-3
-
-
-@pytest.mark.parametrize("optimiser", [Adam(), Adam(beta1=0.0), Adam(0.8, 0.98, 1e-4)], ids=str)
-def test_adam_is_the_optimisers_own_moments_included(optimiser):
-    generator = torch.Generator().manual_seed(0)
-    params = {"a": torch.randn(3, 2, 5, generator=generator), "b": torch.randn(3, 4, generator=generator)}
-    rates = {k: torch.tensor([1e-3, 0.0, 0.1]).reshape(3, *[1] * (p.dim() - 1)) for k, p in params.items()}
-    state, ours = optimiser.init(params), {k: p.clone() for k, p in params.items()}
-    moments = {m: {k: torch.zeros_like(p) for k, p in params.items()} for m in ("first", "second")}
-    grads = {k: torch.zeros_like(p) for k, p in params.items()}
-    stacks = (ours, moments["first"], moments["second"], grads)
-    step = AdamStep(optimiser, *stacks, rates={k: r.flatten() for k, r in rates.items()})
-    for t in map(torch.tensor, (1.0, 2.0, 3.0, 200.0)):
-        for k in grads:
-            grads[k].copy_(torch.randn(grads[k].shape, generator=generator))
-        params, state = optimiser.update(params, grads, state, {k: 0.5 * r for k, r in rates.items()}, t)
-        step(t, 0.5)
-        for k, p in params.items():
-            torch.testing.assert_close(ours[k], p, rtol=1e-6, atol=1e-7)
-            for m in moments:  # 1 - beta2 in single precision would be 1.3e-5 off
-                torch.testing.assert_close(moments[m][k], state[m][k], rtol=1e-6, atol=1e-7)

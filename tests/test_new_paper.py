@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from iclbook.book.new import new_paper
 from iclbook.errors import UserError
@@ -17,21 +16,11 @@ from iclbook.errors import UserError
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-def copied(to: Path) -> Path:
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the book without what is made from it."""
     left = shutil.ignore_patterns(".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache", "results")
-    return Path(shutil.copytree(REPOSITORY, to / "book", ignore=left))
-
-
-@pytest.fixture
-def book(tmp_path: Path) -> Path:
-    return copied(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One copy for all tests that must leave it as it is."""
-    return copied(tmp_path_factory.mktemp("untouched"))
+    return Path(shutil.copytree(REPOSITORY, tmp_path_factory.mktemp("new") / "book", ignore=left))
 
 
 def inside(book: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -39,6 +28,24 @@ def inside(book: Path, *command: str) -> subprocess.CompletedProcess[str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
     env |= {"PYTHONPATH": str(book / "src"), "ICLBOOK_ROOT": str(book)}
     return subprocess.run([sys.executable, *command], cwd=book, env=env, capture_output=True, text=True, timeout=280)
+
+
+@pytest.mark.parametrize(
+    ("key", "title", "chapter", "says"),
+    [
+        ("he2025", "Again", "", "is there already"),
+        ("new2026", "Again", "linear_regression", "is there already"),
+        ("2026new", "Again", "", "cannot be a key"),
+        ("../x", "Again", "", "cannot be a key"),
+        ("new2026", "???", "", "cannot be a chapter's name"),
+        ("new2026", "two\nlines", "x", "cannot be a title"),
+    ],
+)
+def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(book, key, title, chapter, says) -> None:
+    before = {p: p.read_bytes() for p in book.rglob("*") if p.is_file()}
+    with pytest.raises(UserError, match=says):
+        new_paper(key, title, chapter, book)
+    assert {p: p.read_bytes() for p in book.rglob("*") if p.is_file()} == before
 
 
 @pytest.mark.full
@@ -53,38 +60,8 @@ def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
     assert style.returncode == 0, style.stdout
     form = inside(book, "-m", "ruff", "format", "--check", ".")
     assert form.returncode == 0, form.stdout
-    files = [
-        f"tests/test_{name}.py" for name in ("house", "claims_ledger", "margins", "chapters", "exercises", "folding")
-    ]
+    files = [f"tests/test_{name}.py" for name in ("house", "claims_ledger", "margins", "chapters", "exercises")]
     chosen = "tiny or test_house or test_claims_ledger or every_reference"  # of margins and chapters its own
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", chosen)
     passed = inside(book, "-m", "pytest", *options, "tests/tiny2026", *files)
     assert passed.returncode == 0, passed.stdout[-3000:]
-
-
-def test_it_is_entered_last_among_the_chapters(book: Path) -> None:
-    new_paper("tiny2026", 'A "Tiny" Paper', "", book)
-    toc = yaml.safe_load((book / "_toc.yml").read_text())
-    chapters = [c["file"] for part in toc["parts"] for c in part["chapters"] if c["file"].startswith("notebooks/")]
-    assert chapters[-1] == "notebooks/a_tiny_paper"
-    assert len(chapters) == 1 + len(list((REPOSITORY / "notebooks").glob("*.py")))
-    assert "{cite:t}`tiny2026`" in (book / "book" / "intro.md").read_text()
-    assert "@misc{tiny2026," in (book / "book" / "references.bib").read_text()
-
-
-@pytest.mark.parametrize(
-    ("key", "title", "chapter", "says"),
-    [
-        ("he2025", "Again", "", "is there already"),
-        ("new2026", "Again", "linear_regression", "is there already"),
-        ("2026new", "Again", "", "cannot be a key"),
-        ("../x", "Again", "", "cannot be a key"),
-        ("new2026", "???", "", "cannot be a chapter's name"),
-        ("new2026", "two\nlines", "x", "cannot be a title"),
-    ],
-)
-def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(untouched, key, title, chapter, says) -> None:
-    before = {p: p.read_bytes() for p in untouched.rglob("*") if p.is_file()}
-    with pytest.raises(UserError, match=says):
-        new_paper(key, title, chapter, untouched)
-    assert {p: p.read_bytes() for p in untouched.rglob("*") if p.is_file()} == before

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import iclbook
 from iclbook.numbers import number
 
 KNOWN = [
@@ -46,41 +43,6 @@ def test_known_answers(value, text):
 )
 def test_a_format_of_the_ledger_says_how_many_decimals(value, form, text):
     assert number(value, form=form) == text
-
-
-#: Rooms whose texts readers see; figures draw theirs with matplotlib.
-ROOMS = ("book", "check", "claims", "drawing", "sliders", "cli.py")
-#: What a program reads: the seconds in a JUnit report, the numbers of a figure's CSV, places in a drawing.
-FOR_PROGRAMS = {"_shown", "_line", "_node"}
-
-
-def formatted_elsewhere(source: str) -> list[str]:
-    """Numbers that a module formats itself: f-strings and ``format`` with a specification for numbers."""
-    tree = ast.parse(source)
-    left_out = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef) and function.name in FOR_PROGRAMS
-        for node in ast.walk(function)
-    }
-    found = []
-    for node in ast.walk(tree):
-        spec = None
-        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
-            spec = "".join(str(part.value) for part in node.format_spec.values if isinstance(part, ast.Constant))
-        if spec and re.search(r"[efgEFG%,]$", spec) and id(node) not in left_out:
-            found.append(ast.unparse(node))
-    return found
-
-
-def test_no_room_formats_numbers_for_readers_itself():
-    library = Path(iclbook.__file__).parent
-    files = [path for room in ROOMS for path in (sorted((library / room).rglob("*.py")) or [library / room])]
-    assert len(files) > 30
-    found = {path.name: formatted_elsewhere(path.read_text(encoding="utf-8")) for path in files}
-    assert {name: texts for name, texts in found.items() if texts} == {}
-    assert all(len(formatted_elsewhere(f'f"{{x:{spec}}}"')) == 1 for spec in (".3g", ",", ".0%", "+.1f"))
-    assert formatted_elsewhere('f"{x:<12} {y!r} {z}"') == []
 
 
 def read_back(text: str) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import os
 import pkgutil
 
 import pytest
@@ -98,12 +97,9 @@ def test_a_run_of_every_group_replays(paper, name):
         assert replay(*thinned(study, results)) <= 1
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(
-    os.environ.get("ICLBOOK_FULL") != "1",
-    reason="ICLBOOK_FULL=1 replays every stored run (ten minutes), as `iclbook train KEY --verify` does",
-)
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
 def test_every_run_replays(paper, name):
     """The first steps of every committed run."""

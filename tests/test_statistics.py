@@ -78,13 +78,6 @@ def test_bootstrap_of_a_mean_is_its_standard_error() -> None:
     assert bootstrap_error(lambda v: float(v.mean()), values[:1]) == 0
 
 
-def test_bootstrap_of_a_median_is_its_spread_over_repetitions() -> None:
-    rng = np.random.default_rng(2)
-    spread = np.median(rng.normal(size=(4000, 101)), axis=1).std()
-    found = [bootstrap_error(lambda v: float(np.median(v)), rng.normal(size=101)) for _ in range(40)]
-    assert np.mean(found) == pytest.approx(spread, rel=0.15)
-
-
 def test_estimates_propagate_errors_as_samples_spread():
     """Against Monte Carlo, each operation."""
     rng = np.random.default_rng(0)

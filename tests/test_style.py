@@ -53,12 +53,6 @@ def test_every_role_is_readable_on_the_ground():
         assert lightness(style.GROUND) - lightness(colour) > 25, role
 
 
-def test_head_counts_have_colour_and_marker_of_their_own():
-    counts = [role for role in style.COLOURS if isinstance(role, int)]
-    assert set(counts) == set(style.MARKERS) == {1, 2, 3, 4, 8}
-    assert len({style.COLOURS[h] for h in counts}) == len({style.MARKERS[h] for h in counts}) == len(counts)
-
-
 def test_diverging_scale_darkens_evenly_from_a_light_middle():
     tones = np.array([lightness(style.DIVERGING(x)[:3]) for x in np.linspace(0, 1, 41)])
     assert tones.argmax() == 20

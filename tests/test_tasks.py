@@ -10,15 +10,6 @@ from torch import Tensor
 
 from iclbook.errors import UserError
 from iclbook.tasks import Batch, LinearRegression, MultiTaskRegression
-from iclbook.tasks.associative_recall import AssociativeRecall
-from iclbook.tasks.bijection_elimination import BijectionElimination
-from iclbook.tasks.categorical import Anchors, Quadrants
-from iclbook.tasks.few_shot import FewShot
-from iclbook.tasks.glyphs import GlyphSet
-from iclbook.tasks.hmm_filtering import HmmFiltering
-from iclbook.tasks.random_targets import RandomTargets
-from iclbook.tasks.spectral_regression import SpectralRegression
-from iclbook.tasks.sticky_chain import StickyChain
 
 B = 20_000  # prompts of a Monte-Carlo check
 SIGMA = ((1.0, 0.5, -0.2), (0.5, 2.0, 0.3), (-0.2, 0.3, 0.7))
@@ -222,21 +213,3 @@ def test_what_defines_no_task_is_refused(make):
     with pytest.raises(UserError) as caught:
         make()
     assert "\n" not in str(caught.value)
-
-
-# -- arguments of another kind ----------------------------------------------------------------------------------------
-
-EVERY = [
-    AssociativeRecall(),
-    BijectionElimination(),
-    Anchors(),
-    Quadrants(),
-    FewShot(),
-    HmmFiltering(),
-    LinearRegression(d=3, covariance=SIGMA),
-    MultiTaskRegression(),
-    RandomTargets(),
-    SpectralRegression((1.0, 0.5)),
-    StickyChain(),
-    GlyphSet(),
-]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
-from sphinx import addnodes
 
 from iclbook.book.terms import ORDINARY, Place, link_first_uses
-from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = {
@@ -86,25 +83,6 @@ def test_what_is_no_prose_or_linked_already_is_left_alone(child: nodes.Node) -> 
     assert linked(page(child)) == []
 
 
-def glossary(term: str, *meaning: str | nodes.Node) -> nodes.document:
-    document = new_document("notation")
-    item = nodes.definition_list_item("", nodes.term("", term, ids=["term-x"]), nodes.definition("", text(*meaning)))
-    document += addnodes.glossary("", nodes.definition_list("", item))
-    return document
-
-
 def test_every_word_that_is_never_linked_stands_in_the_glossary() -> None:
     notation = (ROOT / "book" / "notation.md").read_text().splitlines()
     assert sorted(ORDINARY - set(notation)) == []
-
-
-@pytest.mark.browser
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", chapters(ROOT))
-def test_links_of_a_built_chapter_lead_to_the_notation_page(book: Path, name: str) -> None:
-    there = set(re.findall(r'id="([^"]+)"', (book / "book" / "notation.html").read_text()))
-    made = (book / "notebooks" / f"{name}.html").read_text()
-    targets = re.findall(r'<a class="iclbook-term[^"]*" href="\.\./book/notation\.html#([^"]+)"', made)
-    assert 10 <= len(targets) <= 50, "some, and not so many that the page is restless"
-    assert len(targets) == len(set(targets))
-    assert sorted(set(targets) - there) == []

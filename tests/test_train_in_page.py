@@ -17,7 +17,6 @@ from iclbook.models import Attention
 from iclbook.native import compiler, webassembly
 from iclbook.papers.crossing import waits_in_page as crossing_waits
 from iclbook.papers.he2025 import train_in_page as train
-from iclbook.papers.he2025 import train_live
 from iclbook.papers.he2025.train_live import MARKS, TrainingPanel
 from iclbook.training import Group, Run, Trainer
 
@@ -336,17 +335,6 @@ def test_in_a_notebook_the_library_trains_and_the_figure_follows():
         panel.tries.value = name
         assert panel.settings == train.BEGIN | settings
         assert {key: control.value for key, control in panel.controls.items()} == pytest.approx(panel.settings)
-
-
-def test_a_headless_notebook_shows_the_page_and_a_live_one_the_panel(monkeypatch):
-    shown = []
-    monkeypatch.setattr(train_live, "show_model", lambda model: shown.append(model.name))
-    monkeypatch.setattr(train_live, "display", lambda panel: shown.append(type(panel).__name__))
-    model = models_page.models()["train"]
-    for headless in ("1", "0"):
-        monkeypatch.setenv("ICLBOOK_HEADLESS", headless)
-        train_live.show_training(model, TASK)
-    assert shown == ["train", "TrainingPanel"]
 
 
 # ---- waits in the crossing -----------------------------------------------------------------------------------------------

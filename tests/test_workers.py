@@ -40,10 +40,6 @@ def trained(executor, study=STUDY, parts=3):
 # -- how a study is shared out -----------------------------------------------------------------------------------------
 
 
-def sizes(shares):
-    return [{g.name: [run.seed for run in g.runs] for g in share} for share in shares]
-
-
 def groups_of(**counts):
     return [Group(n, Attention, {"d": 3, "n_heads": 1}, [Run(s) for s in range(k)]) for n, k in counts.items()]
 
@@ -128,17 +124,6 @@ def test_other_versions_are_refused(monkeypatch):
         workers._call(request)
 
 
-def test_sigterm_saves_first(tmp_path):
-    """What cluster managers send ends a training between two steps, with its checkpoint."""
-    path = tmp_path / "a.pt"
-    trainer = dataclasses.replace(STUDY, steps=10**7, record=(0,), compile_from=None).trainer("cpu")
-    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        trainer.train(path, progress=False)
-    assert path.exists()
-
-
 # -- how far it is -----------------------------------------------------------------------------------------------------
 
 
@@ -196,19 +181,6 @@ def test_a_cluster_gives_the_local_numbers_to_the_bit_and_loses_nothing_with_a_w
         same(trained(cluster, study, parts=2), expected)
     assert killed
     assert set(heard) == {0, 1}, "both parts were heard of"
-
-
-@pytest.mark.full
-@pytest.mark.filterwarnings("default")
-def test_who_waits_for_a_worker_says_so(dask, capsys):
-    with dask.LocalCluster(n_workers=0, dashboard_address=None) as empty:
-        timer = threading.Timer(1, empty.scale, (1,))
-        timer.start()
-        with workers.Cluster(empty.scheduler_address, 4, progress=False) as cluster:
-            assert cluster.parts == 4
-            with pytest.raises(UserError, match=r"^unknown profile 'huge'"):
-                cluster.submit(check_profile, "huge").result()
-    assert "waiting for a worker" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("default")

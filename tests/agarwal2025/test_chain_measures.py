@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agarwal2025.kit import holds
+from ledgers import holds
 
 from iclbook.papers.agarwal2025 import fair_trial, figure_9, table_1
 from iclbook.papers.agarwal2025.table_1 import Curves
@@ -26,18 +26,8 @@ def test_steps_to_a_level_are_interpolated():
 
 
 def test_trials_are_decided_by_paired_differences():
-    assert holds("q-schedule", "fair/vs_uniform0.1", -0.1)
-    assert not holds("q-schedule", "fair/vs_uniform0.1", 0.1)
-
-
-def ends(loss_em, loss_sgd) -> tuple[Curves, Curves]:
-    """Curves of two records that end at these losses, ``(seeds,)``."""
-    made = []
-    for end in (np.array(loss_em), np.array(loss_sgd)):
-        nll = np.stack([np.full(len(end), 2.08), end])
-        values = {"nll": nll, "entropy": nll + 0.02, "accuracy": 2.2 - nll, "kl": 0 * nll}
-        made.append(Curves(np.array([0, 1000]), tuple(range(len(end))), values))
-    return tuple(made)
+    assert holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", -0.1)
+    assert not holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", 0.1)
 
 
 def test_speed_left():

@@ -8,27 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import sentences, toy_runs
+from iclbook.papers.agarwal2025 import sentences
 from iclbook.papers.agarwal2025.equations import random_case
-
-# -- the toy ------------------------------------------------------------------------------------------------------------------
-
-#: Effective positions at each step, and losses, of runs that sharpen from 5 to 1: ways of 0, 0.05, 0.5, 0.9 (or 0.95), 1.
-SLOW, FAST = [5, 4.8, 3, 1.4, 1], [5, 4.8, 1.2, 1.1, 1]
-
-
-def ensemble(positions: list[list[float]], loss: list[list[float]]) -> toy_runs.Ensemble:
-    return toy_runs.Ensemble(torch.zeros(0), torch.zeros(0), [], np.array(loss).T, np.array(positions).T)
-
-
-# -- what numbers and sentences are called ------------------------------------------------------------------------------------
-
-
-# -- the chain ----------------------------------------------------------------------------------------------------------------
-
-
-# -- routing ------------------------------------------------------------------------------------------------------------------
-
 
 # -- sentences ----------------------------------------------------------------------------------------------------------------
 

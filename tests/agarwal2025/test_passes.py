@@ -44,9 +44,3 @@ def test_sequences_filtered_side_by_side_have_the_losses_of_each(noise):
         alone = [chain.bayes_loss(of.held_out if held_out else of.train) for of in own]
         np.testing.assert_allclose(table_1.bayes_losses(chain, (1, 5, 8), held_out), alone, rtol=1e-12)
     assert alone[0] != alone[1]
-
-
-def moved(run, r, w):
-    """All weights of a run after a step at rate 0.1."""
-    _, d = gradients.every_gradient(run.x[r], run.y[r], w)
-    return [p - 0.1 * d[name] for name, p in w._asdict().items()]

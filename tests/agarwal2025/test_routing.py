@@ -6,26 +6,13 @@ import math
 
 import pytest
 import torch
-from ledgers import ledger
 
-from iclbook.claims import Record, Verdict, verdict
 from iclbook.models.lstm import lstm_scan
 from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
 from iclbook.models.sequence import rms_norm
 from iclbook.papers.agarwal2025 import section_9
 
-LEDGER = ledger("agarwal2025")
 DRAWS = 12
-
-
-def judge(claim: str, values: dict) -> Verdict:
-    """The verdict of the paper profile on these values."""
-    return verdict(LEDGER.claim(f"agarwal2025/{claim}"), {k: Record.make(k, v) for k, v in values.items()}, "paper")
-
-
-def failing(claim: str, values: dict) -> set[str]:
-    """Keys of the parts that fail, whatever their reading."""
-    return {p.key for p in judge(claim, values).parts if not p.holds}
 
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
@@ -66,19 +53,7 @@ def test_identities_hold_to_rounding():
     assert max(found.values()) <= 1e-12
 
 
-def test_sizes_differ_between_draws():
-    shapes = {
-        (d.x.shape, d.values.shape, d.theta["ssm"]["rate"].shape) for d in map(section_9.sample_network, range(40))
-    }
-    assert len(shapes) > 15
-
-
 # -- the claims, and what must turn them red ----------------------------------------------------------------------------
-
-
-def rest() -> dict:
-    """Records of definition 9.1 that the mutation leaves alone, so that the claim is decided."""
-    return dict(section_9.definition_records(4))
 
 
 def test_forget_gate_one_late_turns_red(monkeypatch):

@@ -8,18 +8,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from ledgers import ledger
 
 from iclbook import random
 from iclbook.models.lstm import Lstm, lstm_scan
 from iclbook.models.selective_ssm import selective_scan
 from iclbook.papers.agarwal2025 import runs
-from iclbook.papers.agarwal2025.runs import OnProbes, probe, soft_cross_entropy
+from iclbook.papers.agarwal2025.runs import probe, soft_cross_entropy
 from iclbook.tasks.bijection_elimination import BijectionElimination
 from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
-from iclbook.training import Group, Run, Trainer
 
-LEDGER = ledger("agarwal2025")
 HMM, BIJECTION = HmmFiltering(3, 2, 4), BijectionElimination(4, 4)
 
 
@@ -51,19 +48,6 @@ def test_filter_against_enumeration_of_all_paths():
         want = enumerated(*(part[..., b].numpy() for part in (transition, emission, seen)))
         np.testing.assert_allclose(exact[..., b].numpy(), want, atol=1e-14)
     np.testing.assert_allclose(memoryless(emission, seen)[0], exact[0], atol=1e-14)  # one observation: no memory needed
-
-
-def test_hmm_sequences_follow_their_matrices():
-    """Frequencies of hidden moves are not visible; those of two neighbouring observations are, for fixed matrices."""
-    task = HmmFiltering(2, 3, 2)
-    normals, words = numbers(task, 200_000, 1)
-    transition, emission, seen = task.draw(normals[:, :1].expand_as(normals), words)  # the same matrices for all
-    for m in (transition, emission):
-        torch.testing.assert_close(m.sum(1), torch.ones_like(m.sum(1)))
-    start = torch.full((2,), 0.5, dtype=torch.float64)
-    joint = torch.einsum("s,so,sr,rp->op", start, emission[..., 0], transition[..., 0], emission[..., 0])
-    counted = torch.einsum("ob,pb->op", seen[0], seen[1]) / 200_000
-    assert (counted - joint).abs().max() < 5 * math.sqrt(0.25 / 200_000)
 
 
 # -- bijections -------------------------------------------------------------------------------------------------------
@@ -183,31 +167,6 @@ def test_geometry_of_keys_and_values():
 
 
 # -- training ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["transformer", "ssm", "lstm", "prefix_mlp"])
-def test_a_run_alone_and_in_an_ensemble(name):
-    model, kwargs = runs.architectures(HMM)[name]
-
-    def train(seeds):
-        group = Group(
-            "g",
-            model,
-            kwargs,
-            [Run(s, rate=1e-2) for s in seeds],
-            loss=soft_cross_entropy,
-            observe=OnProbes((("train", HMM),), 16),
-        )
-        trainer = Trainer(HMM, [group], 6, 8, compile=False)
-        history = trainer.train(progress=False)["g"]
-        return history.loss[1:], trainer.parameters()["g"]
-
-    losses, params = train([0, 1, 2])
-    alone, own = train([1])
-    np.testing.assert_allclose(losses[:, 1], alone[:, 0], rtol=1e-4)
-    for k in own:
-        np.testing.assert_allclose(params[k][1], own[k][0], rtol=2e-3, atol=2e-4)
-    assert not np.allclose(losses[:, 0], losses[:, 1])
 
 
 def test_loss_is_smallest_at_the_posterior():

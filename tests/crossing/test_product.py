@@ -30,12 +30,6 @@ def test_unequal_factors_wait_as_long_as_their_flow_does(p):
     assert product.wait(start, LEFT) == pytest.approx(flow.first(), rel=1e-6)
 
 
-def test_the_gradient_is_that_of_the_loss():
-    x, step = np.random.default_rng(0).uniform(0.3, 1.2, 5), 1e-6
-    differences = [(product.loss(x + d) - product.loss(x - d)) / (2 * step) for d in step * np.eye(5)]
-    assert product.gradient(x) == pytest.approx(differences, rel=1e-8)
-
-
 @pytest.mark.parametrize("kind", ["equal", "own"])
 @pytest.mark.parametrize("p", DEGREES)
 def test_small_starts_obey_the_law(kind, p):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.claims import load_ledger
 from iclbook.models import attend
 from iclbook.papers.crossing.measures import descent, time_scales
 from iclbook.papers.crossing.measures import heads_as_steps as steps
@@ -16,12 +15,6 @@ from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
 SMALL = LinearRegression(d=3, L=8, noise_var=0.0)
-
-
-def test_every_verdict_of_the_ledger_is_a_question():
-    ledger = load_ledger("crossing")
-    assert all(claim.id.startswith("crossing/q-") for claim in ledger.claims)
-    assert all(claim.parts for claim in ledger.claims)
 
 
 def made(attention_rate: float, value_rate: float) -> Landscape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iclbook.papers.he2025 import loss, predictors
+from iclbook.papers.he2025 import loss
 from iclbook.papers.he2025.circuits import Heads, read_heads
 
 
@@ -64,31 +64,3 @@ def squared_error(prediction, prompts) -> tuple[float, float]:
     """Mean of (prediction - y_q)^2 and its standard error."""
     error = (prediction - prompts.y_q) ** 2
     return float(error.mean()), float(error.std(ddof=1) / np.sqrt(error.size))
-
-
-class SampledLoss:
-    """True loss of (omega, mu) over fixed draws of r ~ chi_d and g_1..g_L ~ N(0, 1); all else is averaged out in closed form."""
-
-    def __init__(self, d: int, L: int, noise_var: float, draws: int, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.d, self.noise_var = d, noise_var
-        self.radius = np.sqrt(rng.chisquare(d, size=draws))  # (n,)
-        self.g = rng.standard_normal((draws, L))  # (n, L)
-
-    def losses(self, omega, mu) -> np.ndarray:
-        """Loss of every draw (n,)."""
-        attention = predictors.softmax(np.asarray(omega)[:, None, None] * self.radius[:, None] * self.g)
-        weights = np.tensordot(mu, attention, axes=(0, 0))  # (n, L)
-        residual = self.radius - np.sum(weights * self.g, axis=-1)
-        kappa = (self.d - 1) / self.d + self.noise_var
-        return self.noise_var + residual**2 / self.d + kappa * np.sum(weights**2, axis=-1)
-
-    def value(self, omega, mu) -> tuple[float, float]:
-        """Loss at omega, mu (H,) and its standard error."""
-        losses = self.losses(omega, mu)
-        return float(losses.mean()), float(losses.std(ddof=1) / np.sqrt(losses.size))
-
-    def difference(self, first, second) -> tuple[float, float]:
-        """Loss of ``first`` = (omega, mu) less that of ``second``, and the standard error of the paired difference."""
-        gap = self.losses(*first) - self.losses(*second)
-        return float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(gap.size))

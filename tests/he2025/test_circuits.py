@@ -98,15 +98,6 @@ def test_read_multi_heads_and_transfer(scale):
     np.testing.assert_allclose(heads.transfer(), [expected], atol=1e-14)
 
 
-def test_three_heads_in_superposition_have_unit_transfer_on_the_tasks_features():
-    """Figure 3.5: one head serves both tasks with opposite signs and stands on what the tasks do not share."""
-    g, m = 0.1, 10.0
-    omega = np.array([[[g, g, g, g, 0, 0], [0, 0, g, g, g, g], [-g / 2, -g / 2, -g, -g, -g / 2, -g / 2]]])
-    mu = np.array([[[m, 0.0], [0.0, m], [0.0, 0.0]]])
-    transfer = read_multi_heads(multi(omega, mu), SUPPORTS, 1.0).transfer()[0]
-    np.testing.assert_allclose(transfer, [[1, 1, 0], [0, 1, 1]], atol=1e-12)
-
-
 # -- measurements -----------------------------------------------------------------------------------------------------
 
 

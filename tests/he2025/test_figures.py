@@ -93,9 +93,6 @@ def test_the_flow_of_a_pair_follows_its_closed_form():
     assert found["gdlimit/closed_form"] < 0.02
 
 
-# -- rates and batches ------------------------------------------------------------------------------------------------
-
-
 # -- predictors -------------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +205,3 @@ def test_four_heads_of_two_tasks_and_their_sums():
     assert found["heads_per_cell"].tolist() == [1] * 8
     np.testing.assert_allclose(found["mu_omega"].value, [1.0, 1.0, 1.0, 1.175])
     assert found["mu_omega"].error == pytest.approx(np.sqrt((0.175 / np.sqrt(2)) ** 2 / 2))
-
-
-# -- page -------------------------------------------------------------------------------------------------------------

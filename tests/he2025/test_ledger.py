@@ -6,48 +6,32 @@ or on exactly constructed circuits, where the claim holds, and on a mutation, wh
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 import numpy as np
 import pytest
 from he2025.circuits_kit import on_manifold, settled_group
-from ledgers import GREEN, RED, ledger
+from ledgers import GREEN, RED, failing, judge, ledger
 from scipy.optimize import minimize, minimize_scalar
 
-from iclbook import store
-from iclbook.claims import Record, Verdict, verdict
-from iclbook.papers import he2025
 from iclbook.papers.he2025 import figure_2_1, loss, predictors, theorem_1
-from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides, with_both_signs
-from iclbook.statistics import Estimate
+from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides
 
-LEDGER = ledger("he2025")
 D, L, S2 = 5, 40, 0.1
 SCALES = {"text": 1.0, "code": code_scale(D)}
 
 
-def judge(claim: str, values: dict) -> Verdict:
-    """The verdict of the paper profile on these values."""
-    flat = {}
-    for key, value in values.items():
-        flat |= {key: value.value, f"{key}_se": value.error} if isinstance(value, Estimate) else {key: value}
-    records = {key: Record.make(key, value) for key, value in flat.items()}
-    return verdict(LEDGER.claim(f"he2025/{claim}"), records, "paper")
-
-
 def assert_green(claim: str, values: dict) -> None:
-    result = judge(claim, values)
+    result = judge(f"he2025/{claim}", values)
     assert result.word in GREEN or result.in_one_reading, result.note
 
 
-def assert_red(claim: str, values: dict, *failing: str) -> None:
+def assert_red(claim: str, values: dict, *keys: str) -> None:
     """The claim is refused, and exactly because of these keys (in the reading that fares best)."""
-    result = judge(claim, values)
+    result = judge(f"he2025/{claim}", values)
     assert result.word in RED, result.note
     assert not result.in_one_reading, result.note
-    failed = {p.key for p in result.parts if not p.holds}
-    assert set(failing) <= failed, f"{failing} should fail, but only {failed} do"
+    assert set(keys) <= failing(result)
 
 
 def two_readings(groups: dict[str, dict], scales: dict[str, float]) -> dict[str, Heads]:
@@ -149,15 +133,6 @@ def test_missing_zero_sum_term_and_the_single_head():
     assert_red("single-head", wrong, "single/approx_omega", "single/text/omega", "single/code/omega")
 
 
-def trained(name: str) -> dict[str, np.ndarray]:
-    """Arrays of one group of the committed isotropic runs, those with heads of both signs; in CI they must be there."""
-    path = store.folder("he2025", "paper") / "isotropic.json"
-    if not path.exists() and not os.environ.get("CI"):
-        pytest.skip("results/he2025/paper/isotropic.json is not committed yet")
-    config = he2025.studies("paper")["isotropic"].describe()
-    return with_both_signs(store.load("he2025", "paper", "isotropic", config)).group(name)
-
-
 # -- the score scale --------------------------------------------------------------------------------------------------
 
 
@@ -168,7 +143,7 @@ def scale_records(groups: dict[str, dict], scales: dict[str, float]) -> dict:
 
 def scale_parts(values: dict) -> dict[str, bool]:
     """Whether 0.13 is the gamma of each reading, by the ledger's rule."""
-    parts = {part.key: part.rule for part in LEDGER.claim("he2025/fig2.8").parts}
+    parts = {part.key: part.rule for part in ledger("he2025").claim("he2025/fig2.8").parts}
     return {r: parts[f"scale/{r}/gamma"].check(values[f"scale/{r}/gamma"], values) for r in SCALES}
 
 

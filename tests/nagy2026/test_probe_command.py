@@ -36,13 +36,6 @@ def test_every_probe_writes_finite_arrays_and_where_they_come_from(probe, folder
     assert about["model"]["family"] == "gpt_neox"
 
 
-def test_a_random_model_does_not_learn_in_context(folder, tmp_path):
-    values = probe_folder(folder, "alignment", tmp_path / "o.npz", tokenizer="corpus")
-    assert abs(values["reduction"]) < 0.2
-    effect = probe_folder(folder, "patterns", tmp_path / "o.npz", tokenizer="corpus", sizes=FEW)["icl_effect"]
-    assert abs(effect) < 0.5
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

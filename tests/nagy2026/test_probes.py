@@ -281,6 +281,3 @@ def test_power_without_a_relation_is_the_level_and_choosing_inflates_it():
     assert forecast.power(7, 0.9).significant > forecast.power(7, 0.5).significant > none.significant
     assert forecast.power(9, 0.7).significant > forecast.power(7, 0.7).significant
     assert none.skill < 0
-
-
-# -- the corpus --------------------------------------------------------------------------------------------------------

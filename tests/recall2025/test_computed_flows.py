@@ -10,13 +10,6 @@ from iclbook.papers.recall2025.measures import simplifications as lifted
 from iclbook.papers.recall2025.measures import stages
 
 
-def test_a_cell_alone_is_that_cell_among_all():
-    grid = order.Grid((0.3, 1.0), (0.0, 1.0), 3)
-    every, alone = order.cell_times(grid, range(4)), order.cell_times(grid, [2])
-    np.testing.assert_allclose(alone[0], every[2], rtol=1e-9)
-    assert not np.allclose(every[2], every[3], rtol=0.01)
-
-
 def test_what_never_happens_is_kept_as_no_number_and_read_as_infinite(monkeypatch):
     times = np.array([[[1.0, np.inf, 2.0]]])
     monkeypatch.setattr(order, "cell_times", lambda grid, cells: times)

@@ -4,55 +4,51 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ledgers import ledger
+from ledgers import holds
 
 from iclbook.models import RecallTransformer
 from iclbook.papers.recall2025.measures import construction, simplifications, stages, subsequent_jumps, theorem_3_1
 from iclbook.papers.recall2025.theory import closed_forms
 from iclbook.papers.recall2025.theory.population import Population
 
-LEDGER = ledger("recall2025")
 
-
-def holds(claim: str, key: str, values: dict) -> bool:
-    """Whether every part of this claim that reads ``key`` accepts what was measured."""
-    parts = [p for p in LEDGER.claim(f"recall2025/{claim}").parts if p.key == key]
-    assert parts, f"{claim} has no part on {key}"
-    return all(p.rule.check(values[key], values) for p in parts)
+def held(claim: str, key: str, values: dict) -> bool:
+    """Whether the claim's parts on ``key`` accept what was measured."""
+    return holds(f"recall2025/{claim}", key, values[key], values)
 
 
 def test_wrong_conserved_sign_turns_red(monkeypatch):
-    assert holds("q-conserved-sign", "conserved/proof", theorem_3_1.conservation((4,)))
+    assert held("q-conserved-sign", "conserved/proof", theorem_3_1.conservation((4,)))
     original = closed_forms.potential
     monkeypatch.setattr(closed_forms, "potential", lambda a, k, sign: original(a, k, -sign))
-    assert not holds("q-conserved-sign", "conserved/proof", theorem_3_1.conservation((4,)))
+    assert not held("q-conserved-sign", "conserved/proof", theorem_3_1.conservation((4,)))
 
 
 def test_xi_off_by_its_factor_turns_red(monkeypatch):
-    assert holds("q-xi", "ode/half", theorem_3_1.sufficient_ode((4,)))
+    assert held("q-xi", "ode/half", theorem_3_1.sufficient_ode((4,)))
     original = closed_forms.xi
     monkeypatch.setattr(
         closed_forms, "xi", lambda g, k, r, kappa=1.0, printed=True: original(g, k, r, kappa, not printed)
     )
     broken = theorem_3_1.sufficient_ode((4,))
-    assert not holds("q-xi", "ode/half", broken)
-    assert not holds("q-xi", "ode/clock", broken)
+    assert not held("q-xi", "ode/half", broken)
+    assert not held("q-xi", "ode/clock", broken)
 
 
 def test_subdiagonal_turns_red(monkeypatch):
-    assert holds("full-model", "full/loss_last", construction.construction_values(construction.construction()))
+    assert held("full-model", "full/loss_last", construction.construction_values(construction.construction()))
     original = RecallTransformer.__init__
 
     def flipped(self, *args, diagonal=1, a2=True, **kwargs):
         original(self, *args, diagonal=-diagonal, a2=False, **kwargs)
 
     monkeypatch.setattr(RecallTransformer, "__init__", flipped)
-    assert not holds("full-model", "full/loss_last", construction.construction_values(construction.construction()))
+    assert not held("full-model", "full/loss_last", construction.construction_values(construction.construction()))
 
 
 def test_keys_near_the_beginning_left_out_turn_the_rate_red(monkeypatch):
     """Without the clipped histories at the beginning no key keeps a share of a match, and the loss falls as e^-c."""
-    assert holds("full-model", "full/rate", construction.construction_values(construction.construction()))
+    assert held("full-model", "full/rate", construction.construction_values(construction.construction()))
     original = RecallTransformer.scores
 
     def later_keys_only(self, tokens):
@@ -64,7 +60,7 @@ def test_keys_near_the_beginning_left_out_turn_the_rate_red(monkeypatch):
     broken = construction.construction_values(
         construction.construction(sizes=(5.0, 10.0, 15.0, 20.0))
     )  # e^-40 is rounding
-    assert not holds("full-model", "full/rate", broken)
+    assert not held("full-model", "full/rate", broken)
     assert broken["full/rate"] == pytest.approx(-1, abs=0.01)
 
 
@@ -72,7 +68,7 @@ def test_wrong_window_turns_red(monkeypatch):
     """Heads that look one token too far see the response of the pair before instead of the last symbol."""
     original = Population.match.func
     monkeypatch.setattr(Population, "match", property(lambda self: np.roll(original(self), 1, axis=2)))
-    assert not holds("task", "task/loss_deviation", construction.against_enumeration(draws=1))
+    assert not held("task", "task/loss_deviation", construction.against_enumeration(draws=1))
 
 
 def ce_plateaus() -> dict:
@@ -83,7 +79,7 @@ def ce_plateaus() -> dict:
 
 def test_missing_chance_matches_turn_red(monkeypatch):
     """Cross-entropy without the other responses that agree by chance."""
-    assert holds("q-ce-plateaus", "plateaus/ce", ce_plateaus())
+    assert held("q-ce-plateaus", "plateaus/ce", ce_plateaus())
     original = Population._laplace
 
     def without(self, s):
@@ -93,7 +89,7 @@ def test_missing_chance_matches_turn_red(monkeypatch):
         return u, weight, np.exp(-u * s[0][..., None]), only
 
     monkeypatch.setattr(Population, "_laplace", without)
-    assert not holds("q-ce-plateaus", "plateaus/ce", ce_plateaus())
+    assert not held("q-ce-plateaus", "plateaus/ce", ce_plateaus())
 
 
 def later_ratio() -> dict:
@@ -103,7 +99,7 @@ def later_ratio() -> dict:
 
 def test_matched_offsets_removed_from_the_softmax_turn_red(monkeypatch):
     """If heads that still learn did not see offsets that learned heads hold, a later jump would be the reduced first jump."""
-    assert holds("q-later-jump", "later/ratio", later_ratio())
+    assert held("q-later-jump", "later/ratio", later_ratio())
     original = Population._attention
 
     def masked(self, w):
@@ -115,13 +111,13 @@ def test_matched_offsets_removed_from_the_softmax_turn_red(monkeypatch):
 
     monkeypatch.setattr(Population, "_attention", masked)
     broken = later_ratio()
-    assert not holds("q-later-jump", "later/ratio", broken)
+    assert not held("q-later-jump", "later/ratio", broken)
     assert broken["later/ratio"][0] == pytest.approx(1, abs=0.01)  # what the paper says
 
 
 def test_a_softmax_over_everything_turns_the_normalised_model_red(monkeypatch):
     """Without the division by the sum the output is not that of A3."""
-    assert holds("full-dynamics", "full/A6_difference", {"full/A6_difference": simplifications.normalised_difference()})
+    assert held("full-dynamics", "full/A6_difference", {"full/A6_difference": simplifications.normalised_difference()})
     original = RecallTransformer.response_weights
 
     def tilted(self, tokens):  # the sum of the output leaves a trace
@@ -130,4 +126,4 @@ def test_a_softmax_over_everything_turns_the_normalised_model_red(monkeypatch):
 
     monkeypatch.setattr(RecallTransformer, "response_weights", tilted)
     broken = {"full/A6_difference": simplifications.normalised_difference()}
-    assert not holds("full-dynamics", "full/A6_difference", broken)
+    assert not held("full-dynamics", "full/A6_difference", broken)

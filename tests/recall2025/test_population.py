@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -80,16 +79,6 @@ def test_cross_entropy_integral_against_every_pattern(spread):
             value, slope = value - share * np.log(right), slope - share * same / right
         assert pop._value(s) == pytest.approx(float(value), rel=1e-14, abs=2e-14)
         np.testing.assert_allclose(pop._cross_entropy_slope(s), slope.astype(float), rtol=1e-14)
-
-
-def test_counted_gradient_is_unbiased():
-    pop = Population(AssociativeRecall(3, 3), 3, 3, 0.2)
-    theta = np.random.default_rng(3).normal(size=pop.size)
-    shares = np.random.default_rng(4).binomial(2000, 1 / 3, (40, len(pop.match))) / 2000
-    draws = np.array([pop.counted_gradient(theta, share)[0] for share in shares])
-    error = draws.std(0) / math.sqrt(40)
-    assert (np.abs(draws.mean(0) - pop.gradient(theta)) <= 5 * error + 1e-12).all()
-    assert (np.abs(draws.mean(0) + pop.gradient(theta)) > 5 * error).any(), "the other sign would show"
 
 
 def test_printed_matrix_makes_gamma_idle():

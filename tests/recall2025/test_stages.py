@@ -13,16 +13,6 @@ from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow
 
 
-def test_one_run_alone_is_the_same_run_in_an_ensemble():
-    pop = stages.experiment()
-    rng = np.random.default_rng(0)
-    starts = pop.join(rng.normal(size=(5, 3, 4)) * 0.01, np.full((5, 3), [0.3, 0.2, 0.1]))
-    together = stages.activations(pop, starts, 2000.0)
-    alone = stages.activations(pop, starts[2:3], 2000.0)
-    np.testing.assert_allclose(together[2], alone[0], rtol=1e-9)
-    assert np.isfinite(alone).all()
-
-
 @pytest.mark.parametrize("loss", ["dp", "ce"])
 def test_activation_follows_every_order_of_beta(loss):
     assert stages.orders_follow(stages.experiment(loss)) == 6
@@ -148,6 +138,3 @@ def test_jumps_of_lifted_models_are_read_from_the_normalised_loss(monkeypatch):
     monkeypatch.setattr(simplifications, "watched", lambda *_: dict(made_up))
     for run in simplifications.lifted().values():
         np.testing.assert_allclose(run["jumps"], [1.0, 3.0])
-
-
-# -- the census by hand -------------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from ledgers import GREEN, RED
-from wang2025.kit import LEDGER, failing, judge
+from ledgers import GREEN, RED, failing, judge, ledger
 
 from iclbook import random
 from iclbook.papers.wang2025 import bounds, construction, contexts, descent, erasure, errata, population, theorem_2
@@ -91,9 +90,9 @@ def test_a_smaller_set_begins_the_larger_one_and_batches_come_from_it():
 
 def test_equations_fail_as_printed_and_hold_as_meant():
     values = construction.functional_form(5) | construction.construction() | errata.records()
-    result = judge("typos", values)
+    result = judge("wang2025/typos", values)
     assert result.word == "inconsistent"
-    assert failing(result) == {part.key for part in LEDGER.claim("wang2025/typos").parts}
+    assert failing(result) == {part.key for part in ledger("wang2025").claim("wang2025/typos").parts}
     meant = {
         "eq14/with_mean", "eq11/from_one", "eq26/mended", "eq39/meant", "eq49/own", "eq54/corrected", "eq57/mended", "xi/mended",
         "signs/section322", "signs/printed_pair", "q-code/held", "q-code/softmax_expectation",
@@ -116,11 +115,11 @@ def test_expectation_is_the_mean_embedding():
 
 def test_erasure_of_rbf_and_softmax():
     values = erasure.records(erasure.curves(20), 20)
-    assert failing(judge("erasure", values)) == {
+    assert failing(judge("wang2025/erasure", values)) == {
         f"erasure/softmax_own_{at}" for at in ("d10_N10", "d10_N125", "d2_N100")
     }
     assert values["erasure/softmax_own_d2_N100"] < 0.1 < 0.9 < values["erasure/softmax_own_d10_N10"]
-    assert failing(judge("q-erasure", values)) == {"erasure/duplicates_rbf"}
+    assert failing(judge("wang2025/q-erasure", values)) == {"erasure/duplicates_rbf"}
     one = torch.tensor([[1.0, 0.0], [2.0, 0.0]], dtype=torch.float64)  # the longer vector attracts both
     assert erasure.quality(erasure.softmax_weights(one, 100.0, 4))[0] == 0.5
 
@@ -166,8 +165,8 @@ def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
     assert min(alone.off_identity, alone.shortfall) > 1e-2
     # of the fall that equation 58 promises, that along the multiple of I is left
     assert alone.shortfall == pytest.approx(alone.off_identity**2)
-    assert judge("eq58", {"eq58/equality": 0.0, "eq58/without_symmetry": alone.shortfall}).word in GREEN
-    assert judge("eq58", {"eq58/equality": 1e-3, "eq58/without_symmetry": alone.shortfall}).word in RED
+    assert judge("wang2025/eq58", {"eq58/equality": 0.0, "eq58/without_symmetry": alone.shortfall}).word in GREEN
+    assert judge("wang2025/eq58", {"eq58/equality": 1e-3, "eq58/without_symmetry": alone.shortfall}).word in RED
 
 
 def test_the_defect_is_the_largest_over_all_matrices():
@@ -193,9 +192,11 @@ def test_groups_decide_the_question_of_the_smallest():
     assert max(theorem_2.defect(theorem_2.affine_group(d)) for d in (2, 4)) < 1e-12
     assert min(values["thm2-group/rotations_defect"]) > 0.5  # rotations commute with each other
     wrong = values | {**EXACTLY, "thm2-group/defect_d10": theorem_2.defect(theorem_2.affine_group(10)[:11])}
-    assert failing(judge("q-thm2-group", wrong)) == {"thm2-group/defect_d10"}  # the translations alone do not suffice
-    assert judge("q-thm2-group", values | EXACTLY).word in GREEN
-    assert judge("q-thm2-group", values | EXACTLY | {"thm2-group/alone": 1e-14}).word == "too close to call"
+    assert failing(judge("wang2025/q-thm2-group", wrong)) == {
+        "thm2-group/defect_d10"
+    }  # the translations alone do not suffice
+    assert judge("wang2025/q-thm2-group", values | EXACTLY).word in GREEN
+    assert judge("wang2025/q-thm2-group", values | EXACTLY | {"thm2-group/alone": 1e-14}).word == "too close to call"
 
 
 def test_a_loss_that_falls_for_ever_and_other_activations():
