@@ -133,9 +133,9 @@ def read_activations(results: Results, scale: float) -> dict[str, Heads]:
     return {name: read_heads(results.group(name), scale) for name in ACTIVATIONS}
 
 
-def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> Records:
+def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], starts: int) -> Records:
     """Figure 4.2, a value per run (and head): the pattern, and largest over smallest gamma of the activations and softmax. By reading of C: the activations'
-    heads, and softmax's."""
+    heads, and softmax's. Of so many ``starts``, the share in which 1 + Cx forms a pair."""
     values: Records = {}
     for reading, (by_name, softmax) in by_c.items():
         for name, h in by_name.items():
@@ -144,7 +144,9 @@ def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) ->
             omega, mu = h.settled(h.omega), h.settled(h.mu)
             own = {"omega_product": omega.prod(-1), "omega_mu": omega * mu}
             own |= {of: h.settled(getattr(h, of)) for of in ("kq_deviation", "ov_deviation")}
-            values |= {f"fig4.2/{reading}/{name}/{key}": np.ravel(value) for key, value in own.items()}
+            values |= {f"fig4.2/{reading}/{name}/{key}": each_run(value) for key, value in own.items()}
+            if name == "affine":
+                values[f"fig4.2/{reading}/affine/formed"] = Estimate.share(formed(h), starts)
         gammas = [h.settled(h.gamma) for h in (*by_name.values(), softmax)]
         values[f"fig4.2/{reading}/gamma_ratio"] = largest_ratio(gammas)
     return values
@@ -184,6 +186,19 @@ def nearer_error(by_name: Mapping[str, Heads], softmax: Heads) -> float:
     return float(np.linalg.norm(errors))
 
 
+def course_length(h: Heads, kept: Array) -> float:
+    """How far log gamma, the mean over the runs ``kept``, goes up and down along training, at 20 steps evenly spaced on a log scale."""
+    steps = np.geomspace(h.steps[1], h.steps[-1], 20)
+    course = np.interp(np.log(steps), np.log(h.steps[1:]), np.log(h.gamma[1:, kept]).mean(1))
+    return float(np.abs(np.diff(course)).sum())
+
+
+def course(h: Heads) -> Estimate:
+    """Its value over all runs, with its error over them."""
+    runs = np.arange(h.mu.shape[1])
+    return Estimate(course_length(h, runs), jackknife(lambda kept: course_length(h, kept), runs))
+
+
 def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> Records:
     """Figure 4.2, the dynamics, by reading of C."""
     values: Records = {}
@@ -191,6 +206,9 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
         values[f"fig4.2/{reading}/tanh_peak"] = each_run(peak(by_name["tanh"]))
         distance = Estimate(nearer(by_name, softmax), nearer_error(by_name, softmax))
         values[f"fig4.2/{reading}/tanh_distance"] = distance
+        courses = [course(by_name[name]) for name in ("affine", "square")]
+        values[f"fig4.2/{reading}/courses"] = Estimate([c.value for c in courses], [c.error for c in courses])
+        values[f"fig4.2/{reading}/tanh_course"] = course(by_name["tanh"])
     return values
 
 
