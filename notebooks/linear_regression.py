@@ -649,7 +649,7 @@ record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
-# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for softmax.* Are these gradient steps, too?
+# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for softmax.* One run with the square keeps heads of one sign until step {glue:text}`fig4.2/code/square_pair`: the late jump. Are these gradient steps, too?
 # Then their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The
 # square and $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
 #

@@ -16,7 +16,7 @@ from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
-from .circuits import Heads, Records, each_run, jackknife, largest_ratio, over_blocks, read_heads
+from .circuits import Heads, Records, each_run, first_kept, jackknife, largest_ratio, one_sided, over_blocks, read_heads
 from .figure_2_1 import Group, matrices, paper_limits, peak
 from .figure_2_4 import Curve, Curves, attended, unexplained
 from .loss import Array, effective_rate
@@ -209,6 +209,9 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
         courses = [course(by_name[name]) for name in ("affine", "square")]
         values[f"fig4.2/{reading}/courses"] = Estimate([c.value for c in courses], [c.error for c in courses])
         values[f"fig4.2/{reading}/tanh_course"] = course(by_name["tanh"])
+    square = by_c["code"][0]["square"]
+    pairs = first_kept(square.steps, ~one_sided(square.omega, square.mu))  # (R,)
+    values["fig4.2/code/square_pair"] = float(np.nan_to_num(pairs).max())
     return values
 
 
