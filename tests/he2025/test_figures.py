@@ -185,7 +185,8 @@ def multi_heads(omega, mu) -> figure_3.MultiHeads:
     groups, off = ((0, 1), (2, 3), (4, 5)), np.full(mu.shape[:2], 0.1)
     omega = np.repeat(omega, 2, -1)
     steps = np.einsum("rhn,nm,rhj->rnmj", mu, np.eye(2), omega)
-    return figure_3.MultiHeads(omega, mu, steps, groups, off, 2 * off)
+    kq, ov = (values[..., None] * np.eye(values.shape[-1]) for values in (omega, mu))
+    return figure_3.MultiHeads(kq, ov, steps, groups, off, 2 * off)
 
 
 @pytest.mark.parametrize(("smaller", "serves"), [(0.15, 1), (0.1, 0), (0.05, 0)])
@@ -200,8 +201,18 @@ def test_four_heads_of_two_tasks_and_their_sums():
     mu = np.array([[[1.0, 0], [-1, 0], [0, 1], [0, -1]]] * 2)
     mu[1, 0, 1], omega[1, 0, 2] = 0.5, 0.2
     found = figure_3.four_heads(multi_heads(omega, mu))
-    np.testing.assert_allclose(found["mu_leak"].value, [0.0, 0.5])
-    np.testing.assert_allclose(found["support_leak"].value, [0.0, 0.4])
+    np.testing.assert_allclose(found["sum_off"].value, [0.0, 0.2, 0.0, 0.25])
     assert found["heads_per_cell"].tolist() == [1] * 8
     np.testing.assert_allclose(found["mu_omega"].value, [1.0, 1.0, 1.0, 1.175])
     assert found["mu_omega"].error == pytest.approx(np.sqrt((0.175 / np.sqrt(2)) ** 2 / 2))
+
+
+def test_a_small_pair_makes_its_displayed_step_and_no_other():
+    """omega = +-.02 and mu = +-20 make the step of rate .8 along all features; one along the first two explains less."""
+    kq, ov = np.zeros((1, 1, 2, 6, 6)), np.zeros((1, 1, 2, 1, 6))
+    for h, sign in enumerate((1, -1)):
+        kq[0, 0, h, :5, :5], ov[0, 0, h, 0, 5] = sign * 0.02 * np.eye(5), sign * 20.0
+    arrays = {"h2/kq": kq.astype("f4"), "h2/ov": ov.astype("f4")}
+    step, task = 0.8 * np.eye(5)[None, None], LinearRegression()
+    assert figure_3.unlike_step(arrays, "h2", step, task, 1.0, prompts=512)[0] < 1e-3
+    assert figure_3.unlike_step(arrays, "h2", step * (np.arange(5) < 2), task, 1.0, prompts=512)[0] > 0.3

@@ -115,7 +115,7 @@ def one_head(readings: Mapping[str, Heads]) -> Records:
 
     def values(h: Heads) -> Records:
         names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
-        return {name: h.settled(value)[:, 0] for name, value in names.items()}
+        return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
 
     return _by_reading("fig2.1", readings, values)
 
@@ -126,10 +126,10 @@ def two_heads(readings: Mapping[str, Heads]) -> Records:
     def values(h: Heads) -> Records:
         omega, mu = h.settled(h.omega), h.settled(h.mu)
         return {
-            "omega_product": omega.prod(-1),
-            "omega_mu": (omega * mu).ravel(),
-            "omega_spread": spread(np.abs(omega)),
-            "mu_spread": spread(np.abs(mu)),
+            "omega_product": each_run(omega.prod(-1)),
+            "omega_mu": each_run(omega * mu),
+            "omega_spread": each_run(spread(np.abs(omega))),
+            "mu_spread": each_run(spread(np.abs(mu))),
         }
 
     return _by_reading("fig2.2", readings, values)
@@ -144,7 +144,9 @@ def asymmetry(h: Heads, values: np.ndarray) -> np.ndarray:
 def mirror(readings: Mapping[str, Heads]) -> Records:
     """Figure 2.3: how far the two heads are from mirror images along training."""
     return _by_reading(
-        "fig2.3", readings, lambda h: {"omega_asymmetry": asymmetry(h, h.omega), "mu_asymmetry": asymmetry(h, h.mu)}
+        "fig2.3",
+        readings,
+        lambda h: {f"{name}_asymmetry": each_run(asymmetry(h, getattr(h, name))) for name in ("omega", "mu")},
     )
 
 

@@ -255,7 +255,7 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
 
 
 def plot_error_by_length(curves: Curves, trained: int) -> Figure:
-    """Figure 2.4: ICL error against context length for each head count, mean over seeds; right, over that of two heads."""
+    """Figure 2.4: ICL error against context length for each head count, mean over seeds, and what the published code prints; right, over that of two heads."""
     fig, (ax, ratio) = style.figure(2, height=3.1)
     lengths, two = curves.lengths, curves.heads[2].mean
     for h, curve in curves.heads.items():
@@ -263,6 +263,10 @@ def plot_error_by_length(curves: Curves, trained: int) -> Figure:
         if h > 1:
             ratio.plot(lengths, curve.mean / two, ms=4, **look)
         ax.plot(lengths, curve.mean, label=f"H = {h}", ms=max(8 - h * 0.7, 3), alpha=0.9, **look)
+    says = printed("he2025")
+    for name in ("code/one_head", "code/two_heads"):
+        ax.plot(says["code/lengths"], says[name], "x", color=style.COLOURS["paper"], ms=7, mew=1.8, zorder=5)
+    ax.plot([], [], "x", color=style.COLOURS["paper"], label="printed (H = 1, 2)")
     ratio.set(xlabel="context length L", ylabel="error over that of H = 2", ylim=(0.97, 1.03))
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     place = {"xycoords": ("data", "axes fraction"), "xytext": (4, -12), "textcoords": "offset points"}

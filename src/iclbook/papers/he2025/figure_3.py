@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ...drawing import style
+from ...models import attend
+from ...random import generator
 from ...statistics import Estimate
 from ...store import Results
-from ...tasks import MultiTaskRegression
+from ...tasks import LinearRegression, MultiTaskRegression
 from . import circuits
 from .circuits import Records, code_scale, each_run, run_sd, settled
+from .figure_2_4 import unexplained
 from .loss import Array
-from .runs import PAPER_HEADS
+from .runs import EVAL_PURPOSE, EVAL_SEED, PAPER_HEADS
+
+Task = LinearRegression | MultiTaskRegression
+
+#: A preconditioner this near to the optimum, relative to it, has come there: it costs about 1 % of the loss.
+NEAR = 0.1
 
 # -- Figure 3.1 ---------------------------------------------------------------------------------------------------------
 
@@ -72,6 +81,11 @@ class Preconditioners:
         """``(R,)`` runs that end with a head of each sign."""
         return np.sign(self.rows[..., -1]).sum(1) == 0
 
+    @property
+    def linear_off(self) -> Array:
+        """``(R,)`` distance of the trained linear heads' preconditioners from the optimum, over its size."""
+        return np.linalg.norm(self.linear - self.optimum, axis=(1, 2)) / np.linalg.norm(self.optimum)
+
 
 def preconditioners(results: Results, sigma: Array, L: int, noise_var: float) -> Preconditioners:
     """Of two softmax heads and of one linear head."""
@@ -86,21 +100,21 @@ def preconditioners(results: Results, sigma: Array, L: int, noise_var: float) ->
     )
 
 
-def preconditioner_records(found: Preconditioners, noise_var: float) -> Records:
-    """Figure 3.1: how many runs split into a head of each sign, the shape of the blocks of those that do, and how the best preconditioner nears the inverse
-    covariance as L grows."""
+def preconditioner_records(found: Preconditioners, census: Preconditioners, noise_var: float) -> Records:
+    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; the shape of the
+    blocks of the runs that split, and how the best preconditioner nears the inverse covariance as L grows."""
     sigma = np.linalg.inv(found.inverse)
     best = (best_preconditioner(sigma, n, noise_var) for n in (10, 40, 160, 1000))
     by_length = [shape_distance(omega, found.inverse) for omega in best]
     split = found.split
-    apart = np.linalg.norm(found.linear - found.optimum, axis=(1, 2)) / np.linalg.norm(found.optimum)
+    there = census.linear_off < NEAR
     values: Records = {
         "fig3.1/inverse_by_length": by_length,
         "fig3.1/inverse_fall": np.divide(by_length[1:], by_length[:-1]),
         "fig3.1/runs": len(split),
         "fig3.1/both_runs": int(split.sum()),
-        "fig3.1/both_share": float(split.mean()),
-        "fig3.1/linear": each_run(apart),
+        "fig3.1/both_share": Estimate.share(int(census.split.sum()), len(census.split)),
+        "fig3.1/linear_share": Estimate.share(int(there.sum()), len(there)),
     }
     if not split.any():  # nothing to measure
         return values
@@ -108,12 +122,23 @@ def preconditioner_records(found: Preconditioners, noise_var: float) -> Records:
     d = blocks.shape[-1]
     shapes = {"inverse": found.inverse, "optimal": found.optimum, "identity": np.eye(d)}
     for name, shape in shapes.items():
-        values[f"fig3.1/to_{name}"] = [shape_distance(block, shape) for block in blocks.reshape(-1, d, d)]
+        apart = np.array([[shape_distance(block, shape) for block in run] for run in blocks])
+        values[f"fig3.1/to_{name}"] = each_run(apart)
     return values | {
-        "fig3.1/to_inverse_worst": max(values["fig3.1/to_inverse"]),
-        "fig3.1/opposite": np.linalg.norm(blocks.sum(1), axis=(1, 2)) / np.linalg.norm(blocks[:, 0], axis=(1, 2)),
-        "fig3.1/ov_deviation": (np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])).ravel(),
+        "fig3.1/to_inverse_worst": float(values["fig3.1/to_inverse"].value.max()),
+        "fig3.1/opposite": each_run(
+            np.linalg.norm(blocks.sum(1), axis=(1, 2)) / np.linalg.norm(blocks[:, 0], axis=(1, 2))
+        ),
+        "fig3.1/ov_deviation": each_run(np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])),
     }
+
+
+def preconditioned_records(results: Results, found: Preconditioners, task: LinearRegression) -> Records:
+    """Figure 3.1: what the displayed step, preconditioned by the blocks weighted with mu, leaves of the answers of the runs that split."""
+    mu = found.rows[found.split, :, -1]
+    step = np.einsum("rh,rhij->rij", mu, found.blocks[found.split])[:, None]
+    kept = replace(results, arrays={f"h2/{of}": results[f"h2/{of}"][:, found.split] for of in ("kq", "ov")})
+    return {"fig3.1/unexplained": each_run(unlike_step(kept, "h2", step, task, 1.0))} if len(step) else {}
 
 
 def plot_preconditioners(found: Preconditioners) -> Figure:
@@ -125,6 +150,23 @@ def plot_preconditioners(found: Preconditioners) -> Figure:
     for ax, matrix, title in zip(axes[0], shown, titles, strict=True):
         style.heatmap(ax, matrix, title=title, bar=True)
     return fig
+
+
+def unlike_step(results: Results, name: str, step: Array, task: Task, scale: float, prompts: int = 8192) -> Array:
+    """``(R,)`` share of the predictions' variance that the displayed step of gradient descent leaves unexplained, on fresh prompts.
+
+    The step of task n is (1/L) sum_l y_ln xbar_l^T M_n x_q with ``step`` (R, N, d, d), M_n = sum_h mu_hn KQ_h on the covariates (he2025, Figures 3.1 and 3.3).
+    """
+    kq, ov = (torch.tensor(results[f"{name}/{of}"][-1]) for of in ("kq", "ov"))
+    batch = task.batch(torch.randn(task.normals, prompts, generator=generator(EVAL_SEED, EVAL_PURPOSE)))
+    x, y = batch.context[:, : task.d], batch.context[:, task.d :]  # (L, d, B), (L, N, B)
+    scatter = torch.einsum("lnb,ldb->ndb", y, x - x.mean(0)) / task.L
+    left = []
+    for r, of_run in enumerate(torch.tensor(step).float()):
+        said = attend(scale * kq[r], ov[r], batch.context, batch.query)
+        step_of = torch.einsum("ndb,nde,eb->nb", scatter, of_run, batch.query)
+        left.append(unexplained(said.flatten().numpy(), step_of.flatten().numpy()))
+    return np.array(left)
 
 
 # -- two tasks: Figures 3.2 to 3.5 --------------------------------------------------------------------------------------
@@ -140,20 +182,30 @@ class MultiHeads:
     """What two-task circuits say of each head at the end of training.
 
     Attributes:
-        omega: ``(R, H, d)`` diagonal of KQ's top block, the score scale included.
-        mu: ``(R, H, N)`` diagonal of OV's response block.
+        kq: ``(R, H, d, d)`` KQ's top block, the score scale included.
+        ov: ``(R, H, N, N)`` OV's response block.
         steps: ``(R, N, N, d)`` sums over the heads of OV_nm omega_j: the step with which task n uses the responses of task m along feature j.
         groups: feature indices of each group: own to task 1, shared, own to task 2.
         kq_deviation: ``(R, H)`` norm of KQ's effective columns without the diagonal, over that of the diagonal.
         ov_deviation: ``(R, H)`` norm of OV's read-out rows without the diagonal of its response block, over that of the diagonal.
     """
 
-    omega: Array
-    mu: Array
+    kq: Array
+    ov: Array
     steps: Array
     groups: tuple[tuple[int, ...], ...]
     kq_deviation: Array
     ov_deviation: Array
+
+    @property
+    def omega(self) -> Array:
+        """``(R, H, d)`` diagonal of KQ's top block."""
+        return np.diagonal(self.kq, axis1=-2, axis2=-1)
+
+    @property
+    def mu(self) -> Array:
+        """``(R, H, N)`` diagonal of OV's response block."""
+        return np.diagonal(self.ov, axis1=-2, axis2=-1)
 
     @property
     def active(self) -> Array:
@@ -180,15 +232,15 @@ def read_multi_heads(group: Mapping[str, Array], supports: tuple[tuple[int, ...]
     d, n = kq.shape[-1] - ov.shape[-2], ov.shape[-2]
     first, second = map(set, supports)
     groups = tuple(tuple(sorted(s)) for s in (first - second, first & second, second - first))
-    omega = scale * np.diagonal(kq[..., :d, :d], axis1=-2, axis2=-1)
-    mu = np.diagonal(ov[..., :, d : d + n], axis1=-2, axis2=-1)
+    top, response = scale * kq[..., :d, :d], ov[..., d : d + n]
+    omega, mu = (np.diagonal(m, axis1=-2, axis2=-1) for m in (top, response))
     kq_norm, ov_norm = (np.linalg.norm(m, axis=-1) for m in (omega, mu))
     kq_all, ov_all = scale * np.linalg.norm(kq[..., :d], axis=(-2, -1)), np.linalg.norm(ov, axis=(-2, -1))
     with np.errstate(divide="ignore", invalid="ignore"):
         kq_off = np.sqrt(np.maximum(kq_all**2 - kq_norm**2, 0)) / kq_norm
         ov_off = np.sqrt(np.maximum(ov_all**2 - ov_norm**2, 0)) / ov_norm
     steps = np.einsum("rhnm,rhj->rnmj", ov[..., d:], omega)
-    return MultiHeads(omega, mu, steps, groups, kq_off, ov_off)
+    return MultiHeads(top, response, steps, groups, kq_off, ov_off)
 
 
 def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array, Array]:
@@ -289,18 +341,14 @@ def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]
 
 
 def four_heads(heads: MultiHeads) -> Records:
-    """Figure 3.4: one head of each sign for each task, with the task's support in KQ; worst head, or a value per run and cell."""
+    """Figure 3.4: heads of each sign and task, and the sums of mu omega on and off a task's features; a value per run and cell."""
     size = np.abs(heads.mu)  # (R, 4, 2)
     task = size.argmax(-1)  # (R, 4)
-    omega = np.abs(heads.by_group())  # (R, 4, 3)
-    own = np.where(task == 0, omega[..., 0], omega[..., 2])
-    off = np.where(task == 0, omega[..., 2], omega[..., 0])
     sign = np.sign(np.take_along_axis(heads.mu, task[..., None], -1)[..., 0])
     cells = [((task == n) & (sign == s)).sum(-1) for n in (0, 1) for s in (1, -1)]  # each (R,)
     sums = heads.transfer()
     return {
-        "mu_leak": each_run((size.min(-1) / size.max(-1)).max(-1)),
-        "support_leak": each_run((off / ((omega[..., 1] + own) / 2)).max(-1)),
+        "sum_off": _by_task(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
         "heads_per_cell": np.ravel(cells),
         "mu_omega": _by_task(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
     }
@@ -321,12 +369,21 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
     }
 
 
+def weighted_records(setting: str, by_h: ByCount, results: Results, task: MultiTaskRegression) -> Records:
+    """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads."""
+    two = by_h[2]
+    step = np.einsum("rhn,rhj,jk->rnjk", two.mu, two.omega, np.eye(task.d))
+    scale = 1.0 if setting == "text" else code_scale(task.d, task.n_tasks)
+    return {f"fig3.3/{setting}/unexplained": each_run(unlike_step(results, "h2", step, task, scale))}
+
+
 def multitask_records(
-    settings: Settings, errors: Mapping[str, Mapping[str, Array]], tasks: Mapping[str, MultiTaskRegression]
+    settings: Settings, errors: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]
 ) -> Records:
-    """Global pattern and Figures 3.2 to 3.5 in both settings; ``errors`` are the results that hold ``h<H>/error``."""
+    """Global pattern and Figures 3.2 to 3.5 in both settings; ``errors`` are the results that hold circuits and ``h<H>/error``."""
     values: Records = cross_task_records(settings["text"], errors["text"], tasks["text"])
     for setting, by_h in settings.items():
+        values |= weighted_records(setting, by_h, errors[setting], tasks[setting])
         separate = best_steps(tasks[setting], separate=True)[0]
         for h, figure in ((3, "fig3.5"), (4, "fig3.4")):
             values[f"{figure}/{setting}/to_separate"] = each_run(off_steps(by_h[h], separate))
@@ -341,24 +398,25 @@ def multitask_records(
     return values | {"multitask/transfer3": settings["text"][3].transfer()[0].ravel()}
 
 
+def _side_by_side(matrices: Array) -> Array:
+    """Matrices ``(H, n, m)`` in one, ``(n, H m + H - 1)``, an empty column between them."""
+    rows = np.pad(matrices, ((0, 0), (0, 0), (0, 1)))
+    return np.concatenate(list(rows), axis=1)[:, :-1]
+
+
 def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
-    """Each head's omega by feature and mu by task, for every head count (columns) and setting (pairs of rows)."""
+    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (columns) and setting (pairs of rows)."""
     counts = list(next(iter(settings.values())))
-    shape = {"height": 1.75 * 2 * len(settings) * 0.75, "width_ratios": [max(h, 1.3) for h in counts]}
+    shape = {"height": 1.25 * 2 * len(settings), "width_ratios": [max(h, 1.3) for h in counts]}
     fig, axes = style.figure(len(counts), 2 * len(settings), squeeze=False, **shape)
     for i, (setting, by_h) in enumerate(settings.items()):
         for j, h in enumerate(counts):
-            omega, mu = by_h[h].omega[run].T, by_h[h].mu[run].T  # (d, H), (N, H)
-            labels = [str(k + 1) for k in range(h)]
-            numbers = (".2f", ".1f") if h == max(by_h) else (None, None)
-            style.heatmap(axes[2 * i, j], omega, title=f"H = {h}", annotate=numbers[0])
-            style.heatmap(axes[2 * i + 1, j], mu, col_labels=labels, annotate=numbers[1])
-            axes[2 * i, j].set_aspect("auto")
-            axes[2 * i + 1, j].set_aspect("auto")
-        axes[2 * i, 0].set_ylabel(f"{setting}\n\nω by feature")
-        axes[2 * i + 1, 0].set_ylabel("μ by task")
-        axes[2 * i, 0].set_yticks(range(len(omega)), [str(k + 1) for k in range(len(omega))])
-        axes[2 * i + 1, 0].set_yticks(range(len(mu)), [str(k + 1) for k in range(len(mu))])
-    for ax in axes[-1]:
-        ax.set_xlabel("head")
+            for ax, blocks in zip(axes[2 * i : 2 * i + 2, j], (by_h[h].kq[run], by_h[h].ov[run]), strict=True):
+                style.heatmap(ax, _side_by_side(blocks))
+                width = blocks.shape[-1]
+                for head in range(1, h):
+                    ax.axvspan(head * (width + 1) - 1.5, head * (width + 1) - 0.5, color="white", lw=0)
+            axes[2 * i, j].set_title(f"H = {h}")
+        axes[2 * i, 0].set_ylabel(f"{setting}\n\nKQ")
+        axes[2 * i + 1, 0].set_ylabel("OV")
     return fig

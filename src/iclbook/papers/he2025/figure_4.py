@@ -16,7 +16,7 @@ from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
-from .circuits import Heads, Records, each_run, jackknife, largest_ratio, over_blocks, read_heads
+from .circuits import Heads, Records, each_run, first_kept, jackknife, largest_ratio, one_sided, over_blocks, read_heads
 from .figure_2_1 import Group, matrices, paper_limits, peak
 from .figure_2_4 import Curve, Curves, attended, unexplained
 from .loss import Array, effective_rate
@@ -133,9 +133,9 @@ def read_activations(results: Results, scale: float) -> dict[str, Heads]:
     return {name: read_heads(results.group(name), scale) for name in ACTIVATIONS}
 
 
-def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> Records:
+def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], starts: int) -> Records:
     """Figure 4.2, a value per run (and head): the pattern, and largest over smallest gamma of the activations and softmax. By reading of C: the activations'
-    heads, and softmax's."""
+    heads, and softmax's. Of so many ``starts``, the share in which 1 + Cx forms a pair."""
     values: Records = {}
     for reading, (by_name, softmax) in by_c.items():
         for name, h in by_name.items():
@@ -144,7 +144,9 @@ def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) ->
             omega, mu = h.settled(h.omega), h.settled(h.mu)
             own = {"omega_product": omega.prod(-1), "omega_mu": omega * mu}
             own |= {of: h.settled(getattr(h, of)) for of in ("kq_deviation", "ov_deviation")}
-            values |= {f"fig4.2/{reading}/{name}/{key}": np.ravel(value) for key, value in own.items()}
+            values |= {f"fig4.2/{reading}/{name}/{key}": each_run(value) for key, value in own.items()}
+            if name == "affine":
+                values[f"fig4.2/{reading}/affine/formed"] = Estimate.share(formed(h), starts)
         gammas = [h.settled(h.gamma) for h in (*by_name.values(), softmax)]
         values[f"fig4.2/{reading}/gamma_ratio"] = largest_ratio(gammas)
     return values
@@ -191,6 +193,9 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
         values[f"fig4.2/{reading}/tanh_peak"] = each_run(peak(by_name["tanh"]))
         distance = Estimate(nearer(by_name, softmax), nearer_error(by_name, softmax))
         values[f"fig4.2/{reading}/tanh_distance"] = distance
+    square = by_c["code"][0]["square"]
+    pairs = first_kept(square.steps, ~one_sided(square.omega, square.mu))  # (R,)
+    values["fig4.2/code/square_pair"] = float(np.nan_to_num(pairs).max())
     return values
 
 

@@ -123,11 +123,13 @@ def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
     }
 
 
-def variation_records(found: Mapping[str, Heads]) -> Records:
-    """For each variation: the share of runs that end with heads of one sign; of the others, the share whose heads are matched and the mean of what their
-    outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left over."""
+def variation_records(found: Mapping[str, Heads], census: Heads) -> Records:
+    """For each variation: the share of runs that end with heads of one sign, with ten covariates those of the ``census``; of the others, the share whose heads
+    are matched and the mean of what their outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left
+    over."""
     sided = [h.one_sided for h in found.values()]  # each (R,)
-    shares = [Estimate.share(int(one.sum()), len(one)) for one in sided]
+    counted = [h.one_sided for h in (found | {"d10": census}).values()]
+    shares = [Estimate.share(int(one.sum()), len(one)) for one in counted]
     both = [(h, ~one) for h, one in zip(found.values(), sided, strict=True)]
     matched = [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both]
     sums = [float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both]

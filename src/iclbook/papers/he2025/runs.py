@@ -185,16 +185,29 @@ def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> St
     return Study("he2025", f"multitask_{setting}", task, groups, steps, batch_size, measure=final_multitask_error)
 
 
-def seeds(steps: int, n_seeds: int, batch_size: int) -> Study:
-    """How often a run ends without a negative head or with a dummy head: the full model from many initialisations.
+#: Data and groups (head counts, and ``linear`` heads) of :func:`seeds`.
+CENSUS: dict[str, tuple[LinearRegression, tuple[int, ...], bool]] = {
+    "seeds": (LinearRegression(), PAPER_HEADS[1:], False),
+    "seeds_d10": (LinearRegression(d=10), (2,), False),
+    "seeds_nonisotropic": (LinearRegression(covariance=COVARIANCE), (2,), True),
+}
+
+
+def seeds(name: str, steps: int, n_seeds: int, batch_size: int) -> Study:
+    """How often a run ends without a negative head or with a dummy head: the full model from many initialisations, on the data of :data:`CENSUS`.
 
     Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Fewer steps and smaller batches than
-    the paper's, because there are hundreds of runs.
+    the paper's, because there are hundreds of runs; only of the paper's own data is the course kept.
     """
+    task, heads, linear = CENSUS[name]
     runs = tuple(Run(seed, stream=seed % 4) for seed in range(n_seeds))
-    groups = tuple(_attention(f"h{h}", 5, h, runs) for h in PAPER_HEADS if h > 1)
-    marks = {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)} | {1, 4, 16, 24}
-    return Study("he2025", "seeds", LinearRegression(), groups, steps, batch_size, record=tuple(sorted(marks)))
+    groups = [_attention(f"h{h}", task.d, h, runs) for h in heads]
+    if linear:
+        groups.append(_attention("linear", task.d, 1, runs, activation="linear"))
+    marks = {24, steps}
+    if name == "seeds":
+        marks |= {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)} | {1, 4, 16}
+    return Study("he2025", name, task, tuple(groups), steps, batch_size, record=tuple(sorted(marks)))
 
 
 def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
@@ -239,7 +252,7 @@ def studies(profile: str) -> dict[str, Any]:
             nonisotropic(500_000, 4),
             multitask("text", 500_000, 4),
             multitask("code", 500_000, 4),
-            seeds(40_000, 200, 64),
+            *(seeds(name, 40_000, 200, 64) for name in CENSUS),
             *(noise(batch, 100_000, 4) for batch in BATCHES),
             *(variations(which, 100_000, 16 if which == "d10" else 4) for which in VARIED),
             decay(500_000, 4),
@@ -254,7 +267,7 @@ def studies(profile: str) -> dict[str, Any]:
             nonisotropic(200, 2, batch_size=64),
             multitask("text", 100, 1, batch_size=64),
             multitask("code", 100, 1, batch_size=64),
-            seeds(100, 8, 64),
+            *(seeds(name, 100, 8, 64) for name in CENSUS),
             *(noise(batch, steps, n) for batch, steps, n in zip(BATCHES, (100, 60, 30), (2, 1, 1), strict=True)),
             *(variations(which, 60, 1, batch_size=64) for which in VARIED),
             decay(60, 1),
