@@ -376,7 +376,7 @@ record.verdicts("fig9")
 
 # %% tags=["hide-input"]
 onward = [
-    figure_9.followed(study["onward"], stored["onward"], name=start)
+    figure_9.followed(study["onward"], stored["onward"], group_name=start)
     for start in ("own", "other")
 ]
 record.all(
@@ -386,8 +386,8 @@ record.verdicts("kl", "clusters")
 
 # %% [markdown]
 # After a thousand steps the divergence is {glue:text}`kl/mean` nats. That is {glue:text}`kl/end` of $\mathrm{KL}(\text{EM} \,\|\, \text{uniform})$, of all that the schedule's predictions know. At
-# equal loss it is {glue:text}`kl/share` (same initial weights, another seed's): the weights at the start matter more than the way to train. SGD's attention is more diffuse after the same steps
-# (entropy over the largest possible, EM-like less SGD: {glue:text}`kl/diffuse`); at equal loss the difference is {glue:text}`kl/diffuse_at_equal_loss`. Section 9.4 expects values to gather in clusters, and they
+# equal loss it is {glue:text}`kl/share` (from the same initial weights, from another seed's). The two ways to train differ far less than two starts do. SGD's attention is more diffuse after the same
+# steps (entropy over the largest possible, EM-like less SGD: {glue:text}`kl/diffuse`). At equal loss it is the less diffuse one ({glue:text}`kl/diffuse_at_equal_loss`). Section 9.4 expects values to gather in clusters, and they
 # hardly do. The *silhouette* is 1 for tight groups far apart, 0 for none.
 #
 # | Silhouette of values by their input's symbol | SGD, EM-like |

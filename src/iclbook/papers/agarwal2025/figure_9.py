@@ -18,7 +18,6 @@ from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, share_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
-from ...training.history import KEPT as KEPT_ARRAY
 from ...training.study import Study
 from . import gradients as closed
 from .causal import causal_pass, predict
@@ -59,13 +58,12 @@ class Followed:
         return value_paths(self.chain, self.seed, self.flat[records], self.sizes)
 
 
-def followed(study: Study, results: Results, arm: str = "", name: str = "runs") -> list[Followed]:
+def followed(study: Study, results: Results, arm: str = "", group_name: str = "runs") -> list[Followed]:
     """Every seed's run of one arm of a group, or all of its runs."""
-    (group,) = [g for g in study.groups if g.name == name]
-    own, sizes, task = results.group(name), dict(group.kwargs), getattr(study.data, "task", study.data)
+    (group,) = [g for g in study.groups if g.name == group_name]
+    own, sizes, task = results.group(group_name), dict(group.kwargs), getattr(study.data, "task", study.data)
     if "weights" not in own:
-        kept = [own[KEPT_ARRAY + matrix] for matrix in MATRICES]
-        own["weights"] = np.concatenate([part.reshape(*part.shape[:2], -1) for part in kept], 2)
+        own["weights"] = np.concatenate([own[name].reshape(*own[name].shape[:2], -1) for name in MATRICES], 2)
     runs = runs_of(group, ARMS)[arm] if arm else range(len(group.runs))
     return [Followed(task.chain, group.runs[r].data_seed, sizes, own["steps"], own["weights"][:, r]) for r in runs]
 
@@ -143,7 +141,7 @@ def kl_values(
         "kl/mean": float(kl.mean()),
         "kl/end": Estimate.mean(kl / known),
         "kl/share": shares.mean(0).tolist(),
-        "kl/beyond_starts": paired(shares[:, 0] - shares[:, 1]),
+        "kl/beyond_starts": paired(np.log(shares[:, 0] / shares[:, 1])),
         "kl/diffuse": paired(em["spread"][-1] - sgd.only(em.seeds)["spread"][-1]),
         "kl/diffuse_at_equal_loss": paired(spreads[:, 0]),
     }
