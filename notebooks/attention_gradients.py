@@ -487,7 +487,10 @@ record.all(
 record.verdicts("frame-precision", "unfurling")
 
 # %% [markdown]
-# *CAPTION. Way left against the step; thin: seeds, thick: their mean.* TEXT
+# *The error comes to rest first; attention and values go on alike. Way left against the step; thin: seeds, thick: their mean.* In the mean over a training, {glue:text}`frame/left` of the way is left
+# (attention, values, error). The last layer of a small transformer that learns [bijections](#a-small-wind-tunnel), where the paper saw values unfurl once attention rests, has
+# {glue:text}`unfurling/left`. So neither has a frame that stands still while precision improves. In the transformer attention's entropy does fall ({glue:text}`unfurling/entropy`, of the largest
+# possible), and the first component of its weighted values follows the posterior's entropy early; in the second half of training that correlation changes by {glue:text}`unfurling/late_r`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Diagnostics and regularisation
@@ -506,7 +509,7 @@ record.verdicts("diagnostics", "regularisation")
 # $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores over {glue:text}`diag/seeds` seeds
 # ({glue:text}`diag/weighted` if it is weighted by $\alpha$). The sign is the opposite one ([Errata](#errata)), and the size says little, for a step moves $W_Q$ and $W_K$, which all share.
 #
-# Leaving a value out shows what its column sum is worth: USAGE.
+# Column sums do tell which values matter: with the loss's change when a value is left out they have a rank correlation of {glue:text}`diag/usage`.
 #
 # Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds and a uniform rate of 0.3. By construction, LayerNorm leaves next to nothing of
 # the spread of norms ({glue:text}`reg/norm_spread` of it).
