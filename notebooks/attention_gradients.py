@@ -175,7 +175,7 @@ record.verdicts("signs", "toward-users")
 # %% [markdown]
 # ## The toy
 # Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it say whether the bias
-# $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient, so a reader may well leave it at 0. Both readings are run.
+# $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient. Both readings are run.
 #
 # Here is a grid of initial scales and rates with $b$ frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
 # weights; attention counts as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
@@ -205,8 +205,8 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
 # The shares that decide are counted on other seeds than those that chose: attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
-# them ($b$ frozen, $b$ trained), and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. On at most half of the positions it ends in
-# {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained`. The run drawn is the one nearest to the medians among those of them with a smooth loss, with $b$ frozen.
+# them ($b$ frozen, $b$ trained), and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. It ends on at most half of them in
+# {glue:text}`fig2-3/frozen` and {glue:text}`fig2-3/trained`. Of these, the run drawn is the smooth one nearest to the medians.
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
@@ -242,8 +242,7 @@ record.verdicts("fig5")
 # %% [markdown]
 # *In most runs the values move mainly along one direction; in the typical run their paths turn (paper: Figure 5). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all
 # seeds.* The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain`
-# and {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. A smaller rate has a smoother loss, but then few runs sharpen. Values have two dimensions, so two
-# components show all there is. The first holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
+# and {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
 # random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and
 # {glue:text}`fig5/trained_shuffled`.
 #
@@ -286,11 +285,10 @@ record.verdicts("q-entropy-rate", "bayes-floor")
 # %% [markdown]
 # Only that of the published program. It weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance again, so it stays with
 # probability {glue:text}`rate/code_stay`. Its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text says bits
-# ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss
-# that any predictor can have; it is checked against the sum over all paths. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
+# ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
 #
 # ### Table 1 and figures 6 to 8
-# The paper states sizes, steps and rates. From the published program, a file in our hands whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of the cross-entropy where equation 9 has
+# The paper states sizes, steps and rates. From the published program, whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of the cross-entropy where equation 9 has
 # the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps; {glue:text}`chain/seeds_code` seeds on the published chain
 # and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the schedule from the same weights on the same sequence. A third set halves the initial weights
 # ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a busy processor.
@@ -340,15 +338,13 @@ record.verdicts("table1", "fig6-8", "approach")
 table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]})
 
 # %% [markdown]
-# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* The table gives means
-# and standard deviations over seeds. A mean of five seeds like the paper's is expected in the interval. An interval "tells the arms apart" if it is too narrow to hold the other arm's printed number
-# as well; where it is not, agreement decides nothing. The spread over seeds is another matter. The six printed standard deviations, over ours on the published chain, should lie between
-# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six). Of five of our seeds, {glue:text}`table1/code/p_share` of the draws have a $p$ as small as the printed 0.003.
+# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. An interval "tells the arms apart" if it cannot hold the other arm's printed number. The spread over seeds is another matter. The six printed standard deviations, over ours on the published chain, should lie between
+# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six). The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
 # = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our
-# SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. Smaller initial weights go with a smaller spread: half as large, they give
-# {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against
+# SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. Initial weights half as large go with
+# {glue:text}`table1/small/loss_sgd` and a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against
 # {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have gone
 # {glue:text}`chain/learned_printed` of the way from ignorance.
 #
@@ -364,15 +360,14 @@ record.all(figure_9.trajectory_values(*weights))
 record.verdicts("fig9")
 
 # %% [markdown]
-# *Under the schedule values travel farther than under SGD (paper: Figure 9). 200 of the 2000 values of one seed, on the principal axes of both runs together.* The claim is decided on all seeds
-# whose weights are kept. The schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's,
+# *Under the schedule values travel farther than under SGD (paper: Figure 9). 200 of the 2000 values of one seed, on the principal axes of both runs together.* The schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's,
 # is {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention"
 # has not come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Do both find the same?
-# Twice the paper says that both ways to train come to "similar solutions", and it names a metric, the KL divergence of their predictions. It prints no number. After equally many steps SGD is
-# behind. So we let it train on, at rate 0.2, to the schedule's loss: from the same initial weights, and from those of another seed.
+# Twice the paper says that both ways to train come to "similar solutions", by the KL divergence of their predictions, and prints no number. After equally many steps SGD is behind. So we train it on,
+# at rate 0.2, to the schedule's loss: from the same initial weights, and from another seed's.
 
 # %% tags=["hide-input"]
 onward = [
@@ -438,7 +433,7 @@ style.show(of=chains)
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Adam and rate 1 learn their sequence by heart. Training loss, mean over seeds, and the lowest held-out loss of each way to train; dotted: the Bayes floor.* The paper's reason
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and the lowest held-out loss of each way to train; dotted: the Bayes floor.* The paper's reason
 # for the schedule is that values need the larger rate. Then a larger rate elsewhere should bring less:
 #
 # | Final held-out loss of the schedule minus that of ... (positive: the schedule is worse) | nats | standard error |
@@ -448,11 +443,10 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 # | ten times on $W_Q$ and $W_K$ alone | {glue:text}`fair/vs_qk10` | {glue:text}`fair/vs_qk10_se` |
 # | Adam at 0.001 | {glue:text}`fair/vs_adam0.001` | {glue:text}`fair/vs_adam0.001_se` |
 #
-# Seeds, in this order: {glue:text}`fair/seeds`. Adam ends behind because it learns its sequence by heart, and so does rate 1: losses on the trained and on the held-out sequence are
-# {glue:text}`fair/by_heart` nats (rate 1, then Adam).
+# Seeds: {glue:text}`fair/seeds`. Rate 1 and Adam learn their sequence by heart (trained and held-out losses: {glue:text}`fair/by_heart`).
 #
 # By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1).
-# The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step: per gradient it is half as fast as the schedule.
+# The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step: it is half as fast.
 #
 # Is the gap of 0.17 due to the head's capacity? Weights of these very sizes, written down by hand (queries and keys compare symbols, values name them, $W_O$ holds the log transition matrix), come
 # within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss (on a second sequence, never trained on) of any arm is {glue:text}`gap/trained`
@@ -463,8 +457,8 @@ sliders.show_race(few=not paper)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Does attention settle first?
-# Does attention settle early while values keep moving and the error goes on falling? We train the same head on a fresh sequence at every step, which nothing can learn by heart. *Way left* is the
-# distance to the end of training over that at the start: of attention (100 queries), of the 200 sampled values, and of the held-out loss.
+# Does attention settle early while values move on and the error falls? Here is the same head on fresh sequences, which nothing can learn by heart.
+# *Way left* is the distance to the end of training over that at the start: of attention, values, held-out loss.
 
 # %% mystnb={"image": {"alt": "Way left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
 on_fresh = figure_9.followed(study["fresh"], stored["fresh"])
@@ -489,7 +483,8 @@ record.verdicts("frame-precision", "unfurling")
 # %% [markdown]
 # *The error comes to rest first; attention and values go on alike. Way left against the step; thin: seeds, thick: their mean.* In the mean over a training, {glue:text}`frame/left` of the way is left
 # (attention, values, error). The last layer of a small transformer that learns [bijections](#a-small-wind-tunnel), where the paper saw values unfurl once attention rests, has
-# {glue:text}`unfurling/left`. So neither has a frame that stands still while precision improves. In the transformer attention's entropy does fall ({glue:text}`unfurling/entropy`, of the largest
+# {glue:text}`unfurling/left`. So neither has a frame that stands still while precision improves. (A loss is of second order in the distance to its end, so it is bound to look early; the transformer's
+# error is not, and is as early.) In the transformer attention's entropy does fall ({glue:text}`unfurling/entropy`, of the largest
 # possible), and the first component of its weighted values follows the posterior's entropy early; in the second half of training that correlation changes by {glue:text}`unfurling/late_r`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -631,7 +626,7 @@ record.verdicts("wind-tunnel", "mlp")
 # %% [markdown]
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
-# larger rate for everything, and at these rates steps times rate is what counts. The advantage law needs weights with a fixed sum, not just any routing. It is open what larger wind tunnels show.
+# larger rate for everything, and at these rates steps times rate is what counts. The advantage law needs weights with a fixed sum, not just any routing. What larger wind tunnels show is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
