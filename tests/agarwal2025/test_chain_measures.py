@@ -8,6 +8,7 @@ from ledgers import holds
 
 from iclbook.papers.agarwal2025 import fair_trial, figure_9, table_1
 from iclbook.papers.agarwal2025.table_1 import Curves
+from iclbook.statistics import share_error
 from iclbook.tasks.sticky_chain import StickyChain
 
 
@@ -30,13 +31,6 @@ def test_trials_are_decided_by_paired_differences():
     assert not holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", 0.1)
 
 
-def test_speed_left():
-    steps = np.arange(0, 101, 5)
-    even = np.linspace(0, 1, 21)[:, None] * np.ones((21, 3))
-    assert figure_9.speed_left(even, steps) == pytest.approx((1, 1))
-    assert max(figure_9.speed_left(1 - np.exp(-even * 20), steps)) < 1e-3
-
-
 def test_joined_counts_a_seed_once():
     both = table_1.joined([curves(1.9, (1, 2)), curves(1.9, (2, 3))])
     assert both.seeds == (1, 2, 3)
@@ -52,7 +46,18 @@ def test_gradient_exponents():
     np.testing.assert_allclose(values["sizes/exponents"], [1, 1, 3, 3], atol=0.1)
 
 
-def test_settling_times():
-    left = np.array([1.0, 0.5, 0.2, 0.05, 0.0])
-    assert figure_9.settles(left, np.array([0, 10, 20, 30, 40])) == pytest.approx(20 + 10 * 0.1 / 0.15)
-    assert figure_9.way_left(np.linspace(1, 0, 5)[:, None, None] * np.ones((5, 3, 2)))[2] == pytest.approx(0.5)
+def test_way_left_and_its_mean():
+    """A straight way has half of it left in the mean; one that is done at half time has a quarter."""
+    steps, straight = np.array([0, 10, 20, 30, 40]), np.linspace(1, 0, 5)
+    left = figure_9.way_left(straight[:, None, None] * np.ones((5, 3, 2)))
+    assert left[2] == pytest.approx(0.5)
+    early = np.maximum(1 - 2 * (1 - straight), 0)
+    assert figure_9.mean_left(np.stack([left, early], 1), steps) == pytest.approx([0.5, 0.25])
+
+
+def test_printed_p_among_draws_of_five():
+    """Alike seeds give small p always, seeds of both signs never; ten seeds are two draws that share none."""
+    alike, mixed = -1 + 0.01 * np.arange(10.0), (-1.0) ** np.arange(10) + 0.1 * np.arange(10)
+    assert table_1.p_share(alike, 5).value == 1
+    assert table_1.p_share(mixed, 5).value < 0.05
+    assert table_1.p_share(alike, 5).error == pytest.approx(share_error(2, 2))

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import causal, chain_runs, figure_9, gradients, table_1, toy_runs
+from iclbook.papers.agarwal2025 import causal, chain_runs, figure_9, gradients, section_8, table_1, toy_runs
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.equations import random_case
 from iclbook.papers.agarwal2025.table_1 import Curves
 from iclbook.tasks import Batch
+from iclbook.tasks.sticky_chain import StickyChain
 
 # -- what is observed while runs train --------------------------------------------------------------------------------------
 
@@ -139,3 +140,21 @@ def test_divergence_is_that_of_the_first_from_the_second():
     p, q = (torch.from_numpy(np.log(part))[None] for part in (sure, even))
     assert figure_9.divergence(p, q) == pytest.approx((sure * np.log(sure / even)).sum())
     assert figure_9.divergence(q, p) == pytest.approx((even * np.log(even / sure)).sum())
+
+
+def test_a_value_left_out_is_attention_renormalised():
+    """Two queries behind a position with a half and a quarter of their weight: the rest counts twice, and four thirds."""
+    alpha = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]], dtype=torch.float64)
+    v = torch.tensor([[8.0], [2.0], [4.0]], dtype=torch.float64)
+    assert section_8.without(alpha, v, 0).flatten().tolist() == pytest.approx([2, (0.5 + 2) / 0.75])
+
+
+def test_at_equal_loss_finds_the_record_and_the_share():
+    """SGD that passes through the schedule's last state: no divergence there, none in attention; uniform predictions would be a share of one."""
+    rng = np.random.default_rng(0)
+    end, sizes, chain = rng.normal(size=820) * 0.5, {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}, StickyChain(T=60)
+    em = figure_9.Followed(chain, 1, sizes, np.arange(2), np.stack([0 * end, end]))
+    sgd = figure_9.Followed(chain, 1, sizes, np.arange(3), np.stack([0 * end, end, 2 * end]))
+    assert figure_9.at_equal_loss(em, sgd) == pytest.approx((0, 0), abs=1e-12)
+    flat = figure_9.Followed(chain, 1, sizes, np.arange(1), 0 * end[None])
+    assert figure_9.at_equal_loss(em, flat)[0] == pytest.approx(1)

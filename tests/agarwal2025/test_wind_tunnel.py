@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from iclbook import random
+from iclbook.models.causal_transformer import CausalTransformer
 from iclbook.models.lstm import Lstm, lstm_scan
 from iclbook.models.selective_ssm import selective_scan
 from iclbook.papers.agarwal2025 import runs
@@ -178,3 +179,20 @@ def test_loss_is_smallest_at_the_posterior():
     exact = HMM.exact(*numbers(HMM, 200, 7))
     assert loss(exact) < loss(0.9 * exact + 0.1 / 3)
     assert loss(exact) == pytest.approx(entropy_bits(exact).mean().item() * math.log(2))
+
+
+def test_uniform_attention_is_spread_wholly_and_sketches_are_linear():
+    """Without queries and slopes attention is uniform; twice the values have twice the sketch."""
+    observe = runs.OnMaps(HMM, n=8, few=4, width=6)
+    model = CausalTransformer(HMM.token_width, HMM.classes, first=HMM.first).double()
+    model.initialise(random.generator(0, 0))
+    held_out = tuple(part.double() for part in observe.held_out())
+    with torch.no_grad():
+        model.query.zero_()
+        model.slope.zero_()
+        once = observe(model, held_out)
+        model.value[-1] *= 2
+        twice = observe(model, held_out)
+    assert float(once["spread"]) == pytest.approx(1)
+    torch.testing.assert_close(twice["values"], 2 * once["values"])
+    torch.testing.assert_close(twice["maps"], once["maps"])

@@ -1,5 +1,5 @@
-"""Runs whose weights are kept (agarwal2025): trajectories of values (Figure 9), how alike SGD and the schedule end (sections 5.3, 7.2, 9.4), and how fast
-attention and values move (sections 6.3 and 10.3)."""
+"""Runs whose weights are kept (agarwal2025): trajectories of values (Figure 9), how alike SGD and the schedule end (sections 5.3, 7.2, 9.4), and what comes
+to rest first (sections 6.3 and 10.3)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -20,15 +21,13 @@ from ...tasks.sticky_chain import StickyChain
 from ...training.study import Study
 from . import gradients as closed
 from .causal import causal_pass, predict
-from .chain_runs import runs_of, sampled_positions, unpack, value_paths
+from .chain_runs import MATRICES, runs_of, sampled_positions, unpack, value_paths
 from .gradients import Weights
 from .runs import ARMS
 from .table_1 import COLOUR, NAME, Curves, data, paired
 
 #: The ways to train whose weights are kept, in the order of recorded lists.
-KEPT = ("sgd", "em", "uniform1")
-#: Attention or values have settled when they are within this share of the way from start to end.
-SETTLED = 0.1
+KEPT = ("sgd", "em")
 #: Queries whose attention rows are compared between records.
 QUERIES = 100
 #: The first steps, which section 7.2 speaks of as "early in training".
@@ -59,12 +58,14 @@ class Followed:
         return value_paths(self.chain, self.seed, self.flat[records], self.sizes)
 
 
-def followed(study: Study, results: Results, arm: str) -> list[Followed]:
-    """Every seed's run of one arm."""
-    (group,) = study.groups
-    own, sizes, chain = results.group(group.name), dict(group.kwargs), study.data.task.chain
-    runs = runs_of(group, ARMS)[arm]
-    return [Followed(chain, group.runs[r].seed, sizes, own["steps"], own["weights"][:, r]) for r in runs]
+def followed(study: Study, results: Results, arm: str = "", group_name: str = "runs") -> list[Followed]:
+    """Every seed's run of one arm of a group, or all of its runs."""
+    (group,) = [g for g in study.groups if g.name == group_name]
+    own, sizes, task = results.group(group_name), dict(group.kwargs), getattr(study.data, "task", study.data)
+    if "weights" not in own:
+        own["weights"] = np.concatenate([own[name].reshape(*own[name].shape[:2], -1) for name in MATRICES], 2)
+    runs = runs_of(group, ARMS)[arm] if arm else range(len(group.runs))
+    return [Followed(task.chain, group.runs[r].data_seed, sizes, own["steps"], own["weights"][:, r]) for r in runs]
 
 
 # -- Figure 9 -------------------------------------------------------------------------------------------------------------
@@ -125,54 +126,42 @@ def plot_value_arrows(em: np.ndarray, sgd: np.ndarray, share: float) -> Figure:
 
 
 def kl_values(
-    em: Curves, chain: StickyChain, runs: Sequence[Followed], sgd: Sequence[Followed]
-) -> dict[str, float | Estimate]:
-    """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform): at the end, where SGD is behind, and at equal loss.
+    em: Curves, sgd: Curves, runs: Sequence[Followed], onward: Sequence[Sequence[Followed]]
+) -> dict[str, object]:
+    """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform), and how much less diffuse EM's attention is.
 
     Args:
-        runs, sgd: of both ways to train, with their weights; ``runs`` also for the control: predictions of a seed's run against those of the other seeds' on
-            its sequence.
+        em, sgd: at equal steps.
+        runs: of the schedule, with their weights.
+        onward: SGD up to their loss, on the same sequences: from the same initial weights, and from those of other seeds.
     """
-    kl = em["kl"][-1]
-    known = math.log(chain.n) - em["entropy"][-1]
-    equal = np.array([at_equal_loss(*pair) for pair in zip(runs, sgd, strict=True)])
+    kl, known = em["kl"][-1], math.log(8) - em["entropy"][-1]
+    shares, spreads = np.array([[at_equal_loss(*pair) for pair in zip(runs, sgds, strict=True)] for sgds in onward]).T
     return {
         "kl/mean": float(kl.mean()),
         "kl/end": Estimate.mean(kl / known),
-        "kl/share": Estimate.mean(equal),
-        "kl/other_seed": other_seed(runs),
+        "kl/share": shares.mean(0).tolist(),
+        "kl/beyond_starts": paired(np.log(shares[:, 0] / shares[:, 1])),
+        "kl/diffuse": paired(em["spread"][-1] - sgd.only(em.seeds)["spread"][-1]),
+        "kl/diffuse_at_equal_loss": paired(spreads[:, 0]),
     }
 
 
-def at_equal_loss(em: Followed, sgd: Followed) -> float:
-    """KL(EM || SGD) over KL(EM || uniform), SGD at its end and EM at the record whose loss is nearest to SGD's."""
+def at_equal_loss(em: Followed, sgd: Followed) -> tuple[float, float]:
+    """KL(EM || SGD) over KL(EM || uniform), EM at its end and SGD at the record whose loss is nearest to EM's, and the relative entropy of EM's attention
+    minus that of SGD's there."""
     x, y = em.inputs()
-
-    def logs(run: Followed, record: int) -> Tensor:
-        return predict(x, *run.weights(record)[:4]).logits.log_softmax(-1)
-
-    last = logs(sgd, -1)
-    found = [logs(em, record) for record in range(len(em.steps))]
-    losses = torch.stack([-p[torch.arange(len(y)), y].mean() for p in [*found, last]])
-    own = found[int((losses[:-1] - losses[-1]).abs().argmin())]
-    return divergence(own, last) / divergence(own, torch.full_like(own, -math.log(own.shape[1])))
+    last, *found = [predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))]
+    loss = cross_entropy(last.logits, y)
+    near = min(found, key=lambda own: abs(cross_entropy(own.logits, y) - loss))
+    own, other = (part.logits.log_softmax(-1) for part in (last, near))
+    share = divergence(own, other) / divergence(own, torch.full_like(own, -math.log(own.shape[1])))
+    return share, float(last.spread[1:].mean() - near.spread[1:].mean())
 
 
 def divergence(p: Tensor, q: Tensor) -> float:
     """KL(p || q) of log probabilities ``(T, n)``, nats, mean over positions."""
     return float((p.exp() * (p - q)).sum(1).mean())
-
-
-def other_seed(runs: Sequence[Followed]) -> float:
-    """KL of a run's final predictions against those of another seed's run on the same sequence, over what the first knows: mean over pairs."""
-    found = []
-    for at, own in enumerate(runs):
-        x, _ = own.inputs()
-        logs = [predict(x, *run.weights(-1)[:4]).logits.log_softmax(-1) for run in runs]
-        first = logs.pop(at)
-        known = divergence(first, torch.full_like(first, -math.log(first.shape[1])))
-        found += [divergence(first, other) / known for other in logs]
-    return float(np.mean(found))
 
 
 def silhouette(points: np.ndarray, labels: np.ndarray) -> float:
@@ -200,7 +189,7 @@ def clusters(run: Followed) -> tuple[float, float, float]:
 
 def cluster_values(study: Study, results: Results) -> dict[str, list[float]]:
     """Section 9.4 (2): means over seeds for the paper's two ways to train; a larger rate for everything would learn its sequence by heart."""
-    found = np.array([[clusters(run) for run in followed(study, results, arm)] for arm in KEPT[:2]])
+    found = np.array([[clusters(run) for run in followed(study, results, arm)] for arm in KEPT])
     start, end, mixed = found.transpose(2, 0, 1)  # (arms, seeds) each
     ends, growth = [paired(own) for own in end], [paired(own) for own in end - start]
     return {
@@ -225,38 +214,18 @@ def activation_ratio(runs: Sequence[Followed]) -> dict[str, float]:
     return {"sizes/activation_v_over_qk": float(np.median(ratios))}
 
 
-# -- time scales of attention and values ----------------------------------------------------------------------------------
+# -- what comes to rest first ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TimeScale:
-    """Attention or values along a run: the way ``left (records,)`` to the last state, when it has ``settled``, and its speed at the end over the largest
-    and over the mean."""
-
-    left: np.ndarray
-    settled: float
-    speed: float
-    mean_speed: float
-
-    @classmethod
-    def of(cls, states: np.ndarray, steps: np.ndarray) -> TimeScale:
-        """Of states ``(records, ..., d)``, compared by the mean 1-norm of the rows."""
-        left = way_left(states)
-        return cls(left, settles(left, steps), *speed_left(states, steps))
-
-
-Scales = Sequence[Mapping[str, TimeScale]]
-
-
-def attention_rows(run: Followed, records: Sequence[int] | None = None) -> np.ndarray:
-    """Attention of 100 queries from the second half of the sequence at these records (or at all), ``(records, 100, T)``."""
+def attention_rows(run: Followed) -> np.ndarray:
+    """Attention of 100 queries from the second half of the sequence, ``(records, 100, T)``."""
     x, _ = run.inputs()
     T = len(x)
     later = np.arange(T // 2, T)
     queries = np.sort(numpy_rng(0).choice(later, min(QUERIES, T // 2), replace=False))
     seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
     rows = []
-    for record in range(len(run.steps)) if records is None else records:
+    for record in range(len(run.steps)):
         w = run.weights(record)
         s = closed.scores(x[queries] @ w.W_Q.mT, x @ w.W_K.mT)
         rows.append(s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy())
@@ -264,76 +233,46 @@ def attention_rows(run: Followed, records: Sequence[int] | None = None) -> np.nd
 
 
 def way_left(states: np.ndarray) -> np.ndarray:
-    """Distance to the last state over that of the first, ``(records,)``."""
+    """Distance to the last state over that of the first, ``(records,)``, of states ``(records, ..., d)``: mean 1-norm of the rows."""
     gap = np.abs(states - states[-1]).sum(-1)
     gap = gap.reshape(len(gap), -1).mean(1)
     return gap / gap[0]
 
 
-def speed_left(states: np.ndarray, steps: np.ndarray) -> tuple[float, float]:
-    """Speed over the last tenth of the records against the largest over any such stretch, and against the mean; near zero where something has settled."""
-    stretch = max(1, len(steps) // 10)
-    moved = np.abs(states[stretch:] - states[:-stretch]).sum(-1)
-    speed = moved.reshape(len(moved), -1).mean(1) / (steps[stretch:] - steps[:-stretch])
-    return float(speed[-1] / speed.max()), float(speed[-1] / speed.mean())
+def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Mean over a training of the way left at its records ``(records, ...)``: small for what is near its end early."""
+    return np.trapezoid(left, steps, axis=0) / (steps[-1] - steps[0])
 
 
-def settles(left: np.ndarray, steps: np.ndarray) -> float:
-    """First step from which the way left stays at or below :data:`SETTLED`, interpolated."""
-    above = np.flatnonzero(left > SETTLED)[-1]
-    part = (left[above] - SETTLED) / (left[above] - left[above + 1])
-    return float(steps[above] + part * (steps[above + 1] - steps[above]))
-
-
-def time_scales(run: Followed) -> dict[str, TimeScale]:
-    """Of attention and of values along a run."""
-    states = {"attention": attention_rows(run), "values": run.values()}
-    return {name: TimeScale.of(own, run.steps) for name, own in states.items()}
-
-
-def frame_values(em: Scales, sgd: Scales, far: Scales) -> dict[str, object]:
-    """When attention and values have settled, mean over seeds, and in the longest runs how much later values do and how fast attention still moves."""
-    arms = {"em": em, "sgd": sgd, "far": far}
-    found: dict[str, object] = {
-        f"frame/{arm}_{what}": float(np.mean([s[what].settled for s in scales]))
-        for arm, scales in arms.items()
-        for what in ("attention", "values")
-    }
-    later = np.array([s["values"].settled - s["attention"].settled for s in far])
-    speeds = [[s[what].mean_speed for s in far] for what in ("attention", "values")]
-    return found | {
-        "frame/far": paired(later),
-        "frame/far_speed": paired(np.array([s["attention"].speed for s in far])),
-        "frame/far_mean_speed": np.mean(speeds, 1).tolist(),
+def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
+    """Way left ``(records, R)`` of attention, of the values and of the held-out loss above its floor, ``gap (records, R)``."""
+    return {
+        "attention": np.stack([way_left(attention_rows(run)) for run in runs], 1),
+        "values": np.stack([way_left(run.values()) for run in runs], 1),
+        "error": np.stack([way_left(own[:, None]) for own in gap.T], 1),
     }
 
 
-def early_moves(run: Followed) -> tuple[float, float]:
-    """How far attention and values have moved from their start at the last record of the first :data:`EARLY` steps, each relative to its own size there:
-    mean 1-norm of the change of a query's attention, whose own is 1, and mean norm of the change of a value over the mean norm of values."""
-    record = int(np.flatnonzero(run.steps <= EARLY)[-1])
-    rows, values = attention_rows(run, (0, record)), run.values([0, record])
-    attention = np.abs(rows[1] - rows[0]).sum(-1).mean()
-    moved = np.linalg.norm(values[1] - values[0], axis=-1).mean()
-    return float(attention), float(moved / np.linalg.norm(values[0], axis=-1).mean())
+def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray) -> dict[str, object]:
+    """How much nearer to its end attention is than values and error, mean over training and paired by run."""
+    mean = {name: mean_left(own, steps) for name, own in left.items()}
+    return {
+        "frame/left": [float(own.mean()) for own in mean.values()],
+        "frame/before_values": paired(mean["attention"] - mean["values"]),
+        "frame/before_loss": paired(mean["attention"] - mean["error"]),
+    }
 
 
-def speed_values(study: Study, results: Results) -> dict[str, Estimate]:
-    """Section 10.3's "fast routing, slow values": relative move of attention over that of values, early, means over seeds."""
-    moves = {arm: np.array([early_moves(run) for run in followed(study, results, arm)]).T for arm in KEPT[:2]}
-    return {f"speeds/{arm}": Estimate.ratio(*own) for arm, own in moves.items()}
-
-
-def plot_time_scales(runs: Mapping[str, Scales], steps: np.ndarray) -> Figure:
-    """Way left of attention less that of values, every seed and their median, one panel an arm."""
-    fig, axes = style.figure(len(runs), height=2.6, sharey=True)
-    for ax, (name, scales) in zip(axes, runs.items(), strict=True):
-        behind = np.array([own["attention"].left - own["values"].left for own in scales])
-        ax.plot(steps, behind.T, color=style.PALETTE[0], lw=0.8, alpha=0.5)
-        ax.plot(steps, np.median(behind, 0), color=style.PALETTE[0], lw=2.4)
-        ax.axhline(0, color=style.INK, lw=0.9)
-        ax.set(title=name, xlabel="step")
-    axes[0].set_ylabel("way left, attention\nless values")
-    middle = axes[len(axes) // 2]
-    middle.text(0.5, 0.97, "above 0: attention lags", transform=middle.transAxes, ha="center", va="top", fontsize=8)
+def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
+    """Way left ``(records, R)`` of attention, values and error at the ``steps`` of each panel: every run and the mean."""
+    fig, axes = style.figure(len(panels), height=2.8, sharey=True)
+    for ax, (title, (steps, left)) in zip(axes, panels.items(), strict=True):
+        for colour, dash, (name, own) in zip(
+            style.PALETTE, ("-", (0, (4, 1.5)), (0, (1, 1.2))), left.items(), strict=False
+        ):
+            ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
+            ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
+        ax.set(title=title, xlabel="step", ylim=(0, 1.2))
+    axes[0].set_ylabel("way left")
+    axes[0].legend(fontsize=8)
     return fig

@@ -196,7 +196,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
         found |= {
             f"fig2-3/{reading}_falls": share(falls),
             f"fig2-3/{reading}": share(sharp),
-            f"fig2-3/{reading}_both": share(sharp & smooth),
+            f"fig2-3/{reading}_both": share(falls & smooth),
             f"fig4/{reading}": share(smooth),
             f"fig4/{reading}_gain": Estimate(float(np.median(gain)), bootstrap_error(np.median, gain)),
             f"fig5/{reading}": Estimate(float(own.mean()), error),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from ...models.causal_transformer import CausalTransformer
 from ...models.lstm import Lstm
 from ...models.prefix_mlp import PrefixMlp
 from ...models.selective_ssm import SelectiveSsm
-from ...models.sequence import SequenceModel
+from ...models.sequence import SequenceModel, rms_norm
 from ...models.single_head import SingleHead
 from ...profiles import check_profile
 from ...tasks import Batch
@@ -29,6 +29,7 @@ from . import toy_runs
 from .chain_runs import (
     EM,
     INIT_SCALE,
+    MATRICES,
     SGD,
     AboveFloor,
     Arm,
@@ -50,18 +51,18 @@ PAPER_SEEDS = (42, 2024, 1337, 7777, 9999)
 #: Section 7.2: steps and sizes as stated. Unstated and taken from the published program: initial weights 0.1 N(0, 1), no output bias, the MEAN of the
 #: cross-entropy over positions, full batch, means N(0, I), metrics on the training sequence.
 STEPS = 1000
-#: Within these no rate lets attention come to rest; the largest uniform rate does within four times as many.
-LONG, LONG_EVERY = 4 * STEPS, 80
 SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
 EVERY = 40
 #: The fair trial, all on the published chain. Uniform rates, then ten times on one kind of matrix.
 UNIFORM = tuple(Arm(f"uniform{rate:g}", rate) for rate in (0.02, 0.1))
-FAR = Arm("uniform1", 1.0)
+LARGEST = Arm("uniform1", 1.0)
+#: SGD up to the schedule's final loss, in about a hundred steps.
+ONWARD = Arm("uniform0.2", 0.2)
 SINGLE = (Arm("o10", factors=(("W_O", 10.0),)), Arm("qk10", factors=(("W_Q", 10.0), ("W_K", 10.0))))
 ADAM = (Arm("adam0.001", 0.001),)
 FRESH = Arm("fresh", 0.003)
 #: Every arm on a sequence of its own.
-ARMS = (SGD, EM, *UNIFORM, FAR, *SINGLE, *ADAM)
+ARMS = (SGD, EM, *UNIFORM, LARGEST, *SINGLE, *ADAM)
 #: Initial weights half as large: the initial scale is unstated and decides how far SGD's runs differ.
 SMALL_START = 0.05
 #: Section 8.2, unstated: shares of attention weights dropped, and the uniform rate. Of 1, 0.5 and 0.3 the last is the first at which no run's loss ever
@@ -111,20 +112,28 @@ def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Stu
 
 def shown(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
     """SGD, the schedule, and the largest uniform rate, with their weights kept."""
-    group = _group("runs", (SGD, EM, FAR), seeds, observe=OnSequences(weights=True))
+    group = _group("runs", (SGD, EM, LARGEST), seeds, observe=OnSequences(weights=True))
     return on_chain("shown", chain, (group,), steps, trajectories)
 
 
-def far(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> Study:
-    """The largest uniform rate alone, until attention rests, with its weights kept."""
-    group = _group("runs", (FAR,), seeds, observe=OnSequences(weights=True))
-    return on_chain("far", chain, (group,), steps, every=every)
+def rivals(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
+    """The two rivals that five seeds do not decide: ten times the rate on another kind of matrix, for more seeds."""
+    return on_chain("rivals", chain, (_group("descent", SINGLE, seeds),), steps)
+
+
+def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> Study:
+    """SGD up to the schedule's final loss, on each seed's sequence from its own initial weights and from another seed's, with weights kept."""
+    own = _group("own", (ONWARD,), seeds, keep=MATRICES)
+    starts = tuple(
+        replace(run, seed=other, stream=run.seed) for run, other in zip(own.runs, (*seeds[1:], seeds[0]), strict=True)
+    )
+    return on_chain("onward", chain, (own, replace(own, name="other", runs=starts)), steps, every=every)
 
 
 def fresh(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
-    """Adam on a fresh sequence at every step."""
-    group = _group("runs", (FRESH,), seeds, Adam(), observe=AboveFloor(chain))
-    record = (24, steps // 2)
+    """Adam on a fresh sequence at every step, with weights kept."""
+    group = _group("runs", (FRESH,), seeds, Adam(), observe=AboveFloor(chain), keep=MATRICES)
+    record = tuple(range(steps // 20, steps, steps // 20))
     return Study("agarwal2025", "fresh", FreshSequences(chain), (group,), steps, 1, record, compile_from=None)
 
 
@@ -148,16 +157,17 @@ def chain_studies(profile: str) -> list[Study]:
         last = tuple(s for s in range(15, 51) if s not in PAPER_SEEDS)
         return [
             shown(code, PAPER_SEEDS, STEPS),
-            far(code, PAPER_SEEDS, LONG, LONG_EVERY),
             fair("fair", code, PAPER_SEEDS[:2], STEPS),
             pairs("chain_text", text, PAPER_SEEDS[:3], STEPS),
             pairs("small_start", code, PAPER_SEEDS, STEPS, init_scale=SMALL_START),
+            onward(code, PAPER_SEEDS, 300, 10),
             fresh(code, PAPER_SEEDS, 1500),
             # the same trainings for more seeds; one study is one checkpoint, and these take long
             pairs("chain_code", code, tuple(range(15)), STEPS),
             fair("fair_more", code, PAPER_SEEDS[2:], STEPS),
             pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
             pairs("chain_code_last", code, last, STEPS),
+            rivals(code, tuple(range(5)), STEPS),
             pairs("chain_text_last", text, last, STEPS),
             regularisation_study((*PAPER_SEEDS, *range(20)), 300, record=(20,)),
         ]
@@ -165,10 +175,10 @@ def chain_studies(profile: str) -> list[Study]:
     code, text, steps, two = StickyChain("code", T=600), StickyChain("nearer", T=600), 60, PAPER_SEEDS[:2]
     return [
         shown(code, two, steps),
-        far(code, two, steps, 15),
         fair("fair", code, two, steps),
         pairs("chain_text", text, PAPER_SEEDS[:3], steps),
         pairs("small_start", code, two, steps, init_scale=SMALL_START),
+        onward(code, two, 10, 1),
         fresh(code, two, 300),
         regularisation_study(two, 100),
     ]
@@ -230,6 +240,48 @@ class OnProbes:
         return found
 
 
+@dataclass(frozen=True)
+class OnMaps:
+    """Observes what section 6.1 speaks of in a transformer's last layer, on fixed sequences.
+
+    Attributes:
+        task: of the sequences.
+        n: sequences, of which the first :attr:`few` are sketched.
+        width: numbers of a sketch, a Gaussian random projection: it keeps distances between records to a share of about ``1 / sqrt(2 width)``.
+    """
+
+    task: Task
+    n: int = 256
+    few: int = 16
+    width: int = 128
+
+    def held_out(self) -> tuple[Tensor, ...]:
+        """Tokens, exact distributions and the projection."""
+        rows = self.few * self.task.length * max(4 * self.task.tokens, 24)  # 4 heads, 24 wide
+        matrix = torch.randn(rows, self.width, generator=random.generator(PROBE_SEED, PROBE_PURPOSE))
+        return *probe(self.task, self.n), matrix / self.width**0.5
+
+    def __call__(self, model: CausalTransformer, held_out: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """``error`` of the entropy in bits, ``spread`` of attention (entropy over the largest possible, mean over heads, places and sequences), sketches
+        ``(width,)`` of the ``maps`` and of the ``values`` at the places of prediction, and ``r`` and ``pc1`` of attention-weighted values."""
+        tokens, exact, matrix = held_out
+        layer, places = model.n_layers - 1, slice(model.first, None, model.stride)
+        x = rms_norm(model.gain[layer], model.stream(tokens)[layer])
+        maps = model.attention(layer, x)[:, places]  # (H, K, T, n)
+        most = (
+            torch.arange(1, x.shape[1] + 1).to(x)[places].log()[:, None].clamp(min=1e-9)
+        )  # one visible key has no entropy
+        geometry = model.manifold(tokens, exact)
+        states = {"maps": maps, "values": model.heads("value", layer, x)[:, :, places]}
+        flat = {name: state[..., : self.few].flatten() for name, state in states.items()}
+        return {name: state @ matrix[: len(state)] for name, state in flat.items()} | {
+            "error": model.measured_on({"train": (tokens, exact)})["mae_train"].mean(),
+            "spread": (-torch.special.xlogy(maps, maps).sum(2) / most).mean(),
+            "r": geometry["r_output"],
+            "pc1": geometry["pc1_output"],
+        }
+
+
 def architectures(task: Task) -> dict[str, tuple[type[nn.Module], dict[str, Any]]]:
     """The models on a task, of about equal parameter counts: name -> (class, arguments)."""
     sizes = {name: getattr(task, name) for name in ("token_width", "classes", "first", "stride")}
@@ -255,6 +307,14 @@ def tunnel(
     return Study("agarwal2025", name, task, groups, steps, batch_size, record)
 
 
+def unfurling(full: Study) -> Study:
+    """The transformers of a wind tunnel alone, the same runs, followed by :class:`OnMaps`."""
+    (group,) = [g for g in full.groups if g.name == "transformer"]
+    group, every = replace(group, observe=OnMaps(full.data)), max(1, full.steps // 20)
+    record = (*full.record[:4], *range(every, full.steps, every))
+    return replace(full, name="unfurling", groups=(group,), record=record)
+
+
 def tunnel_studies(profile: str) -> list[Study]:
     """The two tasks at a profile. Steps, batch and rate are not the paper's: they are what one busy core allowed."""
     if profile == "paper":
@@ -264,7 +324,8 @@ def tunnel_studies(profile: str) -> list[Study]:
     else:
         hmm = HmmFiltering(2, 2, 6), HmmFiltering(2, 2, 9), 2, 30, 16, (20,)
         bijection = BijectionElimination(4, 3), BijectionElimination(4, 4), 2, 30, 16, (20,)
-    return [tunnel("tunnel_hmm", *hmm), tunnel("tunnel_bijection", *bijection)]
+    full = [tunnel("tunnel_hmm", *hmm), tunnel("tunnel_bijection", *bijection)]
+    return [*full, unfurling(full[1])]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:

@@ -20,6 +20,7 @@ from ...store import Results
 from ...training.study import Study
 from . import gradients as closed
 from .causal import causal_pass, predict, score_steps
+from .chain_runs import sampled_positions
 from .equations import rank_correlation
 from .figure_9 import Followed
 from .runs import DROPOUTS
@@ -41,6 +42,24 @@ def sampled_pairs(T: int, pairs: int) -> tuple[Tensor, Tensor]:
     return rows[pick], columns[pick]
 
 
+def without(alpha: Tensor, v: Tensor, j: int) -> Tensor:
+    """Contexts ``(T, d_v)`` of the queries behind a position ``j`` that none of them attends to any more: equation 6 with the other weights scaled up."""
+    weight = alpha[j + 1 :, j, None]
+    return (alpha[j + 1 :] @ v - weight * v[j]) / (1 - weight)
+
+
+def usage_and_effect(run: Followed) -> tuple[Tensor, Tensor]:
+    """Of the sampled positions halfway through a run: column usage, and by how much the loss of later queries changes without the value, in size."""
+    x, y = run.inputs()
+    w = run.weights(len(run.steps) // 2)
+    found = closed.forward(x, w, closed.causal_mask(len(x)))
+    v = x @ w.W_V.mT
+    losses, places = cross_entropy(found.logits, y, reduction="none"), sampled_positions(len(x) - 1)
+    changes = [cross_entropy(without(found.alpha, v, j) @ w.W_O.mT, y[j + 1 :], reduction="sum") for j in places]
+    effects = torch.stack([change - losses[j + 1 :].sum() for change, j in zip(changes, places, strict=True)])
+    return found.alpha.sum(0)[places], effects.abs()
+
+
 def diagnostic_values(runs: Sequence[Followed], pairs: int = 20_000) -> dict[str, float | Estimate]:
     """Section 8.1's claims halfway through every run, means over seeds: whether A^adv, sign and size as printed, predicts the scores' next step, and what
     column usage tells."""
@@ -51,7 +70,7 @@ def diagnostic_values(runs: Sequence[Followed], pairs: int = 20_000) -> dict[str
         found = causal_pass(x, y, run.weights(len(run.steps) // 2), at)
         moved = score_steps(found, x, at)
         correlations = [rank_correlation(part, moved) for part in (found.adv, found.ds)]
-        correlations.append(rank_correlation(found.usage, found.dv.norm(dim=-1)))
+        correlations.append(rank_correlation(*usage_and_effect(run)))
         position = torch.corrcoef(torch.stack([found.usage, usage_by_position(len(x))]))[0, 1] ** 2
         every.append([*correlations, float(position)])
     predicts, weighted, usage, position = np.array(every).T

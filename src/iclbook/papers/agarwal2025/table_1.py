@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from ... import claims
+from ...draw import numpy_rng
 from ...drawing import style
 from ...drawing.tables import Table
 from ...statistics import Estimate, prediction, ratio_error, share_error, widened_error
@@ -185,7 +186,17 @@ def table(em: Curves, sgd: Curves) -> dict[str, Any]:
         expected = prediction(values, five)
         found[name] = expected.mean
         found[f"{name}_sd"], found[f"{name}_width"] = float(values.std(ddof=1)), expected.high - expected.mean
+    found["p_share"] = p_share(em["nll"][-1] - sgd["nll"][-1], five)
     return found | spreads(found, list(ends), five, len(em.seeds)) | {"seeds": len(em.seeds)}
+
+
+def p_share(differences: np.ndarray, five: int, draws: int = 4000) -> Estimate:
+    """Share of draws of ``five`` of the paired differences ``(seeds,)`` whose t-test has at most the printed p; its error is that of as many draws as share
+    no seed."""
+    drawn = differences[numpy_rng(0).random((draws, len(differences))).argsort(1)[:, :five]]
+    share = float((stats.ttest_1samp(drawn, 0, axis=1).pvalue <= claims.printed("agarwal2025")["table1/p"]).mean())
+    apart = max(1, len(differences) // five)
+    return Estimate(share, share_error(round(share * apart), apart))
 
 
 def spreads(found: Mapping[str, Any], names: list[str], five: int, seeds: int) -> dict[str, Any]:
@@ -202,7 +213,8 @@ def table_values(tables: Mapping[str, Mapping[str, Any]], text: StickyChain) -> 
     values = {f"table1/{chain}/minimum": StickyChain("code").entropy_rate for chain in tables}
     values["table1/text/minimum"] = text.entropy_rate
     for chain, found in tables.items():
-        kept = {name: value for name, value in found.items() if name != "seeds" and not name.endswith("_sd")}
+        left_out = ("seeds", *(["p_share"] if chain == "small" else []))  # five seeds are one draw
+        kept = {name: value for name, value in found.items() if name not in left_out and not name.endswith("_sd")}
         values |= {f"table1/{chain}/{name}": value for name, value in kept.items()}
     return values
 
@@ -284,6 +296,9 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
             look = {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
             ax.errorbar(curve.steps[-1] * 1.03, *printed_table()[f"{metric}_{arm}"], **look)
         ax.set(xlabel="step", title=title)
+    steps, sd = printed_table()["steps"]  # of the schedule to SGD's printed loss
+    look = {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
+    axes[0].errorbar(steps, printed_table()["loss_sgd"][0], xerr=sd, **look)
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
     axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)

@@ -20,6 +20,7 @@ from ...store import Results
 from ...tasks.bijection_elimination import BijectionElimination
 from ...tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
+from .figure_9 import mean_left, way_left
 from .runs import probe, probe_numbers
 from .section_9 import random_cosine
 from .table_1 import paired
@@ -129,6 +130,7 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/hmm/p_lstm": float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue),
         "tunnel/bijection/prior": prior,
         "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
+        "tunnel/bijection/token_mlp_ratio": 1.0,  # a single token says no more than the prior
         "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
         "tunnel/parameters": [sum(p.numel() for p in by_name[model].parameters()) for model in LOOKS],
@@ -139,6 +141,27 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/keys/random": random_key_cosine(bijection),
         "tunnel/keys/ratio": [float(c[-1].mean() / c[0].mean()) for c in keys],
         "tunnel/keys/ratio_se": [ratio_error(c[-1], c[0]) for c in keys],
+    }
+
+
+def unfurling_left(results: Results) -> dict[str, np.ndarray]:
+    """Way left ``(records, R)`` of the last layer's maps and values (by their sketches) and of the error."""
+    own = results.group("transformer")
+    names = {"attention": own["maps"], "values": own["values"], "error": own["error"][..., None]}
+    return {name: np.stack([way_left(run) for run in states.swapaxes(0, 1)], 1) for name, states in names.items()}
+
+
+def unfurling_values(results: Results) -> dict[str, object]:
+    """Section 6.1's order: what is near its end first, and whether values come to follow the posterior's entropy late."""
+    own = results.group("transformer")
+    steps, r = own["steps"], own["r"]
+    mean = {name: mean_left(left, steps) for name, left in unfurling_left(results).items()}
+    return {
+        "unfurling/left": [float(left.mean()) for left in mean.values()],
+        "unfurling/entropy": paired(own["spread"][-1] - own["spread"][0]),
+        "unfurling/before_values": paired(mean["attention"] - mean["values"]),
+        "unfurling/before_error": paired(mean["attention"] - mean["error"]),
+        "unfurling/late_r": paired(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
 
 
