@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 from ...draw import numpy_rng
 from ...drawing import style
 from ...sliders import Slider, show
-from ...statistics import Estimate, bootstrap_error
+from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...training.study import Study
-from .common import common_error, final_errors, label, legend_above, named_ticks, printed_numbers, rates_of, z_of
+from .common import by_rate, label, legend_above, named_ticks, printed_numbers, rates_of, z_of
 from .studies import SPECTRUM
 
 #: The paper's error for each mask.
@@ -25,23 +25,41 @@ MASKED = tuple(mask for mask in MASK_ERRORS if mask != "none")
 PRINTED_CHANGE = {mask: 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1) for mask in MASKED}
 
 
+#: Optimiser and rate at which each kind of attention is judged: what the paper leaves open and this book's other sections use.
+JUDGED = "Adam 0.001"
+
+
 @dataclass(frozen=True)
 class MaskRuns:
     """Final errors of section 9.1.
 
     Attributes:
         settings: names of the settings that the paper leaves open.
-        errors: mask -> ``(settings, seeds)``.
-        common: relative standard error that all share, being measured on the same prompts.
+        blocks: mask -> mean errors ``(settings, seeds, blocks)``, the same prompts in each block for all.
     """
 
     settings: list[str]
-    errors: dict[str, np.ndarray]
-    common: float
+    blocks: dict[str, np.ndarray]
 
-    def change(self, mask: str) -> np.ndarray:
-        """Change against no mask of the same seed in per cent, ``(settings, seeds)``; positive is worse."""
-        return 100 * (self.errors[mask] / self.errors["none"] - 1)
+    @property
+    def errors(self) -> dict[str, np.ndarray]:
+        """Mask -> errors ``(settings, seeds)``."""
+        return {mask: errors.mean(2) for mask, errors in self.blocks.items()}
+
+    def change(self, mask: str, against: str = "none") -> np.ndarray:
+        """Error less that under another mask, of the same seed's without masks, in per cent: ``(settings, seeds)``; positive is worse."""
+        return 100 * (self.errors[mask] - self.errors[against]) / self.errors["none"]
+
+    def mean_change(self, mask: str, against: str = "none") -> Estimate:
+        """Mean of :meth:`change` over seeds ``(settings,)``. Its variance is that of seeds and that of prompts, which all seeds share, added.
+
+        The latter is read off the deviations of blocks of prompts from the change, ``(e_k - e'_k - change * b_k) / b``, to first order.
+        """
+        change, base = self.change(mask, against) / 100, self.blocks["none"]
+        apart = self.blocks[mask] - self.blocks[against] - change[..., None] * base
+        by_block = (apart / base.mean(2, keepdims=True)).mean(1)
+        error = np.hypot(standard_error(change), standard_error(by_block))
+        return Estimate(100 * change.mean(1), 100 * error)
 
 
 def mask_runs(study: Study, results: Results) -> MaskRuns:
@@ -50,35 +68,33 @@ def mask_runs(study: Study, results: Results) -> MaskRuns:
     errors: dict[str, list[np.ndarray]] = {mask: [] for mask in MASK_ERRORS}
     for spec in study.groups:
         mask, activation, _ = spec.name.split("-")
-        errors[mask].append(final_errors(study, results, spec.name))
+        errors[mask].append(by_rate(study, results, spec.name, "error")[-1].astype(float))
         if mask == "none":
             settings += [f"{activation}, {label(spec.optimiser, r)}" for r in rates_of(study, spec.name)]
-    joined = {mask: np.concatenate(rows) for mask, rows in errors.items()}
-    return MaskRuns(settings, joined, common_error(study))
+    return MaskRuns(settings, {mask: np.concatenate(rows) for mask, rows in errors.items()})
 
 
 def records(runs: MaskRuns) -> dict:
     """What decides the claims on section 9.1."""
     base = runs.errors["none"]
-    z = z_of(MASK_ERRORS["none"], base, runs.common)
-    near = int(z.argmin())
-    by_seed = np.moveaxis(np.stack([runs.errors[mask] for mask in MASK_ERRORS]), -1, 0)
+    near = int(z_of(MASK_ERRORS["none"], base).argmin())
     spreads = {mask: runs.change(mask).std(1, ddof=1) for mask in MASKED}
-    return {f"9.1/{mask}_change": Estimate.mean(runs.change(mask)) for mask in MASKED} | {
-        "9.1/spectral_worst_share": Estimate(_spectral_worst(by_seed), bootstrap_error(_spectral_worst, by_seed)),
+    found = {
         "9.1/nearest": runs.settings[near],
         "9.1/baseline": float(base[near].mean()),
         "9.1/settings": len(runs.settings),
         "9.1/seeds": base.shape[1],
         "9.1/spread": float(spreads["spectral"][near]),
-        "9.1/common": runs.common,
         "q-unstated/one_seed": [PRINTED_CHANGE[m] / float(np.median(spreads[m])) for m in MASKED],
     }
-
-
-def _spectral_worst(errors: np.ndarray) -> float:
-    """Share of settings in which spectral masks have the largest mean of the errors ``(seeds, masks, settings)``, masks as in :data:`MASK_ERRORS`."""
-    return float((errors.mean(0).argmax(0) == list(MASK_ERRORS).index("spectral")).mean())
+    changes = {mask: runs.mean_change(mask) for mask in MASKED}
+    leads = [runs.mean_change("spectral", other) for other in ("random", "redundant")]
+    for kind in ("softmax", "linear"):
+        i = runs.settings.index(f"{kind}, {JUDGED}")
+        for mask, change in changes.items():
+            found[f"9.1/{kind}/{mask}_change"] = Estimate(change.value[i], change.error[i])
+        found[f"9.1/{kind}/spectral_lead"] = Estimate(*np.array([(x.value[i], x.error[i]) for x in leads]).T)
+    return found
 
 
 #: Heads of the columns of :func:`rows`.
@@ -110,12 +126,11 @@ MASK_MARKERS = dict(zip(MASK_ERRORS, "osD^", strict=True))
 
 
 def figure(runs: MaskRuns) -> Figure:
-    """Section 9.1: mean change of the error by each mask with two standard errors over seeds, by setting; the last place of each mask: printed."""
+    """Section 9.1: mean change of the error by each mask with two standard errors over seeds and prompts, by setting; the last place of each mask: printed."""
     fig, ax = style.figure(height=3.3)
     names = [s.replace(", ", "\n").replace(" 0", "\n0") for s in runs.settings]
     for j, mask in enumerate(MASKED):
-        change, place = np.array(runs.change(mask)), np.arange(len(names)) + (j - 1) * 0.22
-        mean = Estimate.mean(change)
+        mean, place = runs.mean_change(mask), np.arange(len(names)) + (j - 1) * 0.22
         look = {"fmt": MASK_MARKERS[mask], "ms": 5, "capsize": 2, "color": MASK_COLOURS[mask]}
         ax.errorbar(place, mean.value, 2 * np.asarray(mean.error), label=f"{mask} mask", **look)
         mark = {"ms": 7, "mfc": MASK_COLOURS[mask], "mec": style.COLOURS["paper"], "mew": 1.6}
