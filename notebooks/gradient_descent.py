@@ -15,12 +15,12 @@
 #
 # *A reproduction of Nagy, "When In-Context Learning Implements Gradient Descent" {cite}`nagy2026`.*
 #
-# A layer of linear attention can be written down whose answer is exactly one step of gradient descent on the examples in its prompt. The paper starts from that identity, proves
-# thirty small statements about it, and then asks what of it can be seen in models that were *trained*: in small ones trained for the purpose, and in published language models.
+# A layer of linear attention can be written down whose answer is exactly one step of gradient descent on the examples in its prompt. The paper starts from that identity and proves
+# thirty small statements about it. Then it asks: do *trained* models descend like this, small ones and published language models?
 #
-# **What came out.** A layer of linear attention can make an exact gradient step, and training finds one. The theorems are small and hold, and some of the sentences around them say more than was proved.
-# Section 9 leaves optimiser, rate, kind of attention and length of training unsaid; whether depth hurts depends on them, and one seed of one setting cannot tell. (All letters: [Notation and
-# glossary](../book/notation.md).)
+# **What came out.** A layer of linear attention can make an exact gradient step, and training finds one. The theorems are small and hold; some of the sentences around them say more than was proved.
+# The paper's own trainings (section 9) do not name the optimiser, the rate, the kind of attention or the length. Whether depth hurts depends on these, and one seed of one setting does not show it.
+# (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -65,17 +65,16 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 # ## Attention that is a gradient step
 #
 # Von Oswald's construction gives an attention layer these weights: queries and keys read $x$, values read the error $W_0 x - y$, and the output is scaled by the step size
-# $\eta$. The query's response slot starts at $-W_0 x_q$. After one layer it holds $-W x_q$, with $W$ one gradient step away from $W_0$; the context's slots hold the new errors,
-# so the next layer makes the next step. The paper proves the scalar case and sums over channels (Theorems V1 to MN3) but never builds the matrices. Here they are, for several
-# dimensions, compared with gradient descent in double precision: one layer from a random $W_0$, four layers from zero, and this book's own trainable attention layer with the
-# construction's weights put in.
+# $\eta$. Each token has an entry for its response; the query's starts at $-W_0 x_q$. After one layer it holds $-W x_q$, with $W$ one gradient step away from $W_0$. The entries of the
+# context hold the new errors, so the next layer makes the next step. The paper proves the scalar case and sums over channels (Theorems V1 to MN3), but never builds the matrices. Here they
+# are, for several dimensions, compared with gradient descent in double precision: one layer from a random $W_0$, four layers from zero, and this book's own attention layer with these weights.
 
 # %% tags=["hide-input"]
 record.all(construction.records())
 record.verdict("nagy2026/linear-attention")
 
 # %% [markdown]
-# In code, a layer of linear attention is two lines, and with these weights a gradient step:
+# In code, a layer of linear attention is two lines. With these weights it makes a gradient step:
 
 # %%
 import torch
@@ -128,19 +127,20 @@ style.theory_line(
     (common.expected_error([1] * d, L, best) / d,) * 2,
     label="best gradient step",
 )
-axes[0].set(xlabel="step", ylabel="squared error", ylim=(0, None))
+axes[0].set(xlabel="training step", ylabel="squared error", ylim=(0, None))
 axes[0].legend()
 style.heatmap(axes[1], OV[d] * KQ[:d, :d], annotate=".2f")
-axes[1].set_title(f"trained; best: {best[0]:.2f} $I$")
+axes[1].set_title(f"learned gain (best: {best[0]:.2f} $I$)")
 style.show()
 
 # %% [markdown]
-# *Training finds the gradient step: the error falls to the least that one step can have (dotted), and the learned gain is a multiple of the identity.*
+# *Training finds the gradient step: the error falls to the least that one step can have (dotted), and the learned gain is nearly a multiple of the identity.*
 
 # %% [markdown]
 # ## Figure 1: the synthetic probe
 #
-# What does one step do to a prompt with several eigenvalues, and what do many? The probe is a regression with 20 examples in five dimensions.
+# The probe is a regression with 20 examples in five dimensions. The matrix $X^\top X$ of its covariates has the eigenvalues $\lambda_1 < \dots < \lambda_5$. Along each eigenvector, a *channel*,
+# the error shrinks by a factor of its own. What is left after one step, and after many? The paper steps by $\eta^* = 2/(\lambda_1 + \lambda_5)$.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Three panels: loss of scalar descent for four curvatures, squared error of five eigenchannels, compounded rates of 1 to 10 layers."}}
 eigenvalues = figure_1.spectrum()
@@ -149,13 +149,13 @@ record.all(figure_1.records(eigenvalues))
 record.verdict("nagy2026/fig1")
 
 # %% [markdown]
-# *Descent runs (marks) lie on the closed forms (dotted), and the smallest and the largest eigenvalue share the slowest rate (paper: Figure 1; crosses: printed).* Runs and closed forms agree to rounding. Panel (b) does not show what its caption says. At $\eta^* = 2/(\lambda_1 +
-# \lambda_5)$ the largest eigenvalue's error shrinks by the *same* factor as the smallest's: that is Theorem D2 of the same paper, and both are the slowest of the five (rank
-# {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the spectrum. The caption would be right for $\eta =
-# 1/\lambda_5$ (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
+# *Descent (marks) follows the closed forms (dotted). In (b) the smallest and the largest eigenvalue share the slowest rate (paper: Figure 1; crosses: printed).* Runs and closed forms agree to
+# rounding. But panel (b) does not show what its caption says, that the largest eigenvalue converges fastest. At $\eta^*$ its error shrinks by the *same* factor as the smallest's: that is
+# Theorem D2 of the same paper. Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the
+# spectrum. With $\eta = 1/\lambda_5$ the caption would be right (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
 #
-# Move the first sliders: the width of the spectrum, and the step in units of $\eta^*$. Beyond $\eta^*$ large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they diverge.
-# The last slider stacks equal layers: a well-conditioned prompt is solved in two or three, an ill-conditioned one barely moves.
+# The first sliders move the width of the spectrum, and the step in units of $\eta^*$. Beyond $\eta^*$ large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they diverge.
+# The last slider stacks equal layers: two or three solve a well-conditioned prompt and hardly change an ill-conditioned one.
 
 # %% tags=["hide-input"]
 figure_1.show_spectrum(few=not paper)
@@ -164,14 +164,13 @@ figure_1.show_layers(few=not paper)
 # %% [markdown]
 # ## Softmax as a preconditioner (section 5)
 #
-# With softmax the weights are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The paper then treats the softmax *update* as
+# With softmax the weights $p_i$ are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The paper then writes the softmax *update* as
 # $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights. Can a softmax head compute that?
 #
-# With tokens that carry the products $x^2$ and $xy$ it can, exactly, and everything that section 5 says follows: weight on examples of high curvature speeds descent up while
-# $\eta a_p \le 1$, slows it down beyond, and moves the point that it descends to unless all examples lie on one line. But plain tokens $(x, y)$ carry no products. On those,
-# softmax attention is a *kernel smoother*, $\sum_i p_i y_i$, where a preconditioned step from $w = 0$ with the same attention would answer $\eta x_q \sum_i p_i x_i y_i$. Even
-# with the best $\eta$ for each data set that leaves {glue:text}`softmax-precond/plain_residual` of the squared answer unexplained (median over 200 sets of 20 noisy examples and
-# three sharpnesses of the attention).
+# It can, exactly, if its tokens carry the products $x^2$ and $xy$. Then all that section 5 says follows. Weight on examples of high curvature $x^2$ speeds descent up while
+# $\eta a_p \le 1$, and slows it down beyond. It also moves the optimum, unless all examples lie on one line through the origin. Plain tokens $(x, y)$ carry no products. On those, softmax
+# attention is a *kernel smoother*: it answers $\sum_i p_i y_i$, where a preconditioned step from $w = 0$ would answer $\eta x_q \sum_i p_i x_i y_i$. Even with the best $\eta$ for each data set,
+# the step leaves {glue:text}`softmax-precond/plain_residual` of the squared answer unexplained (median over 200 sets of 20 noisy examples and three temperatures).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: distance to the optimum along layers, uniform and concentrated attention, on a line and off it. Right: answers of softmax and linear attention on plain tokens."}}
 style.show(section_5.figure())
@@ -179,8 +178,9 @@ record.all(section_5.records())
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
-# *On a line concentrated attention descends faster; off it, to another point. The second panel shows what softmax and linear attention answer on plain tokens; grey: the range of the targets.* Off
-# the line the concentrated head stops early: it has reached the optimum of *its* weights, which is not $w^*$. Move the slider: the inverse temperature $\beta$ of scores $\beta x_i^2$.
+# *With products in the tokens, concentrated attention descends faster where the examples lie on a line; off a line it stops at another point. On plain tokens softmax stays within the range of
+# the targets (grey), and linear attention leaves it.* Off the line the concentrated head has reached the optimum under its *own* attention, which is not $w^*$. The slider moves the inverse
+# temperature $\beta$ of scores $\beta x_i^2$.
 
 # %% tags=["hide-input"]
 section_5.show_temperature(few=not paper)
@@ -188,19 +188,19 @@ section_5.show_temperature(few=not paper)
 # %% [markdown]
 # ## Heads restricted to bands (section 9.1)
 #
-# One layer, four heads, covariates with variances from 10 down to 0.01, two of each. If each head had a gain of its own for its own band, one step would do what a single gain
-# cannot (Theorem M3). The slider shows that promise, with exact best gains.
+# The model has one layer and four heads. Its covariates have variances $\lambda$ from 10 down to 0.01, two of each. If each head had a gain of its own for its own band, one step would do what a
+# single gain cannot (Theorem M3). The slider shows this with exact best gains.
 
 # %% tags=["hide-input"]
 section_9_1.show_gains(few=not paper)
 
 # %% [markdown]
-# Does it help a trained model to be masked like that? The paper trains four versions once each: no mask, each head's keys see one band ("spectral"), two covariates drawn at
-# random, or all heads see the first band ("redundant"). Its three masked errors lie 1 to 4 % above the unmasked one, and it concludes that restricting the keys *hurts*. We
-# train each with {glue:text}`9.1/seeds` seeds under {glue:text}`9.1/settings` settings: softmax or linear attention, Adam or plain gradient descent, several rates. Stated and
-# kept: width 32, four heads of width 8, 3,000 steps, batch 64. Ours: context of 16, weights $w \sim N(0, I)$, no noise, PyTorch's initial weights.
+# Does such a mask help a trained model? The paper trains four versions once each: no mask; each head's keys see one band ("spectral"); each head's keys see two covariates drawn at random; all
+# heads see the first band ("redundant"). Its three masked errors lie 1 to 4 % above the unmasked one, and it concludes that restricting the keys *hurts*. We train each with {glue:text}`9.1/seeds` seeds
+# under {glue:text}`9.1/settings` settings: softmax or linear attention, Adam or plain gradient descent, several rates. As in the paper: width 32, four heads of width 8, 3,000 steps, batch 64. Ours:
+# 16 examples, weights $w \sim N(0, I)$, no noise, PyTorch's initial weights.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Mean change of the error by three kinds of mask in every setting, with two standard errors; at the right end the printed changes."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Mean change of the error by three kinds of mask in every setting, with two standard errors; in the last row the printed changes."}}
 by_mask = section_9_1.mask_runs(study["masks"], runs["masks"])
 style.show(section_9_1.figure(by_mask))
 record.all(section_9_1.records(by_mask))
@@ -213,16 +213,16 @@ Table(
 )
 
 # %% [markdown]
-# *What a mask does depends on the setting, in size and in sign. Mean change over seeds with two standard errors; at the right end: printed, from one seed.* The printed level is in reach: the nearest of the settings, *{glue:text}`9.1/nearest`*, gives {glue:text}`9.1/baseline` without a mask (printed: 5.77). But a
-# setting chosen because it is near decides nothing, so no verdict leans on it; there, the change by spectral masks spreads by {glue:text}`9.1/spread` % over seeds. None of the printed changes can
-# be told from the effect of a seed: they are {glue:text}`q-unstated/one_seed` standard deviations (median over settings) of what the seed alone does to such a difference. (All seeds are measured on the same 8,192
-# prompts, which add {glue:text}`9.1/common` to every distance from a printed error.)
+# *A mask hurts in some settings and helps in others. Mean change over seeds with two standard errors; last row: the paper, from one seed.* The setting nearest to the paper's unmasked error of
+# 5.77 is *{glue:text}`9.1/nearest`*, with {glue:text}`9.1/baseline`. It was chosen because it is near, so no verdict rests on it. There the change by spectral masks spreads by {glue:text}`9.1/spread` % over
+# seeds. The printed changes are {glue:text}`q-unstated/one_seed` standard deviations of what the seed alone does to such a change (median over settings), so one seed cannot show them. (All errors are
+# measured on the same 8,192 prompts. Their standard error, {glue:text}`9.1/common`, is part of every distance from a printed error.)
 
 # %% [markdown]
 # ## What training finds (section 9.2)
 #
-# The unmasked model, trained for 20,000 steps. Three numbers are followed: the error with 16 examples; $\rho_2$, a "geometric contraction rate" that the paper does not define;
-# and the "spectral alignment", the correlation of "learned dimension importance", which it does not define either, with the inverse spectrum.
+# The unmasked model is trained for 20,000 steps. The paper follows the error with 16 examples, a "geometric contraction rate" $\rho_2$, and the "spectral alignment": the correlation of
+# "learned dimension importance" with the inverse spectrum. It defines neither the rate nor the importance.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
 course = section_9_2.dynamics(study["alignment"], runs["alignment"])
@@ -237,43 +237,40 @@ Table(
 )
 
 # %% [markdown]
-# *Error and $\rho_2$ come down to the printed values (crosses); the spectral alignment does not climb. Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten. The
-# table has SGD too.* Error and $\rho_2$ fall; the alignment does not climb. Read as the gain $G_{ii}$ of a
-# covariate in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$ it rises in {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings, read as the norm of
-# the covariate's keys in {glue:text}`9.2/key/rising`. The next figure says why.
+# *Error and $\rho_2$ fall, as printed (crosses); the spectral alignment falls where the printed one climbs. Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$ in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$. Then the alignment rises in
+# {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings; with the norm of the covariate's keys in {glue:text}`9.2/key/rising`. The next figure says why.
 #
-# We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope, because then the printed errors give the printed $\rho_2$; so that it
-# fits is no evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed:
-# 0.912; taken from no example to 16 it would be {glue:text}`9.2/ends/rho2_18k`), and the error {glue:text}`9.2/mse_18k` (printed: 5.8).
+# We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope. This reading turns the printed errors into the printed $\rho_2$, so that it fits is no
+# evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
+# {glue:text}`9.2/mse_18k` (printed: 5.8). Taken from no example to 16, $\rho_2$ would be {glue:text}`9.2/ends/rho2_18k`.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
 gains = {name: course.gain[name] for name in section_9_2.shown(course)}
 style.show(section_9_2.gains_figure(SPECTRUM, gains, common.best_gain(SPECTRUM, 16)))
 
 # %% [markdown]
-# *For small variances training leaves the gain at zero, far below the best gain of one layer (bars across) and farther below the inverse spectrum (crosses; arrows: beyond the axis). A mark is a seed.* Where
-# the target's variance is, the trained gains come near those of the closed form for the best single layer.
-# The four weak covariates carry a hundredth of that variance, so their gains hardly feel a gradient and stay near zero.
+# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; arrows: beyond the axis). A mark is a seed.* The four
+# strong covariates carry nearly all of the target's variance, and their trained gains come near the best ones. The four weak ones carry a hundredth of it. The loss hardly depends on their gains, which
+# stay near zero.
 #
-# The column "Theory" of the paper's table is out of reach for one layer of *linear* attention. Even the best has error {glue:text}`9.2/best_error` with 16 examples (printed:
-# 0.01), and its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment` (printed: 1), because with finitely many examples the best gain of a weak covariate
-# levels off (on the very prompts that trained models are measured on, its error is {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se`). Nor does the column's rate of 0.450 follow from
-# the spectrum: Theorem D2's rate, the least mean rate and the least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is
-# {glue:text}`theory0450/largest_share`, but that is no rate.
+# No single layer of *linear* attention reaches the column "Theory" of the paper's table. The best one has error {glue:text}`9.2/best_error` with 16 examples (printed: 0.01), and
+# {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se` on the very prompts that trained models are measured on. Its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment`
+# (printed: 1): with finitely many examples the best gain of a weak covariate levels off. Nor does the column's rate of 0.450 follow from the spectrum: Theorem D2's rate, the least mean rate and the
+# least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is {glue:text}`theory0450/largest_share`, but that is no rate.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Which models are these? (section 9.5)
 #
-# The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts tell what the text does not.
-# Of {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer norms, positions, MLPs, kinds of sink and scale), {glue:text}`q-parameters/baselines` baselines
-# fit the first count and {glue:text}`q-parameters/both` combination fits both: attention with biases, one layer norm per layer, no MLP, no positions, one sink token, one scale
-# per layer. We train that. Budgets differ by {glue:text}`q-parameters/excess`; a guided model of width {glue:text}`q-parameters/nearest_width` would be nearest.
+# The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts say what the text does not. We tried
+# {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer norms, positions, MLPs, kinds of sink and scale): {glue:text}`q-parameters/baselines` baselines have the first count, and
+# {glue:text}`q-parameters/both` combination has both. It has attention with biases, one layer norm per layer, no MLP, no positions, one sink token, one scale per layer. We train that. Budgets differ by
+# {glue:text}`q-parameters/excess`; with width {glue:text}`q-parameters/nearest_width` the guided model would come nearest.
 #
-# What else the paper does not say we have to choose, and where a choice may decide we make both. "4,000 random tasks" can mean a fixed set of 4,000 prompts, or that many new
-# ones. Both are trained, dropout included; ours are 4,000 steps, batch 32, Adam and a weight of 0.01 for the orthogonality penalty. The variance of the task's weights is ours too:
-# 1/4, because it suits section 9.5.1 (with 1 the error printed there at $d = 16$ would lie below what 12 examples of 16 unknowns leave, with $1/d$ above the error of the answer 0).
-# But section 9.5's "6.4 ×" and "19.5 × below the mean baseline" imply 0.295 at $d = 4$, if that baseline is the answer 0; that is a fourth reading. What is printed is judged by
-# prediction intervals for one seed, which must tell the two models apart. The headline errors 0.184 and 0.061 have no stated length; they are read as at 12 examples.
+# The rest we choose, and where a choice may decide we train several *readings*. "4,000 random tasks" can mean a fixed set of 4,000 prompts, or that many new ones. We train both, dropout included,
+# and the fixed set at two rates. Ours are 4,000 steps, batch 32, Adam and a weight of 0.01 for the orthogonality penalty. The task's weights have variance 1/4, which suits section 9.5.1. With 1
+# the error printed there at $d = 16$ would lie below what 12 examples of 16 unknowns leave; with $1/d$ it would lie above the error of the answer 0. But section 9.5's "6.4 ×" and "19.5 × below
+# the mean baseline" imply 0.295 at $d = 4$, if that baseline is the answer 0. That is the fourth reading. A printed number is compared with the prediction interval of one more seed, and counts
+# only where the interval tells the two models apart. The headline errors 0.184 and 0.061 have no stated length; we read them as at 12 examples.
 
 # %% tags=["hide-input"]
 record.all(section_9_5.parameter_records(study["guided"]))
@@ -286,20 +283,20 @@ for reading, measured in readings.items():
     record.all(section_9_5.records(reading, measured))
 
 # %% [markdown]
-# *The errors lie near the printed ones (crosses), but for two layers at 12 examples, which do better here in every reading. A panel is a reading, a mark a seed, a bar a mean.*
+# *Most errors lie near the printed ones (crosses, dashed). With 12 examples the two-layer model does better than printed in every reading. A panel is a reading, a mark a seed, a bar a mean.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
 style.show(section_9_5.layers_figure(readings))
 record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
-# *In no reading does attention to the sink grow with depth as printed (crosses); the layer scale depends on the rate. Every seed of each reading.*
+# *In no reading does attention to the sink grow with depth as printed (crosses); the layer scale depends on the learning rate. A mark is a seed, a bar a mean.*
 
 # %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
 #
-# Without layer norm, says the paper, the deep model is worse than the shallow one at every dimension, and its three components help in different measure. It prints means over six
-# seeds, but not how long it trained, with what, or on which context length. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps; since depth learns later, the whole course.
+# Without layer norm, the paper says, the deep model is worse than the shallow one at every dimension, and three additions help in different measure: a sink, a layer scale, an orthogonality penalty.
+# It prints means over six seeds, but no optimiser, no length of training and no number of examples. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
 by_dimension = {d: runs[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}
@@ -309,15 +306,15 @@ for reading, share in section_9_5_1.LENGTHS.items():
     record.all(section_9_5_1.records(reading, variants.at(share)))
 
 # %% [markdown]
-# *At $d$ = 4 and 8 depth helps, where the paper has it hurt, and what is added to it changes little. Errors after the whole training: a mark is a seed, a bar a mean; crosses: the printed means with their deviations.*
+# *At $d$ = 4 and 8 depth lowers the error, where the paper has it raised, and the additions change little. Errors after the whole training: a mark is a seed, a bar a mean; crosses: printed means with deviations.*
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline, depth and the full model along training at d = 4, 8, 16, with the printed errors of baseline and depth."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline and depth along training at d = 4, 8, 16, with the printed errors of both."}}
 style.show(section_9_5_1.course_figure(variants))
 
 # %% [markdown]
-# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up. Mean and range over seeds; dashed: the printed errors of baseline and depth.*
+# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up. Mean and range over seeds; dashed: printed.*
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth after the whole training, with two standard errors and the printed changes."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth at d = 4, 8, 16 after the whole training, with two standard errors and the printed changes."}}
 style.show(section_9_5_1.changes_figure(variants.at(1.0)))
 record.verdicts(
     "9.5.1-depth",
@@ -329,15 +326,13 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *No component helps beyond two standard errors but the layer scale at $d = 4$, and that less than printed (crosses). Change against plain depth after the whole training.* "Does nothing" has to be shown: the
-# effect must be smaller than half of the printed effect that it is set against. A small $t$ would not do, since few seeds suffice for that. At $d = 4$, where the paper's deep
-# model is worst beside its baseline, ours changes the error by {glue:text}`9.5.1/s500/depth_change_4` after 500, {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and
-# {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps, as a share of the baseline's; where negative, depth *helps*. (That the full model recovers 28, 20, 5 % of the depth
-# penalty is a share of something else: see [Errata](#errata).)
+# *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses). Change against plain depth after the whole training.* The paper calls
+# orthogonality "indistinguishable" from plain depth. That has to be shown: the effect must be smaller than half of the printed effect of the layer scale. A small $t$ would not do, since few seeds
+# suffice for that. At $d = 4$ the paper's deep model is worst beside its baseline. Ours changes the baseline's error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
+# {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps; where negative, depth *helps*.
 #
-# The next figure repeats the comparison of baseline and depth over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which {glue:text}`q-depth/learning` have a
-# baseline that learns (the others hardly get off the ground in these 2,000 steps). {glue:text}`q-depth/diverged` of the {glue:text}`q-depth/pairs` deep runs in them diverge;
-# those count as hurt, and lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
+# The next figure repeats the comparison over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which {glue:text}`q-depth/learning` have a baseline that learns in these 2,000 steps.
+# {glue:text}`q-depth/diverged` of the {glue:text}`q-depth/pairs` deep runs in them diverge and count as hurt; lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
 grid = section_9_5_1.depth_grid(
@@ -348,19 +343,18 @@ record.all(section_9_5_1.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
-# *Depth hurts above 1, and whether it does changes along training with the optimiser and the rate. A line for each optimiser and rate; dashed: printed.* Does depth hurt? After 500 steps it does in
-# {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share` of seeds (settings
-# counted alike). Not varied: the scale of the initial weights, the batch, and new prompts at each step rather than a fixed set.
+# *Whether depth hurts depends on the optimiser, the rate and the length of training. Mean error of depth over that of the baseline (the peak at $d$ = 8 is one seed); dashed: printed.* After 500
+# steps depth hurts in {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share` of seeds (settings
+# counted alike). We did not vary the scale of the initial weights, the batch, or the fixed set of prompts.
 
 # %% [markdown]
 # ## Asking heads to differ (section 9.6)
 #
-# A regulariser that penalises heads for reading the same covariates: ours is the mean cosine between the squared column norms of their keys, which the paper does not define.
-# Round 1 compares configurations, round 2 one of them over seeds (5 printed, {glue:text}`9.6/seeds` here), round 3 uses a task in which every covariate counts alike, and an
-# "oracle" whose heads are masked to bands. Stated and kept: widths, heads, weights of the regulariser, and the steps of rounds 2 (5,000) and 3 (3,000). Ours: softmax
-# attention, Adam at 0.001 and 0.003, 3,000 steps in round 1, batch 64, 16 examples, section 9.1's spectrum, $w \sim N(0, I)$. For *wide_spectrum* we took a spectrum of its
-# own, 100 to 0.0001. Its printed baseline is {glue:text}`9.6/wide/base_z` standard deviations from ours then, and {glue:text}`9.6/same/base_z` with section 9.1's spectrum,
-# where it is the model and regulariser of *small_medium*; table and verdicts have both.
+# A regulariser penalises heads for reading the same covariates. The paper does not define it; ours is the mean cosine between the squared column norms of the heads' keys. Round 1 compares
+# configurations, and round 2 repeats one of them over seeds (5 printed, {glue:text}`9.6/seeds` here). Round 3 uses a task in which every covariate counts alike, and an "oracle" whose heads are masked to
+# bands. As in the paper: widths, heads, weights of the regulariser, and the steps of rounds 2 (5,000) and 3 (3,000). Ours: softmax attention, Adam at 0.001 and 0.003, 3,000 steps in round 1, batch
+# 64, 16 examples, section 9.1's spectrum, $w \sim N(0, I)$. The spectrum of the configuration *wide_spectrum* is not printed, so we take two. With 100 to 0.0001 the printed baseline is
+# {glue:text}`9.6/wide/base_z` standard deviations from ours. With section 9.1's spectrum, which makes it *small_medium*, it is {glue:text}`9.6/same/base_z`.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Improvement by the regulariser for each configuration and seed, and errors of round 3; crosses show the printed values."}}
 diverse = section_9_6.diversity_runs(
@@ -379,35 +373,37 @@ Table(
 )
 
 # %% [markdown]
-# *In rounds 1 and 2 asking heads to differ brings nothing over many seeds. Improvement for each configuration, every seed at two rates; then the errors of round 3; crosses: printed.*
+# *In rounds 1 and 2 the improvements scatter around zero. A mark is a seed, a bar a mean; crosses: printed. Round 3: error on all covariates, and on queries along the two smallest $\lambda$.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
-# In round 3 hard masking {glue:text}`9.6/oracle_does` the error: it changes it by {glue:text}`9.6/oracle_change` % at the two rates (the
-# paper: 3.2 % worse than its baseline, the worst of the three). The regulariser improves it by {glue:text}`9.6/round3_gain` % there. "No
-# benefit" is held to the same measure as above: smaller than half of the effect that the paper reports beside it.
+# In round 3 masking {glue:text}`9.6/oracle_does` the error: the change is {glue:text}`9.6/oracle_change` % at the two rates. The paper prints 3.2 % more than its baseline, the worst of the three. The
+# regulariser improves the error by {glue:text}`9.6/round3_gain` %. "No benefit" means, as above, less than half of the effect that the paper reports beside it.
 #
-# Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13: that is {glue:text}`q-unstated/same_baseline` standard
-# deviations of what seeds do, so something unsaid differs between them.
+# Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13. The gap is {glue:text}`q-unstated/same_baseline` standard deviations over
+# seeds, so the rows differ in something that is not stated.
 
 # %% [markdown]
 # ## Language models, and a ladder of our own (sections 8, 9.3 and 9.4)
 #
-# Half of the paper reads published models, whose weights are not part of this book. In a local folder they are measured, one call a checkpoint (`hf` fetches; Pythia's seven
-# sizes up to 1.4B at twelve checkpoints are some 75 GB):
+# Half of the paper is about published models, whose weights are not part of this book. If they lie in a local folder, these commands measure them, one call a checkpoint (Pythia's seven sizes up to
+# 1.4B at twelve checkpoints are some 75 GB):
 #
 #     hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000
 #     iclbook probe --model pythia-160m --revision step4000 --probe alignment --out probes/160m-4000-alignment.npz
 #     iclbook run gradient_descent --probes probes
 #
-# `alignment` is the probe of section 8.4 and Figures 3, 5, 6 and 7, `induction` of Figure 2 (with `recall`, of 6 and 7), `truncation` of section 8.3, `sinks` of Figure 4 and
-# section 9.4, `patterns` of section 9.3. Null models stand beside every result. The last line judges the rows whose models are all there, by rules that were written before we had any weights.
+# The probes are `alignment` (section 8.4; Figures 3, 5, 6, 7), `induction` (Figure 2; with `recall`, 6 and 7), `truncation` (section 8.3), `sinks` (Figure 4, section 9.4) and `patterns`
+# (section 9.3). Null models stand beside every result. The last command judges the rows whose models are all there, by rules written before we had any weights.
 #
-# Some of it needs no model. A surprisal that falls in the middle one of twelve layers only is already as straight as the printed $R^2 \approx 0.75$
-# ({glue:text}`ladder/induction/one_jump_r2`; in the last layer only: {glue:text}`ladder/induction/last_jump_r2`). A 95th percentile finds {glue:text}`ladder/heads/of_144` of
-# 144 heads whatever they do. Were the true correlation the printed 0.59, {glue:text}`forecast/power_7` of panels of seven models would show it: Fisher's interval is
-# {glue:text}`forecast/width_7` wide, the median skill out of sample {glue:text}`forecast/skill_7`, so "robust null" is no finding. And that $\rho$ agrees "within 2-11 %" holds of
-# every small $\alpha = 1 - \rho$: $\alpha$ itself is off by {glue:text}`rho/error_of_alpha` %, and $\rho = 1$ would be off by {glue:text}`rho/error_of_no_contraction` %. The
-# observed rates can be given to the predictions of other models in five ways, and {glue:text}`rho/better_assignments` of these fits no worse than the printed one.
+# Some claims can be examined without a model.
+#
+# - **Figure 2.** A surprisal that falls in one middle layer of twelve only is already as straight as the printed $R^2 \approx 0.75$: {glue:text}`ladder/induction/one_jump_r2` (in the last layer only:
+#   {glue:text}`ladder/induction/last_jump_r2`).
+# - **Section 9.3.** A 95th percentile always picks {glue:text}`ladder/heads/of_144` of 144 heads.
+# - **Figure 7.** Were the true correlation the printed 0.59, {glue:text}`forecast/power_7` of panels of seven models would show it. Fisher's interval is {glue:text}`forecast/width_7` wide, the median skill
+#   out of sample {glue:text}`forecast/skill_7`. So "robust null" is no finding.
+# - **Section 8.4.** That $\rho$ agrees "within 2-11 %" holds of every small $\alpha = 1 - \rho$. $\alpha$ itself is off by {glue:text}`rho/error_of_alpha` %, and $\rho = 1$ would be off by
+#   {glue:text}`rho/error_of_no_contraction` %. Of the five other ways to pair observed and predicted rates {glue:text}`rho/better_assignments` fits no worse than the printed one.
 
 # %% tags=["hide-input"]
 record.all(ladder.power_values() | arithmetic.records() | pretrained.records())
@@ -416,8 +412,8 @@ record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own
 #
-# For the rest there is a ladder: eleven small models of the Pythia shape, named by layers and width, trained on a corpus of text, repeated blocks, lists and lines of in-context regression. Nine of
-# them have a copy: same size, same start, no regression in its corpus. What the copy shows cannot be in-context regression. The models do what the paper reads as descent, and so does noise in part.
+# In place of the published models stands a ladder: eleven small models of the Pythia shape, from 2 to 6 layers, trained on text, repeated blocks, lists and lines of in-context regression. Nine of
+# them have a copy: same size, same start, no regression in its corpus. What a copy shows cannot be in-context regression. The models do what the paper reads as descent, and noise does part of it.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, copies without regression dashed; updates against residuals."}}
 get = ladder.trained(profile, device)
@@ -426,10 +422,11 @@ record.all(ladder.records(get))
 record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")
 
 # %% [markdown]
-# *The estimate comes nearer to the answer in the last layers, and not in models that never saw a regression (grey). Then the surprisal of the right token in a repeated block, and updates against residuals in the largest model, every prompt and layer.*
-# What the paper reads as descent appears: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along
-# the residual. Models that never saw a regression do little of this. But is it descent on the examples? Shuffle the answers in the context, and small models come nearly as near:
-# where slopes are few, means and spreads give most of a law away. Deeper ones make more of which answer belongs to which number.
+# *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well. In the largest model
+# updates tend to follow the residual (line); a dot is a prompt and a layer.*
+# This is what the paper reads as descent: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along the residual. Models
+# that never saw a regression do little of this. But is it descent on the examples? With the answers in the context shuffled, small models come nearly as near. Few slopes occur, so the mean and the
+# spread of the answers nearly determine the law. Deeper models use more of which answer belongs to which number.
 
 # %% tags=["hide-input"]
 ladder_figures.show_read_out(get, few=not paper)
@@ -445,18 +442,19 @@ Table(
 )
 
 # %% [markdown]
-# *Noise agrees in sign more often than not, too (bars: forty draws with the mean and the deviation of the models' own read-outs). Discs: models.* Update and residual share the estimate with
-# opposite signs, so noise that knows nothing agrees in {glue:text}`ladder/nulls/noise_signs` of updates, not in one half. Trained models are above it. The local slope and the decay by layer, which
-# "agree" in print where both are near one, part where models learn more. And descent with one rate shrinks a residual faster where the context's curvature $\sum_i x_i^2$ is larger. The paper's probe had
-# too narrow a range to see this. Here the correlation over prompts is {glue:text}`ladder/alignment/curvature`, where descent has minus one.
+# *Most trained models (discs) agree with the residual's sign more often than noise (bars), but noise exceeds one half as well. A bar: forty draws with the mean and the deviation of a model's own read-outs.*
+# Update and residual contain the same estimate with opposite signs. So noise agrees in {glue:text}`ladder/nulls/noise_signs` of updates, not in one half; trained models are above it on average. The local
+# slope and the decay by layer "agree" in print, where both are near one. Here they part in models that learn more. Descent with one rate shrinks a residual faster where the context's curvature
+# $\sum_i x_i^2$ is larger. The paper's probe had too narrow a range to see this. Here the correlation over prompts is {glue:text}`ladder/alignment/curvature`, where descent has minus one.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction and induction accuracy over training, every model of the ladder; copies without regression dashed."}}
 style.show(ladder_figures.development(get))
 record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 
 # %% [markdown]
-# *Copying comes before regression. Both along training; shaded: the printed ranges of valleys and of peaks.* On average there is no valley before the reduction rises; of models without regression
-# the least value over training is {glue:text}`ladder/emergence/twin_valley`. Copying comes first. Cutting the embedding does cost answers, but its last directions cost less than random ones.
+# *Copying comes before regression: the error reduction rises after half of the repeated tokens are predicted right (dotted). Shaded: the printed ranges of valleys and of peaks.* On average there is
+# no valley before the reduction rises; in models without regression its least value over training is {glue:text}`ladder/emergence/twin_valley`. Cutting directions out of the embedding costs answers, but
+# the last directions cost less than random ones.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## The thirty statements
@@ -464,15 +462,13 @@ record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 # The paper's theory is about one weight $w$. Its loss on the examples of the prompt is a parabola, $L(w) = a w^2 - 2 b w + c$, with the curvature $a = \sum_i x_i^2$, with
 # $b = \sum_i x_i y_i$ and $c = \sum_i y_i^2$. Its gradient is $g = aw - b$ (a factor 2 goes into the step size), and one step leads to $w - \eta g$. Thirty theorems follow, A1
 # to MN3; the last three sum over $d$ such weights, one for each channel. The paper reports that a proof kernel of its own verified them and that Lean 4 accepts the export;
-# neither is part of it. Here each is a *formal statement*, written once and decided
-# twice:
+# it contains neither. Here each is a *formal statement*, decided twice: {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved.
 #
 # - The solver z3 decides it over the exact real numbers. Polynomial statements are decidable: it finds a proof or a counterexample, which sympy computes again in exact
 #   fractions. Statements on any number of channels are split into first case and step of an induction.
 # - The folder `proofs` holds the same statements in Coq; `make proofs` compiles them and prints the axioms each rests on.
 #
-# {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved, and none is vacuous by contradictory hypotheses ({glue:text}`theory/thirty_vacuous`).
-# {glue:text}`theory/inequalities` are inequalities.
+# Statements whose hypotheses contradict each other, so that they prove anything: {glue:text}`theory/thirty_vacuous`. Inequalities: {glue:text}`theory/inequalities`.
 
 # %% tags=["hide-input"]
 statements = theorem_tables.check_all()
@@ -484,18 +480,17 @@ Table(
 )
 
 # %% [markdown]
-# Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". A few
-# carry a name that their content does not bear out. V1, "a constructed identity", never uses its construction: with *any* number in
-# place of $\kappa = v_o q_k$ the solver proves it just the same (uses it: {glue:text}`theory/V1/uses_gains`), and A7 does not use that
-# $\rho^2$ is $(1 - \eta a)^2$ ({glue:text}`theory/A7/uses_rate`). The last column lists printed hypotheses each of which can be dropped.
+# Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". The names of a few promise more. Does the proof of V1, "a constructed
+# identity", use its construction $\kappa = v_o q_k$? The solver says {glue:text}`theory/V1/uses_gains`: *any* number in its place does. Does A7 use that $\rho^2$ is $(1 - \eta a)^2$? The solver says
+# {glue:text}`theory/A7/uses_rate`. The last column lists hypotheses that can be dropped, each on its own.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## What the sentences around the statements say
 #
-# Each theorem comes in a paragraph that says more than its formula, and later sections lean on the paragraph. So the sentences are written down as well.
+# Each theorem comes in a paragraph that says more than its formula, and later sections rely on the paragraph. So the sentences are decided as well.
 # {glue:text}`theory/flagged_printed` of them fail as printed, and {glue:text}`theory/flagged_readings` more in the stricter one of two readings.
-# [Errata](#errata) lists them all, each with a counterexample and, where one mends it, a hypothesis. In the verdicts the formal statement is one part and the sentence another, read as
-# it is printed. These matter for the story:
+# [Errata](#errata) lists them all, each with a counterexample and, if there is one, a hypothesis that repairs it. A verdict has the formal statement as one part and the printed sentence as another.
+# These sentences matter for the story:
 #
 # - **B6**, "softmax concentration amplifies the descent signal": not always. With the softmax gradient of two real examples, $b_p - a_p w$, the signal can vanish where the
 #   linear one does not, because concentration moves the optimum too. It holds when both examples lie on one line *through the origin*; section 5.2's "all pairs lie on one
@@ -503,7 +498,7 @@ Table(
 # - **B7**, "attention can tune $\eta a_p = 1$": not for every prompt. A weighted mean stays between the smallest and the largest $x_i^2$. If no $\eta x_i^2$ is on the other
 #   side of 1, no weights reach it.
 # - **M3**, "residual contraction": the factor is not zero, but if one eigenvalue is more than twice the other, channel 2 grows.
-# - **D2** holds, and what it proves, that *both ends of the spectrum shrink alike*, is the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
+# - **D2** holds. It proves that *both ends of the spectrum shrink alike*, the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
 
 # %% tags=["hide-input"]
 record.verdicts("B6", "B7", "M3", "D2")
@@ -511,11 +506,11 @@ record.verdicts("B6", "B7", "M3", "D2")
 # %% [markdown]
 # ## What to take away
 #
-# A layer of linear attention can make a step of gradient descent, exactly; softmax attention on plain tokens is another thing, a kernel smoother. The theorems around that
-# identity are small and hold, and some of the sentences around them say more than was proved. That asking heads to differ brings nothing over many seeds is the paper's own
-# result, and it stands where it was tested best. Whether depth hurts depends on how long one trains, and with what: one seed of one setting cannot tell apart effects of that size.
-# Language models that have seen regression do answer by layers what the paper reads as descent, and copies that have not do little of it. But noise agrees in sign more often than not, too, and whether they
-# descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every choice left unsaid and not varied.
+# A layer of linear attention can make a step of gradient descent, exactly. Softmax attention on plain tokens is another thing, a kernel smoother. That asking heads to differ brings nothing over many seeds is the paper's own result, and it stands where it was tested best.
+# Whether depth hurts depends on the optimiser, the rate and the length of training; one seed of one setting does not show it.
+# In language models that have seen regression the estimate comes nearer to the answer layer by layer, which the paper reads as descent. In copies that have not, it hardly does. But noise agrees in
+# sign more often than not as well, and whether the models descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every unstated
+# choice that we did not vary.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
@@ -636,7 +631,7 @@ assert (
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
 #
-# Slips that leave the story as it is. First sentences around the theorems; the solver decided, and the table says what mends them, where anything does ("weakest": nothing less would do).
+# These slips leave the story as it is. First come sentences around the theorems. The solver decided them; the table says what repairs them, if anything does ("weakest": no weaker hypothesis would do).
 #
 # - **A7**, "$0 < \rho^2 < 1$ (equivalently $0 < \eta a < 2$)": at $\eta a = 1$ the rate is 0. Read $\rho^2 < 1$.
 # - **B3** and **B4**, "the factor is smaller": where attention changes nothing, it is equal. Read "not larger".
@@ -654,10 +649,10 @@ Table(
 )
 
 # %% [markdown]
-# A paper that prints a percentage beside the two numbers it comes from can be checked without any model. {glue:text}`arithmetic/items` such numbers and sentences, those on
-# pretrained models included, were recomputed with the interval that rounding of the printed inputs allows; {glue:text}`arithmetic/failing` do not follow. The one that carries
-# most: section 9.5.1's "recovering 28 %, 20 %, and 5 % of the depth penalty". The printed errors give {glue:text}`arithmetic/9.5.1/penalty` %; what is 28, 20 and 5 % of is the
-# *whole error* of the deep model. And with seven models, Spearman's 0.89 has the exact $p$ of {glue:text}`spearman/exact_p` (0.007 printed, the large-sample formula).
+# A paper that prints a percentage beside the two numbers it comes from can be checked without any model. We recomputed {glue:text}`arithmetic/items` such numbers and sentences, those on pretrained models
+# included, with the interval that rounding of the printed inputs allows; {glue:text}`arithmetic/failing` do not follow. The one with most consequences is section 9.5.1's "recovering 28 %, 20 %, and 5 % of
+# the depth penalty". The printed errors give {glue:text}`arithmetic/9.5.1/penalty` %; 28, 20 and 5 % are shares of the *whole error* of the deep model. And with seven models, Spearman's 0.89 has the exact
+# $p$ of {glue:text}`spearman/exact_p` (printed: 0.007, by the large-sample formula).
 
 # %% tags=["hide-input"]
 record.verdict("nagy2026/arithmetic")

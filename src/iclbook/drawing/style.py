@@ -206,6 +206,15 @@ def theory_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str | N
     return line
 
 
+def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
+    """Write the names of lines on them, or ``up`` points above, in place of a legend: label -> the ``x`` at which it stands."""
+    box = {"fc": GROUND, "ec": "none", "alpha": 0.85, "pad": 1}
+    look = {"fontsize": 8, "ha": "center", "va": "center", "bbox": box, "textcoords": "offset points"}
+    for line in ax.lines:
+        if (name := line.get_label()) in places:
+            ax.annotate(name, (places[name], np.interp(places[name], *line.get_data())), (0, up), **look)
+
+
 def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:
     """A logarithmic axis with these ticks only, written as plain numbers (for less than about two decades)."""
     if axis not in ("x", "y"):

@@ -110,9 +110,8 @@ def figure(eigenvalues: np.ndarray) -> Figure:
         loss = np.maximum(scalar_descent(curvature, 1.0, steps), _FLOOR)
         a.semilogy(k, loss, "o", ms=3, color=colour, label=f"a = {curvature:g}")
         style.theory_line(a, k, np.maximum((1 - curvature) ** (2.0 * k), _FLOOR), None)
-    a.set(xlabel="step k", title="(a) loss over its start")
-    a.legend(fontsize=7.5, loc="upper right", handletextpad=0.2, bbox_to_anchor=(1.02, 1.02))
-    a.set_ylim(1e-17, 1e3)
+    a.set(xlabel="step k", title="(a) loss / first loss", ylim=(1e-17, 10))
+    style.name_lines(a, {"a = 0.3": 13, "a = 0.6": 15, "a = 1": 6, "a = 1.5": 13})
 
     eta = balanced_step(eigenvalues)
     errors = channel_errors(design(eigenvalues, PRINTED["n"]), eta, steps)
@@ -122,15 +121,17 @@ def figure(eigenvalues: np.ndarray) -> Figure:
         look |= {"color": CHANNEL_COLOURS[i], "zorder": 3 if i == len(eigenvalues) - 1 else 2}
         b.semilogy(k, np.maximum(errors[:, i], 1e-13), CHANNEL_MARKERS[i], label=f"λ = {value:.3g}", **look)
         style.theory_line(b, k, np.maximum(factors[i] ** k, 1e-13), None)
-    b.set(xlabel="step k", title="(b) squared error by channel", ylim=(1e-13, 3))
-    b.legend(fontsize=7.5, loc="lower left", handletextpad=0.2)
+    b.set(xlabel="step k", title="(b) error of a channel", ylim=(1e-4, 9))
+    places = dict(zip((f"λ = {value:.3g}" for value in eigenvalues), (5, 14, 14, 4, 16), strict=True))
+    style.name_lines(b, places, up=8)
 
     rate = np.linspace(0, 1, 201)
     for layers, colour in zip((1, 2, 3, 5, 10), style.PALETTE, strict=False):
         c.plot(rate, rate**layers, color=colour, label=f"k = {layers}")
+    style.name_lines(c, {"k = 1": 0.6, "k = 2": 0.65, "k = 3": 0.68, "k = 5": 0.71, "k = 10": 0.75})
     cross(c, [0.9] * 3, [*PRINTED_COMPOUNDED.values()], "printed", ms=6, mew=1.6, zorder=2)
-    c.set(xlabel="rate ρ² of one layer", title="(c) rate of k layers")
-    c.legend(fontsize=7.5)
+    c.set(xlabel="share ρ² left by one", title="(c) share left by k layers")
+    c.legend(handles=c.lines[-1:], fontsize=8)
     return fig
 
 
@@ -176,7 +177,7 @@ def layers_frame(layers: int, conditions: tuple[float, ...] = (2.0, 5.0, 20.0, 1
     right.plot(rates, rates, color=style.COLOURS["dummy"], lw=1, ls="--")
     right.plot([0.9], [0.9**layers], "o", ms=6, color=style.COLOURS["measured"])
     right.set_title(f"0.9 becomes {0.9**layers:.2f}")
-    right.set(xlabel="rate ρ² of one layer", ylabel=f"rate of {layers} layers", ylim=(-0.03, 1.1))
+    right.set(xlabel="share ρ² left by one layer", ylabel=f"share left by {layers}", ylim=(-0.03, 1.1))
     return fig
 
 
@@ -192,7 +193,7 @@ def show_spectrum(few: bool) -> None:
         ],
         start={"condition": 20.0, "step": 1.0},
         title="Contraction of five eigenchannels in one step, and along ten layers",
-        description="Try: a larger step size: channels with ηλ above 1 overshoot, and above 2 they grow.",
+        description="A channel shrinks fastest where ηλ is near 1. Try: step 1.3 η*: the error with the largest λ grows.",
         alt=lambda condition, step: (
             f"Contraction of five channels at condition number {condition:g} and {step:g} times the balanced step."
         ),
@@ -205,8 +206,8 @@ def show_layers(few: bool) -> None:
         layers_frame,
         [Slider("layers", "layers", [1, 3] if few else [1, 2, 3, 5, 10, 20], live=(1, 30, 1))],
         start={"layers": 3},
-        title="What equal layers compound to",
-        description="Layers that each leave the share ρ² leave its k-th power together. Try: more layers.",
+        title="What is left after several equal layers",
+        description="If a layer leaves the share ρ², k layers leave its k-th power. Try: 10 layers: 0.9 becomes 0.35, as printed.",
         alt=lambda layers: (
             f"Squared error left after {layers} layers against the condition number, and the rate compounded."
         ),

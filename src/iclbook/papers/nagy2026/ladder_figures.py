@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from ...drawing import style
 from ...sliders import Slider, show
 from . import arithmetic
+from .common import legend_above, named_ticks
 from .ladder import NULL_DRAWS, Get, Model, by_size, mixed, twins
 from .probe_statistics import errors, noise_around_prior
 
@@ -106,6 +107,10 @@ def development(get: Get) -> Figure:
         reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0, label=label)
     _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_twins=True)
     _curves(induction, get, lambda m: (_steps(m), (m.arrays["block10_margin"] > 0).mean(1)))
+    copied = np.mean([(m.arrays["block10_margin"] > 0).mean(1) for m in mixed(get)], 0)
+    begun = _steps(mixed(get)[0])[copied > 0.5][:1]
+    for ax in (reduction, induction):
+        ax.vlines(begun, *ax.get_ylim(), color=style.INK, lw=1, ls=":", label="copying half right", zorder=0)
     reduction.axhline(0, color=style.INK, lw=0.8)
     _over_training(reduction, "error reduction (digits)")
     _over_training(induction, "induction accuracy")
@@ -116,19 +121,19 @@ def development(get: Get) -> Figure:
 def signs(get: Get) -> Figure:
     """Section 8, finding 1: sign agreement of every model, and of noise with its read-out's means and deviations; the printed range shaded."""
     fig, ax = style.figure(height=3.4)
-    ax.axhspan(*map(float, PRINTED_SIGNS), color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed")
+    ax.axhspan(*map(float, PRINTED_SIGNS), color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed range")
     sizes = by_size(mixed(get))
     for i, runs in enumerate(sizes.values()):
         for m, at in zip(runs, i + 0.16 * (np.arange(len(runs)) - (len(runs) - 1) / 2), strict=True):
             noise = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
             drawn, first = [a.signs for a in noise], i == 0 and m.run == 0
             bar = {"color": style.PALETTE[1], "lw": 5, "alpha": 0.6}
-            ax.plot([at, at], [min(drawn), max(drawn)], label="noise that knows nothing" if first else None, **bar)
-            ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="model" if first else None)
+            ax.plot([at, at], [min(drawn), max(drawn)], label="noise, forty draws" if first else None, **bar)
+            ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="a model" if first else None)
     ax.axhline(0.5, color=style.INK, lw=0.8)
-    ax.set_xticks(range(len(sizes)), [in_words(name).replace(", ", ",\n") for name in sizes])
+    named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8)
     ax.set_ylabel("updates with the residual's sign (share)")
-    ax.legend(fontsize=7.5)
+    legend_above(fig, ax, 3)
     return fig
 
 
@@ -137,11 +142,11 @@ def read_out_frame(m: Model, step: int, layer: int, prompt: int = 0) -> Figure:
     at = int(np.flatnonzero(m.steps == step)[0])
     estimate, target = m.arrays["lines_estimate"][at].astype(float), m.target
     fig, (left, right) = style.figure(2, height=3.1)
-    left.plot([0, 9], [0, 9], color=style.INK, lw=0.9, ls=":", label="right")
+    left.plot([0, 9], [0, 9], color=style.INK, lw=0.9, ls=":", label="right answer")
     spread = 0.25 * np.sin(np.arange(len(target)) * 2.4)  # equal answers side by side
-    left.plot(target + spread, estimate[:, layer], ".", ms=5, alpha=0.5, color=style.PALETTE[0], label="a prompt")
+    left.plot(target + spread, estimate[:, layer], ".", ms=5, alpha=0.5, color=style.PALETTE[0], label="all prompts")
     here = {"ms": 8, "color": style.COLOURS["positive"]}
-    left.plot([target[prompt] + spread[prompt]], [estimate[prompt, layer]], "o", label="one of them", **here)
+    left.plot([target[prompt] + spread[prompt]], [estimate[prompt, layer]], "o", label="one prompt", **here)
     left.set(xlabel="right answer (digit)", ylabel="expected digit", xlim=(-0.5, 9.5), ylim=(-0.2, 9.2))
     left.set_title(f"after {layer} of {estimate.shape[1] - 1} layers, step {step:,}", fontsize=9)
     every = np.arange(estimate.shape[1])
@@ -178,6 +183,7 @@ def show_read_out(get: Get, few: bool) -> None:
         ],
         start={"step": last, "layer": depth},
         title=f"What the model of {in_words(m.name)} would answer, layer by layer",
+        description="The estimates reach the right answers in the last layers. Try: layer 0: one answer for all prompts.",
         alt=lambda step, layer: f"Estimates after layer {layer} at training step {step} against the right answers.",
         play="layer",
     )

@@ -193,15 +193,17 @@ def figure(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> 
         attention, marker, colour = (
             ("concentrated", "s", style.PALETTE[3]) if beta else ("uniform", "o", style.PALETTE[0])
         )
-        place, line = ("off it", "--") if spread else ("on a line", "-")
+        place, line = ("off a line", "--") if spread else ("on a line", "-")
         look = {"marker": marker, "ms": 3.5, "ls": line, "color": colour, "label": f"{attention}, {place}"}
         left.semilogy(range(layers + 1), np.abs(path - data.optimum), **look)
-    below = {"fontsize": 7.5, "loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "columnspacing": 1}
-    left.set(xlabel="layers", ylabel="distance to w*", title="softmax head on tokens with products")
-    left.legend(handlelength=3.2, ncols=2, **below)
+    named = ((4, "concentrated, off a line"), (1e-3, "uniform, on and off a line"), (1e-9, "concentrated,\non a line"))
+    for y, words in named:
+        left.text(12, y, words, fontsize=8, ha="right", va="center")
+    left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e2))
     data = examples(n, noise, seed, 0.7)
     queries = np.linspace(-4, 4, 161)
     right.axhspan(data.y.min(), data.y.max(), color="#E9E9E4", zorder=0, label="range of the targets")
+    right.text(4, data.y.min(), "range of the targets", fontsize=8, ha="right", va="bottom")
     right.plot(data.x, data.y, ".", color=style.COLOURS["dummy"], ms=5, label="examples")
     for beta, colour in ((0.5, style.PALETTE[4]), (2.0, style.PALETTE[3])):
         answers = plain_answers(data, queries, beta)
@@ -209,7 +211,7 @@ def figure(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> 
     linear = linear_answers(data, queries, 1 / (data.x**2).sum())
     right.plot(queries, linear, color=style.COLOURS["gd"], ls="--", label="linear")
     right.set(xlabel="query $x_q$", ylabel="answer", title="plain tokens (x, y)")
-    right.legend(ncols=3, **below)
+    style.name_lines(right, {"softmax, β = 0.5": 2.2, "softmax, β = 2": 2, "linear": -3})
     return fig
 
 
@@ -224,15 +226,15 @@ def temperature_frame(beta: float, n: int = 12, noise: float = 0.5, seed: int = 
     left.bar(range(n), p[order], color=style.COLOURS["measured"])
     left.axhline(1 / n, color=style.COLOURS["dummy"], ls="--", lw=1)
     left.set(xlabel="examples, by x²", ylabel="attention", ylim=(0, 1))
-    left.set_title(f"factor {(1 - eta * mean) ** 2:.2f} → {(1 - eta * a_p) ** 2:.2f}")
+    left.set_title(f"error × {(1 - eta * a_p) ** 2:.2f} a layer (uniform: {(1 - eta * mean) ** 2:.2f})")
     left.set_xticks([])
     path = descend(data, eta, beta, 15)
     uniform = descend(data, eta, 0.0, 15)
     right.plot(uniform, color=style.COLOURS["dummy"], marker=".", label="uniform attention")
     right.plot(path, color=style.COLOURS["measured"], marker="o", ms=3.5, label="softmax")
-    right.axhline(data.optimum, color=style.INK, lw=1, ls=":", label="w*, all examples alike")
+    right.axhline(data.optimum, color=style.INK, lw=1, ls=":", label="optimum w*")
     end = reweighted_optimum(data, beta)
-    right.axhline(end, color=style.PALETTE[3], lw=1, ls="--", label="w* of the weights")
+    right.axhline(end, color=style.PALETTE[3], lw=1, ls="--", label="optimum under this attention")
     right.set(xlabel="layers", ylabel="w", ylim=(-0.05, 1.05))
     fig.legend(loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
     return fig
@@ -246,6 +248,6 @@ def show_temperature(few: bool) -> None:
         [Slider("beta", "inverse temperature β", betas, live=(-1.0, 3.0, 0.1))],
         start={"beta": 0.2},
         title="Softmax attention on curvature: weights, and the descent that they give",
-        description="Try: β at 0, the plain mean; then a large β: one example takes all the weight.",
+        description="A larger β descends faster, to another optimum. Try: β = 0, the plain mean; β = 1: one example takes nearly all.",
         alt=lambda beta: f"Attention to twelve examples and the descent of w at inverse temperature {beta:g}.",
     )

@@ -237,16 +237,14 @@ def gains_figure(eigenvalues: tuple[float, ...], gains: Mapping[str, np.ndarray]
         for j in x:
             place = j + (i - (len(gains) - 1) / 2) * 0.72 / len(gains)
             strip(ax, place, values[:, j], style.PALETTE[i], "osD^vP"[i], name if j == 0 else None)
-    ax.plot(x, best, "_", ms=44, mew=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
+    ax.hlines(best, x - 0.4, x + 0.4, lw=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
     inverse, top = 1 / np.asarray(eigenvalues) * best[0] * eigenvalues[0], 1.02
     inside = inverse <= top
     look = {"color": style.INK, "ms": 7, "mew": 1.6, "zorder": 4}
     ax.plot(x[inside], inverse[inside], "x", label="∝ inverse spectrum", **look)
     for place, value in zip(x[~inside], inverse[~inside], strict=True):
-        ax.annotate(f"{value:.0f} ↑", (place, top), ha="center", va="top", fontsize=8)
-    ax.set(ylabel="gain", ylim=(-0.12, top))
-    ax.set_xlabel("variance λ of the covariate (inverse spectrum beyond the axis: arrows)")
+        ax.annotate(f"× ↑\n{value:.0f}", (place, top), ha="center", va="top", fontsize=8)
+    ax.set(xlabel="variance λ of the covariate", ylabel="gain", ylim=(-0.12, top))
     named_ticks(ax, [f"{v:g}" for v in eigenvalues])
-    for handle in legend_above(fig, ax, 4).legend_handles:
-        handle.set_markersize(6)
+    legend_above(fig, ax, 4, markerscale=1.5)
     return fig

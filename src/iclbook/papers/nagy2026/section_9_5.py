@@ -125,10 +125,10 @@ def figure(readings: Mapping[str, Guided]) -> Figure:
     fig, axes = style.figure(len(readings), height=3.1, sharey=True, squeeze=False)
     for ax, (reading, g) in zip(axes[0], readings.items(), strict=True):
         for j, (model, (name, colour, marker)) in enumerate(MODELS.items()):
-            for i, printed in enumerate(PRINTED_ERRORS[model]):
-                x = i + (j - 0.5) * 0.34
-                strip(ax, x, g.errors[model][i], colour, marker, name if i == 0 else None)
-                cross(ax, x, printed, "printed" if i == j == 0 else None)
+            x = np.arange(len(CONTEXTS)) + (j - 0.5) * 0.34
+            for i, values in enumerate(g.errors[model]):
+                strip(ax, x[i], values, colour, marker, name if i == 0 else None)
+            cross(ax, x, PRINTED_ERRORS[model], None if j else "printed", ls=(0, (5, 3)), lw=0.9, zorder=2)
         named_ticks(ax, CONTEXTS)
         ax.set_yscale("log")
         ax.set_yticks([0.03, 0.1, 0.3], ["0.03", "0.1", "0.3"])
@@ -136,7 +136,7 @@ def figure(readings: Mapping[str, Guided]) -> Figure:
         ax.set_xlabel("examples")
         ax.set_title(READING_NAMES.get(reading, reading).replace(", ", ",\n"), fontsize=9)
     axes[0, 0].set_ylabel("error")
-    axes[0, 0].legend(fontsize=7.5, loc="lower left", markerscale=1.5)
+    legend_above(fig, axes[0, 0], 3, markerscale=1.5)
     return fig
 
 

@@ -14,7 +14,7 @@ from ...statistics import Estimate, ratio_error, share_error
 from ...store import Results
 from ...training.study import Study
 from . import arithmetic
-from .common import apart, by_rate, cross, label, legend_above, named_ticks, rates_of
+from .common import apart, by_rate, cross, label, legend_above, rates_of
 
 DIMENSIONS = (4, 8, 16)
 #: Variant -> the paper's (mean, standard deviation) for each dimension, over so many seeds.
@@ -197,20 +197,19 @@ def figure(errors: Mapping[int, Mapping[str, np.ndarray]]) -> Figure:
 
 
 def course_figure(runs: Ablation) -> Figure:
-    """Error of every variant along training, mean and range over seeds; dashed: the printed baseline (low) and depth (high)."""
+    """Error of baseline and depth along training, mean and range over seeds; dashed: the printed errors."""
     fig, axes = style.figure(3, height=3.2)
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        for variant in ("baseline", "full", "depth"):
+        for variant in ("baseline", "depth"):
             values, (name, colour, marker) = runs.errors[d][variant], VARIANTS[variant]
             ax.fill_between(runs.steps, values.min(1), values.max(1), color=colour, alpha=0.2, lw=0)
             ax.plot(runs.steps, values.mean(1), color=colour, marker=marker, ms=3, label=name)
-            if variant != "full":
-                line = style.paper_line(ax, PRINTED_ABLATION[variant][i][0], f"{variant}, printed")
-                line.set_color(colour)
+            line = style.paper_line(ax, PRINTED_ABLATION[variant][i][0], f"{variant}, printed")
+            line.set_color(colour)
         ax.set(title=f"d = {d}", xlabel="step", ylim=(0, None))
         ax.xaxis.set_major_locator(MaxNLocator(4))
     axes[0].set_ylabel("error")
-    legend_above(fig, axes[0], 5, columnspacing=2)
+    legend_above(fig, axes[0], 4, columnspacing=2)
     return fig
 
 
@@ -227,7 +226,10 @@ def grid_figure(grid: DepthGrid) -> Figure:
         style.paper_line(ax, PRINTED_ABLATION["depth"][i][0] / PRINTED_ABLATION["baseline"][i][0], "printed")
         ax.set(title=f"d = {d}", xlabel="step")
         ax.xaxis.set_major_locator(MaxNLocator(4))
+    style.log_ticks(axes[0], "y", [0.5, 1, 2])
     axes[0].set_ylabel("error of depth / baseline")
+    for y, words in ((2.3, "depth hurts"), (0.42, "depth helps")):
+        axes[0].text(0, y, words, fontsize=8.5, va="center")
     shown = {label: h for ax in axes for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     order = [name for name in (*settings, "printed") if name in shown]
     fig.legend([shown[n] for n in order], order, loc="outside upper center", ncols=len(order), fontsize=8)
@@ -236,19 +238,21 @@ def grid_figure(grid: DepthGrid) -> Figure:
 
 def changes_figure(errors: Mapping[int, Mapping[str, np.ndarray]]) -> Figure:
     """Change of the mean error against plain depth in per cent, by component and dimension, with two standard errors; crosses: printed."""
-    fig, ax = style.figure(height=2.9)
-    for i, d in enumerate(DIMENSIONS):
+    fig, axes = style.figure(3, height=2.6, sharex=True, sharey=True)
+    components = ("sink", "scale", "ortho", "full")
+    for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
         depth = errors[d]["depth"]
-        for j, variant in enumerate(("sink", "scale", "ortho", "full")):
-            x = j + (i - 1) * 0.25
+        for j, variant in enumerate(components):
+            _, colour, marker = VARIANTS[variant]
             paired = 100 * (errors[d][variant] - depth) / depth.mean()
             two_errors = 2 * paired.std(ddof=1) / np.sqrt(len(paired))
-            look = {"fmt": "osD"[i], "ms": 5, "color": style.PALETTE[i], "capsize": 2}
-            ax.errorbar([x], [paired.mean()], yerr=[two_errors], label=f"d = {d}" if j == 0 else None, **look)
+            ax.errorbar([paired.mean()], [j], xerr=[two_errors], fmt=marker, ms=5, color=colour, capsize=2)
             printed = 100 * (PRINTED_ABLATION[variant][i][0] / PRINTED_ABLATION["depth"][i][0] - 1)
-            cross(ax, x + 0.08, printed, "printed" if i == j == 0 else None, ms=6, mew=1.6, zorder=2)
-    ax.axhline(0, color=style.INK, lw=0.9)
-    named_ticks(ax, ["sink (SM1)", "layer scale (SM2)", "orthogonality (SM4/5)", "all three"])
-    ax.set(ylabel="change against depth (%)")
-    ax.legend(fontsize=8, ncols=2)
+            cross(ax, printed, j + 0.3, None if j else "printed", ms=6, mew=1.6)
+        ax.axvline(0, color=style.INK, lw=0.9)
+        ax.set_yticks(range(len(components)), [VARIANTS[v][0] for v in components])
+        ax.grid(axis="y", visible=False)
+        ax.set(title=f"d = {d}", xlabel="change (%)")
+    axes[0].invert_yaxis()
+    legend_above(fig, axes[0], 1)
     return fig
