@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from ...claims import load_ledger
 from ...errors import UserError
 from ...statistics import bootstrap_error
 from .probe_statistics import Alignment, alignment
@@ -210,6 +211,19 @@ def _circuit(found: Found) -> dict[str, Any]:
 def _sizes(found: Found) -> dict[str, Any]:
     each = [found[model, "", "sinks"].values["late_over_early_2"] for model in SIZED]
     return {"probes/sizes/late_over_early": each}
+
+
+#: Columns of :func:`rows`.
+COLUMNS = {"where": "where", "paper": "printed", "asks": "what decides it"}
+
+
+def rows() -> list[dict[str, str]]:
+    """A table of the rows that published models would decide: the printed values, and parts with their rules."""
+    asked = [c for c in load_ledger("nagy2026").claims if any(p.key.startswith("probes/") for p in c.parts)]
+    return [
+        {"where": c.where, "paper": c.paper, "asks": "; ".join(f"{p.name} {p.rule.text}" for p in c.parts)}
+        for c in asked
+    ]
 
 
 def records(folder: Path | None = None) -> dict[str, Any]:

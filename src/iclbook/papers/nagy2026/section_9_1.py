@@ -36,10 +36,12 @@ class MaskRuns:
     Attributes:
         settings: names of the settings that the paper leaves open.
         blocks: mask -> mean errors ``(settings, seeds, blocks)``, the same prompts in each block for all.
+        prompts: how many there are in all blocks together.
     """
 
     settings: list[str]
     blocks: dict[str, np.ndarray]
+    prompts: int
 
     @property
     def errors(self) -> dict[str, np.ndarray]:
@@ -51,15 +53,18 @@ class MaskRuns:
         return 100 * (self.errors[mask] - self.errors[against]) / self.errors["none"]
 
     def mean_change(self, mask: str, against: str = "none") -> Estimate:
-        """Mean of :meth:`change` over seeds ``(settings,)``. Its variance is that of seeds and that of prompts, which all seeds share, added.
+        """Mean of :meth:`change` over seeds ``(settings,)``. Its variance is that over seeds and that of :meth:`prompt_error`, added."""
+        change = self.change(mask, against)
+        return Estimate(change.mean(1), np.hypot(standard_error(change), self.prompt_error(mask, against)))
 
-        The latter is read off the deviations of blocks of prompts from the change, ``(e_k - e'_k - change * b_k) / b``, to first order.
+    def prompt_error(self, mask: str, against: str = "none") -> np.ndarray:
+        """Standard error of that mean because all seeds share the prompts, in per cent: ``(settings,)``.
+
+        It is read off the deviations of blocks of prompts from the change, ``(e_k - e'_k - change * b_k) / b``, to first order.
         """
-        change, base = self.change(mask, against) / 100, self.blocks["none"]
-        apart = self.blocks[mask] - self.blocks[against] - change[..., None] * base
-        by_block = (apart / base.mean(2, keepdims=True)).mean(1)
-        error = np.hypot(standard_error(change), standard_error(by_block))
-        return Estimate(100 * change.mean(1), 100 * error)
+        base, change = self.blocks["none"], self.change(mask, against)[..., None]
+        apart = 100 * (self.blocks[mask] - self.blocks[against]) - change * base
+        return standard_error((apart / base.mean(2, keepdims=True)).mean(1))
 
 
 def mask_runs(study: Study, results: Results) -> MaskRuns:
@@ -71,7 +76,9 @@ def mask_runs(study: Study, results: Results) -> MaskRuns:
         errors[mask].append(by_rate(study, results, spec.name, "error")[-1].astype(float))
         if mask == "none":
             settings += [f"{activation}, {label(spec.optimiser, r)}" for r in rates_of(study, spec.name)]
-    return MaskRuns(settings, {mask: np.concatenate(rows) for mask, rows in errors.items()})
+    observed = study.groups[0].observe
+    blocks = {mask: np.concatenate(rows) for mask, rows in errors.items()}
+    return MaskRuns(settings, blocks, observed.blocks * observed.size)
 
 
 def records(runs: MaskRuns) -> dict:
@@ -85,6 +92,8 @@ def records(runs: MaskRuns) -> dict:
         "9.1/settings": len(runs.settings),
         "9.1/seeds": base.shape[1],
         "9.1/spread": float(spreads["spectral"][near]),
+        "9.1/prompts": runs.prompts,
+        "9.1/of_8192": float(np.median(runs.prompt_error("spectral")) * np.sqrt(runs.prompts / 8192)),
         "q-unstated/one_seed": [PRINTED_CHANGE[m] / float(np.median(spreads[m])) for m in MASKED],
     }
     changes = {mask: runs.mean_change(mask) for mask in MASKED}
