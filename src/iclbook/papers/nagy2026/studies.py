@@ -173,9 +173,9 @@ def _study(
     return Study("nagy2026", name, data, groups, steps, batch_size, record, compile_from=COMPILE_FROM_STEPS)
 
 
-def _runs(seeds: int, rates: Sequence[float]) -> tuple[Run, ...]:
-    """Every seed at every rate, the rates slowest. Runs of one seed see the same data at every rate and in every group."""
-    return tuple(Run(seed, rate=rate) for rate in rates for seed in range(seeds))
+def _runs(seeds: int, rates: Sequence[float], first: int = 0) -> tuple[Run, ...]:
+    """Every seed from ``first`` on at every rate, the rates slowest. Runs of one seed see the same data at every rate and in every group."""
+    return tuple(Run(seed, rate=rate) for rate in rates for seed in range(first, first + seeds))
 
 
 def _spec(
@@ -220,6 +220,22 @@ def masks(
         if rates
     ]
     return _study("masks", task, groups, steps, 64, record)
+
+
+def more_masks(steps: int, first: int, seeds: int, blocks: int, size: int) -> Study:
+    """Further seeds of softmax attention with Adam at 0.001, on the same prompts: with 20, the change by spectral masks is as large as its uncertainty."""
+    task = SpectralRegression(SPECTRUM)
+    groups = [
+        _spec(
+            mask,
+            SpectralAttention,
+            {"d": task.d, "mask": mask},
+            _runs(seeds, (1e-3,), first),
+            InBlocks(task, blocks, size),
+        )
+        for mask in ("none", "spectral", "random", "redundant")
+    ]
+    return _study("masks_more", task, groups, steps, 64, (24,))
 
 
 def alignment(steps: int, seeds: int, sgd: Sequence[float], probes: int, record: tuple[int, ...]) -> Study:
@@ -330,6 +346,7 @@ def studies(profile: str) -> dict[str, Study]:
     if check_profile(profile) == "paper":
         every = [
             masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 32, 4096, (24,)),
+            more_masks(3000, 20, 80, 32, 4096),
             alignment(20_000, 20, (1e-3, 3e-4, 1e-4, 5e-5), 4096, (24, 100, 250, *range(500, 20_001, 500))),
             *(ablation(d, 2000, 20, 6, (3e-4, 3e-3), (3e-2, 1e-1), 2048, ABLATION_STEPS) for d in (4, 8, 16)),
             guided("guided", 4000, _runs(20, (1e-3,)) + _runs(10, (3e-3,)), 2048, GUIDED_STEPS),
@@ -342,6 +359,7 @@ def studies(profile: str) -> dict[str, Study]:
     else:
         every = [
             masks(32, 3, (1e-3,), (1e-3,), 4, 64, (24,)),
+            more_masks(32, 3, 3, 4, 64),
             alignment(80, 3, (1e-3, 3e-4), 256, (20, 24, 40, 60)),
             *(ablation(d, 24, 3, 1, (3e-3,), (1e-1,), 128, (6, 12)) for d in (4, 8, 16)),
             guided("guided", 24, _runs(3, (3e-3,)), 128, (8, 16)),
