@@ -201,9 +201,9 @@ section_9_1.show_gains(few=not paper)
 # 16 examples, weights $w \sim N(0, I)$, no noise, PyTorch's initial weights.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Mean change of the error by three kinds of mask in every setting, with two standard errors; in the last row the printed changes."}}
-by_mask = section_9_1.mask_runs(study["masks"], runs["masks"])
+by_mask = section_9_1.mask_runs(study["masks"], runs["masks"], runs["masks_more"])
 style.show(section_9_1.figure(by_mask))
-record.all(section_9_1.records(by_mask))
+record.all(section_9_1.records(by_mask, study["masks"]))
 record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
 Table(
     section_9_1.rows(by_mask),

@@ -105,10 +105,9 @@ def test_best_residual_against_a_search_over_gains(seed):
 
 def test_error_of_a_change_holds_seeds_and_shared_prompts():
     """Two seeds, two blocks: changes of 10 and 30 %, so 10 by the seeds; by prompts 0.1 of the base where the mask costs 0.2 more in one block."""
-    base, masked = np.ones((1, 2, 2)), np.array([[[1.0, 1.2], [1.2, 1.4]]])
-    runs = heads.MaskRuns(["softmax, Adam 0.001"], {"none": base, "spectral": masked}, 2)
-    assert runs.mean_change("spectral").value == pytest.approx([20])
-    assert runs.mean_change("spectral").error == pytest.approx([math.hypot(10, 10)])
+    run = heads.MaskRuns({"none": np.ones((2, 2)), "spectral": np.array([[1.0, 1.2], [1.2, 1.4]])})
+    assert run.mean_change("spectral").value == pytest.approx(20)
+    assert run.mean_change("spectral").error == pytest.approx(math.hypot(10, 10))
 
 
 def test_answers_of_many_runs_are_those_of_each():
