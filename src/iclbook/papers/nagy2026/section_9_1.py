@@ -76,7 +76,7 @@ def mask_runs(study: Study, results: Results, more: Results) -> dict[str, MaskRu
 def records(runs: dict[str, MaskRuns], study: Study) -> dict:
     """What decides the claims on section 9.1."""
     prompts = study.groups[0].observe.blocks * study.groups[0].observe.size
-    near = min(runs, key=lambda name: float(z_of(MASK_ERRORS["none"], runs[name].errors["none"][None])))
+    near = min(runs, key=lambda name: float(z_of(MASK_ERRORS["none"], runs[name].errors["none"])))
     spreads = {mask: [run.change(mask).std(ddof=1) for run in runs.values()] for mask in MASKED}
     shared = np.median([run.prompt_error("spectral") for run in runs.values()])
     found = {
