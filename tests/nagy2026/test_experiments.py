@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 import torch
 from scipy import optimize, stats
 
+from iclbook.models.spectral_attention import SpectralAttention
 from iclbook.papers.nagy2026 import common as one_layer
 from iclbook.papers.nagy2026 import common as shared
 from iclbook.papers.nagy2026 import construction as von_oswald
 from iclbook.papers.nagy2026 import section_5 as reweighting
 from iclbook.papers.nagy2026 import section_9_1 as heads
 from iclbook.papers.nagy2026 import section_9_2
-from iclbook.papers.nagy2026.studies import SPECTRUM
+from iclbook.papers.nagy2026.studies import SPECTRUM, answers_of_runs
+from iclbook.tasks.spectral_regression import SpectralRegression
 
 # -- one layer of linear attention, closed forms --------------------------------------------------------------------------
 
@@ -98,6 +101,25 @@ def test_best_residual_against_a_search_over_gains(seed):
         optimize.minimize(worst, s, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12}).fun for s in starts
     )
     assert heads.best_residual(lam, seen).max() == pytest.approx(best, abs=1e-6)
+
+
+def test_error_of_a_change_holds_seeds_and_shared_prompts():
+    """Two seeds, two blocks: changes of 10 and 30 %, so 10 by the seeds; by prompts 0.1 of the base where the mask costs 0.2 more in one block."""
+    run = heads.MaskRuns({"none": np.ones((2, 2)), "spectral": np.array([[1.0, 1.2], [1.2, 1.4]])})
+    assert run.mean_change("spectral").value == pytest.approx(20)
+    assert run.mean_change("spectral").error == pytest.approx(math.hypot(10, 10))
+
+
+def test_answers_of_many_runs_are_those_of_each():
+    task = SpectralRegression((3.0, 1.0, 0.5, 0.1), L=5)
+    batch = task.batch(torch.randn(task.normals, 7, generator=torch.Generator().manual_seed(1)))
+    for activation in ("softmax", "linear"):
+        models = [SpectralAttention(4, 8, 2, "spectral", activation) for _ in range(3)]
+        for seed, model in enumerate(models):
+            model.initialise(torch.Generator().manual_seed(seed), 2.0)
+        circuits = (torch.stack(parts) for parts in zip(*(model.heads() for model in models), strict=True))
+        each = torch.stack([model(batch.context, batch.query)[0] for model in models])
+        torch.testing.assert_close(answers_of_runs(*circuits, activation, batch), each)
 
 
 # -- von Oswald's construction --------------------------------------------------------------------------------------------

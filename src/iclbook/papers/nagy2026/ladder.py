@@ -134,8 +134,8 @@ def _mean(values: list[float]) -> Estimate:
 
 
 def alignments(get: Get) -> dict[str, object]:
-    """Sections 8 and 8.4, finding 1: slope, signs and error reduction at the end of training, of models with regression and without."""
-    every, without = [m.aligned() for m in mixed(get)], [twin.aligned() for _, twin in twins(get)]
+    """Sections 8 and 8.4, finding 1: slope, signs and error reduction at the end of training, and how much more error models with regression take away."""
+    every = [m.aligned() for m in mixed(get)]
     more = [model.aligned().reduction - twin.aligned().reduction for model, twin in twins(get)]
     return {
         **{
@@ -143,7 +143,6 @@ def alignments(get: Get) -> dict[str, object]:
             for name in ("slope", "signs", "reduction")
         },
         "ladder/alignment/curvature": _mean([m.curvature() for m in mixed(get)]),
-        **{f"ladder/twin/{name}": _mean([getattr(a, name) for a in without]) for name in ("signs", "reduction")},
         "ladder/twin/reduction_lost": _mean(more),
     }
 
@@ -152,18 +151,28 @@ def nulls(get: Get) -> dict[str, object]:
     """What remains of finding 1 under null models: noise with the read-out's own means and deviations, other prompts' answers, a context without a law."""
     found: dict[str, list[float]] = {}
     for m in mixed(get):
-        estimate, true = m.arrays["lines_estimate"][-1].astype(float), m.aligned()
-        noise, other = (null(estimate, m.target, NULL_DRAWS) for null in (noise_around_prior, shuffled_targets))
-        signs, r2 = (float(np.mean([getattr(a, name) for a in noise])) for name in ("signs", "r2"))
+        estimate, true, noise = m.arrays["lines_estimate"][-1].astype(float), m.aligned(), _noise(m)
+        other = shuffled_targets(estimate, m.target, NULL_DRAWS)
         for name, value in (
-            ("noise_signs", signs),
-            ("signs_above_noise", true.signs - signs),
-            ("r2_above_noise", true.r2 - r2),
+            ("noise_signs", noise["signs"]),
+            ("signs_above_noise", true.signs - noise["signs"]),
+            ("r2_above_noise", true.r2 - noise["r2"]),
             ("reduction_by_prompt", true.reduction - float(np.mean([a.reduction for a in other]))),
             ("reduction_by_law", _by_law(m)),
         ):
             found.setdefault(name, []).append(value)
-    return {f"ladder/nulls/{name}": _mean(values) for name, values in found.items()}
+    shares = {}
+    for name in ("signs", "reduction"):
+        pairs = [[getattr(m.aligned(), name) - _noise(m)[name] for m in pair] for pair in twins(get)]
+        model, twin = np.array(pairs).T
+        shares[f"ladder/twin/{name}_share"] = Estimate.ratio(twin, model)
+    return {f"ladder/nulls/{name}": _mean(values) for name, values in found.items()} | shares
+
+
+def _noise(m: Model) -> dict[str, float]:
+    """Mean statistics of noise with the read-out's own means and deviations at the end of training."""
+    drawn = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
+    return {name: float(np.mean([getattr(a, name) for a in drawn])) for name in ("signs", "r2", "reduction")}
 
 
 def _by_law(m: Model) -> float:

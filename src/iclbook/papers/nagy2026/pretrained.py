@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
+from ...claims import load_ledger
 from ...errors import UserError
 from ...statistics import bootstrap_error
 from .probe_statistics import Alignment, alignment
+from .readout import THRESHOLDS
 
 #: Names the folder with the results of probes (`iclbook run gradient_descent --probes FOLDER`).
 SWITCH = "ICLBOOK_PROBES"
@@ -27,6 +31,11 @@ SIZED = ("pythia-70m", "pythia-160m", "gpt2-medium", "pythia-410m", "gpt2-large"
 #: Checkpoints of Pythia-160M, 410M and 1B in section 8.4; on Pythia-160M, sinks at three of them.
 GROWING, STEPS = (("pythia-160m", "pythia-410m", "pythia-1b"), (1, 8, 64, 256, 1000, 4000, 16000, 64000, 143000))
 SINK_STEPS = (64, 1000, 16000)
+#: Section 8.5: the model of figure 6 and how many checkpoints show its peak; Pythia's in the table beside it; the seven sizes of figure 7 and the features
+#: of step 4,000 among which it reports the best.
+AGEING, CHECKPOINTS, YOUNG = "olmo-2-0425-1b", 10, ("pythia-1.4b", "pythia-1b", "pythia-160m")
+FORECAST = tuple(f"pythia-{size}" for size in ("14m", "31m", "70m", "160m", "410m", "1b", "1.4b"))
+FEATURES = ("reduction", "slope", "signs", "depth_rank")
 
 Found = Mapping[tuple[str, str, str], "Probed"]
 
@@ -101,13 +110,38 @@ def _rates(found: Found) -> dict[str, Any]:
 
 def _induction(found: Found) -> dict[str, Any]:
     each = [found[model, "", "induction"].values for model in PANEL]
-    return {"probes/induction/r2": float(np.mean([one["r210"] for one in each]))}
+    tables = [found[model, "", "truncation"] for model in PANEL]
+    dense = [t.values["rank_tau0.1"] / len(t.arrays["singular"]) for t in tables]
+    fits = np.array([(d, one["rho10"] ** 2) for d, one in zip(dense, each, strict=True) if one["r210"] >= 0.5])
+    return {
+        "probes/induction/r2": float(np.mean([one["r210"] for one in each])),
+        "probes/induction/density": _correlation(*fits.T) if len(fits) > 2 else 0.0,
+    }
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Pearson's, 0 where one of them is constant."""
+    return float(np.corrcoef(x, y)[0, 1]) if np.ptp(x) and np.ptp(y) else 0.0
+
+
+def _truncation(found: Found) -> dict[str, Any]:
+    capable = sorted(PANEL, key=lambda model: -found[model, "", "induction"].values["accuracy10"])[:2]
+    gaps = {"last": [], "random": []}
+    for values in (found[model, "", "truncation"].values for model in capable):
+        tau = min((t for t in THRESHOLDS if f"gap_last_embedding_tau{t:g}" in values), default=THRESHOLDS[0])
+        for drop, each in gaps.items():
+            each.append(values[f"gap_{drop}_embedding_tau{tau:g}"])
+    above = [last - other for last, other in zip(*gaps.values(), strict=True)]
+    return {"probes/truncation/gap": gaps["last"], "probes/truncation/above_random": above}
+
+
+def _course(found: Found, model: str, steps: tuple[int, ...] = STEPS) -> list[Alignment]:
+    """Statistics of a Pythia model at some of its checkpoints."""
+    return [alignment(*_aligned(found[model, f"step{step}", "alignment"])) for step in steps]
 
 
 def _emergence(found: Found) -> dict[str, Any]:
-    every = {
-        model: [alignment(*_aligned(found[model, f"step{step}", "alignment"])) for step in STEPS] for model in GROWING
-    }
+    every = {model: _course(found, model) for model in GROWING}
 
     def of(choose: Callable[[list[Alignment]], float]) -> list[float]:
         return [choose(one) for one in every.values()]
@@ -126,6 +160,38 @@ def _sinks(found: Found) -> dict[str, Any]:
         found["pythia-160m", f"step{step}", "sinks"].values["late_over_early_3"] for step in SINK_STEPS
     )
     return {"probes/sinks/early": early, "probes/sinks/middle": middle, "probes/sinks/late": late}
+
+
+def _life(found: Found) -> dict[str, Any]:
+    named = {r: re.search(r"tokens(\d+)B", r) for model, r, probe in found if (model, probe) == (AGEING, "alignment")}
+    course = sorted((r for r, tokens in named.items() if tokens), key=lambda r: int(named[r][1]))
+    if len(course) < CHECKPOINTS:
+        raise KeyError(AGEING)
+    aligned = [alignment(*_aligned(found[AGEING, r, "alignment"])) for r in course]
+    peak = int(np.argmax([a.reduction for a in aligned]))
+    changes = [
+        found[AGEING, course[-1], probe].values[name] - found[AGEING, course[peak], probe].values[name]
+        for probe, name in (("induction", "accuracy10"), ("recall", "accuracy"), ("recall", "logp"))
+    ]
+    young = [[a.reduction for a in _course(found, model)] for model in YOUNG]
+    return {
+        "probes/life/decay": 1 - aligned[-1].reduction / aligned[peak].reduction,
+        "probes/life/signs": 1 - aligned[-1].signs / aligned[peak].signs,
+        "probes/life/held_out": changes,
+        "probes/life/pythia": [1 - course[-1] / max(course) for course in young],
+    }
+
+
+def _forecast(found: Found) -> dict[str, Any]:
+    early, final = zip(*(_course(found, model, (4000, STEPS[-1])) for model in FORECAST), strict=True)
+    features = [[getattr(a, name) for a in early] for name in FEATURES]
+    held_out = [
+        [found[model, f"step{STEPS[-1]}", probe].values[name] for model in FORECAST]
+        for probe, name in (("induction", "accuracy10"), ("recall", "logp"))
+    ]
+    within = stats.spearmanr(features[0], [a.reduction for a in final]).statistic
+    least = [min(stats.pearsonr(feature, target).pvalue for feature in features) for target in held_out]
+    return {"probes/forecast/within": float(within), "probes/forecast/p": [float(p) for p in least]}
 
 
 def _circuit(found: Found) -> dict[str, Any]:
@@ -147,13 +213,27 @@ def _sizes(found: Found) -> dict[str, Any]:
     return {"probes/sizes/late_over_early": each}
 
 
+#: Columns of :func:`rows`.
+COLUMNS = {"where": "where", "paper": "printed", "asks": "what decides it"}
+
+
+def rows() -> list[dict[str, str]]:
+    """A table of the rows that published models would decide: the printed values, and parts with their rules."""
+    asked = [c for c in load_ledger("nagy2026").claims if any(p.key.startswith("probes/") for p in c.parts)]
+    return [
+        {"where": c.where, "paper": c.paper, "asks": "; ".join(f"{p.name} {p.rule.text}" for p in c.parts)}
+        for c in asked
+    ]
+
+
 def records(folder: Path | None = None) -> dict[str, Any]:
     """``probes/...``: the rows whose models are all there; nothing without a folder."""
     named = folder or os.environ.get(SWITCH)
     if not named:
         return {}
     found, values = read(Path(named)), {}
-    for row in (_alignment, _rates, _induction, _emergence, _sinks, _circuit, _sizes):
+    every = (_alignment, _rates, _induction, _truncation, _emergence, _sinks, _circuit, _sizes, _life, _forecast)
+    for row in every:
         try:
             values |= row(found)
         except KeyError:  # a model that was not probed

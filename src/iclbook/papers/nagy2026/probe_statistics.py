@@ -230,7 +230,7 @@ class Power(NamedTuple):
     """Of a ladder of n models whose feature and target correlate by ``r``.
 
     Attributes:
-        significant: share of ladders whose Spearman correlation has exact p below 0.05.
+        significant: share of ladders whose Pearson correlation has p below 0.05.
         best: the same of the largest of :data:`FEATURES` independent features with the same correlation, uncorrected.
         width: mean width of Fisher's 95 % interval of Pearson's r.
         skill: median leave-one-out skill.
@@ -247,15 +247,13 @@ def power(n: int, r: float, features: int = FEATURES, draws: int = DRAWS, seed: 
     rng = numpy_rng(seed)
     target = rng.standard_normal((draws, 1, n))
     feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((draws, features, n))
-    squares = ((stats.rankdata(feature, axis=-1) - stats.rankdata(target, axis=-1)) ** 2).sum(-1)  # (draws, features)
-    values, exact = _spearman_p(n)
-    p = np.interp(squares, (1 - values) * n * (n * n - 1) / 6, exact)  # at the attainable sums themselves
-    pearson = stats.pearsonr(feature[:, 0], target[:, 0], axis=-1).statistic
+    pearson = stats.pearsonr(feature, target, axis=-1)
     half = 1.96 / np.sqrt(n - 3)
-    width = np.tanh(np.arctanh(pearson) + half) - np.tanh(np.arctanh(pearson) - half)
+    centre = np.arctanh(pearson.statistic[:, 0])
+    width = np.tanh(centre + half) - np.tanh(centre - half)
     return Power(
-        float((p[:, 0] < 0.05).mean()),
-        float((p.min(1) < 0.05).mean()),
+        float((pearson.pvalue[:, 0] < 0.05).mean()),
+        float((pearson.pvalue.min(1) < 0.05).mean()),
         float(width.mean()),
         float(np.median(skill(feature[:, 0], target[:, 0]))),
     )

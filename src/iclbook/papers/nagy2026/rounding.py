@@ -199,12 +199,6 @@ def pearson(x: Sequence[Any], y: Sequence[Any]) -> float:
     return float(np.corrcoef(np.array(x, dtype=float), np.array(y, dtype=float))[0, 1])
 
 
-def speed_ratio(baseline: Any, first: Any, second: Any) -> float:
-    """Ratio of decay rates if both losses fall geometrically from the mean baseline's, 6.4 times 0.184, over the same steps (section 9.5)."""
-    start = 6.4 * float(baseline)
-    return math.log(start / float(second)) / math.log(start / float(first))
-
-
 def better_assignments(*x: float) -> int:
     """How many ways to give the observed rates to other predictions fit as well or better, by the mean relative difference, than the printed pairs."""
     predicted, observed = x[::2], x[1::2]

@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 from ...draw import numpy_rng
 from ...drawing import style
 from ...sliders import Slider, show
-from ...statistics import Estimate, bootstrap_error
+from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...training.study import Study
-from .common import common_error, final_errors, label, legend_above, printed_numbers, rates_of, z_of
+from .common import by_rate, label, legend_above, printed_numbers, rates_of, z_of
 from .studies import SPECTRUM
 
 #: The paper's error for each mask.
@@ -25,60 +25,77 @@ MASKED = tuple(mask for mask in MASK_ERRORS if mask != "none")
 PRINTED_CHANGE = {mask: 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1) for mask in MASKED}
 
 
+#: Optimiser and rate at which each kind of attention is judged: what the paper leaves open and this book's other sections use.
+JUDGED = "Adam 0.001"
+
+
 @dataclass(frozen=True)
 class MaskRuns:
-    """Final errors of section 9.1.
+    """Final errors of section 9.1 in one setting, of what the paper leaves open: mask -> means ``(seeds, blocks)``, the same prompts in each block for all."""
 
-    Attributes:
-        settings: names of the settings that the paper leaves open.
-        errors: mask -> ``(settings, seeds)``.
-        common: relative standard error that all share, being measured on the same prompts.
-    """
+    blocks: dict[str, np.ndarray]
 
-    settings: list[str]
-    errors: dict[str, np.ndarray]
-    common: float
+    @property
+    def errors(self) -> dict[str, np.ndarray]:
+        """Mask -> errors ``(seeds,)``."""
+        return {mask: errors.mean(1) for mask, errors in self.blocks.items()}
 
-    def change(self, mask: str) -> np.ndarray:
-        """Change against no mask of the same seed in per cent, ``(settings, seeds)``; positive is worse."""
-        return 100 * (self.errors[mask] / self.errors["none"] - 1)
+    def change(self, mask: str, against: str = "none") -> np.ndarray:
+        """Error less that under another mask, of the same seed's without masks, in per cent: ``(seeds,)``; positive is worse."""
+        return 100 * (self.errors[mask] - self.errors[against]) / self.errors["none"]
+
+    def mean_change(self, mask: str, against: str = "none") -> Estimate:
+        """Mean of :meth:`change` over seeds. Its variance is that over seeds and that of :meth:`prompt_error`, added."""
+        change = self.change(mask, against)
+        return Estimate(float(change.mean()), float(np.hypot(standard_error(change), self.prompt_error(mask, against))))
+
+    def prompt_error(self, mask: str, against: str = "none") -> float:
+        """Standard error of that mean because all seeds share the prompts, in per cent.
+
+        It is read off the deviations of blocks of prompts from the change, ``(e_k - e'_k - change * b_k) / b``, to first order.
+        """
+        base, change = self.blocks["none"], self.change(mask, against)[:, None]
+        apart = 100 * (self.blocks[mask] - self.blocks[against]) - change * base
+        return float(standard_error((apart / base.mean(1, keepdims=True)).mean(0)))
 
 
-def mask_runs(study: Study, results: Results) -> MaskRuns:
-    """Section 9.1's errors, one row for each setting."""
-    settings: list[str] = []
-    errors: dict[str, list[np.ndarray]] = {mask: [] for mask in MASK_ERRORS}
+def mask_runs(study: Study, results: Results, more: Results) -> dict[str, MaskRuns]:
+    """Section 9.1's errors by setting; ``more`` are further seeds of softmax attention."""
+    found: dict[str, dict[str, np.ndarray]] = {}
     for spec in study.groups:
         mask, activation, _ = spec.name.split("-")
-        errors[mask].append(final_errors(study, results, spec.name))
-        if mask == "none":
-            settings += [f"{activation}, {label(spec.optimiser, r)}" for r in rates_of(study, spec.name)]
-    joined = {mask: np.concatenate(rows) for mask, rows in errors.items()}
-    return MaskRuns(settings, joined, common_error(study))
+        errors = by_rate(study, results, spec.name, "error")[-1].astype(float)
+        for rate, of_rate in zip(rates_of(study, spec.name), errors, strict=True):
+            setting = f"{activation}, {label(spec.optimiser, rate)}"
+            if setting == f"softmax, {JUDGED}":
+                of_rate = np.concatenate([of_rate, more[f"{mask}/error"][-1]])
+            found.setdefault(setting, {})[mask] = of_rate
+    return {setting: MaskRuns(blocks) for setting, blocks in found.items()}
 
 
-def records(runs: MaskRuns) -> dict:
+def records(runs: dict[str, MaskRuns], study: Study) -> dict:
     """What decides the claims on section 9.1."""
-    base = runs.errors["none"]
-    z = z_of(MASK_ERRORS["none"], base, runs.common)
-    near = int(z.argmin())
-    by_seed = np.moveaxis(np.stack([runs.errors[mask] for mask in MASK_ERRORS]), -1, 0)
-    spreads = {mask: runs.change(mask).std(1, ddof=1) for mask in MASKED}
-    return {f"9.1/{mask}_change": Estimate.mean(runs.change(mask)) for mask in MASKED} | {
-        "9.1/spectral_worst_share": Estimate(_spectral_worst(by_seed), bootstrap_error(_spectral_worst, by_seed)),
-        "9.1/nearest": runs.settings[near],
-        "9.1/baseline": float(base[near].mean()),
-        "9.1/settings": len(runs.settings),
-        "9.1/seeds": base.shape[1],
-        "9.1/spread": float(spreads["spectral"][near]),
-        "9.1/common": runs.common,
+    prompts = study.groups[0].observe.blocks * study.groups[0].observe.size
+    near = min(runs, key=lambda name: float(z_of(MASK_ERRORS["none"], runs[name].errors["none"])))
+    spreads = {mask: [run.change(mask).std(ddof=1) for run in runs.values()] for mask in MASKED}
+    shared = np.median([run.prompt_error("spectral") for run in runs.values()])
+    found = {
+        "9.1/nearest": near,
+        "9.1/baseline": float(runs[near].errors["none"].mean()),
+        "9.1/settings": len(runs),
+        "9.1/seeds": min(len(run.blocks["none"]) for run in runs.values()),
+        "9.1/seeds_judged": len(runs[f"softmax, {JUDGED}"].blocks["none"]),
+        "9.1/spread": float(runs[near].change("spectral").std(ddof=1)),
+        "9.1/prompts": prompts,
+        "9.1/of_8192": float(shared * np.sqrt(prompts / 8192)),
         "q-unstated/one_seed": [PRINTED_CHANGE[m] / float(np.median(spreads[m])) for m in MASKED],
     }
-
-
-def _spectral_worst(errors: np.ndarray) -> float:
-    """Share of settings in which spectral masks have the largest mean of the errors ``(seeds, masks, settings)``, masks as in :data:`MASK_ERRORS`."""
-    return float((errors.mean(0).argmax(0) == list(MASK_ERRORS).index("spectral")).mean())
+    for kind in ("softmax", "linear"):
+        run = runs[f"{kind}, {JUDGED}"]
+        found |= {f"9.1/{kind}/{mask}_change": run.mean_change(mask) for mask in MASKED}
+        leads = [run.mean_change("spectral", other) for other in ("random", "redundant")]
+        found[f"9.1/{kind}/spectral_lead"] = Estimate(*np.array([(x.value, x.error) for x in leads]).T)
+    return found
 
 
 #: Heads of the columns of :func:`rows`.
@@ -91,13 +108,12 @@ COLUMNS = {
 }
 
 
-def rows(runs: MaskRuns) -> list[dict[str, str]]:
+def rows(runs: dict[str, MaskRuns]) -> list[dict[str, str]]:
     """A table: setting, baseline error, mean change by each mask with its standard deviation over seeds."""
     rows = [{"setting": "the paper (one seed)", "none": f"{MASK_ERRORS['none']:.2f}"}]
     rows[0] |= {mask: f"{change:+.1f}" for mask, change in PRINTED_CHANGE.items()}
-    for i, setting in enumerate(runs.settings):
-        base = runs.errors["none"][i]
-        changes = {mask: runs.change(mask)[i] for mask in MASKED}
+    for setting, run in runs.items():
+        base, changes = run.errors["none"], {mask: run.change(mask) for mask in MASKED}
         rows.append(
             {"setting": setting, "none": f"{base.mean():.2f} ± {base.std(ddof=1):.2f}"}
             | {mask: f"{c.mean():+.1f} ± {c.std(ddof=1):.1f}" for mask, c in changes.items()}
@@ -109,15 +125,16 @@ MASK_COLOURS = dict(zip(MASK_ERRORS, (style.PALETTE[6], *style.PALETTE[:3]), str
 MASK_MARKERS = dict(zip(MASK_ERRORS, "osD^", strict=True))
 
 
-def figure(runs: MaskRuns) -> Figure:
-    """Section 9.1: mean change of the error by each mask with two standard errors over seeds, by setting; the last row: printed."""
+def figure(runs: dict[str, MaskRuns]) -> Figure:
+    """Section 9.1: mean change of the error by each mask with two standard errors over seeds and prompts, by setting; the last row: printed."""
     fig, ax = style.figure(height=3.9)
-    names = [*runs.settings, "printed (one seed)"]
+    names = [*runs, "printed (one seed)"]
     for j, mask in enumerate(MASKED):
-        change, place = np.array(runs.change(mask)), np.arange(len(names)) + (j - 1) * 0.22
-        mean = Estimate.mean(change)
+        place = np.arange(len(names)) + (j - 1) * 0.22
+        means = [run.mean_change(mask) for run in runs.values()]
         look = {"fmt": MASK_MARKERS[mask], "ms": 5, "capsize": 2, "color": MASK_COLOURS[mask]}
-        ax.errorbar(mean.value, place[:-1], xerr=2 * np.asarray(mean.error), label=f"{mask} mask", **look)
+        values, errors = np.array([(mean.value, mean.error) for mean in means]).T
+        ax.errorbar(values, place[:-1], xerr=2 * errors, label=f"{mask} mask", **look)
         mark = {"ms": 7, "mfc": MASK_COLOURS[mask], "mec": style.COLOURS["paper"], "mew": 1.6}
         ax.plot([PRINTED_CHANGE[mask]], place[-1:], MASK_MARKERS[mask], **mark)
     ax.axvline(0, color=style.INK, lw=0.8)

@@ -14,7 +14,6 @@ from ...statistics import Estimate
 from ...store import Results
 from ...training.study import Study
 from .common import (
-    apart,
     best_gain,
     by_rate,
     cross,
@@ -135,27 +134,15 @@ def records(d: Dynamics, length: int = 16) -> dict:
         "9.2/mse_18k": float(d.at(d.error[near], 18_000).mean()),
     }
     for reading, rho in (("slope", d.rho), ("ends", d.rho_ends)):
-        found |= {
-            f"9.2/{reading}/rho2_18k": float(d.at(rho[near], 18_000).mean()),
-            f"9.2/{reading}/fall": _means([d.at(r, 18_000) - r[0] for r in rho.values()]),
-            f"9.2/{reading}/late_fall": _means([r[-1] - d.at(r, 10_000) for r in rho.values()]),
-        }
+        found[f"9.2/{reading}/rho2_18k"] = float(d.at(rho[near], 18_000).mean())
+        for name in shown(d):
+            key, course = f"9.2/{reading}/{name.split(',')[0]}", rho[name]
+            found[f"{key}/fall"] = Estimate.mean(d.at(course, 18_000) - course[0])
+            found[f"{key}/late_fall"] = Estimate.mean(course[-1] - d.at(course, 10_000))
     for reading, alignment in d.alignment.items():
-        ends = [d.at(a, 18_000) for a in alignment.values()]
-        rises = [end - a[0] for a, end in zip(alignment.values(), ends, strict=True)]
-        found |= {
-            f"9.2/{reading}/alignment_rise": _means(rises),
-            f"9.2/{reading}/alignment_apart": [apart(PRINTED["alignment"][-1], end) for end in ends],
-            f"9.2/{reading}/alignment_apart_start": [apart(PRINTED["alignment"][0], end) for end in ends],
-            f"9.2/{reading}/gradual": [gradual(d, a) for a in alignment.values()],
-            f"9.2/{reading}/rising": sum(bool(r.mean() > 0) for r in rises),
-        }
+        rises = [d.at(a, 18_000).mean() - a[0].mean() for a in alignment.values()]
+        found[f"9.2/{reading}/rising"] = sum(bool(rise > 0) for rise in rises)
     return found
-
-
-def _means(by_setting: list[np.ndarray]) -> Estimate:
-    """Of each setting's ``(seeds,)``."""
-    return Estimate.mean(np.array(by_setting))
 
 
 def _best_layer(length: int) -> dict[str, float]:
@@ -175,22 +162,6 @@ def _best_layer(length: int) -> dict[str, float]:
         "theory0450/best_loss_rate": float(1 - second**2 / (first * third)),
         "theory0450/largest_share": float(lam[0] / first),
     }
-
-
-def gradual(d: Dynamics, alignment: np.ndarray) -> bool:
-    """Whether the mean alignment rises from start to 18,000 steps, and no stretch of 500 (a fortieth of the training) makes up half of it."""
-    assert np.isfinite(alignment).all(), "a run of section 9.2 diverged"
-    mean, rise = alignment.mean(1), float(d.at(alignment, 18_000).mean() - alignment[0].mean())
-    if rise <= 0:
-        return False
-    window = d.steps[-1] / 40
-    jumps = [
-        mean[j] - mean[i]
-        for i in range(len(mean))
-        for j in range(i + 1, len(mean))
-        if j == i + 1 or d.steps[j] - d.steps[i] <= window
-    ]
-    return bool(max(jumps) < rise / 2)
 
 
 #: Heads of the columns of :func:`rows`.

@@ -21,9 +21,8 @@ OTHER = {"baseline": "guided", "guided": "baseline"}
 PRINTED_ERRORS = {"baseline": printed_numbers("9.5/contexts")[::2], "guided": printed_numbers("9.5/contexts")[1::2]}
 PRINTED_SINKS = tuple(share / 100 for share in printed_numbers("9.5/sink"))
 PRINTED_SCALES = printed_numbers("9.5/scales")
-#: Headline errors (baseline, guided), their improvement in per cent, and the final training losses.
+#: Headline errors (baseline, guided) and the final training losses.
 HEADLINE = printed_numbers("9.5/gain")
-HEADLINE_GAIN, SHORT_GAIN = 67.1, 29.8  # the second at 5 examples
 PRINTED_LOSSES = printed_numbers("9.5/losses")
 #: Readings: on 4,000 prompts at two rates, on new prompts at each step, and on 4,000 prompts with the weight variance that the printed ratios imply.
 READING_NAMES = {
@@ -86,16 +85,12 @@ def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> d
 
 def records(reading: str, g: Guided) -> dict:
     """What decides the claims on section 9.5 under one reading."""
-    base, guided = g.errors["baseline"][-1], g.errors["guided"][-1]
-    gains = 100 * (1 - guided / base)
     found = {
         "improvement": Estimate(float(g.improvement[-1]), float(standard_error(g.improvement_terms[-1]))),
         "improvement_growth": Estimate(np.diff(g.improvement), standard_error(np.diff(g.improvement_terms, axis=0))),
         "sink_rise": Estimate(np.diff(g.sinks.mean(1)), standard_error(np.diff(g.sinks, axis=0))),
         "scale_rise": Estimate(np.diff(g.scales.mean(1)), standard_error(np.diff(g.scales, axis=0))),
         **_against_printed(g),
-        "gain_apart": apart(HEADLINE_GAIN, gains),
-        "gain_apart_short": apart(SHORT_GAIN, gains),
     }
     return {f"9.5/{reading}/{name}": value for name, value in found.items()}
 

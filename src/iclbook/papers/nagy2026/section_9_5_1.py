@@ -65,25 +65,25 @@ def records(reading: str, errors: dict[int, dict[str, np.ndarray]]) -> dict:
 
     others = [v for v in PRINTED_ABLATION if v not in ("baseline", "full")]
     best = Estimate.mean(np.array([errors[d][v] - errors[d]["full"] for v in others for d in DIMENSIONS]))
-    half = np.array(half_of_printed_gain("scale"))
-    ortho, base, depth = gain("depth", "ortho"), errors[4]["baseline"], errors[4]["depth"]
+    half = half_of_printed_gain("depth", "scale")
+    base, depth = errors[4]["baseline"], errors[4]["depth"]
     found = {
         "depth_penalty": gain("depth", "baseline"),
-        "scale_gain": gain("depth", "scale"),
-        "sink_gain": gain("depth", "sink", 4, 8),
+        "scale_gain": gain("depth", "scale") / half,
+        "sink_gain": gain("depth", "sink", 4, 8) / half_of_printed_gain("depth", "sink")[:2],
         "sink_gain_16": Estimate.mean(errors[16]["depth"] - errors[16]["sink"]),
-        "ortho_gain": Estimate(ortho.value / half, ortho.error / half),
-        "full_gain": best,
+        "ortho_gain": gain("depth", "ortho") / half,
+        "full_gain": best / np.concatenate([half_of_printed_gain(v, "full") for v in others]),
         "depth_change_4": Estimate(float(depth.mean() / base.mean() - 1), ratio_error(depth, base)),
         **_means(errors),
     }
     return {f"9.5.1/{reading}/{name}": value for name, value in found.items()}
 
 
-def half_of_printed_gain(variant: str) -> list[float]:
-    """Half of what a component gains over plain depth by the printed means, at each dimension: what would be a difference."""
-    rows = zip(PRINTED_ABLATION["depth"], PRINTED_ABLATION[variant], strict=True)
-    return [(depth - error) / 2 for (depth, _), (error, _) in rows]
+def half_of_printed_gain(worse: str, better: str) -> np.ndarray:
+    """Half of what a variant gains over another by the printed means, at each dimension: what would be a difference."""
+    rows = zip(PRINTED_ABLATION[worse], PRINTED_ABLATION[better], strict=True)
+    return np.array([(first - second) / 2 for (first, _), (second, _) in rows])
 
 
 def _means(errors: dict[int, dict[str, np.ndarray]]) -> dict:

@@ -40,7 +40,7 @@ STATEMENTS = read("""
     0 < a => g = 0 iff w = w_star
 
 # Section 3 (loss_decrease_identity)
-loss-decrease elsewhere
+"theory/loss-decrease/statement" elsewhere
     L(w) − L(w_next) = [η(2 − ηa)] g²
     with g = a*w - b; w_next = w - eta*g
     => a*w^2 - 2*b*w + c - (a*w_next^2 - 2*b*w_next + c) = eta*(2 - eta*a)*g^2
@@ -71,7 +71,7 @@ loss-decrease elsewhere
     mend eta*a < 2
 
 # Section 4 (error_recursion_identity)
-error-recursion elsewhere
+"theory/error-recursion/statement" elsewhere
     e_next = (1 − ηa) e, so e_next² = (1 − ηa)² e²
     with b = a*w_star; e = w - w_star; g = a*w - b; e_next = w - eta*g - w_star
     => e_next = (1 - eta*a)*e and e_next^2 = (1 - eta*a)^2*e^2
@@ -85,7 +85,7 @@ error-recursion elsewhere
     with rho2 = (1 - eta*a)^2; E_next = rho2*e^2
     rho2 <= 1 => E_next <= e^2
 
-"theory/A7/equivalence" sentence
+A7/equivalence sentence
     A strictly contractive rate, 0 < ρ² < 1 (equivalently 0 < ηa < 2)
     with rho2 = (1 - eta*a)^2
     => 0 < rho2 and rho2 < 1 iff 0 < eta*a and eta*a < 2
@@ -134,7 +134,7 @@ error-recursion elsewhere
     If 0 < u ≤ v ≤ 1, then (1 − v)² ≤ (1 − u)²
     0 < u; u <= v; v <= 1 => (1 - v)^2 <= (1 - u)^2
 
-"theory/B3/strict" sentence
+B3/strict sentence
     The softmax contraction factor is smaller, yielding faster convergence
     0 < u; u <= v; v <= 1 => (1 - v)^2 < (1 - u)^2
     mend u < v
@@ -143,7 +143,7 @@ error-recursion elsewhere
     If 1 ≤ v ≤ u ≤ 2, then (1 − v)² ≤ (1 − u)²
     1 <= v; v <= u; u <= 2 => (1 - v)^2 <= (1 - u)^2
 
-"theory/B4/strict" sentence
+B4/strict sentence
     This also accelerates convergence
     1 <= v; v <= u; u <= 2 => (1 - v)^2 < (1 - u)^2
     mend v < u
@@ -245,13 +245,13 @@ D2/middle elsewhere
     Equivalently, 4 a₁ a₂ ≥ 0
     => (a_2 - a_1)^2 <= (a_2 + a_1)^2 iff 0 <= 4*a_1*a_2
 
-"theory/D3/rate" sentence
+D3/rate sentence
     The condition-number rate ((a₂ − a₁)/(a₂ + a₁))² is at most 1
     with s = a_1 + a_2
     0 <= a_1; 0 <= a_2; r*s^2 = (a_2 - a_1)^2 => r <= 1
     mend 0 < s
 
-"theory/D3/spread" sentence
+D3/spread sentence
     Strict convergence requires a positive lower eigenvalue and a non-degenerate spread (a₁ ≠ a₂)
     with s = a_1 + a_2
     0 <= a_1; a_1 <= a_2 => (a_2 - a_1)^2 < s^2 implies 0 < a_1 and a_1 != a_2
