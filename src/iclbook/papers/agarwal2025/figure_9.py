@@ -141,7 +141,7 @@ def kl_values(
         "kl/mean": float(kl.mean()),
         "kl/end": Estimate.mean(kl / known),
         "kl/share": shares.mean(0).tolist(),
-        "kl/beyond_starts": paired(np.log(shares[:, 0] / shares[:, 1])),
+        "kl/beyond_starts": paired(shares[:, 0] - shares[:, 1]),
         "kl/diffuse": paired(em["spread"][-1] - sgd.only(em.seeds)["spread"][-1]),
         "kl/diffuse_at_equal_loss": paired(spreads[:, 0]),
     }
