@@ -94,7 +94,7 @@ def layers(get: Get) -> Figure:
     ends = np.array([residual.min(), residual.max()])
     axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
     axes[2].axhline(0, color=style.INK, lw=0.6)
-    axes[2].set(xlabel="residual (digits)", ylabel="update (digits)")
+    axes[2].set(xlabel="residual (digits)", ylabel="update (digits)", xticks=(-5, 0, 5))
     axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f}", fontsize=9)
     _legend(fig, axes[0], with_twins=True)
     return fig

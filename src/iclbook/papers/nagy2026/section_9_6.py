@@ -174,7 +174,7 @@ def figure(runs: DiversityRuns, balanced: Mapping[str, Mapping[str, np.ndarray]]
     legend_above(fig, left, 3, fontsize=8, markerscale=1.5, columnspacing=2)
     named_ticks(left, [n.replace("_", "\n") for n in runs.base], fontsize=8)
     right.set(ylabel="error", title="round 3", ylim=(0, None))
-    for errors, what in (("all", "all covariates"), ("low", "two smallest λ")):
+    for errors, what in (("all", "all covariates"), ("low", "low λ only")):
         right.text(2.45, float(balanced["baseline"][errors].mean()), what, rotation=90, va="center", fontsize=7.5)
     right.set_xlim(-0.5, 2.7)
     named_ticks(right, ["baseline", "regularised", "oracle"], fontsize=8)
