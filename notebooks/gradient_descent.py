@@ -215,8 +215,7 @@ Table(
 # %% [markdown]
 # *With softmax attention masks raise the error or leave it as it is; with linear attention the spectral and the random one mostly lower it. Mean change with two standard errors, of
 # {glue:text}`9.1/seeds` seeds or more and of {glue:text}`9.1/prompts` prompts; last row: the paper, from one seed.* So the kind of attention decides the sign. Verdicts rest on Adam at 0.001, with
-# {glue:text}`9.1/seeds_judged` seeds of softmax attention. Redundant masks, not spectral ones, cost most there. The setting nearest to the paper's unmasked error of 5.77 is *{glue:text}`9.1/nearest`*, with
-# {glue:text}`9.1/baseline`; there the change by spectral masks spreads by {glue:text}`9.1/spread` % over seeds. The printed changes are {glue:text}`q-unstated/one_seed` standard deviations of what the seed alone
+# {glue:text}`9.1/seeds_judged` seeds of softmax attention. Redundant masks, not spectral ones, cost most there. The printed changes are {glue:text}`q-unstated/one_seed` standard deviations of what the seed alone
 # does to such a change (median over settings), so one seed cannot show them. (Errors of the sections below are over seeds. They leave out the prompts that all runs share: 8,192 of them would add
 # {glue:text}`9.1/of_8192` % here.)
 

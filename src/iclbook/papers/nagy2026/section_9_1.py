@@ -15,7 +15,7 @@ from ...sliders import Slider, show
 from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...training.study import Study
-from .common import by_rate, label, legend_above, printed_numbers, rates_of, z_of
+from .common import by_rate, label, legend_above, printed_numbers, rates_of
 from .studies import SPECTRUM
 
 #: The paper's error for each mask.
@@ -76,16 +76,12 @@ def mask_runs(study: Study, results: Results, more: Results) -> dict[str, MaskRu
 def records(runs: dict[str, MaskRuns], study: Study) -> dict:
     """What decides the claims on section 9.1."""
     prompts = study.groups[0].observe.blocks * study.groups[0].observe.size
-    near = min(runs, key=lambda name: float(z_of(MASK_ERRORS["none"], runs[name].errors["none"])))
     spreads = {mask: [run.change(mask).std(ddof=1) for run in runs.values()] for mask in MASKED}
     shared = np.median([run.prompt_error("spectral") for run in runs.values()])
     found = {
-        "9.1/nearest": near,
-        "9.1/baseline": float(runs[near].errors["none"].mean()),
         "9.1/settings": len(runs),
         "9.1/seeds": min(len(run.blocks["none"]) for run in runs.values()),
         "9.1/seeds_judged": len(runs[f"softmax, {JUDGED}"].blocks["none"]),
-        "9.1/spread": float(runs[near].change("spectral").std(ddof=1)),
         "9.1/prompts": prompts,
         "9.1/of_8192": float(shared * np.sqrt(prompts / 8192)),
         "q-unstated/one_seed": [PRINTED_CHANGE[m] / float(np.median(spreads[m])) for m in MASKED],

@@ -97,7 +97,7 @@ def records(reading: str, g: Guided) -> dict:
 
 def _against_printed(g: Guided) -> dict:
     """Printed errors at 5, 8 and 12 examples, headline errors (read as at 12) and training losses: the largest distance from what one seed more would
-    give, in half-widths of its prediction interval, and the distances of each number from the *other* model's seeds."""
+    give, in half-widths of its prediction interval, and the same with the two models exchanged."""
     rows = {
         "errors": [
             (PRINTED_ERRORS[model][i], g.errors[model][i], g.errors[other][i])
@@ -113,10 +113,10 @@ def _against_printed(g: Guided) -> dict:
             for loss, (model, other) in zip(PRINTED_LOSSES, OTHER.items(), strict=True)
         ],
     }
-    found: dict[str, float | list[float]] = {}
+    found: dict[str, float] = {}
     for name, row in rows.items():
         found[f"{name}_apart"] = max(apart(number, own) for number, own, _ in row)
-        found[f"{name}_exchanged"] = [apart(number, other) for number, _, other in row]
+        found[f"{name}_exchanged"] = max(apart(number, other) for number, _, other in row)
     return found
 
 
