@@ -103,7 +103,15 @@ def test_the_book_is_printed_with_every_figure(book: Path) -> None:
     page = BeautifulSoup(path.with_suffix(".html").read_text(), "html.parser")
     document = pypdf.PdfReader(path)
     text = plain("".join(p.extract_text() for p in document.pages))
-    assert len(document.pages) > 20
+    assert 20 < len(document.pages) <= 150
+    for number, leaf in enumerate(document.pages, 1):
+        lines = leaf.extract_text().split("\n")
+        assert 2 * sum(len(line.strip()) <= 2 for line in lines) < max(len(lines), 10), (
+            f"page {number}: columns of letters"
+        )
+    ids = [name.replace("/", "-") for name in listed_pages(ROOT)]
+    starts = {i: document.get_destination_page_number(document.named_destinations[i]) for i in ids}
+    assert max(start for i, start in starts.items() if i.startswith("notebooks-")) < starts["book-scoreboard"]
     for name in listed_pages(ROOT):
         title = page.find(id=name.replace("/", "-")).find("h1").get_text()
         assert text.count(plain(title)) >= 2, f"{title}: in the contents and over its chapter"

@@ -1,7 +1,7 @@
 """The whole book as one PDF: the built pages in their order, printed by Chromium.
 
 ``python -m iclbook.book.pdf`` prints the pages that ``iclbook build`` has left. Sliders stand where they begin, models show their still picture; folded text is open,
-folded code is left out, and the parts of a verdict stay in the pages.
+folded code is left out, and the parts of a verdict and a figure's data and origin stay in the pages. What is looked up, and not read, follows the chapters.
 """
 
 from __future__ import annotations
@@ -30,23 +30,37 @@ PDF = Path("_build") / "pdf" / "book.pdf"
 #: What paper has no use for.
 DROPPED = (
     "script, form, button, a.headerlink, .iclbook-live, details.above-input, details.below-input, details.above-output, "
-    ".iclbook-strip .iclbook-parts, .iclbook-strip .iclbook-ties"
+    ".iclbook-strip .iclbook-parts, .iclbook-strip .iclbook-ties, .iclbook-origin"
 )
+#: Pages before the chapters on the screen, after them on paper.
+LOOKED_UP = ("book/notation", "book/scoreboard")
 STYLE = """
-@page { size: A4; margin: 18mm 16mm 20mm; @bottom-center { content: counter(page); font: 9pt sans-serif; color: #555; } }
+@page { size: A4; margin: 14mm 15mm 17mm; @bottom-center { content: counter(page); font: 9pt sans-serif; color: #555; } }
 @page :first { @bottom-center { content: ""; } }
-html { font-size: 9.5pt; } body { background: #fff; display: block; margin: 0; }
+html { font-size: 9pt; } body { background: #fff; display: block; line-height: 1.4; margin: 0; }
 article.bd-article { display: block; max-width: none; padding: 0; }
 article.bd-article, nav.book-contents { break-before: page; }
 .book-cover { padding-top: 30%; text-align: center; } .book-cover p { color: #555; }
 nav.book-contents ul { list-style: none; padding: 0; } nav.book-contents li { margin: .3em 0; } nav.book-contents li.part { font-weight: 600; margin-top: 1em; }
 mjx-assistive-mml { display: none !important; } /* as wide as its formula unbroken; the printed formula is read as it stands */
-h1, h2, h3, h4 { break-after: avoid; }
-img, tr, mjx-container[display="true"], .iclbook-verdict, .admonition-title { break-inside: avoid; }
-.bd-article img { max-width: 100% !important; height: auto !important; max-height: 220mm; }
-.bd-article table, .bd-article .cell_output, .bd-article .math, .iclbook-scroll { overflow: visible !important; max-width: 100%; }
-.bd-article table { display: table; font-size: .85em; } .bd-article td, .bd-article th { overflow-wrap: anywhere; white-space: normal !important; }
+h1, h2, h3, h4, dt, .iclbook-model-title { break-after: avoid; }
+.bd-article h2, .bd-article h3, .bd-article h4 { margin: 1.2rem 0 .5rem; }
+.bd-article p, .bd-article ul, .bd-article ol, .bd-article figure { margin-bottom: .6rem; } .bd-article :is(td, th, dd, .iclbook-sliders) p { margin: 0; }
+.bd-article :is(.cell, pre) { margin: .5rem 0 !important; } .bd-article .cell_output { margin: 0 !important; } .bd-article figcaption { text-align: left; }
+img, tr, figure, mjx-container[display="true"], .iclbook-verdict, .admonition-title, .iclbook-cards .sd-col { break-inside: avoid; }
+.bd-article img:not(.iclbook-picture) { max-width: 76% !important; height: auto !important; }
+.iclbook-cards .sd-row { display: grid; grid-template-columns: 1fr 1fr 1fr; } .iclbook-cards .sd-col { width: auto; }
+.iclbook-verdict[open] { padding-bottom: .2rem; } .iclbook-verdict > summary::before { content: none !important; }
+.iclbook-fold > summary { display: none; } /* "Read on" */
+.bd-article dl { column-gap: 2em; columns: 2; } .bd-article dd { margin: 0 0 .5em 1em; }
+.iclbook-premises-list ul { column-gap: 2em; columns: 2; font-size: .85em; }
+.bd-article table, .bd-article .cell_output, .bd-article .math, .iclbook-scroll, .pst-scrollable-table-container { overflow: visible !important; max-width: 100%; }
+.bd-article table { display: table; font-size: .8em; margin-bottom: .6rem; }
+.bd-article td, .bd-article th { overflow-wrap: break-word; padding: .25em .5em; white-space: normal !important; }
 .bd-article table.notation tr > :first-child { position: static; }
+.bd-article table.book-rows :is(tbody, tr) { display: block; } table.book-rows thead, .bd-article table.book-rows td:empty { display: none; }
+.bd-article table.book-rows { display: block; min-width: 0; } .bd-article table.book-rows tr { border-bottom: 1px solid #bbb; padding: .3em 0; }
+.bd-article table.book-rows td { border: 0; display: inline; padding: 0 1em 0 0; } table.book-rows td::before { color: #555; content: attr(data-label) ": "; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8em; }
 """
 
@@ -58,7 +72,7 @@ def book_html(root: Path) -> str:
         UserError: a page is not built.
     """
     html = root / pages.HTML
-    names = listed_pages(root)
+    names = _in_order(listed_pages(root))
     for name in names:
         if not (html / f"{name}.html").is_file():
             raise UserError(f"the page {name} is not built", "Run `iclbook build` first.")
@@ -75,6 +89,13 @@ def book_html(root: Path) -> str:
         f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>{title}</title>{head}'
         f"<style>{STYLE}</style></head><body>{cover}{_contents(articles)}{''.join(map(str, articles.values()))}</body></html>"
     )
+
+
+def _in_order(names: list[str]) -> list[str]:
+    """The pages in the order of paper: those of :data:`LOOKED_UP` follow the last chapter."""
+    read = [name for name in names if name not in LOOKED_UP]
+    end = max((i for i, name in enumerate(read, 1) if name.startswith("notebooks/")), default=len(read))
+    return read[:end] + [name for name in names if name in LOOKED_UP] + read[end:]
 
 
 def _head(page: BeautifulSoup) -> str:
@@ -114,6 +135,9 @@ def _article(page: BeautifulSoup, name: str, names: list[str], html: Path) -> Ta
         tag.decompose()
     for tag in article.find_all("details"):
         tag["open"] = ""
+    for note in article.select(".iclbook-verdict > .iclbook-note"):
+        if len(note.get_text().split()) == 1:  # "reproduced": the badge says it
+            note.decompose()
     for tag in article.find_all(id=True):
         if not tag.find_parent("svg"):
             tag["id"] = _id(name, tag["id"])
@@ -208,12 +232,18 @@ def print_book(root: Path) -> Path:
     return root / PDF
 
 
-#: Waits for every picture and formula, makes formulas that are wider than the page smaller, then says what is not shown.
+#: Waits for every picture and formula; makes tables that are wider than the page smaller, or much wider ones to lists of labelled cells, and formulas smaller;
+#: then says what is not shown.
 READY = """
 const done = arguments[0];
 const pictures = [...document.images];
 Promise.all([window.MathJax?.startup?.promise, document.fonts.ready, ...pictures.map((i) => i.decode().catch(() => 0))]).then(() => {
   const width = (element) => element.getBoundingClientRect().width;
+  const tables = [...document.querySelectorAll("article table")].map((table) => [table, width(table) / width(table.parentElement)]);
+  for (const [table, excess] of tables) {
+    if (excess > 1.2 && table.querySelector("td[data-label]")) table.classList.add("book-rows");
+    else if (excess > 1) table.style.fontSize = `${0.78 / excess}em`;
+  }
   const excesses = [...document.querySelectorAll("mjx-container")].map((formula) =>
     [formula, width(formula.querySelector("mjx-math") ?? formula) / width(formula.closest("p, div, li, td, dd") ?? document.body)]);
   for (const [formula, excess] of excesses) if (excess > 1) formula.style.fontSize = `${95 / excess}%`;
@@ -224,7 +254,7 @@ Promise.all([window.MathJax?.startup?.promise, document.fonts.ready, ...pictures
 });
 """
 #: Pixels between the margins of a page: what is laid out wider makes Chromium print everything smaller.
-WIDTH = 673
+WIDTH = 680
 
 
 def _printed(page: Path) -> bytes:
