@@ -128,16 +128,40 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
 
 
 def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
-    """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives."""
-    measured = []
+    """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives; until there the largest
+    relative difference of s from ``eps / sqrt(c) tan(pi t / 2T)``, T the limit of the jump's time, and of s from that curve's first tangent, a straight
+    line; and from there to a hundred times eps the exponent of ds/dt in s."""
+    measured, off, line, grown = [], [], [], []
     for order in orders:
         pop, flow = run(order, eps, periods=1.0)
         alpha, beta = alpha_beta(pop, flow.states)
         s = np.expm1(alpha)
         i = int(np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps)))))
         measured.append(float((beta[i] ** 2 - eps**2) / s[i] ** 2))
+        angle = math.pi / 2 * flow.times[1 : i + 1] * eps / closed_forms.jump_limit(order, R)
+        course = s[1 : i + 1] * math.sqrt(closed_forms.local_coefficient(order)) / eps
+        off.append(float(np.abs(course / np.tan(angle) - 1).max()))
+        line.append(float(np.abs(course / angle - 1).max()))
+        late = (s > 10 * eps) & (s < 100 * eps)
+        speed = -alpha_beta(pop, pop.gradient(flow.states[late]))[0] * np.exp(alpha[late])
+        grown.append(float(np.polyfit(np.log(s[late]), np.log(speed), 1)[0]))
     predicted = [closed_forms.local_coefficient(k) for k in orders]
-    return {"local/coefficient": measured, "local/predicted": predicted}
+    values: Values = {"local/coefficient": measured, "local/predicted": predicted, "local/growth": grown}
+    return values | {"local/tangent": off, "local/line": min(line)}
+
+
+def looking_away(eps: float = 0.01, order: int = 4) -> Values:
+    """Largest of all beta at the end over the start, ``beta_1 = eps``, where the first head begins by looking away from its offset (``away``) or to it
+    (``towards``), with ``f(alpha_1)`` twice ``eps^2 / 4``, followed for 40 times the jump's time at even attention."""
+    pop = Population(AssociativeRecall(order, R), order, order)
+    lean = 2 * eps / math.sqrt(2 * closed_forms.local_coefficient(order))  # f = c alpha^2 / 4 near 0
+    values: Values = {}
+    for name, alpha in (("away", -lean), ("towards", lean)):
+        theta = start(pop, eps)
+        theta[0] = alpha
+        end = gradient_flow(pop.gradient, theta, 40 * closed_forms.jump_limit(order, R) / eps).states[-1]
+        values[f"looking/{name}"] = float(np.abs(pop.split(end)[1]).max() / eps)
+    return values
 
 
 def jump_time(pop: Population, eps: float) -> float:
