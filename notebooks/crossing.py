@@ -270,7 +270,7 @@ show(
 # step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a skip
 # connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
 
-# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, so under plain gradient descent, and those on labels with a mean in none. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 trained_pairs = {
     name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS
 }
@@ -280,11 +280,12 @@ style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
-# *Wherever heads of both signs form (blue), they remove the mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its answers,
-# over what a plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
+# *Wherever heads of both signs form (blue), they remove the covariates' mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its
+# answers, over what a plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
 # {glue:text}`pairs/short/both` with ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. The comparison with the plain step is needed: a debiased step alone leaves
 # {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear attention, which subtracts no mean. Heads of one sign subtract at most
-# {glue:text}`pairs/one_sign/taken` of what the plain step misses.
+# {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every prompt. There heads of both signs come out in
+# {glue:text}`pairs/affine/both` runs of 20,000 steps; they do not cancel but pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]
 # ## Is a layer a step?
