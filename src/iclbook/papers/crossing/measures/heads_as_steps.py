@@ -275,7 +275,8 @@ def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
         )
         if name in away:
             values[f"pairs/{name}/both"] = int(of.both.sum())
-            values[f"pairs/{name}/both_sum"] = float(of.sums[of.both].max()) if of.both.any() else 1.0
+            if name != "affine":  # where outputs need not cancel
+                values[f"pairs/{name}/both_sum"] = float(of.sums[of.both].max()) if of.both.any() else 1.0
         else:
             values[f"pairs/{name}/left"] = float(of.debiased.mean())
     for name in ("affine", "descent"):
