@@ -297,7 +297,7 @@ record.all(stages.loss_times(betas, flows["dp"][2], times))
 record.all(subsequent_jumps.stitched() | subsequent_jumps.pronounced())
 record("losses/orders_dp", stages.orders_follow(stages.experiment()))
 record("losses/orders_ce", stages.orders_follow(stages.experiment("ce")))
-record.all(stages.losses_agree(40 if paper else 10))
+record.all(stages.losses_agree(40 if paper else 10) | lemmas.loss_gradients())
 draw.losses(
     {"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]}
 )

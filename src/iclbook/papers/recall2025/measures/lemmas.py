@@ -198,7 +198,7 @@ def loss_gradients(seed: int = 0) -> Values:
 
 
 def lemma_values() -> Values:
-    """Errors of the lemmas, of both losses' gradients, and of every form that is printed in two ways."""
+    """Errors of the lemmas, and of every form that is printed in two ways."""
     values = lemma_c1() | lemma_c2_errors() | lemma_c3() | lemma_d() | {"lemmaD1/zeros": lemma_d1_matrix(0.0)}
-    values |= {f"lemmaC3/weight_{name}": error for name, error in lemma_c3_weight().items()} | loss_gradients()
+    values |= {f"lemmaC3/weight_{name}": error for name, error in lemma_c3_weight().items()}
     return values | {f"table/{name}": error for name, error in table().items()}

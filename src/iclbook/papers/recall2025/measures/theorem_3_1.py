@@ -138,13 +138,16 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
         s = np.expm1(alpha)
         i = int(np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps)))))
         measured.append(float((beta[i] ** 2 - eps**2) / s[i] ** 2))
-        angle = math.pi / 2 * flow.times[1 : i + 1] * eps / closed_forms.jump_limit(order, R)
-        course = s[1 : i + 1] * math.sqrt(closed_forms.local_coefficient(order)) / eps
-        off.append(float(np.abs(course / np.tan(angle) - 1).max()))
-        line.append(float(np.abs(course / angle - 1).max()))
-        late = (s > 10 * eps) & (s < 100 * eps)
-        speed = -alpha_beta(pop, pop.gradient(flow.states[late]))[0] * np.exp(alpha[late])
-        grown.append(float(np.polyfit(np.log(s[late]), np.log(speed), 1)[0]))
+        root = math.sqrt(closed_forms.local_coefficient(order))
+        angle = np.arctan(root * np.geomspace(0.1, 100, 61))  # where the tangent is 0.1 to 100 times eps
+        times = 2 / math.pi * angle * closed_forms.jump_limit(order, R) / eps
+        states = gradient_flow(pop.gradient, start(pop, eps), times[-1], times).states
+        alpha = alpha_beta(pop, states)[0]
+        course = np.expm1(alpha) * root / eps
+        off.append(float(np.abs(course / np.tan(angle) - 1)[:41].max()))
+        line.append(float(np.abs(course / angle - 1)[:41].max()))
+        speed = -alpha_beta(pop, pop.gradient(states))[0] * np.exp(alpha)
+        grown.append(float(np.polyfit(np.log(course[40:]), np.log(speed[40:]), 1)[0]))
     predicted = [closed_forms.local_coefficient(k) for k in orders]
     values: Values = {"local/coefficient": measured, "local/predicted": predicted, "local/growth": grown}
     return values | {"local/tangent": off, "local/line": min(line)}
