@@ -42,6 +42,7 @@ from iclbook.papers.crossing.measures import (
     descent_ladder,
     heads_as_steps,
     rates,
+    second_jump,
     time_scales,
     waits,
 )
@@ -143,14 +144,16 @@ record.verdict("crossing/q-waits")
 # start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 #
 # Does the law matter in ordinary training? **Plain SGD** obeys it: with 64 fresh prompts in every step two heads show the degree {glue:text}`stages/sgd/degree` (standard error
-# {glue:text}`stages/sgd/degree_se`; predicted 4). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
+# {glue:text}`stages/sgd/degree_se`; predicted 4). **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow: two factors, and its length shows the degree
+# {glue:text}`stages/second/degree` ({glue:text}`stages/second/draws` draws leave it). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
 # drawn once and for all, the answer happens to correlate with the mean of the context. Two factors, values and outputs, are enough to fit this, so the wait becomes logarithmic: the degree then belongs to
 # the sample, not to the task. The second is the **optimiser**. Adam's steps have a fixed size however small the gradient is, so its wait hardly grows.
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
 record.all(waits.sgd_values(stochastic, profile))
-record.verdicts("q-waits-sgd", "q-waits-few", "q-waits-adam")
+record.all(second_jump.second_values(crossing.results("second_jump", profile, device)))
+record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 
 # %% [markdown]
 # From a start an eighth as large, Adam needs {glue:text}`stages/adam/growth` times the steps and gradient flow {glue:text}`stages/adam/flow` times the time.
@@ -267,21 +270,22 @@ show(
 # step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a skip
 # connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
 
-# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, those of two heads under plain gradient descent in the last row. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, so under plain gradient descent, and those on labels with a mean in none. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 trained_pairs = {
     name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS
 }
 heads = heads_as_steps.pairs(trained_pairs)
 record.all(heads_as_steps.pair_values(heads))
 style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
-record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always")
+record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
-# *Wherever heads of both signs form (blue), they remove the mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its answers,
-# over what a plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
+# *Wherever heads of both signs form (blue), they remove the covariates' mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its
+# answers, over what a plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
 # {glue:text}`pairs/short/both` with ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. The comparison with the plain step is needed: a debiased step alone leaves
 # {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear attention, which subtracts no mean. Heads of one sign subtract at most
-# {glue:text}`pairs/one_sign/taken` of what the plain step misses.
+# {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every prompt. There heads of both signs come out in
+# {glue:text}`pairs/affine/both` runs of 20,000 steps; they do not cancel but pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]
 # ## Is a layer a step?
@@ -316,8 +320,8 @@ record.verdicts("q-step-ladder")
 
 # %% [markdown]
 # *Only the models of three layers lie among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their twins.* On stacks made by hand
-# the five together succeed: even for the hardest imitation, which walks to the right answer, the area is {glue:text}`rungs/area`. For language models, with one to three seeds per size, the figure
-# gives an impression, not a verdict. And they resemble none of our stacks: their distance to their neighbours is larger than that of {glue:text}`rungs/apart` of new stacks, on average.
+# the five together succeed: even for the hardest imitation, which walks to the right answer, the area is {glue:text}`rungs/area`. Of the language models they say descent at some sizes, not at each: the
+# least share is {glue:text}`rungs/ladder`. And the models resemble none of our stacks: their distance to their neighbours is larger than that of {glue:text}`rungs/apart` of new stacks, on average.
 #
 # ## Descent with which kernel?
 #
@@ -438,7 +442,7 @@ assert signs[0] >= signs[1]
 # What the papers' statements lack on other models:
 #
 # - **The wait** {cite}`recall2025` is stated for starts with even attention, $w = 0$. It needs them: where attention begins by looking elsewhere, by more than $\beta$, then $\beta$
-#   dies out, and the parameters stay near the origin.
+#   [dies out](associative_recall.py#the-conserved-quantity), and the parameters stay near the origin.
 # - **Routing by advantage** {cite}`agarwal2025` is offered for mechanisms beyond softmax. Weights that sum to one [are not enough](#routing-by-advantage).
 # - **Descent by layers** {cite}`nagy2026` is tested against chance. Imitations that come nearer to the answer [pass the same statistics](#is-a-layer-a-step).
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from iclbook.errors import UserError
 from iclbook.tasks import Batch, LinearRegression, MultiTaskRegression
+from iclbook.tasks.affine_regression import AffineRegression
 
 B = 20_000  # prompts of a Monte-Carlo check
 SIGMA = ((1.0, 0.5, -0.2), (0.5, 2.0, 0.3), (-0.2, 0.3, 0.7))
@@ -180,7 +181,13 @@ def test_a_batch_is_a_pure_function_of_its_normals(task):
 
 
 @pytest.mark.parametrize(
-    "task", [LinearRegression(d=3, L=4), LinearRegression(d=3, L=4, covariance=SIGMA), MultiTaskRegression(L=4)]
+    "task",
+    [
+        LinearRegression(d=3, L=4),
+        LinearRegression(d=3, L=4, covariance=SIGMA),
+        AffineRegression(d=3, L=4),
+        MultiTaskRegression(L=4),
+    ],
 )
 def test_every_normal_is_used(task):
     normals = draw(task, 1)

@@ -13,6 +13,7 @@ from iclbook.papers.crossing.measures.landscape import Landscape
 from iclbook.papers.crossing.measures.models import MODELS, prompts
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
+from iclbook.tasks.affine_regression import AffineRegression
 
 SMALL = LinearRegression(d=3, L=8, noise_var=0.0)
 
@@ -148,6 +149,19 @@ def test_a_pair_made_by_hand_cancels_and_takes_a_debiased_step():
     alone = steps._of(stored(*heads_of_pairs((0.02, 0.02), (3.0, 3.0))), "pairs_wide", "softmax")
     assert alone.sums == pytest.approx([1])
     assert alone.debiased[0] > 0.3, "two smoothers are no step"
+
+
+def test_a_pair_that_passes_the_mean_on_takes_a_debiased_step_beside_it():
+    pair = steps._of(stored(*heads_of_pairs((0.02, -0.02), (3.5, -2.5), 5)), "pairs_affine", "softmax")
+    assert pair.mu.sum(1) == pytest.approx([1])
+    assert pair.debiased[0] < 0.1 * pair.vanilla[0]
+    task = AffineRegression(d=2, L=3, noise_var=0.0)
+    normals = torch.zeros(task.normals, 1)
+    normals[-1] = 0.7
+    context, query, target = task.batch(normals)
+    assert context[:, -1].flatten().tolist() + target.flatten().tolist() == pytest.approx([0.7] * 4)
+    assert not context[:, :2].any()
+    assert not query.any()
 
 
 def test_a_linear_head_made_by_hand_takes_the_plain_step():

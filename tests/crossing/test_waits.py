@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
-from iclbook.papers.crossing.measures import waits
+from iclbook.papers.crossing.measures import second_jump, waits
 from iclbook.papers.crossing.measures.landscape import Landscape, antithetic, mirrored
 from iclbook.papers.crossing.measures.models import CATEGORIES, MODELS, REGRESSION, heads_of, prompts, softmax_heads
 
@@ -123,3 +123,14 @@ def test_a_recording_repeats_automatic_differentiation_on_draws_and_places_that_
             repeated = landscape.evaluate(theta)
             assert repeated[0] == float(value)
             assert (repeated[1] == slope.numpy()).all()
+
+
+def test_the_second_plateau_ends_when_scores_have_grown():
+    """A value that falls at once and a score that grows as e^(0.1 t) from its size: each quarter adds 10 log 4."""
+
+    def evaluate(x):
+        return float(0.8 * (1 - x[0]) ** 2 + 0.2), np.array([x[0] - 1, -0.1 * x[1]])
+
+    made, scores = Landscape(lambda _: np.ones(2), evaluate), np.array([False, True])
+    lengths = [second_jump.second_plateau(made, size * np.ones(2), scores) for size in (0.01, 0.0025)]
+    assert lengths[1] - lengths[0] == pytest.approx(10 * np.log(4), rel=0.01)

@@ -142,6 +142,7 @@ def test_lemmas_hold_and_misprints_do_not():
     assert min(c2["lemmaC2/eq12"], c2["lemmaC2/eq12_delta0"]) > 1e-3
     assert lemmas.lemma_c3()["lemmaC3/deviation"] <= 1e-14
     assert max(lemmas.lemma_d().values()) <= 1e-14
+    assert max(lemmas.loss_gradients(1).values()) <= 1e-14
     weight, table = lemmas.lemma_c3_weight(), lemmas.table()
     assert min(lemmas.lemma_d1_matrix(0.0), weight["printed"], table["printed"]) > 1e-2
     assert max(weight["eq13"], table["last"], table["simplified"]) <= 1e-12

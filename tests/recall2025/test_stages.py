@@ -45,6 +45,18 @@ def test_sgd_with_a_small_rate_follows_the_flow():
     np.testing.assert_allclose(first, times[0], rtol=0.03)
 
 
+def test_a_beta_that_rises_at_its_own_fall_of_the_loss_is_told_from_one_that_does_not():
+    """Three heads that learn at steps 10, 20 and 40, and one seed in which the second beta rises at step 38."""
+    pop, steps = stages.experiment(), np.arange(60)
+    states = np.zeros((60, 2, pop.size))
+    w, beta = pop.split(states)
+    for head, step in enumerate((10, 20, 40)):
+        beta[steps >= step, :, head], w[:, :, head, head] = 9.0, 20.0
+    assert figures_1_4.together_share(pop, figures_1_4.Training(steps, steps, states[:, :1])).value == 1
+    beta[:, 1, 1] = np.where(steps < 20, 0.0, np.where(steps < 38, 5.0, 12.0))
+    assert figures_1_4.together_share(pop, figures_1_4.Training(steps, steps, states[:, 1:])).value == 0
+
+
 def test_counts_of_a_batch_stand_for_its_sequences():
     """The dot-product loss is linear in the indicators: same mean and variance from counts as from single sequences."""
     pop = Population(stages.experiment().task, 3, 4)

@@ -41,6 +41,14 @@ def test_time_of_the_jump_and_local_law_at_other_gamma(n_responses, gamma, order
     assert slope == pytest.approx(theory.local_coefficient(order), rel=5e-3)  # corrections of order s
 
 
+def test_course_of_the_first_jump_is_a_tangent_and_heads_that_look_away_die_out():
+    found = theorem_3_1.local_law((3,), 1e-3)
+    assert max(found["local/tangent"]) < 0.02 < 1 < found["local/line"]
+    assert found["local/growth"] == pytest.approx([2], abs=0.05)
+    found = theorem_3_1.looking_away(0.1, 3)
+    assert found["looking/away"] < 1e-6 < 1 < found["looking/towards"]
+
+
 def test_late_slope_at_other_gamma_is_that_of_the_late_law():
     """Where gamma_1 is large, it grows like kappa beta^2, and beta^2 like 4 (k-1)/k^2 e^alpha: the rate c of the late law."""
     pop = Population(AssociativeRecall(3, 2), 3, 3, 0.5)

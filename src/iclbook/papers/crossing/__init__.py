@@ -7,6 +7,7 @@ from ...training.computation import Computation
 from ...training.study import Study
 from .measures.heads_as_steps import pair_studies
 from .measures.rates import rate_studies
+from .measures.second_jump import second_jump
 from .measures.time_scales import lead_computations
 from .measures.waits import sgd_computation, wait_computations
 
@@ -16,7 +17,8 @@ __all__ = ["results", "studies", "train"]
 def studies(profile: str) -> dict[str, Study | Computation]:
     """All studies of the crossing at a profile, by name."""
     computed = {**wait_computations(profile), **sgd_computation(profile), **lead_computations(profile)}
-    return {**pair_studies(profile), **rate_studies(profile), **computed}
+    second = second_jump(profile)
+    return {**pair_studies(profile), **rate_studies(profile), **computed, second.name: second}
 
 
 _catalogue = Catalogue("crossing", studies)

@@ -80,6 +80,7 @@ PLACES = {
     "wide": "two heads,\n10 covariates",
     "short": "two heads,\n10 examples",
     "descent": "two heads,\nplain descent",
+    "affine": "two heads,\nlabels $a + \\beta x$",
 }
 
 

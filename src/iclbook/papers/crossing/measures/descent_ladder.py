@@ -266,7 +266,7 @@ def _statistics(m: Model) -> Array:
 
 def ladder_values(found: Ladder) -> dict[str, object]:
     """The joint statistic on stacks of known kind, for the number of layers at which it is worst, and once it is drawn by lot which of them descend; what it
-    says of the ladder and of the twins, means and errors over sizes; and of known stacks: the largest mean score of a kind of imitation, the least of those
+    says of the size of the ladder of which it says least, and of the twins, mean and error over sizes; and of known stacks: the largest mean score of a kind of imitation, the least of those
     that descend."""
 
     def mean(scored: dict[str, list[float]]) -> Estimate:
@@ -274,12 +274,13 @@ def ladder_values(found: Ladder) -> dict[str, object]:
         units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(scored.values())))
         return Estimate(float(units.mean()), widened_error(units))
 
+    least = min(found.ladder.values(), key=np.mean)
     judges = found.judges.values()
     imitations = [(judge.yes, said) for judge in judges for said in judge.no.values()]
     return {
         "rungs/area": Estimate(*min(judge.worst for judge in judges)),
         "rungs/by_lot": max(area_by_lot(yes, said) for yes, said in imitations),
-        "rungs/ladder": mean(found.ladder),
+        "rungs/ladder": Estimate.share(round(NEIGHBOURS * sum(least)), NEIGHBOURS * len(least)),
         "rungs/twins": mean(found.twins),
         "rungs/imitations": max(float(said.mean()) for _, said in imitations),
         "rungs/descending": min(float(judge.yes.mean()) for judge in judges),

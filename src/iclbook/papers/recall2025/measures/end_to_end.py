@@ -197,7 +197,8 @@ def together(task: AssociativeRecall, beta: float = 0.02, records: int = 400) ->
 
 def free_values(window: Trained, small_scale: Trained, lifted: Trained) -> Values:
     """With the window kept, from two initial scales, and with everything lifted: shares of plateaus and seeds at which the loss rests, of seeds that end below a
-    tenth of the first plateau, and of seeds in which all offsets but one find a head."""
+    tenth of the first plateau, and of seeds in which all offsets but one find a head; and how many times later, from the small scale, the loss passes the
+    middle of the first two plateaus."""
     runs = {"window": window, "small": small_scale, "lifted": lifted}
     calm = {
         name: np.array([rests(run.steps, course, run.task) for course in run.normalised.T])
@@ -208,6 +209,11 @@ def free_values(window: Trained, small_scale: Trained, lifted: Trained) -> Value
         "free/rests_each": calm["window"].mean(0).tolist(),
         "free/rests_together": together(window.task),
     }
+    first = [
+        [passing(run.steps, -c, -(run.task.plateau_dp(0) + run.task.plateau_dp(1)) / 2) for c in run.normalised.T]
+        for run in (small_scale, window)
+    ]
+    values["free/first_later"] = Estimate.ratio(*np.minimum(first, window.steps[-1]))
     at_start = []
     for name, run in runs.items():
         task, n = run.task, run.loss.shape[1]

@@ -178,6 +178,25 @@ def table(seed: int = 0) -> dict[str, float]:
         }
 
 
+def loss_gradients(seed: int = 0) -> Values:
+    """Deviations from autograd: of A.3's gradients of both losses in p, relative, and of the derivative of the dot-product loss in the scores (proof of lemma
+    C.1), with the deviation of its sum from the zero of equation 10."""
+    scores = torch.randn(24, dtype=torch.float64, generator=torch_rng(seed)).requires_grad_()
+    responses = torch.nn.functional.one_hot(torch.arange(24) % 4).double()  # the first is right
+    s = torch.softmax(scores, 0)
+    p, right = responses.T @ s, responses[0]
+    dot, cross = 1 - p @ right, -(right @ p.log())
+    slopes = [torch.autograd.grad(loss, p, retain_graph=True)[0] for loss in (dot, cross)]
+    apart = [(slopes[0] + right).abs().max(), (slopes[1] * (p @ right) + right).abs().max()]
+    (by_score,) = torch.autograd.grad(dot, scores)
+    same = responses @ right
+    closed = -s * (same - s @ same)
+    return {
+        "losses/gradients": float(max(apart)),
+        "lemmaC1/eq10": float(max((closed - by_score).abs().max(), by_score.sum().abs())),
+    }
+
+
 def lemma_values() -> Values:
     """Errors of the lemmas, and of every form that is printed in two ways."""
     values = lemma_c1() | lemma_c2_errors() | lemma_c3() | lemma_d() | {"lemmaD1/zeros": lemma_d1_matrix(0.0)}

@@ -282,15 +282,19 @@ def normalised_difference(seed: int = 0) -> float:
 
 
 def without_window(epsilons: tuple[float, float] = (0.03, 0.01)) -> Values:
-    """A0 alone lifted at the paper's size, order four and three heads: least ratio of successive jumps of the loss and of successive activations, and the exponent
-    in eps of the time at which the only head becomes active from ``beta_1 = eps``."""
+    """A0 alone lifted at the paper's size, order four and three heads: least ratio of successive jumps of the loss and of successive activations; the exponent
+    in eps of the time at which the only head becomes active from ``beta_1 = eps``; and how far its other scores are apart then, over its own."""
     run, times = variant("A0", order=ORDER), []
     for eps in epsilons:
         model = RecallTransformer(ORDER, R, HEADS, a0=False)
         active = lambda m: float(m.advantage()[0].detach()) - ACTIVE  # noqa: E731
-        times.append(flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, active).first())
+        flow = flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, active)
+        times.append(flow.first())
+        scores = flow.states[-1, : model.w.shape[1]]  # of the first head for the offsets 0, 1, ...
+        spread = float(np.ptp(np.delete(scores, 1)) / abs(scores[1]))
     values: Values = {f"full/A0/{kind}": float(apart(run[kind][None])[0]) for kind in ("jumps", "active")}
-    return values | {"noA0/exponent": float(np.log(times[1] / times[0]) / np.log(epsilons[1] / epsilons[0]))}
+    exponent = float(np.log(times[1] / times[0]) / np.log(epsilons[1] / epsilons[0]))
+    return values | {"noA0/exponent": exponent, "noA0/spread": spread}
 
 
 # -- A2 lifted at the paper's size: order four, three heads, all six orders of beta ------------------------------------------

@@ -128,16 +128,43 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
 
 
 def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
-    """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives."""
-    measured = []
+    """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives; until there the largest
+    relative difference of s from ``eps / sqrt(c) tan(pi t / 2T)``, T the limit of the jump's time, and of s from that curve's first tangent, a straight
+    line; and from there to a hundred times eps the exponent of ds/dt in s."""
+    measured, off, line, grown = [], [], [], []
     for order in orders:
         pop, flow = run(order, eps, periods=1.0)
         alpha, beta = alpha_beta(pop, flow.states)
         s = np.expm1(alpha)
         i = int(np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps)))))
         measured.append(float((beta[i] ** 2 - eps**2) / s[i] ** 2))
+        root = math.sqrt(closed_forms.local_coefficient(order))
+        angle = np.arctan(root * np.geomspace(0.1, 100, 61))  # where the tangent is 0.1 to 100 times eps
+        times = 2 / math.pi * angle * closed_forms.jump_limit(order, R) / eps
+        states = gradient_flow(pop.gradient, start(pop, eps), times[-1], times).states
+        alpha = alpha_beta(pop, states)[0]
+        course = np.expm1(alpha) * root / eps
+        off.append(float(np.abs(course / np.tan(angle) - 1)[:41].max()))
+        line.append(float(np.abs(course / angle - 1)[:41].max()))
+        speed = -alpha_beta(pop, pop.gradient(states))[0] * np.exp(alpha)
+        grown.append(float(np.polyfit(np.log(course[40:]), np.log(speed[40:]), 1)[0]))
     predicted = [closed_forms.local_coefficient(k) for k in orders]
-    return {"local/coefficient": measured, "local/predicted": predicted}
+    values: Values = {"local/coefficient": measured, "local/predicted": predicted, "local/growth": grown}
+    return values | {"local/tangent": off, "local/line": min(line)}
+
+
+def looking_away(eps: float = 0.01, order: int = 4) -> Values:
+    """Largest of all beta at the end over the start, ``beta_1 = eps``, where the first head begins by looking away from its offset (``away``) or to it
+    (``towards``), with ``f(alpha_1)`` twice ``eps^2 / 4``, followed for 40 times the jump's time at even attention."""
+    pop = Population(AssociativeRecall(order, R), order, order)
+    lean = 2 * eps / math.sqrt(2 * closed_forms.local_coefficient(order))  # f = c alpha^2 / 4 near 0
+    values: Values = {}
+    for name, alpha in (("away", -lean), ("towards", lean)):
+        theta = start(pop, eps)
+        theta[0] = alpha
+        end = gradient_flow(pop.gradient, theta, 40 * closed_forms.jump_limit(order, R) / eps).states[-1]
+        values[f"looking/{name}"] = float(np.abs(pop.split(end)[1]).max() / eps)
+    return values
 
 
 def jump_time(pop: Population, eps: float) -> float:

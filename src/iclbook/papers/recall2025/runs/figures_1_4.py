@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -135,6 +135,19 @@ def staged_share(pop: Population, training: Training, betas: tuple[float, ...] |
     }
 
 
+def together_share(pop: Population, training: Training) -> Estimate:
+    """Share of seeds in which every beta rises fastest at a jump of its own: of the steps at which the population loss passes the middles between plateaus, the
+    nearest in ratio is that of the head's place in line."""
+    value = pop.value(training.states)  # (T, S)
+    levels = [pop.task.plateau_dp(m) for m in range(HEADS + 1)]
+    jumps = np.stack([training.steps[(value < (a + b) / 2).argmax(0)] for a, b in pairwise(levels)])  # (K, S)
+    speed = np.diff(pop.split(training.states)[1], axis=0) / np.diff(training.steps)[:, None, None]
+    rises = np.sort(training.steps[speed.argmax(0)], -1)  # (S, K)
+    nearest = np.abs(np.log(np.maximum(rises, 1))[:, :, None] - np.log(jumps.T)[:, None]).argmin(-1)
+    hits = (nearest == np.arange(HEADS)).all(-1)
+    return Estimate.share(int(hits.sum()), len(hits))
+
+
 def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dict[tuple[str, str], Training]]:
     """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta of Figure 1 and reversed (Figure 4).
 
@@ -163,4 +176,5 @@ def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dic
             runs[figure, window] = run
             shares = staged_share(pop, run, start)
             values |= {f"{figure}/{window}/{name}": share for name, share in shares.items()}
+        values[f"fig1/{window}/together"] = together_share(pop, runs["fig1", window])
     return values, runs
