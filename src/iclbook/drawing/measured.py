@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.path import Path
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Affine2D
@@ -27,49 +28,50 @@ def faults(figure: Figure, dpi: float) -> list[str]:
 
 
 def _faults(figure: Figure) -> Iterator[str]:
-    words = [(kind, text, _outline(text)) for kind, text in _words(figure)]
+    words = [(name, _outline(artist)) for name, artist in _words(figure)]
     page = figure.bbox.padded(1)
-    yield from (f"{_name(kind, text)} is cut" for kind, text, path in words if not _holds(page, path))
-    for (kind, text, path), (other_kind, other, other_path) in combinations(words, 2):
-        near = path.get_extents().overlaps(other_path.get_extents())
-        if near and path.intersects_path(other_path, filled=True):
-            yield f"{_name(kind, text)} over {_name(other_kind, other)}"
+    for name, outline in words:
+        if not all(page.contains(*corner) for corner in outline.vertices):
+            yield f"{name} is cut"
+    for (name, outline), (other, its) in combinations(words, 2):
+        near = outline.get_extents().overlaps(its.get_extents())
+        if near and outline.intersects_path(its, filled=True):
+            yield f"{name} over {other}"
     for ax in figure.axes:
         yield from (f"the legend of {ax.get_title()!r} over {label!r}" for label in _covered(ax))
 
 
-def _words(figure: Figure) -> Iterator[tuple[str, Text]]:
-    """Every text that is drawn, with its kind."""
-    found = [("words", text) for text in figure.texts]
-    found += [("legend", text) for legend in figure.legends for text in legend.get_texts()]
+def _words(figure: Figure) -> Iterator[tuple[str, Text | Legend]]:
+    """Every text that is drawn, and every legend as a whole, each with its name."""
+    texts = [("words", text) for text in figure.texts]
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     for ax in figure.axes:
-        found += [("title", text) for text in (ax.title, ax._left_title, ax._right_title)]
-        found += [("words", text) for text in ax.texts]
-        found += [("legend", text) for text in (ax.get_legend().get_texts() if ax.get_legend() else ())]
+        texts += [("title", text) for text in (ax.title, ax._left_title, ax._right_title)]
+        texts += [("words", text) for text in ax.texts]
         for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
             name = axis.axis_name
-            found += [(f"{name} label", axis.label), (f"{name} exponent", axis.offsetText)]
-            found += [(f"{name} tick", text) for tick in axis._update_ticks() for text in (tick.label1, tick.label2)]
-    for kind, text in found:
+            texts += [(f"{name} label", axis.label), (f"{name} exponent", axis.offsetText)]
+            texts += [(f"{name} tick", text) for tick in axis._update_ticks() for text in (tick.label1, tick.label2)]
+    for kind, text in texts:
         hidden = isinstance(text, Annotation) and not text._check_xy()
         if text.get_text().strip() and text.get_visible() and not hidden:
-            yield kind, text
+            yield f"{kind} {' '.join(text.get_text().split())[:40].strip()!r}", text
+    yield from ((f"legend {legend.get_texts()[0].get_text()!r}", legend) for legend in legends)
 
 
-def _outline(text: Text) -> Path:
-    """The rectangle of a text's letters, turned as the text is: the box of turned words is the box around it, about the same centre."""
-    around, angle = text.get_window_extent(), text.get_rotation()
-    text.set_rotation(0)
-    flat = text.get_window_extent()
-    text.set_rotation(angle)
-    pixel = text.get_figure(root=True).dpi / 100
+def _outline(artist: Text | Legend) -> Path:
+    """The rectangle of an artist's letters, turned as they are: the box of turned words is the box around it, about the same centre."""
+    around = flat = artist.get_window_extent()
+    angle = 0.0
+    if isinstance(artist, Text):
+        angle = artist.get_rotation()
+        artist.set_rotation(0)
+        flat = artist.get_window_extent()
+        artist.set_rotation(angle)
+    pixel = artist.get_figure(root=True).dpi / 100
     half = np.maximum([flat.width / 2 - BESIDE * pixel, flat.height / 2 - ABOVE * pixel], 0.5)
     turn = Affine2D().scale(*half).rotate_deg(angle).translate((around.x0 + around.x1) / 2, (around.y0 + around.y1) / 2)
     return turn.transform_path(Path([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)]))
-
-
-def _holds(page, path: Path) -> bool:
-    return all(page.contains(*corner) for corner in path.vertices)
 
 
 def _covered(ax: Axes) -> Iterator[str]:
@@ -83,7 +85,3 @@ def _covered(ax: Axes) -> Iterator[str]:
         seen = points[[ax.bbox.contains(*point) for point in points]] if len(points) else points
         if artist.get_visible() and len(seen) and np.mean([box.contains(*point) for point in seen]) > COVERED:
             yield artist.get_label()
-
-
-def _name(kind: str, text: Text) -> str:
-    return f"{kind} {' '.join(text.get_text().split())[:40].strip()!r}"
