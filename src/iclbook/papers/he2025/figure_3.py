@@ -355,7 +355,7 @@ def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
             style.heatmap(axes[2 * i + 1, j], mu, col_labels=labels, annotate=numbers[1])
             axes[2 * i, j].set_aspect("auto")
             axes[2 * i + 1, j].set_aspect("auto")
-        axes[2 * i, 0].set_ylabel(f"{setting}\n\nω by feature")
+        axes[2 * i, 0].set_ylabel(setting.replace(" of ", "\nof ") + "\n\nω by feature")
         axes[2 * i + 1, 0].set_ylabel("μ by task")
         axes[2 * i, 0].set_yticks(range(len(omega)), [str(k + 1) for k in range(len(omega))])
         axes[2 * i + 1, 0].set_yticks(range(len(mu)), [str(k + 1) for k in range(len(mu))])
