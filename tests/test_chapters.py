@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -18,6 +19,7 @@ from iclbook.book.build import renew_prose
 from iclbook.check import check_executed, table
 from iclbook.inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from iclbook.machines import environment
+from iclbook.mime_types import FIGURE
 from iclbook.profiles import PROFILES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +29,8 @@ PLAIN = {name: value for name, value in os.environ.items() if not name.startswit
 KERNEL = environment("pinned", PLAIN)
 #: The same frame functions draw at both profiles: between its ends a live slider is moved at the paper profile only.
 MOVED = {"smoke": "ends", "paper": "1"}
+#: Only the figures of the paper profile stand in the book.
+MEASURED = {"smoke": "0", "paper": "1"}
 
 
 @pytest.mark.chapter
@@ -42,14 +46,25 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
     if is_stale(name, profile, ROOT) or not is_marked(copy, mark):
         from iclbook.execution import run_notebook
 
-        moved = {"ICLBOOK_EXERCISE_SLIDERS": MOVED[profile]}
-        run_notebook(name, profile, root=ROOT, environment=KERNEL | moved)
+        asked = {"ICLBOOK_EXERCISE_SLIDERS": MOVED[profile], "ICLBOOK_MEASURE_FIGURES": MEASURED[profile]}
+        run_notebook(name, profile, root=ROOT, environment=KERNEL | asked)
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.write_text(fingerprint(copy))
     result = check_executed(name, profile, ROOT)
     assert result.ok, f"\n{table([result])}"
     assert result.compared > 0
-    assert silent(nbformat.read(copy, as_version=4)) == [], "solutions of exercises that show no answer"
+    notebook = nbformat.read(copy, as_version=4)
+    assert silent(notebook) == [], "solutions of exercises that show no answer"
+    assert list(broken(notebook)) == [], "figures with words cut, words over words, or a legend over data"
+
+
+def broken(notebook: nbformat.NotebookNode) -> Iterator[str]:
+    """The faults of a chapter's figures, as :mod:`iclbook.drawing.measured` found them, each after the beginning of the figure's alternative text."""
+    for cell in notebook.cells:
+        name = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "figure")[:50]
+        for output in cell.get("outputs", []):
+            faults = output.get("data", {}).get(FIGURE, {}).get("faults", [])
+            yield from (f"{name}: {fault}" for fault in faults)
 
 
 def is_marked(copy: Path, mark: Path) -> bool:

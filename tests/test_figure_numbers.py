@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from iclbook import store
-from iclbook.drawing import figure_data, narrow, shown, style
+from iclbook.drawing import figure_data, measured, narrow, shown, style
 
 
 @pytest.fixture(autouse=True)
@@ -162,3 +162,30 @@ def test_words_stay_on_the_page():
     for ax in small.axes:
         legend, panel = ax.get_legend().get_window_extent(), ax.get_window_extent()
         assert legend.y1 <= panel.y0, "a wide legend stands below its panel"
+
+
+# -- faults that a reader sees --------------------------------------------------------------------------------------------
+
+
+def test_planted_faults_are_found_and_a_sound_figure_has_none():
+    fig, (left, right) = style.figure(2)
+    for ax in (left, right):
+        ax.plot(np.linspace(0, 1, 50), np.linspace(0, 1, 50), label="curve")
+        ax.set(title="title", xlabel="step", ylabel="loss", xlim=(0, 1), ylim=(0, 1))
+        ax.tick_params(axis="x", rotation=40)
+        ax.legend(loc="upper left")
+    left.text(0.5, 0.2, "words")
+    shown.pixels(fig, 200)
+    assert measured.faults(fig, 200) == []
+    fig.set_layout_engine("none")
+    left.text(0.52, 0.21, "more words")
+    left.yaxis.set_label_coords(-0.4, 0.5)
+    right.legend(loc="center")
+    right.set_title("words that start in the middle and go on for longer than the page", loc="left")
+    shown.pixels(fig, 200)
+    found = measured.faults(fig, 200)
+    assert "words 'words' over words 'more words'" in found
+    assert "y label 'loss' is cut" in found
+    assert "the legend of 'title' over 'curve'" in found
+    assert "title 'words that start in the middle and go on' is cut" in found
+    assert len(found) == 5, "and the two titles of one panel"

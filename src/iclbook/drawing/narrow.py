@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
 from matplotlib.text import Text
+from matplotlib.transforms import IdentityTransform, ScaledTranslation, blended_transform_factory
 
 WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
 #: Inches of a panel's height, and the least width that its data may be left with beside the labels.
@@ -163,8 +164,9 @@ def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:
     legend.set_loc("upper left")
     axis = ax.xaxis.get_tightbbox()  # none where nothing stands below the panel
     lowest = box.y0 if axis is None else min(axis.y0, box.y0)
-    left = (0.03 * figure.dpi - box.x0) / box.width
-    legend.set_bbox_to_anchor((left, (lowest - box.y0) / box.height - 0.01), transform=ax.transAxes)
+    # Inches, not shares of the panel: the next layout changes its height.
+    below = ScaledTranslation(0.03, (lowest - box.y0) / figure.dpi - 0.02, figure.dpi_scale_trans)
+    legend.set_bbox_to_anchor((0, 0), transform=blended_transform_factory(IdentityTransform(), ax.transAxes) + below)
 
 
 def _wrap(text: Text, figure: Figure, room: float | None = None) -> bool:

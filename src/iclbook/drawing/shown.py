@@ -1,12 +1,14 @@
 """What a notebook keeps of every figure that it shows: a small PNG, the numbers in it, the stored trainings that it draws, and a picture for phones.
 
 ``style.use`` switches this on where a chapter runs headless; in JupyterLab figures are shown as usual.
+Under ``ICLBOOK_MEASURE_FIGURES=1``, which the tests of the chapters set, it also notes what is broken in the picture.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -26,6 +28,7 @@ from traitlets import Unicode
 
 from ..mime_types import FIGURE
 from .figure_data import table
+from .measured import faults
 from .narrow import narrow
 
 #: zlib's level for PNGs: one more halves the speed for two or three bytes in a hundred.
@@ -47,6 +50,7 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
     """
     if FIGURE in shell.display_formatter.formatters:
         return
+    measure = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1"
 
     def picture(figure: Figure) -> tuple[str, dict[str, int]]:
         width, height = (round(inches * css_dpi) for inches in figure.get_size_inches())
@@ -54,11 +58,13 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
 
     def about(figure: Figure) -> dict[str, Any]:
         found: dict[str, Any] = {"csv": table(figure), "origin": origin(_drawn_from.get(figure, ()))}
+        broken = faults(figure, css_dpi * scale) if measure else []
         small = narrow(figure, css_dpi * scale)
         if small is not None:
             found["narrow"] = _text(png(pixels(small, css_dpi * scale)))
             found["size"] = [round(inches * css_dpi) for inches in small.get_size_inches()]
-        return found
+            broken += [f"on a phone: {fault}" for fault in (faults(small, css_dpi * scale) if measure else ())]
+        return found | ({"faults": broken} if broken else {})
 
     formatters = shell.display_formatter.formatters
     formatters["image/png"].for_type(Figure, picture)

@@ -417,6 +417,6 @@ def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
                 for head in range(1, h):
                     ax.axvspan(head * (width + 1) - 1.5, head * (width + 1) - 0.5, color="white", lw=0)
             axes[2 * i, j].set_title(f"H = {h}")
-        axes[2 * i, 0].set_ylabel(f"{setting}\n\nKQ")
+        axes[2 * i, 0].set_ylabel(setting.replace(" of ", "\nof ") + "\n\nKQ")
         axes[2 * i + 1, 0].set_ylabel("OV")
     return fig
