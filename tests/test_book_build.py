@@ -148,6 +148,7 @@ def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.Capture
     finally:
         copy.write_bytes(good)
         ledger.write_text(rules)
+        build("smoke")
 
 
 def page_of(built: Path, name: str) -> Path:
