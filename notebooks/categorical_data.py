@@ -795,6 +795,9 @@ assert query.min() < min(1.8, query[-1] - 0.1)
 # | 57 | a number for a multiple of $I$ | {glue:text}`eq57/printed` | {glue:text}`eq57/mended` |
 # | $\xi(f)$, appendix I.1 | $w_{e,c}$ is lost | {glue:text}`xi/printed` | {glue:text}`xi/mended` |
 #
+# Transcribed by hand, nothing to compute: section 3.2.1 has zeros of length $2 + 2d'$ for $d + 2d'$, and its $W_V$ lacks the $\alpha/N$ of equation 29; equation 45 counts the query's slot as 36 to
+# 38 do; appendix I.4 says "$t \to 0$" for infinity and "normalization" for exponentiation; and references lead astray (appendix B for C and D, (4) for (2) and (3), figures 5 and 6 for 12 and 13).
+#
 # Section 5's loss has lost its minus: a small step down on it gains {glue:text}`loss-sign/section_gain` nats of likelihood, on appendix I's loss {glue:text}`loss-sign/appendix_gain`.
 #
 # **No slips, though they look like some.** The minus that erases stands in $W_V$ in section 3.2.2, and is left to $P^{(1)}, P^{(2)}$ in equations 35 to 37. Each form erases (of the old expectation is
