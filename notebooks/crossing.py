@@ -270,7 +270,7 @@ show(
 # step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a skip
 # connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
 
-# %% mystnb={"image": {"alt": "Dots for every run of five models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, so under plain gradient descent, and those on labels with a mean in none. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Dots for every run of six models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, so under plain gradient descent, and those on labels with a mean in none. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 trained_pairs = {
     name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS
 }

@@ -259,7 +259,7 @@ def _of(results: Results, study: str, group: str) -> Pairs:
 def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
     """``sum``: abs(sum mu) over sum abs(mu); ``both``: how many runs have heads that compare with both signs, and ``both_sum``, the largest sum among them (1, as
     of heads of one sign, where there are none); ``taken``: what a debiased step takes away of what the plain step leaves, in those runs; ``one_sign/taken``:
-    the most that it takes in any other run (0 where there are none); ``output``: sum of mu, in the runs with both signs if there are any."""
+    the most that it takes in any other run (0 where there are none); ``output``: sum of mu, in the runs with both signs if there are two."""
     away = ("wide", "short", "descent", "affine")
     others = np.concatenate([found[name].taken[~found[name].both] for name in away[:-1]])
     values: dict[str, object] = {
@@ -280,6 +280,6 @@ def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
         else:
             values[f"pairs/{name}/left"] = float(of.debiased.mean())
     for name in ("affine", "descent"):
-        signed = found[name].both if found[name].both.any() else slice(None)
+        signed = found[name].both if found[name].both.sum() > 1 else slice(None)
         values[f"pairs/{name}/output"] = Estimate.mean(found[name].mu.sum(1)[signed])
     return values
