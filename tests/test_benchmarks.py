@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import subprocess
 import sys
 from pathlib import Path
 
@@ -115,30 +113,3 @@ def test_nothing_is_published_from_a_busy_machine(monkeypatch, tmp_path, capsys,
     assert said.count("\n") == 1
     assert not (tmp_path / "results.json").exists()
     assert (tmp_path / ".cache" / "benchmarks-cpu.json").exists() == bool(during)
-
-
-@pytest.mark.full
-@pytest.mark.slow
-@pytest.mark.timeout(900)  # on a busy machine
-def test_quick_mode_measures_and_renders(tmp_path):
-    out = tmp_path / "quick.json"
-    before = page.PAGE.read_bytes()
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--quick", "--out", str(out)], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    results = json.loads(out.read_text())
-    rates = {name: row["rate"]["median"] for b in results["paired"] for name, row in b["rows"].items()}
-    assert {"plain", "eager"} <= set(rates)
-    assert all(math.isfinite(rate) and rate > 0 for rate in rates.values())
-    assert all(row["peak_mb"] > 0 for row in results["ladder"])
-    if "compiled" not in results["missing"]:
-        (row,) = results["first"]
-        assert row["again_s"] < row["cold_s"], "the second process finds what the first one compiled"
-    assert "no GPU" in results["missing"]["graph"]
-    assert all(
-        f"## {part}" in done.stdout
-        for part in ("Side by side", "The first step", "How cost grows", "Processes and threads")
-    )
-    assert {r["value"] for r in results["growth"]["rows"]} == {1, 4, 16}
-    assert page.PAGE.read_bytes() == before, "--out must leave the page alone"

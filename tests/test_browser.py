@@ -5,7 +5,6 @@ Without chromium these tests are skipped, unless ``CI`` or ``ICLBOOK_REQUIRE_BRO
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -18,7 +17,6 @@ from iclbook.book import page_models
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[1]
-FULL = os.environ.get("ICLBOOK_FULL") == "1"
 
 
 @dataclass(frozen=True)
@@ -36,25 +34,24 @@ def tiny(tmp_path_factory, browser) -> tuple[Path, Path]:
     return tiny_book.build(tmp_path_factory.mktemp("tiny"))
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param("tiny", marks=pytest.mark.xdist_group("tiny")), "book"],  # one worker builds the tiny book
-)
-def built(request, browser) -> tuple[str, Path, dict]:
-    """A built book: (name, folder of its pages, what its sliders must show)."""
-    if request.param == "tiny":
+TINY = pytest.mark.xdist_group("tiny")  # one worker builds the tiny book
+SMALL = [pytest.param((way, "tiny"), marks=TINY, id=f"{way}-tiny") for way in ("file", "http")]
+
+
+def of_book(way: str, **kwargs: object) -> object:
+    return pytest.param((way, "book"), id=f"{way}-book", **kwargs)
+
+
+@pytest.fixture(scope="module")
+def site(request, browser) -> Iterator[Site]:
+    """A built book as a reader opens it: from the disk, or over http."""
+    way, name = request.param
+    if name == "tiny":
         html, executed = request.getfixturevalue("tiny")
     else:
         html, executed = request.getfixturevalue("book"), ROOT / "executed" / "paper"
-    return request.param, html, harness.expected_frames(executed)
-
-
-@pytest.fixture(scope="module", params=["file", "http"])
-def site(request, built) -> Iterator[Site]:
-    name, html, expected = built
-    if request.param == "file":
-        if name == "book" and not FULL:
-            pytest.skip("the small book shows what differs from http")
+    expected = harness.expected_frames(executed)
+    if way == "file":
         yield Site(name, html, html.resolve().as_uri() + "/", expected)
         return
     with harness.serve(html) as address:
@@ -71,6 +68,7 @@ def addresses(site: Site, *, with_widgets: bool = False) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("site", [*SMALL, of_book("http"), of_book("file", marks=pytest.mark.full)], indirect=True)
 def test_every_slider_shows_the_right_frame_through_its_range(site, browser):
     """Every position of one slider or, for two, of both while the other stands at first, start and last."""
     checked = set()
@@ -111,6 +109,7 @@ def route(info: dict) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(places))
 
 
+@pytest.mark.parametrize("site", [*SMALL, of_book("http", marks=pytest.mark.full)], indirect=True)
 @pytest.mark.parametrize(("width", "themes"), [(harness.WIDE, ("light", "dark")), (harness.NARROW, ("dark", "light"))])
 def test_every_page_is_whole_quiet_and_alone(site, browser, width, themes):
     """No console error, no failed request, none to another machine, no sideways scrolling, no squeezed picture.
@@ -118,8 +117,6 @@ def test_every_page_is_whole_quiet_and_alone(site, browser, width, themes):
     Each width loads a page in its first theme, which the page before has left, and changes to the second on the page. The book's pages from the disk are
     looked at where all else is measured on them.
     """
-    if site.name == "book" and not FULL:
-        pytest.skip("looked at in test_measured_pages")
     for page in addresses(site):
         browser.open(site.address + page, width=width, theme=themes[0])
         for theme in themes:
@@ -127,20 +124,15 @@ def test_every_page_is_whole_quiet_and_alone(site, browser, width, themes):
         browser.theme(themes[0])
 
 
-def test_every_model_of_an_executed_chapter_is_on_its_page(built):
-    name, html, _ = built
-    executed = html.parents[1] / "notebooks" if name == "tiny" else ROOT / "executed" / "paper"
-    copies = {f"notebooks/{path.stem}": path for path in sorted(executed.glob("*.ipynb"))}
+def test_every_model_of_an_executed_chapter_is_on_its_page(book):
+    copies = {f"notebooks/{path.stem}": path for path in sorted((ROOT / "executed" / "paper").glob("*.ipynb"))}
     assert any(page_models.in_copy(path) for path in copies.values())
-    assert page_models.missing(html, copies) == []
+    assert page_models.missing(book, copies) == []
 
 
 @pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])
-def test_the_scoreboards_filters_leave_the_lines_that_fit(browser, built, width):
-    name, html, _ = built
-    if name != "book":
-        pytest.skip("the small book has no scoreboard")
-    browser.open((html / "book" / "scoreboard.html").resolve().as_uri(), width=width)
+def test_the_scoreboards_filters_leave_the_lines_that_fit(browser, book, width):
+    browser.open((book / "book" / "scoreboard.html").resolve().as_uri(), width=width)
     run = browser.driver.execute_script
     visible = "[...document.querySelectorAll('.iclbook-list tbody tr')].filter(row => row.checkVisibility())"
     everything = run(f"return {visible}.length")
@@ -171,31 +163,28 @@ def test_the_scoreboards_filters_leave_the_lines_that_fit(browser, built, width)
     )
 
 
-def test_slider_obeys_home_and_end_keys(browser, built):
-    name, html, expected = built
-    if name != "tiny":
-        pytest.skip("keys are the same on every page")
-    browser.open((html / "notebooks" / "waves.html").resolve().as_uri())
+@TINY
+def test_slider_obeys_home_and_end_keys(browser, tiny):
+    browser.open((tiny[0] / "notebooks" / "waves.html").resolve().as_uri())
     panel = browser.panels()[0]
-    info = expected[panel.model_id]
+    info = harness.expected_frames(tiny[1])[panel.model_id]
     for key, position in ((harness.Keys.END, 4), (harness.Keys.HOME, 0)):
         panel.press(0, key)
         assert panel.waits_for(frame_at(info, [position]))
 
 
-def test_play_runs_through_the_frames(browser, built):
-    name, html, expected = built
-    if name != "tiny":
-        pytest.skip("play is the same on every page")
-    browser.open((html / "notebooks" / "waves.html").resolve().as_uri())
+@TINY
+def test_play_runs_through_the_frames(browser, tiny):
+    browser.open((tiny[0] / "notebooks" / "waves.html").resolve().as_uri())
     panel = browser.panels()[0]
-    info = expected[panel.model_id]
+    info = harness.expected_frames(tiny[1])[panel.model_id]
     panel.area.find_element("css selector", ".widget-play button").click()
     for position in (3, 4):
         assert panel.waits_for(frame_at(info, [position]), seconds=5)
     assert browser.problems() == []
 
 
+@TINY
 def test_a_browser_that_blocks_storage_changes_the_theme_all_the_same(browser, tiny):
     denied = "for (const n of ['localStorage', 'sessionStorage']) Object.defineProperty(window, n, {configurable: true, get() { throw new DOMException('denied', 'SecurityError') }})"
     script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": denied})
