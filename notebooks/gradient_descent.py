@@ -32,7 +32,7 @@ from IPython.display import display
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.drawing.tables import Table
+from iclbook.drawing.figure_data import Table
 from iclbook.papers.nagy2026 import (
     arithmetic,
     common,

@@ -8,7 +8,7 @@ from docutils.utils import new_document
 
 from iclbook.book.captions import NumberedFigures
 from iclbook.book.lazy import VIEW
-from iclbook.mime_types import MODEL_FIGURE, SLIDERS
+from iclbook.project import MODEL_FIGURE, SLIDERS
 
 
 def cell(*outputs: nodes.Node) -> nodes.container:

@@ -19,8 +19,8 @@ from iclbook.book.build import renew_prose
 from iclbook.check import check_executed, table
 from iclbook.inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from iclbook.machines import environment
-from iclbook.mime_types import FIGURE
 from iclbook.profiles import PROFILES
+from iclbook.project import FIGURE
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = chapters(ROOT)
@@ -59,7 +59,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
 
 
 def broken(notebook: nbformat.NotebookNode) -> Iterator[str]:
-    """The faults of a chapter's figures, as :mod:`iclbook.drawing.measured` found them, each after the beginning of the figure's alternative text."""
+    """The faults of a chapter's figures, as :mod:`iclbook.drawing.shown.faults` found them, each after the beginning of the figure's alternative text."""
     for cell in notebook.cells:
         name = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "figure")[:50]
         for output in cell.get("outputs", []):

@@ -6,7 +6,7 @@ from claims_kit import make_root, write_notebook
 from iclbook import check as regression
 from iclbook.check.figures import moved, read_figures
 from iclbook.errors import UserError
-from iclbook.mime_types import FIGURE, SLIDERS
+from iclbook.project import FIGURE, SLIDERS
 
 VALUES = {"omega": 0.13, "gap": 0.0, "seeds": 8, "seconds": 1.5}
 

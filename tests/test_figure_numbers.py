@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from iclbook import store
-from iclbook.drawing import figure_data, measured, narrow, shown, style
+from iclbook.drawing import figure_data, narrow, shown, style
 
 
 @pytest.fixture(autouse=True)
@@ -176,14 +176,14 @@ def test_planted_faults_are_found_and_a_sound_figure_has_none():
         ax.legend(loc="upper left")
     left.text(0.5, 0.2, "words")
     shown.pixels(fig, 200)
-    assert measured.faults(fig, 200) == []
+    assert shown.faults(fig, 200) == []
     fig.set_layout_engine("none")
     left.text(0.52, 0.21, "more words")
     left.yaxis.set_label_coords(-0.4, 0.5)
     right.legend(loc="center")
     right.set_title("words that start in the middle and go on for longer than the page", loc="left")
     shown.pixels(fig, 200)
-    found = measured.faults(fig, 200)
+    found = shown.faults(fig, 200)
     assert "words 'words' over words 'more words'" in found
     assert "y label 'loss' is cut" in found
     assert "the legend of 'title' over 'curve'" in found

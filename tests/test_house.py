@@ -23,7 +23,6 @@ FLOORS = (
         "files",
         "formulas",
         "machines",
-        "mime_types",
         "native",
         "numbers",
         "profiles",

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from iclbook.book import page_models
 from iclbook.errors import UserError
-from iclbook.mime_types import MODEL
 from iclbook.papers.he2025 import loss, predictors
 from iclbook.papers.he2025.page_models import answers, on_line, trained_heads
+from iclbook.project import MODEL
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import SHARED, markup
 from iclbook.store import Results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbook.drawing.tables import Table
+from iclbook.drawing.figure_data import Table
 from iclbook.errors import UserError
 
 ROWS = [{"name": "a < b", "result": "proved"}, {"name": "c", "result": "refuted", "why": "x = 1"}]

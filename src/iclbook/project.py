@@ -65,3 +65,14 @@ def ledger_paths(root: Path) -> list[Path]:
 def shown(path: Path) -> str:
     """A file's name in a message; ledgers are all called alike, so theirs is said with the paper."""
     return f"{path.parent.name}/{path.name}" if path.name == "claims.yaml" else path.name
+
+
+# -- names under which an executed copy carries what the pages need beside pictures and text ------------------------------
+
+#: Type of the output that carries a figure's numbers, its origin and its picture for phones.
+FIGURE = "application/vnd.iclbook.figure+json"
+#: In the metadata of the output that shows a panel of precomputed frames.
+SLIDERS = "iclbook_slider"
+#: In the metadata of the output that shows a model of the page, and how the markup of that begins.
+MODEL = "iclbook_model"
+MODEL_FIGURE = '<figure class="iclbook-model"'

@@ -64,7 +64,7 @@ def descent() -> FunctionalGD:
 
 def regression_results() -> Results:
     """Circuits of one run a group, as training would leave them."""
-    arrays = {}
+    arrays = {"h1/steps": np.zeros(1)}
     for h in (1, 2):
         for name, circuit in attention(h).circuits().items():
             arrays[f"h{h}/{name}"] = circuit.numpy()[None, None]

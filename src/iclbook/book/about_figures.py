@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..mime_types import FIGURE, MODEL, SLIDERS
 from ..numbers import duration, number
+from ..project import FIGURE, MODEL, SLIDERS
 from .lazy import FILES, VIEW, up
 
 

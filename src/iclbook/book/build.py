@@ -15,10 +15,9 @@ import nbformat
 from ..errors import UserError
 from ..files import write_whole
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, write_copy
-from ..mime_types import SLIDERS
 from ..numbers import number as number_of
 from ..profiles import check_profile
-from ..project import find_root, ledger_paths
+from ..project import SLIDERS, find_root, ledger_paths
 from . import page_models, pages
 
 

@@ -18,7 +18,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.writers.html5 import HTML5Translator
 
 from ..inputs import executed_path
-from ..mime_types import MODEL_FIGURE
+from ..project import MODEL_FIGURE
 from . import about_figures, lazy
 
 

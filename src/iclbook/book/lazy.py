@@ -18,7 +18,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from ..mime_types import SLIDERS
+from ..project import SLIDERS
 from ..references import write_text
 
 #: Folder of the files beside the pages, from the top of the book.

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 from ..errors import UserError
-from ..mime_types import FIGURE, MODEL
+from ..project import FIGURE, MODEL
 
 MARKER = re.compile(r"^<!-- (model|picture) (.+) of (\w+) -->$", re.MULTILINE)
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
-from ..mime_types import FIGURE, MODEL, SLIDERS
 from ..numbers import number
+from ..project import FIGURE, MODEL, SLIDERS
 
 #: Series -> (how many numbers, their weighted sum, the sum of the weighted sizes).
 Digest = dict[str, list[float]]

@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from ..drawing.shown import Stored
 from ..errors import UserError
-from ..mime_types import SLIDERS
+from ..project import SLIDERS
 from . import live, static
 from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
 from .page_model import PageModel, show_model

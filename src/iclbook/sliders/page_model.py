@@ -22,9 +22,8 @@ from matplotlib.figure import Figure
 
 from ..drawing.shown import Stored, origin
 from ..errors import UserError
-from ..mime_types import MODEL, MODEL_FIGURE
 from ..numbers import number
-from ..project import find_root
+from ..project import MODEL, MODEL_FIGURE, find_root
 from .panel import draw
 
 #: Scripts that all models share, in the order in which they are loaded.

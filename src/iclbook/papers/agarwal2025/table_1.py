@@ -16,7 +16,7 @@ from scipy import stats
 from ... import claims
 from ...draw import numpy_rng
 from ...drawing import style
-from ...drawing.tables import Table
+from ...drawing.figure_data import Table
 from ...statistics import Estimate, prediction, ratio_error, share_error, widened_error
 from ...store import Results
 from ...tasks.sticky_chain import Sequence, StickyChain

@@ -14,7 +14,7 @@ from torch import Tensor
 from ...claims import printed
 from ...draw import torch_rng
 from ...drawing import style
-from ...drawing.tables import Table
+from ...drawing.figure_data import Table
 from ...models import Attention
 from ...sliders import Slider, show
 from ...statistics import Estimate, prediction

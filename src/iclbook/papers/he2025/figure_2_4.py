@@ -269,8 +269,8 @@ def plot_error_by_length(curves: Curves, trained: int) -> Figure:
     ax.plot([], [], "x", color=style.COLOURS["paper"], label="printed (H = 1, 2)")
     ratio.set(xlabel="context length L", ylabel="error over that of H = 2", ylim=(0.97, 1.03))
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
-    place = {"xycoords": ("data", "axes fraction"), "xytext": (4, -12), "textcoords": "offset points"}
-    ax.annotate("training length", (trained, 1), fontsize=8, **place)
+    place = {"xycoords": ("data", "axes fraction"), "xytext": (4, 6), "textcoords": "offset points"}
+    ax.annotate("training length", (trained, 0), fontsize=8, **place)
     ax.set(xlabel="context length L", ylabel="ICL error", ylim=(0, None))
     ax.legend()
     return fig
