@@ -20,7 +20,7 @@ def _he() -> tuple[Fault, ...]:
         at(multitask, "a head serves when it hardly does", "SERVES = 0.1", "SERVES = 0.01"),
         at(multitask, "a head serves only in full", "SERVES = 0.1", "SERVES = 0.6"),
         at(multitask, "sums of features that are used", "sums[:, n, UNUSED[n]]", "sums[:, n, USED[n][0]]"),
-        at(multitask, "a sum for a mean", "((omega[..., 1] + own) / 2)", "(omega[..., 1] + own)"),
+        at(multitask, "covariates not centred", "y, x - x.mean(0))", "y, x)"),
         at("runs.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"),
         at("predictors.py", "a bound in the square of d", bound, f"{bound} * d"),
     )
@@ -69,7 +69,15 @@ def _recall() -> tuple[Fault, ...]:
 
 
 def _nagy() -> tuple[Fault, ...]:
-    return (_planted("nagy2026", "section_9_2.py", "a gradual rise", "rise / 2", "rise / 4"),)
+    return (
+        _planted(
+            "nagy2026",
+            "section_9_2.py",
+            "a ratio of ends",
+            "(curve[..., -1] / start) **",
+            "(start / curve[..., -1]) **",
+        ),
+    )
 
 
 def _wang() -> tuple[Fault, ...]:

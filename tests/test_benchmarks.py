@@ -12,7 +12,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
-from benchmarks import contenders, growth, idle, page, suite, work  # noqa: E402
+from benchmarks import contenders, page, suite, work  # noqa: E402
 from benchmarks.plain_loop import PlainLoop  # noqa: E402
 from iclbook.tasks import Batch  # noqa: E402
 from iclbook.training.ensemble import Ensemble  # noqa: E402
@@ -80,36 +80,3 @@ def test_stored_results_name_no_host_and_no_folder():
         assert {b["n_heads"] for b in results["paired"]} == set(work.HEADS)
         plan = suite.CUDA if device == "cuda" else suite.Plan()
         assert {r["runs"] for r in results["ladder"]} == {1, *plan.runs}
-
-
-# -- how cost grows ----------------------------------------------------------------------------------------------------
-
-
-def test_the_exponent_of_a_power_is_found_with_its_interval():
-    x = [1, 2, 4, 8, 16]
-    exact = growth.slope(x, [3 * v**1.5 for v in x])
-    assert exact == {"exponent": 1.5, "low": 1.5, "high": 1.5}
-    assert growth.slope(x, [7.0] * 5) == {"exponent": 0.0, "low": 0.0, "high": 0.0}
-    rough = growth.slope(x, [3 * v * f for v, f in zip(x, (1.2, 0.9, 1.1, 0.8, 1.1), strict=True)])
-    assert 0.5 < rough["low"] < 1 < rough["high"]
-
-
-# -- a busy machine ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("before", "during"), [(0.5, 0.0), (0.0, 0.5)])
-def test_nothing_is_published_from_a_busy_machine(monkeypatch, tmp_path, capsys, before, during):
-    from benchmarks import __main__ as command
-
-    results = {"machine": {"others": {"before": before, "during": during}}}
-    monkeypatch.setattr(suite, "ROOT", tmp_path)
-    monkeypatch.setattr(suite, "run", lambda *_: results)
-    monkeypatch.setattr(idle, "before", lambda: before)
-    monkeypatch.setattr(page, "RESULTS", {"cpu": tmp_path / "results.json"})
-    monkeypatch.setattr(page, "write", lambda: pytest.fail("the page was written"))
-    assert command.main([]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: the machine is busy: other programs used 0.5 of its")
-    assert said.count("\n") == 1
-    assert not (tmp_path / "results.json").exists()
-    assert (tmp_path / ".cache" / "benchmarks-cpu.json").exists() == bool(during)

@@ -137,9 +137,6 @@ def test_words_and_normals_of_a_prompt_share_nothing():
     assert np.abs(apart).max() * 750**0.5 < 5.5
 
 
-# -- processors -------------------------------------------------------------------------------------------------------
-
-
 def test_observations_of_a_hidden_chain_follow_its_matrices():
     """Chi-square of two neighbouring observations against the product of the (fixed) matrices."""
     task = HmmFiltering(2, 3, 2)

@@ -1,51 +1,13 @@
-"""The runner of planted faults, on a toy paper: a fault that a test sees is caught, one that no test can see is listed as a survivor."""
+"""The faults that `make mutants` plants: of every kind, programs, and on lines that are there."""
 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import mutants
 import pytest
-from mutants import run, summary
-from mutations import Fault, faults_in
+from mutations import faults_in
 from planted import PLANTED
-
-MODULE = """\
-def largest(values: list[int]) -> int:
-    found = values[0]
-    for value in values[1:]:
-        if value > found:
-            found = value
-    return found
-"""
-TEST = """\
-from toy.papers.key import big
-
-
-def test_largest():
-    assert big.largest([1, 3, 2]) == 3
-"""
-
-
-@pytest.mark.full
-def test_a_fault_is_caught_an_equivalent_one_survives_and_a_line_that_is_gone_is_said(tmp_path: Path):
-    files = {
-        "src/toy/papers/key/big.py": MODULE,
-        "tests/key/test_big.py": TEST,
-        "pytest.ini": "[pytest]\nmarkers =\n    slow: s\n    chapter: c\n    browser: b\n    cuda: u\n",
-    }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    pairs = [("value > found", "value < found"), ("value > found", "value >= found"), ("no such line", "")]
-    faults = [Fault("key", "src/toy/papers/key/big.py", "planted", old, old, new) for old, new in pairs]
-    found = run(faults, tmp_path, workers=1)
-    assert [outcome.word for outcome in found] == ["caught", "survived", "gone"]
-    assert {name: (tmp_path / name).read_text() for name in files} == files, "faults are planted in a copy"
-    text, enough = summary(found)
-    assert "key: 1 of 2 caught (50%)" in text
-    assert not enough
 
 
 @pytest.mark.parametrize(
