@@ -449,7 +449,7 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 # The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step: it is half as fast.
 #
 # Is the gap of 0.17 due to the head's capacity? Weights of these very sizes, written down by hand (queries and keys compare symbols, values name them, $W_O$ holds the log transition matrix), come
-# within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss (on a second sequence, never trained on) of any arm is {glue:text}`gap/trained`
+# within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss of any arm is {glue:text}`gap/trained`
 # above the floor; the same head on a fresh sequence at every step, with Adam, gets to {glue:text}`gap/fresh`. This does not separate steps, data and optimiser.
 
 # %% tags=["hide-input"]

@@ -640,7 +640,7 @@ record.verdict("wang2025/q-unseen")
 # cannot tell which one drew the figure. Trained and tested on episodes of the first kind, three blocks have an accuracy of {glue:text}`images/last/blocks3`, {glue:text}`images/last/gain` more than with
 # labels dealt at random on the same network. When the context's labels are shuffled they still have {glue:text}`images/last/blind`, where a model that uses the context falls to chance.
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Language
 #
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the attention weights of a block depend on positions and on no token, and **what the tokens of a story do to $f$ in
