@@ -48,6 +48,12 @@ def test_the_longest_begin_first(tmp_path: Path) -> None:
     assert longest_first(names, "smoke", tmp_path) == ["damaged", "new", "long", "short"]
 
 
+def runs(process: int) -> bool:
+    """Whether a process is there and more than an entry that nobody has collected."""
+    stat = Path(f"/proc/{process}/stat")
+    return stat.exists() and stat.read_text().rpartition(") ")[2][0] != "Z"
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_interrupt_ends_every_kernel_and_leaves_nothing(minibook: Path, jobs: int) -> None:
     for name in ("one", "two"):
@@ -76,10 +82,10 @@ def test_an_interrupt_ends_every_kernel_and_leaves_nothing(minibook: Path, jobs:
         finally:
             process.kill()
     assert [p.name for p in (minibook / "executed" / "smoke").iterdir()] == []
-    time.sleep(1)
-    for kernel in kernels:
-        with pytest.raises(ProcessLookupError):
-            os.kill(kernel, 0)
+    deadline = time.monotonic() + 30  # a kernel looks for its parent once a second, and may be busy
+    while any(runs(kernel) for kernel in kernels):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 @pytest.mark.parametrize("error", [UserError("a", "b"), NotebookError("demo", "x = 1", "it broke", "Mend it.")])

@@ -47,9 +47,7 @@ COLOURS = ["color-contrast", "link-in-text-block"]
 #: Rules that formulas can break as MathJax sets them.
 TYPESET = ["link-name", "empty-table-header", "scrollable-region-focusable", "aria-hidden-focus", "nested-interactive"]
 
-
-#: Colours must have arrived before they are read. Formulas are MathJax's, 40 elements each and all alike: for the other rules they are audited on one page,
-#: and elsewhere they are words, or the audit would take minutes.
+#: Colours must have arrived before they are read. Formulas, 40 elements each and all alike, are audited whole on one page, or it would take minutes.
 PREPARE = """
 document.head.append(Object.assign(document.createElement("style"), { textContent: "* { transition: none !important; }" }));
 if (!arguments[0]) for (const formula of document.querySelectorAll("mjx-container")) formula.replaceWith("formula");
