@@ -221,7 +221,7 @@ STRIP = 8
 LENGTHS = """
 const seen = (element) => element.checkVisibility();
 const count = (text) => text.trim().split(/\\s+/).filter(Boolean).length;
-const article = document.querySelector("article");
+const article = document.querySelector("article") ?? document.body; // the search page has none
 const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
 const formulas = [...article.querySelectorAll("mjx-container")].filter((f) => seen(f) && !f.closest(".iclbook-line"));
 let [words, code] = [formulas.length, 0];
