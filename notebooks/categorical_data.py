@@ -20,7 +20,7 @@
 # cross-attention to the embeddings computes the expectation, and a second self-attention head erases the old one. Does a transformer with free weights find the same algorithm?
 #
 # **What came out.** The construction is exact wherever the old expectation is erased exactly. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers
-# with every kernel but the linear one. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and glossary](../book/notation.md).)
+# with four kernels; with linear attention only some starts do. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -383,7 +383,7 @@ record.all(figures_8_9.figure_8(*answers, bound))
 record.verdict("wang2025/fig8")
 
 # %% [markdown]
-# *Trained TF comes close to GD's accuracy with every kernel but the linear one (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its last value;
+# *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its last value;
 # {glue:text}`time/fig8-9` minutes.*
 #
 # | model | RBF, Laplacian, exponential, softmax |
@@ -690,8 +690,8 @@ record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 # ## What to take away
 #
 # A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no covariate
-# that is longer points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear attention it
-# stays behind. With learned embeddings its matrices are fixed only up to a change of basis, and in the best basis they are nearly those of a gradient step. The best accuracy that any model can reach
+# that is longer points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear attention
+# only some starts do. With learned embeddings its matrices are fixed only up to a change of basis, and in the best basis they are nearly those of a gradient step. The best accuracy that any model can reach
 # moves with the one draw of the embeddings. Images and text are stand-ins here, so what the paper says of ImageNet and TinyStories is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true

@@ -344,7 +344,7 @@ record.all(section_9_5_1.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
-# *Whether depth hurts depends on the optimiser, the rate and the length of training. Mean error of depth over that of the baseline (the peak at $d$ = 8 is one seed); dashed: printed.* After 500
+# *Whether depth hurts depends on the optimiser, the rate and the length of training. Mean error of depth over that of the baseline; dashed: printed.* After 500
 # steps depth hurts in {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share` of seeds (settings
 # counted alike). We did not vary the scale of the initial weights, the batch, or the fixed set of prompts.
 

@@ -130,7 +130,6 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/hmm/p_lstm": float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue),
         "tunnel/bijection/prior": prior,
         "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
-        "tunnel/bijection/token_mlp_ratio": 1.0,  # a single token says no more than the prior
         "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
         "tunnel/parameters": [sum(p.numel() for p in by_name[model].parameters()) for model in LOOKS],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -134,11 +134,13 @@ def preconditioner_records(found: Preconditioners, census: Preconditioners, nois
 
 
 def preconditioned_records(results: Results, found: Preconditioners, task: LinearRegression) -> Records:
-    """Figure 3.1: what the displayed step, preconditioned by the blocks weighted with mu, leaves of the answers of the runs that split."""
-    mu = found.rows[found.split, :, -1]
-    step = np.einsum("rh,rhij->rij", mu, found.blocks[found.split])[:, None]
-    kept = replace(results, arrays={f"h2/{of}": results[f"h2/{of}"][:, found.split] for of in ("kq", "ov")})
-    return {"fig3.1/unexplained": each_run(unlike_step(kept, "h2", step, task, 1.0))} if len(step) else {}
+    """Figure 3.1: what the displayed step, preconditioned by the blocks weighted with mu, leaves of the answers of the runs that split; and what a step without
+    a preconditioner leaves."""
+    step = np.einsum("rh,rhij->rij", found.rows[..., -1], found.blocks)[:, None]
+    plain = np.broadcast_to(np.eye(task.d), step.shape)
+    shares = {"unexplained": step, "unexplained_by_plain": plain}
+    every = {name: unlike_step(results, "h2", of, task, 1.0)[found.split] for name, of in shares.items()}
+    return {f"fig3.1/{name}": each_run(left) for name, left in every.items()} if found.split.any() else {}
 
 
 def plot_preconditioners(found: Preconditioners) -> Figure:
@@ -370,11 +372,15 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
 
 
 def weighted_records(setting: str, by_h: ByCount, results: Results, task: MultiTaskRegression) -> Records:
-    """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads."""
-    two = by_h[2]
-    step = np.einsum("rhn,rhj,jk->rnjk", two.mu, two.omega, np.eye(task.d))
+    """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads; and what one with equal
+    weights leaves."""
+    weights = np.einsum("rhn,rhj->rnj", by_h[2].mu, by_h[2].omega)
     scale = 1.0 if setting == "text" else code_scale(task.d, task.n_tasks)
-    return {f"fig3.3/{setting}/unexplained": each_run(unlike_step(results, "h2", step, task, scale))}
+    left = {
+        name: each_run(unlike_step(results, "h2", of[..., None] * np.eye(task.d), task, scale))
+        for name, of in {"unexplained": weights, "unexplained_by_equal": np.ones_like(weights)}.items()
+    }
+    return {f"fig3.3/{setting}/{name}": share for name, share in left.items()}
 
 
 def multitask_records(

@@ -266,8 +266,8 @@ def _statistics(m: Model) -> Array:
 
 def ladder_values(found: Ladder) -> dict[str, object]:
     """The joint statistic on stacks of known kind, for the number of layers at which it is worst, and once it is drawn by lot which of them descend; what it
-    says of the size of the ladder of which it says least, and of the twins, mean and error over sizes; and of known stacks: the largest mean score of a kind of imitation, the least of those
-    that descend."""
+    says of the size of the ladder of which it says least, and of the twins, mean and error over sizes; and of known stacks: the largest mean score of a kind
+    of imitation, the least of those that descend."""
 
     def mean(scored: dict[str, list[float]]) -> Estimate:
         of_sizes = [float(np.mean(said)) for said in scored.values()]
