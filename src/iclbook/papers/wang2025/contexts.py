@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +31,8 @@ VALIDATION, TEST = 1, 2
 FIRST = 100
 #: Held-out contexts are scored this many at a time, which bounds the memory of deep models with many keys.
 CHUNK = 512
+#: Parts of the test contexts that are scored apart.
+PARTS = 16
 #: What GD and Trained TF learn with one block, kept where their maps and matrices are shown.
 GD_PARAMETERS = ("embed", "rate", "log_gamma")
 TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
@@ -209,6 +211,23 @@ class OnHeldOut:
         return found
 
 
+@dataclass(frozen=True)
+class InParts(OnHeldOut):
+    """Observes the test scores of each of :data:`PARTS` equal parts of the test contexts as well, from which errors over contexts follow."""
+
+    def __call__(self, model: nn.Module, held_out: dict[str, Batch]) -> dict[str, Tensor]:
+        """With ``nll_parts`` and ``accuracy_parts`` ``(PARTS,)``."""
+        size = held_out["test"].target.shape[-1] // PARTS
+        each = zip(*(part[..., : size * PARTS].split(size, dim=-1) for part in held_out["test"]), strict=True)
+        parts = [super(InParts, self).__call__(model, {"parts": Batch(*part)}) for part in each]
+        return super().__call__(model, held_out) | {name: torch.stack([p[name] for p in parts]) for name in parts[0]}
+
+
+def in_parts(groups: Sequence[Group]) -> list[Group]:
+    """The groups, with scores of parts of the test contexts."""
+    return [replace(g, observe=InParts(g.observe.contexts, g.observe.n)) for g in groups]
+
+
 def classifiers(
     name: str,
     model: type[nn.Module],
@@ -241,6 +260,12 @@ class Scores:
     def stopped(self, what: str) -> np.ndarray:
         """Test ``accuracy`` or ``nll`` at the best validation record, ``(R,)``."""
         return np.take_along_axis(getattr(self, what), self.best[None], axis=0)[0].astype(float)
+
+
+def stopped_parts(results: Results, group: str, what: str) -> np.ndarray:
+    """``accuracy`` or ``nll`` of each part of the test contexts at the best validation record, ``(R, PARTS)``, of a group of :func:`in_parts`."""
+    best = scores(results, group).best
+    return np.stack([results[f"{group}/{what}_parts"][t, r] for r, t in enumerate(best)]).astype(float)
 
 
 def scores(results: Results, group: str) -> Scores:

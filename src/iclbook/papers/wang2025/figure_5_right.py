@@ -34,8 +34,8 @@ DASHED = (0, (3, 2))
 
 
 def of(results: Mapping[str, Any], kind: str) -> list[Any]:
-    """Results (or studies) by seed: on networks that never saw the test classes (``unseen``), the same with linear attention (``linear``), on networks that
-    learned to name them too (``seen``)."""
+    """Results (or studies) by seed: on networks that never saw the test classes (``unseen``), the same with linear attention (``linear``) and trained as briefly
+    (``short``) as those on networks that learned to name them too (``seen``)."""
     return [r for name, r in results.items() if name.startswith(f"images_{kind}")]
 
 
@@ -130,7 +130,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
 
 def pairs(results: Mapping[str, Results], what: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of each seed ``(E,)`` with features that never saw the test classes, and with features that learned to name them."""
-    both = zip(of(results, "unseen"), of(results, "seen"), strict=True)
+    both = zip(of(results, "short"), of(results, "seen"), strict=True)
     return [(per_episode([unseen], what), per_episode([seen], what)) for unseen, seen in both]
 
 
@@ -144,7 +144,7 @@ def seen_records(results: Mapping[str, Results]) -> dict:
 
 def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
     """Episodes whose query always carries the last label: a constant answer, and what the models make of it."""
-    last, plain = results["images_last"], of(results, "unseen")[0]  # of one network
+    last, plain = results["images_last"], results["images_short0"]  # of one network
     context: ImageContexts = studies["images_last"].data.prompts
     asked = labels(context.unseen, len(last["probe/tuned_hits"]))[-1]
     hits = per_episode([last], "blocks3/hits")
@@ -264,7 +264,7 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
             ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
         ax.set(xlabel="step", ylabel=label)
         ax.set_xscale("symlog", linthresh=24)
-        ax.set_xticks([0, *(s for s in (24, 50, 100, 300) if s <= steps[-1])])
+        ax.set_xticks([0, *(s for s in (24, 100, 300, 1000, 3000, 8000) if s <= steps[-1])])
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_locator(NullLocator())
     style.log_ticks(axes[1], "y", (0.1, 0.2, 0.3, 0.5, 1, 2))

@@ -87,7 +87,7 @@ def one_block(get: Get, profile: str) -> Sweep:
 def two_blocks(get: Get, profile: str) -> Sweep:
     """Figure 5, left."""
     models = {"GD": ("published_two_gd", "gd"), "TF": ("published_two_tf", "tf")}
-    return _sweep(get, SIZES[profile].wide_L, models)
+    return _sweep(get, SIZES[profile].L, models)
 
 
 def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
@@ -339,7 +339,7 @@ def plot_two_blocks(s: Sweep) -> Figure:
 
 def plot_fits(get: Get, profile: str) -> Figure:
     """Two blocks: mean NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
-    numbers = SIZES[profile].wide_L
+    numbers = SIZES[profile].L
     fig, axes = style.figure(len(numbers), height=2.8, sharey=True)
     for ax, L in zip(axes, numbers, strict=True):
         for model, colour, name in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):

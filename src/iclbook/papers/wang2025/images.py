@@ -306,21 +306,24 @@ def measure_models(study: Study, histories: dict[str, History]) -> dict[str, np.
 
 
 def image_studies(profile: str) -> dict[str, Study]:
-    """Studies of the image part: the networks; ``images_<network>`` for each; ``images_last``, where the query's label is always the last; linear
-    attention on each network that never saw the test classes, ``images_linear_unseen<seed>``."""
+    """Studies of the image part: the networks; for each that never saw the test classes ``images_unseen<seed>``, as long as the paper's 500 epochs, the same
+    with linear attention, ``images_linear_unseen<seed>``, and short, ``images_short<seed>``; as short, ``images_seen<seed>`` on the others and
+    ``images_last``, where the query's label is always the last."""
     chosen = networks(profile)
     if profile == "paper":
         L, seeds, steps, batch, held_out, rate = 2048, 3, 300, 128, 1024, LEARNING_RATE
-        record = (24, 50, 75, 100, 150, 200, 300)
+        record, long = (24, 50, 75, 100, 150, 200, 300), (24, 50, 100, 200, 300, 500, *range(1000, 8001, 1000))
         marks = tuple(range(0, 1000, 24))
     else:
         L, seeds, steps, batch, held_out, rate = 256, 1, 40, 64, 128, 0.1
-        record, marks = (10, 24, 40), (0, 4, 8)
+        record, long, marks = (10, 24, 40), (10, 24, 40), (0, 4, 8)
     kinds = {study_name(n): tuple(m for m in chosen if study_name(m) == study_name(n)) for n in chosen}
     every: list[Study] = [network_study(networks, marks) for networks in kinds.values()]
     for network in chosen:
-        contexts = glyph_contexts(network, FewShot())
-        name = f"images_{group_name(network)}"
+        contexts, name = glyph_contexts(network, FewShot()), f"images_{group_name(network)}"
+        if "unseen" in name:
+            every.append(image_study(name, contexts, L, seeds, long[-1], held_out, long, batch, rate))
+            name = f"images_short{network.seed}"
         every.append(image_study(name, contexts, L, seeds, steps, held_out, record, batch, rate))
     last = glyph_contexts(chosen[0], FewShot(query_label="last"))
     every.append(image_study("images_last", last, L, seeds, steps, held_out, record, batch, rate))

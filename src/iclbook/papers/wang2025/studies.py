@@ -32,6 +32,7 @@ from .contexts import (
     PublishedContexts,
     UnitContexts,
     classifiers,
+    in_parts,
 )
 from .language import language_studies
 
@@ -52,7 +53,7 @@ class Sizes:
     """What differs between the profiles; the defaults are those of the paper profile.
 
     Attributes:
-        L: numbers of training contexts of figure 3, ``quad_L`` of figures 8 to 11, ``middle_L`` of Trained TF with N = 125.
+        L: numbers of training contexts of figures 3 and 5 (left); ``one_L`` of figure 4, ``many_L`` of new draws, ``quad_L`` of figures 8 to 11.
         seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
         gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, GD at N = 125,
             deep GD with the softmax erasure.
@@ -61,12 +62,13 @@ class Sizes:
         wide_N, quad_N: context sizes.
         units: draws of everything; ``inits`` initialisations of each.
         epochs: passes through the training contexts at the published code's length.
-        wide_L, long: numbers of training contexts of figure 5 (left) with N = 125, and minibatches of its Trained TF.
+        long: minibatches of Trained TF in figure 5 (left).
     """
 
-    L: tuple[int, ...] = (512, 2048, 32768)
+    L: tuple[int, ...] = (2048, 8192, 32768)
+    one_L: int = 2048
+    many_L: int = 32768
     quad_L: int = 2048
-    middle_L: int = 8192
     seeds: int = 5
     few: int = 3
     gd: int = 800
@@ -83,14 +85,13 @@ class Sizes:
     units: int = 5
     inits: int = 2
     epochs: int = 5000
-    wide_L: tuple[int, ...] = (2048, 8192, 32768)
     long: int = 10_000
 
 
 SIZES = {
     "paper": Sizes(),
     "smoke": Sizes(
-        L=(256, 1024), quad_L=256, middle_L=512, wide_L=(256, 512), wide_N=25, quad_N=30,
+        L=(256, 512), one_L=1024, many_L=1024, quad_L=256, wide_N=25, quad_N=30,
         seeds=2, few=1, units=2, inits=1, depths=(1, 2, 3), held_out=256, wide_held_out=64,
         gd=40, tf=40, deep=12, tf_deep=12, wide=4, astray=4, long=12, epochs=4,
     ),
@@ -161,33 +162,28 @@ def at_length(s: Sizes, name: str, contexts: Contexts, groups: Sequence[Group], 
 
 
 def figure_3(L: int, s: Sizes) -> list[Study]:
-    """Figure 3 at one number of contexts: GD (softmax, linear, RBF; softmax with a scalar step too) and Trained TF (softmax, RBF)."""
-    inner, squared, tokens = (Contexts(Anchors(), view) for view in ("inner", "squared", "tokens"))
-    gd, tf = (runs_of(range(s.seeds), rate, 0) for rate in (GD_RATE, TF_RATE))
+    """Figure 3 at one number of contexts on the authors' W_e and contexts with N = 125, which drew it: GD (softmax, with a scalar step too, and linear; RBF) and
+    Trained TF (softmax; RBF in minibatches a quarter as large), all in as many minibatches as 5,000 epochs of the smallest number. GD and Trained TF of one
+    seed share minibatches."""
+    task = PublishedAnchors(N=s.wide_N)
+    inner, squared, tokens = (PublishedContexts(task, view) for view in ("inner", "squared", "tokens"))
+    many, few = (runs_of(range(n), CODE_RATE) for n in (s.seeds, s.few))
+    batch = min(CODE_BATCH, s.L[0] // 4)
+    steps = s.epochs * (s.L[0] // batch)
     by_inner = [
-        gd_group("softmax", "softmax", inner, gd, s.held_out),
-        gd_group("softmax-scalar", "softmax", inner, gd, s.held_out, vector=False),
-        gd_group("linear", "linear", inner, gd, s.held_out),
+        gd_group("softmax", "softmax", inner, many, s.held_out),
+        gd_group("softmax-scalar", "softmax", inner, many, s.held_out, vector=False),
+        gd_group("linear", "linear", inner, many, s.held_out),
     ]
-    rbf = [gd_group("rbf", "rbf", squared, gd, s.held_out)]
-    free = [tf_group(k, tokens, tf, s.held_out, kernel=k, init="code") for k in ("softmax", "rbf")]
+    rbf = gd_group("rbf", "rbf", squared, many, s.held_out)
+    free, free_rbf = (
+        tf_group(k, tokens, runs, s.held_out, kernel=k, init="code") for k, runs in (("softmax", many), ("rbf", few))
+    )
     return [
-        study(f"gd_inner_L{L}", inner, L, by_inner, s.gd, GD_BATCH),
-        study(f"gd_squared_L{L}", squared, L, rbf, s.gd, GD_BATCH),
-        study(f"tf_L{L}", tokens, L, free, s.tf, TF_BATCH),
-    ]
-
-
-def wide(s: Sizes) -> list[Study]:
-    """Figure 3 with N = 125: one block of GD at L = 2048 and of Trained TF at a larger L."""
-    task, L = Anchors(N=s.wide_N), s.L[1]
-    one, tokens = Contexts(task, "inner"), Contexts(task)
-    gd, tf = runs_of(range(s.seeds), GD_RATE, 0), runs_of(range(s.few), TF_RATE, 0)
-    single = gd_group("softmax-1", "softmax", one, gd, s.held_out)
-    free = tf_group("softmax", tokens, tf, s.wide_held_out, kernel="softmax", init="code")
-    return [
-        study("wide_gd", one, L, [single], s.gd, GD_BATCH),
-        study("wide_tf", tokens, s.middle_L, [free], s.tf // 2, 64),
+        study(f"published_inner_L{L}", inner, L, in_parts(by_inner), steps, batch, full=True),
+        study(f"published_squared_L{L}", squared, L, in_parts([rbf]), steps, batch, full=True),
+        study(f"published_tf_L{L}", tokens, L, in_parts([free]), steps, batch, full=True),
+        study(f"published_tf_rbf_L{L}", tokens, L, in_parts([free_rbf]), steps, batch // 4, full=True),
     ]
 
 
@@ -196,7 +192,7 @@ def published_depths(s: Sizes) -> Study:
     contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
     runs = runs_of(range(s.few), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.depths]
-    return study("published_depths", contexts, s.L[1], groups, s.wide, 64)
+    return study("published_depths", contexts, s.one_L, groups, s.wide, 64)
 
 
 def figure_4(s: Sizes) -> Study:
@@ -204,7 +200,7 @@ def figure_4(s: Sizes) -> Study:
     contexts, runs = Contexts(Anchors(), "inner", True), runs_of(range(s.seeds), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.held_out, k) for k in s.depths]
     groups.append(gd_group("scalar-2", "softmax", contexts, runs, s.held_out, 2, vector=False))
-    return study("deep_gd", contexts, s.L[1], groups, s.deep, GD_BATCH)
+    return study("deep_gd", contexts, s.one_L, groups, s.deep, GD_BATCH)
 
 
 def figure_5_left(L: int, s: Sizes) -> list[Study]:
@@ -255,10 +251,10 @@ def new_unit(s: Sizes, unit: int) -> list[Study]:
     depths = [gd_group(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS]
     two = [tf_group("tf", tokens, tf, s.held_out, model=TrainedBlocks, n_blocks=2)]
     return [
-        study(f"new{unit}_gd", tokens, s.L[-1], kernels, s.gd, GD_BATCH),
-        study(f"new{unit}_tf", tokens, s.L[-1], free, s.tf, TF_BATCH),
-        study(f"new{unit}_deep", cached, s.L[1], depths, s.deep, GD_BATCH),
-        study(f"new{unit}_two_tf", tokens, s.L[1], two, s.tf_deep, TF_BATCH),
+        study(f"new{unit}_gd", tokens, s.many_L, kernels, s.gd, GD_BATCH),
+        study(f"new{unit}_tf", tokens, s.many_L, free, s.tf, TF_BATCH),
+        study(f"new{unit}_deep", cached, s.one_L, depths, s.deep, GD_BATCH),
+        study(f"new{unit}_two_tf", tokens, s.one_L, two, s.tf_deep, TF_BATCH),
     ]
 
 
@@ -275,17 +271,16 @@ def long_unit(s: Sizes, unit: int) -> Study:
 
 
 def published(s: Sizes) -> list[Study]:
-    """One block on the authors' W_e and contexts at their program's length: N = 10, N = 125, and N = 125 with the distance as printed."""
+    """One block on the authors' W_e and contexts at their program's length: N = 10, and N = 125 with the distance as printed."""
     readings = {
         "narrow": PublishedAnchors(),
-        "wide": PublishedAnchors(N=s.wide_N),
         "printed": PublishedAnchors(N=s.wide_N, squared=False),
     }
     found = []
     for reading, task in readings.items():
         prompts, runs = PublishedContexts(task, "inner"), runs_of(range(s.seeds), CODE_RATE)
         group = gd_group("softmax", "softmax", prompts, runs, s.held_out)
-        found.append(at_length(s, f"published_{reading}", prompts, [group], s.L[1]))
+        found.append(at_length(s, f"published_{reading}", prompts, [group], s.one_L))
     return found
 
 
@@ -296,8 +291,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
         *(one for L in s.L for one in figure_3(L, s)),
         figure_4(s),
         published_depths(s),
-        *wide(s),
-        *(one for L in s.wide_L for one in figure_5_left(L, s)),
+        *(one for L in s.L for one in figure_5_left(L, s)),
         erased(s),
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
         *published(s),
@@ -308,14 +302,14 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 
 #: Key of a figure's minutes -> beginnings of the names of its studies.
 MINUTES = {
-    "time/fig3": ("gd_", "tf_", "wide_gd", "wide_tf"),
+    "time/fig3": ("published_inner", "published_squared", "published_tf"),
     "time/fig4": ("deep_gd", "published_depths"),
     "time/fig5-left": ("published_two_",),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
     "time/fig8-9": ("square",),
     "time/fig10-11": ("long",),
     "time/draws": ("new",),
-    "time/published": ("published_wide", "published_narrow", "published_printed"),
+    "time/published": ("published_narrow", "published_printed"),
 }
 
 
