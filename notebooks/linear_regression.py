@@ -324,8 +324,7 @@ record.all(
     )
 )
 varied = learning_rates.read_variations(lambda name: results(name, profile, device))
-wide = read_heads(results("seeds_d10", profile, device).group("h2"))
-record.all(learning_rates.variation_records(varied, wide))
+record.all(learning_rates.variation_records(varied))
 record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
@@ -624,9 +623,11 @@ smaller = {
     "c0.3": ({**plain, "affine": c03}, heads[2]),
     "c0.1": ({**plain, "affine": c01}, heads[2]),
 }
-record.all(
-    figure_4.activation_records(by_c | smaller, len(study["isotropic"].groups[0].runs))
-)
+census = {
+    "c0.1": read_heads(results("seeds_affine", profile, device).group("affine_c0.1"), 0.1)
+}
+starts = len(study["isotropic"].groups[0].runs)
+record.all(figure_4.activation_records(by_c | smaller, starts, census))
 affine = (plain["affine"], scaled_down["affine"], c03, c01)
 record("fig4.2/affine/formed", [figure_4.formed(h) for h in affine])
 # at step 0 there is no loss yet

@@ -133,9 +133,11 @@ def read_activations(results: Results, scale: float) -> dict[str, Heads]:
     return {name: read_heads(results.group(name), scale) for name in ACTIVATIONS}
 
 
-def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], starts: int) -> Records:
+def activation_records(
+    by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], starts: int, census: Mapping[str, Heads]
+) -> Records:
     """Figure 4.2, a value per run (and head): the pattern, and largest over smallest gamma of the activations and softmax. By reading of C: the activations'
-    heads, and softmax's. Of so many ``starts``, the share in which 1 + Cx forms a pair."""
+    heads, and softmax's. Of so many ``starts``, the share in which 1 + Cx forms a pair, or of those of the ``census`` of a reading."""
     values: Records = {}
     for reading, (by_name, softmax) in by_c.items():
         for name, h in by_name.items():
@@ -146,7 +148,8 @@ def activation_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], st
             own |= {of: h.settled(getattr(h, of)) for of in ("kq_deviation", "ov_deviation")}
             values |= {f"fig4.2/{reading}/{name}/{key}": each_run(value) for key, value in own.items()}
             if name == "affine":
-                values[f"fig4.2/{reading}/affine/formed"] = Estimate.share(formed(h), starts)
+                many, n = (census[reading], len(census[reading].one_sided)) if reading in census else (h, starts)
+                values[f"fig4.2/{reading}/affine/formed"] = Estimate.share(formed(many), n)
         gammas = [h.settled(h.gamma) for h in (*by_name.values(), softmax)]
         values[f"fig4.2/{reading}/gamma_ratio"] = largest_ratio(gammas)
     return values

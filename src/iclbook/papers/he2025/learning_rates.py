@@ -115,21 +115,16 @@ def robust_records(settings: Settings) -> Records:
 
 
 def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
-    """Two heads under each other optimiser and on other data, from ``results(study)``."""
-    studies = {"momentum": "optimisers", "adamw": "optimisers", "d10": "d10", "noisy": "noisy"}
-    return {
-        name: read_heads(results(f"variations_{study}").group(name if study == "optimisers" else "adam"))
-        for name, study in studies.items()
-    }
+    """Two heads from many starts under each other optimiser and on other data, from ``results(study)``."""
+    found = {name: read_heads(results("seeds_optimisers").group(name)) for name in ("momentum", "adamw")}
+    return found | {name: read_heads(results(f"seeds_{name}").group("h2")) for name in ("d10", "noisy")}
 
 
-def variation_records(found: Mapping[str, Heads], census: Heads) -> Records:
-    """For each variation: the share of runs that end with heads of one sign, with ten covariates those of the ``census``; of the others, the share whose heads
-    are matched and the mean of what their outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left
-    over."""
+def variation_records(found: Mapping[str, Heads]) -> Records:
+    """For each variation: the share of runs that end with heads of one sign; of the others, the share whose heads are matched and the mean of what their
+    outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left over."""
     sided = [h.one_sided for h in found.values()]  # each (R,)
-    counted = [h.one_sided for h in (found | {"d10": census}).values()]
-    shares = [Estimate.share(int(one.sum()), len(one)) for one in counted]
+    shares = [Estimate.share(int(one.sum()), len(one)) for one in sided]
     both = [(h, ~one) for h, one in zip(found.values(), sided, strict=True)]
     matched = [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both]
     sums = [float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both]

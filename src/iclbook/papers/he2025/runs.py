@@ -12,7 +12,7 @@ from ...models import Attention, ReducedAttention, attend
 from ...profiles import check_profile
 from ...random import generator
 from ...tasks import LinearRegression, MultiTaskRegression
-from ...training import Adam, History, Momentum, Run, log_and_linear_steps
+from ...training import Adam, History, Momentum, Run
 from ...training.computation import Computation
 from ...training.optimisers import AdamW, Cosine
 from ...training.study import Group, Study
@@ -185,12 +185,20 @@ def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> St
     return Study("he2025", f"multitask_{setting}", task, groups, steps, batch_size, measure=final_multitask_error)
 
 
-#: Data and groups (head counts, and ``linear`` heads) of :func:`seeds`.
-CENSUS: dict[str, tuple[LinearRegression, tuple[int, ...], bool]] = {
-    "seeds": (LinearRegression(), PAPER_HEADS[1:], False),
-    "seeds_d10": (LinearRegression(d=10), (2,), False),
-    "seeds_nonisotropic": (LinearRegression(covariance=COVARIANCE), (2,), True),
+#: Data and groups' models of :func:`seeds`.
+CENSUS: dict[str, tuple[LinearRegression, dict[str, dict[str, Any]]]] = {
+    "seeds": (LinearRegression(), {f"h{h}": {"n_heads": h} for h in PAPER_HEADS[1:]}),
+    "seeds_d10": (LinearRegression(d=10), {"h2": {}}),
+    "seeds_noisy": (LinearRegression(noise_var=0.5), {"h2": {}}),
+    "seeds_optimisers": (LinearRegression(), {"momentum": {}, "adamw": {}}),
+    "seeds_nonisotropic": (
+        LinearRegression(covariance=COVARIANCE),
+        {"h2": {}, "linear": {"n_heads": 1, "activation": "linear"}},
+    ),
+    "seeds_affine": (LinearRegression(), {"affine_c0.1": {"activation": "affine", "score_scale": SMALL_C[0]}}),
 }
+#: Optimisers and learning rates of groups that have not Adam's.
+OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
 
 
 def seeds(name: str, steps: int, n_seeds: int, batch_size: int) -> Study:
@@ -199,11 +207,13 @@ def seeds(name: str, steps: int, n_seeds: int, batch_size: int) -> Study:
     Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Fewer steps and smaller batches than
     the paper's, because there are hundreds of runs; only of the paper's own data is the course kept.
     """
-    task, heads, linear = CENSUS[name]
-    runs = tuple(Run(seed, stream=seed % 4) for seed in range(n_seeds))
-    groups = [_attention(f"h{h}", task.d, h, runs) for h in heads]
-    if linear:
-        groups.append(_attention("linear", task.d, 1, runs, activation="linear"))
+    task, models = CENSUS[name]
+    groups = []
+    for group, settings in models.items():
+        optimiser, rate = OPTIMISERS.get(group, (Adam(), 1e-3))
+        runs = tuple(Run(seed, rate=rate, stream=seed % 4) for seed in range(n_seeds))
+        spec = _attention(group, task.d, runs=runs, **{"n_heads": 2, **settings})
+        groups.append(dataclasses.replace(spec, optimiser=optimiser))
     marks = {24, steps}
     if name == "seeds":
         marks |= {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)} | {1, 4, 16}
@@ -222,25 +232,6 @@ def decay(steps: int, n_seeds: int) -> Study:
     return Study("he2025", "decay", LinearRegression(), (group,), steps)
 
 
-#: The data of :func:`variations`.
-VARIED = {"optimisers": LinearRegression(), "d10": LinearRegression(d=10), "noisy": LinearRegression(noise_var=0.5)}
-
-
-def variations(which: str, steps: int, n_seeds: int, batch_size: int = 256) -> Study:
-    """Does the pattern depend on optimiser or data? Two heads under heavy-ball momentum and AdamW, or under Adam on other :data:`VARIED` data."""
-    task = VARIED[which]
-    ways = {"adam": (Adam(), 1e-3)}
-    if which == "optimisers":
-        ways = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
-    groups = tuple(
-        Group(name, Attention, {"d": task.d, "n_heads": 2}, _seeds(n_seeds, rate), optimiser=optimiser)
-        for name, (optimiser, rate) in ways.items()
-    )
-    # the file of ten covariates stays below 2 MB
-    record = tuple(log_and_linear_steps(steps, n_linear=50)) if which == "d10" else None
-    return Study("he2025", f"variations_{which}", task, groups, steps, batch_size, record)
-
-
 def studies(profile: str) -> dict[str, Any]:
     """All studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
@@ -252,9 +243,8 @@ def studies(profile: str) -> dict[str, Any]:
             nonisotropic(500_000, 4),
             multitask("text", 500_000, 4),
             multitask("code", 500_000, 4),
-            *(seeds(name, 40_000, 200, 64) for name in CENSUS),
+            *(seeds(name, 100_000 if name == "seeds_affine" else 40_000, 200, 64) for name in CENSUS),
             *(noise(batch, 100_000, 4) for batch in BATCHES),
-            *(variations(which, 100_000, 16 if which == "d10" else 4) for which in VARIED),
             decay(500_000, 4),
         ]
     else:
@@ -269,7 +259,6 @@ def studies(profile: str) -> dict[str, Any]:
             multitask("code", 100, 1, batch_size=64),
             *(seeds(name, 100, 8, 64) for name in CENSUS),
             *(noise(batch, steps, n) for batch, steps, n in zip(BATCHES, (100, 60, 30), (2, 1, 1), strict=True)),
-            *(variations(which, 60, 1, batch_size=64) for which in VARIED),
             decay(60, 1),
         ]
     counts = tuple(f"h{h}" for h in dynamics.COUNTS)
