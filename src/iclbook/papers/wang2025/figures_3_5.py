@@ -74,12 +74,12 @@ def _sweep(get: Get, L: tuple[int, ...], models: Mapping[str, tuple[str, str]]) 
 def one_block(get: Get, profile: str) -> Sweep:
     """Figure 3."""
     models = {
-        "GD softmax": ("gd_inner", "softmax"),
-        "GD RBF": ("gd_squared", "rbf"),
-        "GD linear": ("gd_inner", "linear"),
-        "GD softmax, scalar alpha": ("gd_inner", "softmax-scalar"),
-        "TF softmax": ("tf", "softmax"),
-        "TF RBF": ("tf", "rbf"),
+        "GD softmax": ("published_inner", "softmax"),
+        "GD RBF": ("published_squared", "rbf"),
+        "GD linear": ("published_inner", "linear"),
+        "GD softmax, scalar alpha": ("published_inner", "softmax-scalar"),
+        "TF softmax": ("published_tf", "softmax"),
+        "TF RBF": ("published_tf_rbf", "rbf"),
     }
     return _sweep(get, SIZES[profile].L, models)
 
@@ -230,13 +230,13 @@ def new_draws(get: Get, profile: str) -> dict[str, Any]:
     softmax, linear = ({what: of("gd", kernel, what).mean() for what in WHAT} for kernel in ("softmax", "linear"))
     found["q-new-draws/linear_gap"] = float(softmax["accuracy"] - linear["accuracy"])
     found["q-new-draws/linear_nll_gap"] = float(linear["nll"] - softmax["nll"])
-    depth = {(k, what): of("deep", f"softmax-{k}", what) for k in (1, 2, 3) for what in WHAT}
+    depth = {(k, what): of("wide", f"softmax-{k}", what) for k in (1, 2, 3) for what in WHAT}
     return found | {
         "q-new-draws/second_gain": mean(depth[2, "accuracy"] - depth[1, "accuracy"]),
         "q-new-draws/second_nll_gain": mean(depth[1, "nll"] - depth[2, "nll"]),
         "q-new-draws/third_nll_gain": mean(depth[2, "nll"] - depth[3, "nll"]),
-        "q-new-draws/two_block_gap": mean(of("two_tf", "tf", "nll") - depth[2, "nll"]),
-        **spreads(depth[1, "accuracy"]),
+        "q-new-draws/two_block_gap": mean(of("two_tf", "tf", "nll") - of("deep", "softmax-2", "nll")),
+        **spreads(of("deep", "softmax-1", "accuracy")),
     }
 
 

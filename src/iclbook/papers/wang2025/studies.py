@@ -22,6 +22,7 @@ from ...models.trained_tf import TrainedBlocks, TrainedStep
 from ...profiles import check_profile
 from ...tasks.categorical import Anchors, Quadrants
 from ...training import FixedSet, Group, Run
+from ...training.optimisers import Cosine
 from ...training.study import Study
 from .contexts import (
     FIRST,
@@ -54,7 +55,7 @@ class Sizes:
 
     Attributes:
         L: numbers of training contexts of figures 3 and 5 (left); ``one_L`` of figure 4, ``many_L`` of new draws, ``quad_L`` of figures 8 to 11.
-        seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
+        seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs, ``many`` of Trained TF with linear attention.
         gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, GD at N = 125,
             deep GD with the softmax erasure.
         depths: numbers of blocks of figure 4.
@@ -71,11 +72,12 @@ class Sizes:
     quad_L: int = 2048
     seeds: int = 5
     few: int = 3
+    many: int = 50
     gd: int = 800
     tf: int = 2000
     deep: int = 400
     tf_deep: int = 2000
-    wide: int = 4000
+    wide: int = 8000
     astray: int = 300
     depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     held_out: int = 2048
@@ -92,7 +94,7 @@ SIZES = {
     "paper": Sizes(),
     "smoke": Sizes(
         L=(256, 512), one_L=1024, many_L=1024, quad_L=256, wide_N=25, quad_N=30,
-        seeds=2, few=1, units=2, inits=1, depths=(1, 2, 3), held_out=256, wide_held_out=64,
+        seeds=2, few=1, many=4, units=2, inits=1, depths=(1, 2, 3), held_out=256, wide_held_out=64,
         gd=40, tf=40, deep=12, tf_deep=12, wide=4, astray=4, long=12, epochs=4,
     ),
 }  # fmt: skip
@@ -139,6 +141,11 @@ def tf_group(
     task = contexts.task
     kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, **more}
     return classifiers(name, model, kwargs, runs, contexts, held_out, keep)
+
+
+def falling(groups: Sequence[Group]) -> list[Group]:
+    """The groups with a rate that falls to a hundredth, for trainings shorter than the published code's."""
+    return [replace(group, schedule=Cosine(end=0.01)) for group in groups]
 
 
 def study(
@@ -192,7 +199,7 @@ def published_depths(s: Sizes) -> Study:
     contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
     runs = runs_of(range(s.few), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.depths]
-    return study("published_depths", contexts, s.one_L, groups, s.wide, 64)
+    return study("published_depths", contexts, s.one_L, falling(groups), s.wide, 64)
 
 
 def figure_4(s: Sizes) -> Study:
@@ -211,7 +218,7 @@ def figure_5_left(L: int, s: Sizes) -> list[Study]:
     tf_runs = runs_of(range(s.few), LONG_RATE, 0)
     tf = tf_group("tf", tokens, tf_runs, s.wide_held_out, model=TrainedBlocks, n_blocks=2)
     return [
-        study(f"published_two_gd_L{L}", cached, L, [gd], s.wide, 64),
+        study(f"published_two_gd_L{L}", cached, L, falling([gd]), s.wide, 64),
         study(f"published_two_tf_L{L}", tokens, L, [tf], s.long, 64),
     ]
 
@@ -224,7 +231,9 @@ def square(s: Sizes) -> list[Study]:
         gd = gd_group("gd", k, prompts, runs, s.held_out, keep=GD_PARAMETERS)
         tf = tf_group("tf", prompts, runs, s.held_out, TF_PARAMETERS, kernel=k, init="code")
         found.append(at_length(s, f"square_{k}", prompts, [gd, tf], s.quad_L))
-    return found
+    more = runs_of(range(s.seeds, s.many), CODE_RATE)
+    starts = tf_group("tf", prompts, more, s.held_out, kernel="linear", init="code")
+    return [*found, at_length(s, "square_starts", prompts, [starts], s.quad_L)]
 
 
 def erased(s: Sizes) -> Study:
@@ -241,19 +250,22 @@ def erased(s: Sizes) -> Study:
 
 
 def new_unit(s: Sizes, unit: int) -> list[Study]:
-    """Figures 3, 4 and 5 (left) on a draw of their own: one block of each kind, several blocks of GD, and two blocks of Trained TF."""
+    """Figures 3, 4 and 5 (left) on a draw of their own: one block of each kind, several blocks of GD (with N = 125 too), and two blocks of Trained TF."""
     task = Anchors(embed_seed=FIRST + unit)
     tokens, cached = UnitContexts(task, unit=unit), UnitContexts(task, "inner", True, unit)
     seeds = range(unit * s.inits, (unit + 1) * s.inits)
     gd, tf = runs_of(seeds, GD_RATE), runs_of(seeds, TF_RATE)
     kernels = [gd_group(k, k, tokens, gd, s.held_out) for k in ("softmax", "rbf", "linear")]
     free = [tf_group(k, tokens, tf, s.held_out, kernel=k) for k in ("softmax", "rbf")]
+    many = UnitContexts(replace(task, N=s.wide_N), "inner", True, unit)
     depths = [gd_group(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS]
+    wide = [gd_group(f"softmax-{k}", "softmax", many, gd, s.wide_held_out, k) for k in DEPTHS]
     two = [tf_group("tf", tokens, tf, s.held_out, model=TrainedBlocks, n_blocks=2)]
     return [
         study(f"new{unit}_gd", tokens, s.many_L, kernels, s.gd, GD_BATCH),
         study(f"new{unit}_tf", tokens, s.many_L, free, s.tf, TF_BATCH),
         study(f"new{unit}_deep", cached, s.one_L, depths, s.deep, GD_BATCH),
+        study(f"new{unit}_wide", many, s.one_L, falling(wide), s.wide // 2, 64),
         study(f"new{unit}_two_tf", tokens, s.one_L, two, s.tf_deep, TF_BATCH),
     ]
 
