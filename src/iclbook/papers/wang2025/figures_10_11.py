@@ -18,7 +18,7 @@ from ...statistics import Estimate, widened_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
 from .figures_3_5 import Get
-from .figures_8_9 import NAMES, model_of_run
+from .figures_8_9 import NAMES, model_of_run, near
 from .studies import SIZES, STARTS
 
 
@@ -150,12 +150,16 @@ def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
 
 
 def every_kernel(get: Get) -> dict[str, Any]:
-    """Five kernels, mean over five starts: distance of E D from a multiple of I in the coordinates of :func:`good_gauge`, and of A from B."""
-    away = [distances(products(stopped_parameters(get(f"square_{kernel}"), "tf"))) for kernel in NAMES]
-    return {
-        "fig11/kernels_ED": Estimate.mean(np.stack([one["gauge_ED"] for one in away])),
-        "fig11/kernels_AB": Estimate.mean(np.stack([one["code_AB"] for one in away])),
-    }
+    """Five kernels, mean over five starts (with linear attention, those that leave the plateau): distance of E D from a multiple of I in the coordinates of
+    :func:`good_gauge`, and of A from B."""
+    away = {k: distances(products(stopped_parameters(get(f"square_{k}"), "tf"))) for k in NAMES}
+    left = near(get)
+    kept = {k: left if k == "linear" and left.any() else np.ones(len(left), dtype=bool) for k in NAMES}
+    found = {}
+    for key, name in (("ED", "gauge_ED"), ("AB", "code_AB")):
+        means = [Estimate.mean(away[k][name][kept[k]]) for k in NAMES]
+        found[f"fig11/kernels_{key}"] = Estimate([m.value for m in means], [m.error for m in means])
+    return found
 
 
 def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:

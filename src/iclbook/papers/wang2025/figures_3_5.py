@@ -14,7 +14,7 @@ from ...claims import printed
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error, t_of_mean
 from ...store import Results
-from .contexts import Scores, scores
+from .contexts import Scores, scores, stopped_parts
 from .studies import SIZES
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
@@ -71,17 +71,20 @@ def _sweep(get: Get, L: tuple[int, ...], models: Mapping[str, tuple[str, str]]) 
     return Sweep(L, **found)
 
 
+#: Figure 3's models: beginning of the study's name, which L follows, and group.
+MODELS = {
+    "GD softmax": ("published_inner", "softmax"),
+    "GD RBF": ("published_squared", "rbf"),
+    "GD linear": ("published_inner", "linear"),
+    "GD softmax, scalar alpha": ("published_inner", "softmax-scalar"),
+    "TF softmax": ("published_tf", "softmax"),
+    "TF RBF": ("published_tf_rbf", "rbf"),
+}
+
+
 def one_block(get: Get, profile: str) -> Sweep:
     """Figure 3."""
-    models = {
-        "GD softmax": ("published_inner", "softmax"),
-        "GD RBF": ("published_squared", "rbf"),
-        "GD linear": ("published_inner", "linear"),
-        "GD softmax, scalar alpha": ("published_inner", "softmax-scalar"),
-        "TF softmax": ("published_tf", "softmax"),
-        "TF RBF": ("published_tf_rbf", "rbf"),
-    }
-    return _sweep(get, SIZES[profile].L, models)
+    return _sweep(get, SIZES[profile].L, MODELS)
 
 
 def two_blocks(get: Get, profile: str) -> Sweep:
@@ -100,34 +103,41 @@ def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
     return NEVER if index is None else int(L[index])
 
 
-def figure_3(sweep: Sweep) -> dict[str, Any]:
-    """Figure 3: how far Trained TF is behind GD at the largest L, and from which L on each is near GD's best."""
-    accuracy, nll = sweep.accuracy, sweep.nll
-    softmax, linear = accuracy["GD softmax"], accuracy["GD linear"]
+def apart(get: Get, L: int, what: str, one: tuple[str, str], other: tuple[str, str]) -> Estimate:
+    """Mean of ``one - other``, each the beginning of a study's name and a group, over their starts, which are paired, and over test contexts, which they share:
+    the errors of both."""
+    first, second = (stopped_parts(get(f"{study}_L{L}"), group, what) for study, group in (one, other))  # (R, PARTS)
+    n = min(len(first), len(second))
+    gap = first[:n] - second[:n]
+    return Estimate(float(gap.mean()), np.hypot(estimate(gap.mean(1)).error, standard_error(gap.mean(0))))
+
+
+def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
+    """Figure 3: how far Trained TF is behind GD at the largest L, from which L on each is near GD's best, and Trained TF beside the authors' printed values."""
+    accuracy, nll, last = sweep.accuracy, sweep.nll, sweep.L[-1]
+    softmax, linear = MODELS["GD softmax"], MODELS["GD linear"]
+    says, free = printed("wang2025"), {"accuracy": accuracy["TF softmax"][0], "nll": nll["TF softmax"][0]}
     found: dict[str, Any] = {
-        "fig3/seeds": softmax.shape[1],
+        "fig3/seeds": [accuracy["GD softmax"].shape[1], accuracy["TF RBF"].shape[1]],
         "fig3/L": list(sweep.L),
-        "fig3/softmax_accuracy": softmax.mean(1).tolist(),
+        "fig3/softmax_accuracy": accuracy["GD softmax"].mean(1).tolist(),
         "fig3/softmax_accuracy_tf": accuracy["TF softmax"].mean(1).tolist(),
-        "fig3/linear_accuracy": float(linear[-1].mean()),
-        "fig3/linear_behind": estimate((softmax - linear)[-1]),
+        "fig3/linear_accuracy": float(accuracy["GD linear"][-1].mean()),
+        "fig3/linear_behind": apart(get, last, "accuracy", softmax, linear),
         "q-alpha/one_block": float((nll["GD softmax, scalar alpha"] - nll["GD softmax"])[-1].mean()),
     }
+    for what in WHAT:
+        found[f"fig3/printed_{what}"] = Estimate.mean(free[what]) - says[f"authors/one_tf_{what}"]
+        found[f"fig3/other_{what}"] = float(
+            getattr(sweep, what)["GD softmax"][0].mean() - says[f"authors/one_tf_{what}"]
+        )
     for kernel in ("softmax", "RBF"):
         gd, tf, key = f"GD {kernel}", f"TF {kernel}", f"fig3/{kernel.lower()}"
-        gaps = {"accuracy": accuracy[gd] - accuracy[tf], "nll": nll[tf] - nll[gd]}
-        for what, gap in gaps.items():
-            found[f"{key}_{what}_gap"] = estimate(gap[-1])
-            found[f"{key}_{what}_gap_t"] = t_of_runs(gap[-1])
+        found[f"{key}_accuracy_gap"] = apart(get, last, "accuracy", MODELS[gd], MODELS[tf])
+        found[f"{key}_nll_gap"] = apart(get, last, "nll", MODELS[tf], MODELS[gd])
         found[f"{key}_reach"] = reached(sweep.L, nll[gd], nll[gd][-1].mean())
         found[f"{key}_reach_tf"] = reached(sweep.L, nll[tf], nll[gd][-1].mean())
     return found
-
-
-def wide_pair(get: Get) -> dict[str, Any]:
-    """One block with the published code's N = 125: accuracy and NLL of GD and of Trained TF (which is given more contexts)."""
-    both = scores(get("wide_gd"), "softmax-1"), scores(get("wide_tf"), "softmax")
-    return {f"fig3/wide_{what}": [float(one.stopped(what).mean()) for one in both] for what in WHAT}
 
 
 def figure_5(sweep: Sweep) -> dict[str, Any]:
@@ -256,15 +266,19 @@ def spreads(values: np.ndarray) -> dict[str, float]:
     }
 
 
-def on_the_authors_contexts(get: Get) -> dict[str, Estimate]:
+def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
     """One block on the authors' W_e and contexts at their program's length, less their printed .702 and 1.058: three readings of the data.
 
     What is left to differ are five initialisations and their minibatches, here and there; both spreads count in the error.
     """
     says, found = printed("wang2025"), {}
-    keys = {"narrow": "q-published/narrow_", "wide": "q-published/wide_", "printed": "q-printed-kernel/"}
-    for reading, key in keys.items():
-        ran = scores(get(f"published_{reading}"), "softmax")
+    readings = {
+        "q-published/narrow_": "published_narrow",
+        "q-published/wide_": f"published_inner_L{SIZES[profile].L[0]}",
+        "q-printed-kernel/": "published_printed",
+    }
+    for key, study in readings.items():
+        ran = scores(get(study), "softmax")
         for what in WHAT:
             ours = ran.stopped(what)
             error = says[f"authors/{what}_sd"][0] / np.sqrt(AUTHORS_RUNS)
@@ -293,10 +307,10 @@ TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
 
 
 def plot_sweep(s: Sweep, oracle: float) -> Figure:
-    """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook, whose contexts have N = 125."""
+    """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook."""
     fig, axes = style.figure(2, 2, height=4.6, sharex=True)
     says = printed("wang2025")
-    crosses = {"accuracy": [says["authors/accuracy"][0]], "nll": [says["authors/nll"][0], says["authors/one_tf_nll"]]}
+    crosses = {what: [says[f"authors/{what}"][0], says[f"authors/one_tf_{what}"]] for what in WHAT}
     for column, kernel in enumerate(("RBF", "softmax")):
         for row, what in enumerate(WHAT):
             ax, values = axes[row, column], getattr(s, what)
@@ -305,8 +319,8 @@ def plot_sweep(s: Sweep, oracle: float) -> Figure:
             if column == 1:
                 _bars(ax, s.L, values["GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
                 look = {"color": style.COLOURS["paper"]}
-                ax.plot([2048] * len(crosses[what]), crosses[what], "X", ms=7, zorder=4, label="paper, N = 125", **look)
-                for name, value in zip(("GD", "Trained TF"), crosses[what], strict=False):
+                ax.plot([2048] * len(crosses[what]), crosses[what], "X", ms=7, zorder=4, label="paper", **look)
+                for name, value in zip(("GD", "Trained TF"), crosses[what], strict=True):
                     ax.annotate(name, (2048, value), (6, 6), textcoords="offset points", fontsize=8, **look)
             _contexts_axis(ax, s.L)
             ax.set_xlabel("training contexts L" if row else "")

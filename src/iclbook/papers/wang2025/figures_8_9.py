@@ -65,7 +65,27 @@ def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
     return Estimate(float(apart.mean()), np.hypot(standard_error(apart.mean(1)), standard_error(apart.mean(0))))
 
 
-def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
+def near(get: Get, study: str = "square_linear") -> np.ndarray:
+    """``(R,)``: which starts of Trained TF with linear attention end within :data:`OVERLAP` of GD's mean accuracy; the others stay on a plateau."""
+    gd = scores(get("square_linear"), "gd").stopped("accuracy").mean()
+    return np.abs(scores(get(study), "tf").stopped("accuracy") - gd) <= OVERLAP
+
+
+def two_outcomes(get: Get, gd: np.ndarray, tf: np.ndarray) -> dict[str, Any]:
+    """Linear attention, whose Trained TF ends in two ways: the share of all starts near GD, and how far NLLs ``(R, n)`` of those starts and of the others are
+    from GD's."""
+    every = np.concatenate([near(get), near(get, "square_starts")])
+    apart = [
+        abs(difference(gd[part], tf[part])) if part.any() else Estimate(0.0, 0.0) for part in (near(get), ~near(get))
+    ]
+    return {
+        "fig8/linear_share": Estimate.share(int(every.sum()), len(every)),
+        "fig8/linear_nll_gap": apart[0],
+        "fig8/stuck_nll_gap": apart[1].value,
+    }
+
+
+def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
     """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
     beside GD with linear attention."""
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
@@ -87,9 +107,8 @@ def figure_8(found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound
     for name, score in (("", hits), ("nll_", nll)):
         gaps = [abs(difference(score["GD", k], score["TF", k])) for k in CURVED]
         values[f"fig8/{name}gaps"] = Estimate([g.value for g in gaps], [g.error for g in gaps])
-        values[f"fig8/linear_{name}gap"] = abs(difference(score["GD", "linear"], score["TF", "linear"]))
         values[f"fig8/control_{name}gap"] = abs(difference(score["GD", "linear"], score["TF", "softmax"])).value
-    return values
+    return values | two_outcomes(get, nll["GD", "linear"], nll["TF", "linear"])
 
 
 def grid() -> Tensor:

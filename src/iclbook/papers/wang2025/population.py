@@ -80,23 +80,25 @@ def scaled(scalars: Tensor, n: int) -> Tensor:
     return scalars[:, None, None] * torch.eye(n, dtype=scalars.dtype)
 
 
-def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> ExactFlow:
-    """At ``B_l = b_l I``, ``T_l = t_l I``, for covariates uniform on the prompts ``x (P, N + 1, d)`` and labels of assumption 4 (as in :func:`prompts`,
-    with categories 0 and 1 at the two anchors); nothing is sampled: all ``C^(N + 1)`` labels count with their probabilities."""
-    categories, at = w.shape[-1], scaled(b, x.shape[-1]).requires_grad_()
+def exact_loss(x: Tensor, w: Tensor, sharpness: float = 0.3, gain: float = 1.0) -> Callable[[Tensor, Tensor], Tensor]:
+    """The mean loss as a function of B and T for covariates uniform on the prompts ``x (P, N + 1, d)`` and labels of assumption 4 (as in :func:`prompts`, with
+    categories 0 and 1 at the two anchors); nothing is sampled: all ``C^(N + 1)`` labels count with their probabilities."""
+    categories = w.shape[-1]
     labels = torch.cartesian_prod(*[torch.arange(categories)] * x.shape[1])  # (C^(N + 1), N + 1)
-    latent = torch.exp(0.3 * (x @ x[:, :2].mT - 1)) @ w[:, :2].T  # (P, N + 1, d'), by inner products
-    each = torch.log_softmax(latent @ w, dim=-1)  # (P, N + 1, C)
+    latent = torch.exp(sharpness * (x @ x[:, :2].mT - 1)) @ w[:, :2].T  # (P, N + 1, d'), by inner products
+    each = torch.log_softmax(gain * latent @ w, dim=-1)  # (P, N + 1, C)
     chance = each[:, torch.arange(x.shape[1]), labels].sum(-1).exp()  # (P, C^(N + 1))
     hot = torch.nn.functional.one_hot(labels, categories).to(x)
+    return lambda b, t: (loss(b, t, None, x[:, None], hot, w) * chance).sum(1).mean()
 
-    def mean(b: Tensor) -> Tensor:
-        return (loss(b, scaled(t, len(w)), None, x[:, None], hot, w) * chance).sum(1).mean()
 
-    (gradient,) = torch.autograd.grad(mean(at), at)
+def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> ExactFlow:
+    """At ``B_l = b_l I``, ``T_l = t_l I``, on the law of :func:`exact_loss`."""
+    mean, at, held = exact_loss(x, w), scaled(b, x.shape[-1]).requires_grad_(), scaled(t, len(w))
+    (gradient,) = torch.autograd.grad(mean(at, held), at)
     scale = scaled(gradient.diagonal(dim1=-2, dim2=-1).mean(-1), x.shape[-1])
     time = torch.zeros((), dtype=x.dtype, requires_grad=True)
-    (falls,) = torch.autograd.grad(mean(at.detach() - time * scale), time)  # dL/dt along equation 57
+    (falls,) = torch.autograd.grad(mean(at.detach() - time * scale, held), time)  # dL/dt along equation 57
     size = (gradient**2).sum()
     return ExactFlow(float((gradient - scale).norm() / gradient.norm()), float(1 + falls / size))
 

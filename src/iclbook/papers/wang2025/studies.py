@@ -284,10 +284,7 @@ def long_unit(s: Sizes, unit: int) -> Study:
 
 def published(s: Sizes) -> list[Study]:
     """One block on the authors' W_e and contexts at their program's length: N = 10, and N = 125 with the distance as printed."""
-    readings = {
-        "narrow": PublishedAnchors(),
-        "printed": PublishedAnchors(N=s.wide_N, squared=False),
-    }
+    readings = {"narrow": PublishedAnchors(), "printed": PublishedAnchors(N=s.wide_N, squared=False)}
     found = []
     for reading, task in readings.items():
         prompts, runs = PublishedContexts(task, "inner"), runs_of(range(s.seeds), CODE_RATE)
