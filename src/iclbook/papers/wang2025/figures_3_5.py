@@ -116,7 +116,7 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
     """Figure 3: how far Trained TF is behind GD at the largest L, from which L on each is near GD's best, and Trained TF beside the authors' printed values."""
     accuracy, nll, last = sweep.accuracy, sweep.nll, sweep.L[-1]
     softmax, linear = MODELS["GD softmax"], MODELS["GD linear"]
-    says, free = printed("wang2025"), {"accuracy": accuracy["TF softmax"][0], "nll": nll["TF softmax"][0]}
+    says, block = printed("wang2025"), scores(get("published_block"), "tf")
     found: dict[str, Any] = {
         "fig3/seeds": [accuracy["GD softmax"].shape[1], accuracy["TF RBF"].shape[1]],
         "fig3/L": list(sweep.L),

@@ -194,6 +194,15 @@ def figure_3(L: int, s: Sizes) -> list[Study]:
     ]
 
 
+def published_block(s: Sizes) -> Study:
+    """Trained TF with one block as the published program builds it, with an erasing head and cross-attention, where the authors' notebook prints its scores. Its
+    validation NLL is lowest within the first 2,000 epochs."""
+    tokens, runs = PublishedContexts(PublishedAnchors(N=s.wide_N)), runs_of(range(s.few), CODE_RATE)
+    block = tf_group("tf", tokens, runs, s.held_out, model=TrainedBlocks, n_blocks=1)
+    batch = min(CODE_BATCH, s.L[0] // 4)
+    return study("published_block", tokens, s.L[0], [block], 2 * s.epochs // 5 * (s.L[0] // batch), batch, full=True)
+
+
 def published_depths(s: Sizes) -> Study:
     """Figure 4 on the authors' W_e and contexts with N = 125, which drew it: one block and more, from the same starts on the same minibatches."""
     contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
@@ -299,6 +308,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
         figure_4(s),
+        published_block(s),
         published_depths(s),
         *(one for L in s.L for one in figure_5_left(L, s)),
         erased(s),
@@ -311,7 +321,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 
 #: Key of a figure's minutes -> beginnings of the names of its studies.
 MINUTES = {
-    "time/fig3": ("published_inner", "published_squared", "published_tf"),
+    "time/fig3": ("published_inner", "published_squared", "published_tf", "published_block"),
     "time/fig4": ("deep_gd", "published_depths"),
     "time/fig5-left": ("published_two_",),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
