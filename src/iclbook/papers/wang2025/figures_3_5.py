@@ -127,10 +127,10 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
         "q-alpha/one_block": float((nll["GD softmax, scalar alpha"] - nll["GD softmax"])[-1].mean()),
     }
     for what in WHAT:
-        found[f"fig3/printed_{what}"] = Estimate.mean(free[what]) - says[f"authors/one_tf_{what}"]
-        found[f"fig3/other_{what}"] = float(
-            getattr(sweep, what)["GD softmax"][0].mean() - says[f"authors/one_tf_{what}"]
-        )
+        layer, gd = (getattr(sweep, what)[model][0] for model in ("TF softmax", "GD softmax"))
+        for reading, runs in (("printed", layer), ("coded", block.stopped(what))):
+            found[f"fig3/{reading}_{what}"] = Estimate.mean(runs) - says[f"authors/one_tf_{what}"]
+        found[f"fig3/other_{what}"] = float(gd.mean() - says[f"authors/one_tf_{what}"])
     for kernel in ("softmax", "RBF"):
         gd, tf, key = f"GD {kernel}", f"TF {kernel}", f"fig3/{kernel.lower()}"
         found[f"{key}_accuracy_gap"] = apart(get, last, "accuracy", MODELS[gd], MODELS[tf])
