@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -66,15 +67,12 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
         found[f"images/{name}/accuracy{k}"] = float(scored.hits.mean())
         found[f"images/{name}/nll{k}"] = float(scored.nll.mean())
     found["images/softmax/accuracy3"] = Estimate.mean(every["softmax", 3].hits)
-    found["images/linear/tuned/accuracy3"] = Estimate.mean(every["linear", 3].hits - every["tuned", ""].hits)
-    for name in PROBES:
-        theirs, key = every[name, ""], f"images/softmax/{name}"
+    for name, attention in itertools.product(PROBES, ATTENTIONS):
+        theirs, key = every[name, ""], f"images/{attention}/{name}"
         for k in BLOCKS:
-            ours = every["softmax", k]
+            ours = every[attention, k]
             found[f"{key}/accuracy{k}"] = Estimate.mean(ours.hits - theirs.hits)
-            if k > 1:
-                found[f"{key}/nll{k}_ratio"] = Estimate.ratio(ours.nll, theirs.nll)
-        found[f"{key}/nll1"] = Estimate.mean(every["softmax", 1].nll - theirs.nll)
+            found[f"{key}/nll{k}"] = Estimate.mean(ours.nll - theirs.nll)
     return found
 
 
