@@ -103,10 +103,9 @@ def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
     return NEVER if index is None else int(L[index])
 
 
-def apart(get: Get, L: int, what: str, one: tuple[str, str], other: tuple[str, str]) -> Estimate:
-    """Mean of ``one - other``, each the beginning of a study's name and a group, over their starts, which are paired, and over test contexts, which they share:
-    the errors of both."""
-    first, second = (stopped_parts(get(f"{study}_L{L}"), group, what) for study, group in (one, other))  # (R, PARTS)
+def apart(get: Get, what: str, one: tuple[str, str], other: tuple[str, str]) -> Estimate:
+    """Mean of ``one - other``, each a study and a group, over their starts, which are paired, and over test contexts, which they share: the errors of both."""
+    first, second = (stopped_parts(get(study), group, what) for study, group in (one, other))  # (R, PARTS)
     n = min(len(first), len(second))
     gap = first[:n] - second[:n]
     return Estimate(float(gap.mean()), np.hypot(estimate(gap.mean(1)).error, standard_error(gap.mean(0))))
@@ -114,8 +113,8 @@ def apart(get: Get, L: int, what: str, one: tuple[str, str], other: tuple[str, s
 
 def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
     """Figure 3: how far Trained TF is behind GD at the largest L, from which L on each is near GD's best, and Trained TF beside the authors' printed values."""
-    accuracy, nll, last = sweep.accuracy, sweep.nll, sweep.L[-1]
-    softmax, linear = MODELS["GD softmax"], MODELS["GD linear"]
+    accuracy, nll = sweep.accuracy, sweep.nll
+    last = {model: (f"{study}_L{sweep.L[-1]}", group) for model, (study, group) in MODELS.items()}
     says, block = printed("wang2025"), scores(get("published_block"), "tf")
     found: dict[str, Any] = {
         "fig3/seeds": [accuracy["GD softmax"].shape[1], accuracy["TF RBF"].shape[1]],
@@ -123,7 +122,7 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
         "fig3/softmax_accuracy": accuracy["GD softmax"].mean(1).tolist(),
         "fig3/softmax_accuracy_tf": accuracy["TF softmax"].mean(1).tolist(),
         "fig3/linear_accuracy": float(accuracy["GD linear"][-1].mean()),
-        "fig3/linear_behind": apart(get, last, "accuracy", softmax, linear),
+        "fig3/linear_behind": apart(get, "accuracy", last["GD softmax"], last["GD linear"]),
         "q-alpha/one_block": float((nll["GD softmax, scalar alpha"] - nll["GD softmax"])[-1].mean()),
     }
     for what in WHAT:
@@ -133,8 +132,8 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
         found[f"fig3/other_{what}"] = float(gd.mean() - says[f"authors/one_tf_{what}"])
     for kernel in ("softmax", "RBF"):
         gd, tf, key = f"GD {kernel}", f"TF {kernel}", f"fig3/{kernel.lower()}"
-        found[f"{key}_accuracy_gap"] = apart(get, last, "accuracy", MODELS[gd], MODELS[tf])
-        found[f"{key}_nll_gap"] = apart(get, last, "nll", MODELS[tf], MODELS[gd])
+        found[f"{key}_accuracy_gap"] = apart(get, "accuracy", last[gd], last[tf])
+        found[f"{key}_nll_gap"] = apart(get, "nll", last[tf], last[gd])
         found[f"{key}_reach"] = reached(sweep.L, nll[gd], nll[gd][-1].mean())
         found[f"{key}_reach_tf"] = reached(sweep.L, nll[tf], nll[gd][-1].mean())
     return found
@@ -195,8 +194,9 @@ def by_depth(get: Get, profile: str) -> dict[str, dict[int, Scores]]:
     return {"narrow": narrow, "wide": wide}
 
 
-def figure_4(found: Mapping[str, Mapping[int, Scores]]) -> dict[str, Any]:
-    """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed).
+def figure_4(get: Get, found: Mapping[str, Mapping[int, Scores]]) -> dict[str, Any]:
+    """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed; at N = 125, which is judged,
+    with the errors over test contexts too).
 
     ``at_end`` is the share of the runs that are best at their last record, which have not converged.
     """
@@ -213,8 +213,13 @@ def figure_4(found: Mapping[str, Mapping[int, Scores]]) -> dict[str, Any]:
             f"fig4/{name}_nll_gain": estimate(nll[1] - nll[2]),
             f"fig4/{name}_late_gain": float(later[0] - min(later)),
         }
+    one, two, three = (("published_depths", f"softmax-{k}") for k in (1, 2, 3))
     wide = found["wide"]
-    values["fig4/wide_third_gain"] = estimate(wide[2].stopped("nll") - wide[3].stopped("nll"))
+    values |= {
+        "fig4/wide_gain": apart(get, "accuracy", two, one),
+        "fig4/wide_nll_gain": apart(get, "nll", one, two),
+        "fig4/wide_third_gain": apart(get, "nll", two, three),
+    }
     values["fig4/wide_at_end"] = float(np.mean([(s.best == len(s.steps) - 1).mean() for s in wide.values()]))
     return values
 

@@ -208,7 +208,7 @@ def published_depths(s: Sizes) -> Study:
     contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
     runs = runs_of(range(s.few), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.depths]
-    return study("published_depths", contexts, s.one_L, falling(groups), s.wide, 64)
+    return study("published_depths", contexts, s.one_L, in_parts(falling(groups)), s.wide, 64)
 
 
 def figure_4(s: Sizes) -> Study:
