@@ -293,7 +293,7 @@ by_depth = figures_3_5.by_depth(get, profile)
 style.show(
     figures_3_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths"))
 )
-record.all(figures_3_5.figure_4(get, by_depth))
+record.all(figures_3_5.figure_4(by_depth))
 record.all(figures_3_5.on_the_authors_contexts(get, profile))
 record.all(construction.absorbed() | figures_3_5.of_printed_values())
 record.verdicts("fig4", "n10", "q-published")

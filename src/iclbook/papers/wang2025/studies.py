@@ -72,12 +72,12 @@ class Sizes:
     quad_L: int = 2048
     seeds: int = 5
     few: int = 3
-    many: int = 50
+    many: int = 30
     gd: int = 800
     tf: int = 2000
     deep: int = 400
     tf_deep: int = 2000
-    wide: int = 8000
+    wide: int = 4000
     astray: int = 300
     depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     held_out: int = 2048
@@ -208,7 +208,7 @@ def published_depths(s: Sizes) -> Study:
     contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
     runs = runs_of(range(s.few), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.depths]
-    return study("published_depths", contexts, s.one_L, in_parts(falling(groups)), s.wide, 64)
+    return study("published_depths", contexts, s.one_L, groups, s.wide, 64)
 
 
 def figure_4(s: Sizes) -> Study:
@@ -227,7 +227,7 @@ def figure_5_left(L: int, s: Sizes) -> list[Study]:
     tf_runs = runs_of(range(s.few), LONG_RATE, 0)
     tf = tf_group("tf", tokens, tf_runs, s.wide_held_out, model=TrainedBlocks, n_blocks=2)
     return [
-        study(f"published_two_gd_L{L}", cached, L, falling([gd]), s.wide, 64),
+        study(f"published_two_gd_L{L}", cached, L, [gd], s.wide, 64),
         study(f"published_two_tf_L{L}", tokens, L, [tf], s.long, 64),
     ]
 
@@ -274,7 +274,7 @@ def new_unit(s: Sizes, unit: int) -> list[Study]:
         study(f"new{unit}_gd", tokens, s.many_L, kernels, s.gd, GD_BATCH),
         study(f"new{unit}_tf", tokens, s.many_L, free, s.tf, TF_BATCH),
         study(f"new{unit}_deep", cached, s.one_L, depths, s.deep, GD_BATCH),
-        study(f"new{unit}_wide", many, s.one_L, falling(wide), s.wide // 2, 64),
+        study(f"new{unit}_wide", many, s.one_L, falling(wide), s.wide, 64),
         study(f"new{unit}_two_tf", tokens, s.one_L, two, s.tf_deep, TF_BATCH),
     ]
 
