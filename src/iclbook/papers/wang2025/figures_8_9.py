@@ -65,21 +65,21 @@ def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
     return Estimate(float(apart.mean()), np.hypot(standard_error(apart.mean(1)), standard_error(apart.mean(0))))
 
 
-def near(get: Get, study: str = "square_linear") -> np.ndarray:
+def near(get: Get) -> np.ndarray:
     """``(R,)``: which starts of Trained TF with linear attention end within :data:`OVERLAP` of GD's mean accuracy; the others stay on a plateau."""
-    gd = scores(get("square_linear"), "gd").stopped("accuracy").mean()
-    return np.abs(scores(get(study), "tf").stopped("accuracy") - gd) <= OVERLAP
+    gd, tf = (scores(get("square_linear"), kind).stopped("accuracy") for kind in KINDS.values())
+    return np.abs(tf - gd.mean()) <= OVERLAP
 
 
 def two_outcomes(get: Get, gd: np.ndarray, tf: np.ndarray) -> dict[str, Any]:
-    """Linear attention, whose Trained TF ends in two ways: the share of all starts near GD, and how far NLLs ``(R, n)`` of those starts and of the others are
+    """Linear attention, whose Trained TF ends in two ways: the share of starts near GD, and how far NLLs ``(R, n)`` of those starts and of the others are
     from GD's."""
     every = np.concatenate([near(get), near(get, "square_starts")])
     apart = [
         abs(difference(gd[part], tf[part])) if part.any() else Estimate(0.0, 0.0) for part in (near(get), ~near(get))
     ]
     return {
-        "fig8/linear_share": Estimate.share(int(every.sum()), len(every)),
+        "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
         "fig8/linear_nll_gap": apart[0],
         "fig8/stuck_nll_gap": apart[1].value,
     }

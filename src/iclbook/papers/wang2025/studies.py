@@ -55,7 +55,7 @@ class Sizes:
 
     Attributes:
         L: numbers of training contexts of figures 3 and 5 (left); ``one_L`` of figure 4, ``many_L`` of new draws, ``quad_L`` of figures 8 to 11.
-        seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs, ``many`` of Trained TF with linear attention.
+        seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
         gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, GD at N = 125,
             deep GD with the softmax erasure.
         depths: numbers of blocks of figure 4.
@@ -72,7 +72,6 @@ class Sizes:
     quad_L: int = 2048
     seeds: int = 5
     few: int = 3
-    many: int = 30
     gd: int = 800
     tf: int = 2000
     deep: int = 400
@@ -94,7 +93,7 @@ SIZES = {
     "paper": Sizes(),
     "smoke": Sizes(
         L=(256, 512), one_L=1024, many_L=1024, quad_L=256, wide_N=25, quad_N=30,
-        seeds=2, few=1, many=4, units=2, inits=1, depths=(1, 2, 3), held_out=256, wide_held_out=64,
+        seeds=2, few=1, units=2, inits=1, depths=(1, 2, 3), held_out=256, wide_held_out=64,
         gd=40, tf=40, deep=12, tf_deep=12, wide=4, astray=4, long=12, epochs=4,
     ),
 }  # fmt: skip
@@ -240,9 +239,7 @@ def square(s: Sizes) -> list[Study]:
         gd = gd_group("gd", k, prompts, runs, s.held_out, keep=GD_PARAMETERS)
         tf = tf_group("tf", prompts, runs, s.held_out, TF_PARAMETERS, kernel=k, init="code")
         found.append(at_length(s, f"square_{k}", prompts, [gd, tf], s.quad_L))
-    more = runs_of(range(s.seeds, s.many), CODE_RATE)
-    starts = tf_group("tf", prompts, more, s.held_out, kernel="linear", init="code")
-    return [*found, at_length(s, "square_starts", prompts, [starts], s.quad_L)]
+    return found
 
 
 def erased(s: Sizes) -> Study:
