@@ -74,10 +74,8 @@ def near(get: Get) -> np.ndarray:
 def two_outcomes(get: Get, gd: np.ndarray, tf: np.ndarray) -> dict[str, Any]:
     """Linear attention, whose Trained TF ends in two ways: the share of starts near GD, and how far NLLs ``(R, n)`` of those starts and of the others are
     from GD's."""
-    every = np.concatenate([near(get), near(get, "square_starts")])
-    apart = [
-        abs(difference(gd[part], tf[part])) if part.any() else Estimate(0.0, 0.0) for part in (near(get), ~near(get))
-    ]
+    left = near(get)
+    apart = [abs(difference(gd[part], tf[part])) if part.any() else Estimate(0.0, 0.0) for part in (left, ~left)]
     return {
         "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
         "fig8/linear_nll_gap": apart[0],
