@@ -604,7 +604,7 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Other activations (Figure 4.2)
 # The exponential in the softmax can be replaced by any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$: we take 1, and the code's $1/\sqrt{d+1}$ (in the
-# figures). The square and $1 + \tanh$ learn the pair; $1 + Cx$ seldom does.
+# figures). The square and $1 + \tanh$ learn the pair; $1 + Cx$ seldom does, unless $C$ is small.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
@@ -638,7 +638,8 @@ record.verdicts("fig4.2")
 # %% [markdown]
 # *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not. $KQ$ above, $OV$ below; the published code's $C$.* Square and
 # $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
-# {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1).
+# {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of 200 more with
+# $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 shown = {"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}}

@@ -79,7 +79,7 @@ def test_figure_3_is_green_when_it_should_be_and_red_otherwise():
     assert result.word == "not yet tested", "reduced: what fails at this scale decides nothing"
     assert {"fig3/softmax_nll_gap", "fig3/rbf_accuracy_gap"} <= failing(result)
     result = judged(fake(dict.fromkeys(L, 1.05)))
-    assert {"fig3/softmax_reach", "fig3/printed_nll"} <= failing(result)
+    assert "fig3/softmax_reach" in failing(result)
 
 
 def test_a_newton_step_points_along_the_inverse_second_moment():
