@@ -28,7 +28,7 @@ def test_a_chapter_that_was_not_run_leaves_its_claims_untested(root):
 
 def test_the_page(root):
     page = scoreboard_page.markdown("paper", root)
-    assert "### A demonstration" in page
+    assert "## A demonstration" in page
     assert "{doc}`The chapter </notebooks/demo>`" in page
     assert "</notebooks/other>" not in page, "a chapter that the book does not list cannot be linked"
     rows = [line for line in page.splitlines() if line.startswith("| ") and "Where" not in line]
@@ -36,7 +36,7 @@ def test_the_page(root):
     row, _ = [line for line in rows if "two heads" in line]
     assert badge("partly") in row
     assert '<a href="../notebooks/demo.html#claim-demo-both">Figure 1</a>' in row
-    assert 'data-verdict="partly" data-paper="demo" data-kind="claim"' in row
+    assert 'data-verdict="partly" data-chapter="demo" data-kind="claim"' in row
     assert r"two heads \| opposite \*signs\*" in row, "a bar or star of the text must not end the cell or turn italic"
 
 

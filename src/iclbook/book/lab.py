@@ -22,11 +22,12 @@ from ..project import find_root
 from ..references import write_text
 from .glance import entries, fields_of
 
-#: Open .py chapters as notebooks and the start page as it reads, fetch no news.
+#: Open .py chapters as notebooks and the start page as it reads, keep what widgets show, fetch no news.
 SETTINGS = {
     "@jupyterlab/docmanager-extension:plugin": {
         "defaultViewers": {"python": "Jupytext Notebook", "markdown": "Markdown Preview"}
     },
+    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 PACKAGE = {

@@ -12,6 +12,8 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
+from docutils.nodes import make_id
+
 from .. import formulas
 from ..claims import Claim, Verdict, render
 from ..claims.scoreboard import Board, boards
@@ -27,19 +29,18 @@ __all__ = ["markdown", "quote"]
 
 
 def markdown(profile: str = "paper", root: Path | None = None) -> str:
-    """The scoreboard's body in MyST Markdown: counts, the picture, then one section for each paper with a line for each claim."""
+    """The scoreboard's body in MyST Markdown: counts, the picture, filters, then one section for each paper with a line for each claim."""
     root = root or find_root()
     places = {name: place for place, name in enumerate(chapters(root))}
     found = sorted(boards(profile, root), key=lambda board: places.get(board.ledger.chapter_name, len(places)))
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
-    lines += [picture(found, root), "", *_premises(Ties.of(found, root))]
-    lines += ["## Every claim in a line", "", _filters(found), ""]
+    lines += [picture(found, root), "", _filters(found), ""]
     for board in found:
-        lines += [f"### {render.plain_markdown(board.ledger.title)}", "", _chapter_line(board, profile, root), ""]
+        lines += [f"## {render.plain_markdown(board.ledger.title)}", "", _chapter_line(board, profile, root), ""]
         lines += ["````{container} iclbook-scroll iclbook-list", *_table(board, root), "````", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_premises(Ties.of(found, root))])
 
 
 def _premises(ties: Ties) -> list[str]:
@@ -52,31 +53,28 @@ def _premises(ties: Ties) -> list[str]:
     for claim, named in ties.graph.rests.items():
         links = ", ".join(ties.link(premise, ties.paper(claim), CHAPTERS) for premise in named)
         items.append(f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>")
-    return [
-        "## Claims that stand on claims",
-        "",
+    told = (
         f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(edges)} such ties join "
         f"{len({claim for edge in edges for claim in edge})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
-        "does not hold or is undecided, and their badges say so.",
-        "",
-        f'<details class="iclbook-premises-list"><summary>What rests on what</summary><ul>{"".join(items)}</ul></details>',
-        "",
-    ]
+        "does not hold or is undecided, and their badges say so."
+    )
+    folded = f"<summary>What rests on what</summary><p>{told}</p><ul>{''.join(items)}</ul>"
+    return ["## Claims that stand on claims", "", f'<details class="iclbook-premises-list">{folded}</details>', ""]
 
 
 def _filters(found: list[Board]) -> str:
-    """A form by which ``scoreboard.js`` shows some lines only; without scripts it stays hidden, and all lines are there."""
+    """A form by which ``scoreboard.js`` shows the lines that are asked for; without scripts and in print it is hidden, and all lines are there."""
     words = list(dict.fromkeys(verdict.word for board in found for _, verdict in board.rows))
     words.sort(key=[*render.SYMBOLS].index)
     choices = {
         "verdict": {word: f"{render.SYMBOLS[word][0]} {word}" for word in words},
-        "paper": {board.ledger.paper: board.ledger.title for board in found},
+        "chapter": {"every": "every chapter"} | {board.ledger.paper: board.ledger.title for board in found},
         "kind": {"claim": "claims of the papers", "question": "questions of our own"},
     }
     boxes = []
     for name, listed in choices.items():
         options = "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in listed.items())
-        boxes.append(f'<label>{name} <select name="{name}"><option value="">all</option>{options}</select></label>')
+        boxes.append(f'<label>{name} <select name="{name}"><option value="">any</option>{options}</select></label>')
     boxes.append('<label>text <input type="search" name="text"></label>')
     count = '<output aria-live="polite"></output>'
     return f'<form class="iclbook-filters" aria-label="Which claims to show" hidden>{"".join(boxes)}{count}</form>'
@@ -88,7 +86,7 @@ def _table(board: Board, root: Path) -> list[str]:
     lines = ["| Verdict | What it says | Where |", "|---|---|---|"]
     for claim, verdict in board.rows:
         kind = "question" if claim.is_question else "claim"
-        key = f'<span data-verdict="{verdict.word}" data-paper="{board.ledger.paper}" data-kind="{kind}"></span>'
+        key = f'<span data-verdict="{verdict.word}" data-chapter="{board.ledger.paper}" data-kind="{kind}"></span>'
         where = formulas.markdown(claim.where, render.plain_markdown).replace("|", "&#124;")
         if page:
             where = f'<a href="{page}#{claim.anchor}">{where}</a>'
@@ -105,17 +103,15 @@ def _page(board: Board, root: Path) -> str:
 
 
 def picture(found: list[Board], root: Path | None = None) -> str:
-    """All claims and questions as an HTML table, one cell each by paper and verdict: a link to its place in the chapter, with its sentence on hover and focus."""
+    """All claims and questions as an HTML table, one row a paper, one cell each by verdict: a link to its place in the chapter, with its sentence on hover and focus."""
     body = []
     for board in found:
         page = _page(board, root or find_root())
-        title = escape(board.ledger.title)
+        title = f'<a href="#{make_id(board.ledger.title)}">{escape(board.ledger.title)}</a>'
         claims, questions = (_cells(board.rows, asked, page) for asked in (False, True))
-        body.append(
-            f'<tr><th scope="row">{title}</th><td>{claims}</td><td class="iclbook-questions">{questions}</td></tr>'
-        )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Paper", "Claims", "Questions of our own"))
-    return f'<table class="iclbook-picture"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+        asked = f'<span class="iclbook-questions">Questions of our own: {questions}</span>' if questions else ""
+        body.append(f'<tr><th scope="row">{title}</th><td>{claims}{asked}</td></tr>')
+    return f'<table class="iclbook-picture"><tbody>{"".join(body)}</tbody></table>'
 
 
 def _cells(rows: tuple[render.Row, ...], questions: bool, page: str) -> str:
