@@ -624,7 +624,9 @@ smaller = {
     "c0.1": ({**plain, "affine": c01}, heads[2]),
 }
 census = {
-    "c0.1": read_heads(results("seeds_affine", profile, device).group("affine_c0.1"), 0.1)
+    "c0.1": read_heads(
+        results("seeds_affine", profile, device).group("affine_c0.1"), 0.1
+    )
 }
 starts = len(study["isotropic"].groups[0].runs)
 record.all(figure_4.activation_records(by_c | smaller, starts, census))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser import harness, tiny_book
+from selenium import webdriver
 
 from iclbook.book import page_models
 
@@ -171,6 +172,20 @@ def test_slider_obeys_home_and_end_keys(browser, tiny):
     for key, position in ((harness.Keys.END, 4), (harness.Keys.HOME, 0)):
         panel.press(0, key)
         assert panel.waits_for(frame_at(info, [position]))
+
+
+@TINY
+def test_a_choice_of_names_obeys_the_keyboard(browser, tiny):
+    browser.open((tiny[0] / "notebooks" / "waves.html").resolve().as_uri())
+    panel = browser.panels()[1]
+    info = harness.expected_frames(tiny[1])[panel.model_id]
+    buttons = panel.handles()[0].find_elements("css selector", "button")
+    browser.driver.execute_script("arguments[0].focus()", buttons[0])
+    for key, position in ((harness.Keys.ENTER, 1), (harness.Keys.SPACE, 2)):
+        webdriver.ActionChains(browser.driver).send_keys(harness.Keys.TAB, key).perform()
+        assert panel.waits_for(frame_at(info, [position, *info["start"][1:]]))
+        assert panel.state().positions[0] == position
+    assert browser.problems() == []
 
 
 @TINY
