@@ -15,6 +15,10 @@
       set(choice, "aria-label", choice.querySelector(".widget-label")?.textContent);
       for (const button of choice.querySelectorAll("button")) set(button, "aria-pressed", String(button.matches(".mod-active")));
     }
+    for (const frames of panel.querySelectorAll(":scope > .widget-box:not(.iclbook-controls)")) {
+      if (frames.scrollWidth <= frames.clientWidth + 1) continue; // on a phone it is moved sideways
+      for (const [name, value] of Object.entries({ tabindex: "0", role: "group", "aria-label": "Picture, wider than the screen" })) set(frames, name, value);
+    }
     for (const readout of panel.querySelectorAll(".iclbook-controls .widget-readout[contenteditable=true]")) {
       readout.contentEditable = "false"; // typing there does nothing to a slider through a list of values
     }
