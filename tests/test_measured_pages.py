@@ -228,7 +228,8 @@ while (walker.nextNode()) {
   else words += count(walker.currentNode.textContent);
 }
 const strips = [...article.querySelectorAll(".iclbook-strip")].filter(seen).map((strip) => strip.childElementCount);
-return { height: document.documentElement.scrollHeight, words, code, strip: Math.max(0, ...strips) };
+const first = article.querySelector(".iclbook-figure, .iclbook-slider-figure, figure[data-model]")?.getBoundingClientRect().top + scrollY;
+return { first, height: document.documentElement.scrollHeight, words, code, strip: Math.max(0, ...strips) };
 """
 #: The smallest labels are drawn 11.1 px tall (8 points) and must keep 9 px.
 READABLE = 0.81
@@ -249,6 +250,7 @@ def test_a_chapter_can_be_read(seen, name):
         assert found["words"] <= WORDS, found
         assert found["code"] <= CODE, found
         assert found["strip"] <= STRIP, found
+        assert found["first"] < height or width == harness.NARROW, found  # a figure or model on the first screen
 
 
 def test_figures_are_readable_on_a_phone(seen):
