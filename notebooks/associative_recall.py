@@ -185,7 +185,7 @@ show_model(
     draw.race(READINGS["order"]),
     title="Three β race, and the loss falls stair by stair",
     description="Heads become active one after the other, and each jump of the loss is one head. Drag the starts up and down, or move them with the arrow keys (page up and down change the head); move the time to see where each head "
-    "attends. The framed square of a row is the offset that the head must find.",
+    "attends. The framed square of a row is the offset that the head must find. Try: Next in front: another head begins largest, and its jump comes first.",
 )
 
 # %% [markdown]

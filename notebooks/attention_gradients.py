@@ -67,7 +67,7 @@ record = Recorder("agarwal2025", profile)
 # causal. They agree to rounding.
 #
 # One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached query $i$. So the gradients of a causal head need one pass over
-# blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd as well.
+# blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd.
 
 # %% tags=["hide-input"]
 record.all(equations.closed_forms())
@@ -75,7 +75,7 @@ record.verdicts("eq13-32")
 
 # %% [markdown]
 # ### The head in code
-# The whole model, on a sequence of the paper's Markov chain. Automatic differentiation agrees with the closed forms, and training with a larger rate for the values is one number in the loop.
+# The whole model, on a sequence of the paper's Markov chain. Automatic differentiation agrees with the closed forms; a larger rate for the values is one number in the loop.
 
 # %% mystnb={"image": {"alt": "Cross-entropy of one head on a short Markov chain along 300 steps: the run whose values learn ten times as fast falls first."}}
 from torch.nn.functional import cross_entropy, one_hot
@@ -418,7 +418,7 @@ record.verdicts("gradient-sizes")
 # ## A fair trial
 # The schedule multiplies one rate by ten. What if we multiply others, or all? All arms start from the same weights and sequences and make equally many steps.
 
-# %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hero", "hide-input"]
 tried = on_code["uniform0.02"].seeds
 every = {name: curve.only(tried) for name, curve in on_code.items()}
 record.all(

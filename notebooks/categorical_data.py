@@ -100,7 +100,7 @@ record.verdict("wang2025/fig1-2")
 style.show(construction.plot_matrices(stream))
 
 # %% [markdown]
-# *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (appendix D), each divided by its largest entry; blue is negative.*
+# *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (paper: appendix D), each divided by its largest entry; blue is negative.*
 #
 # Multiplied out, $K$ blocks must equal $K$ steps. With five kernels and RBF erasure the largest relative difference is {glue:text}`construction/rbf`; for the model trained below, which leaves out the
 # zeros, it is {glue:text}`construction/fast`. Without the erasure head it is {glue:text}`construction/none`, and with the query among the keys {glue:text}`construction/query`.
@@ -431,11 +431,11 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/nearest` |
 #
-# Most kernels can be told apart, RBF and Laplacian hardly. The first model below is trained: one block of GD with softmax attention, whose step further blocks repeat. The maps after it are functional
+# Most kernels can be told apart, RBF and Laplacian hardly. The square with labels is trained: one block of GD with softmax attention, whose step further blocks repeat. The maps after it are functional
 # descent on one context with the true $W_e$, and need no training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel trusts single labels,
 # a wide one smooths over the borders.
 
-# %% tags=["hide-input"]
+# %% tags=["hero", "hide-input"]
 show_model(sliders.label_square(get("square_softmax")), of=[get("square_softmax")])
 sliders.show_blocks(few=not paper)
 sliders.show_kernels(few=not paper)

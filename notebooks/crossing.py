@@ -135,13 +135,13 @@ show_model(draw.waiting_time())
 # The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, and all trained parameters
 # start small. Each prompt of regression and categories comes with its mirror images.
 
-# %% mystnb={"image": {"alt": "Left: waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of degree 2 hardly grow. Right: waits of degree 2 on a linear axis, on one straight line."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Left: waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of degree 2 hardly grow. Right: waits of degree 2 on a linear axis, on one straight line."}} tags=["hero", "hide-input"]
 style.show(draw.waits(found), of=[waited])
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# *The degree $p$ says how the wait grows: markers, models of the table and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start. Each panel counts from a model's largest
-# start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
+# *The number $p$ of factors that must grow together says how the wait grows: markers, ten models (table below) and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start.
+# Each panel counts from a model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 #
 # Does the law matter in ordinary training? **Plain SGD** obeys it: with 64 fresh prompts in every step two heads show the degree {glue:text}`stages/sgd/degree` (standard error
 # {glue:text}`stages/sgd/degree_se`; predicted 4). **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow: two factors, and its length shows the degree

@@ -102,7 +102,7 @@ assert torch.isclose(
 # %% [markdown]
 # Does training find these weights? On such prompts it does, in seconds, from random weights:
 
-# %% mystnb={"image": {"alt": "Left: loss along training falls to the dotted line of the best gradient step. Right: the trained matrix, five equal entries on the diagonal and zeros beside it."}}
+# %% mystnb={"image": {"alt": "Left: loss along training falls to the dotted line of the best gradient step. Right: the trained matrix, five equal entries on the diagonal and zeros beside it."}} tags=["hero"]
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Group, Run, Trainer
@@ -178,7 +178,7 @@ record.all(section_5.records())
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
-# *With products in the tokens, concentrated attention descends faster where the examples lie on a line; off a line it stops at another point. On plain tokens softmax stays within the range of
+# *With products in the tokens, concentrated attention descends faster where the examples lie on a line; off a line it stops at another point (paper: section 5). On plain tokens softmax stays within the range of
 # the targets (grey), and linear attention leaves it.* Off the line the concentrated head has reached the optimum under its *own* attention, which is not $w^*$. The slider moves the inverse
 # temperature $\beta$ of scores $\beta x_i^2$.
 
@@ -213,7 +213,7 @@ Table(
 )
 
 # %% [markdown]
-# *With softmax attention masks raise the error or leave it as it is; with linear attention the spectral and the random one mostly lower it. Mean change with two standard errors, of
+# *With softmax attention masks raise the error or leave it as it is; with linear attention the spectral and the random one mostly lower it (paper: section 9.1). Mean change with two standard errors, of
 # {glue:text}`9.1/seeds` seeds or more and of {glue:text}`9.1/prompts` prompts; last row: the paper, from one seed.* So the kind of attention decides the sign. Verdicts rest on Adam at 0.001, with
 # {glue:text}`9.1/seeds_judged` seeds of softmax attention. Redundant masks, not spectral ones, cost most there. The printed changes are {glue:text}`q-unstated/one_seed` standard deviations of what the seed alone
 # does to such a change (median over settings), so one seed cannot show them. (Errors of the sections below are over seeds. They leave out the prompts that all runs share: 8,192 of them would add
@@ -238,7 +238,7 @@ Table(
 )
 
 # %% [markdown]
-# *Error and $\rho_2$ fall, as printed (crosses); the spectral alignment falls where the printed one climbs. Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$ in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$. Then the alignment rises in
+# *Error and $\rho_2$ fall, as printed (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$ in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$. Then the alignment rises in
 # {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings; with the norm of the covariate's keys in {glue:text}`9.2/key/rising`. The next figure says why.
 #
 # We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope. This reading turns the printed errors into the printed $\rho_2$, so that it fits is no
@@ -250,7 +250,7 @@ gains = {name: course.gain[name] for name in section_9_2.shown(course)}
 style.show(section_9_2.gains_figure(SPECTRUM, gains, common.best_gain(SPECTRUM, 16)))
 
 # %% [markdown]
-# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; arrows: beyond the axis). A mark is a seed.* The four
+# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; arrows: beyond the axis; paper: section 9.2). Marks: seeds.* The four
 # strong covariates carry nearly all of the target's variance, and their trained gains come near the best ones. The four weak ones carry a hundredth of it. The loss hardly depends on their gains, which
 # stay near zero.
 #
@@ -284,14 +284,14 @@ for reading, measured in readings.items():
     record.all(section_9_5.records(reading, measured))
 
 # %% [markdown]
-# *Most errors lie near the printed ones (crosses, dashed). With 12 examples the two-layer model does better than printed in every reading. A panel is a reading, a mark a seed, a bar a mean.*
+# *Most errors lie near the printed ones (crosses, dashed; paper: section 9.5). With 12 examples the two-layer model does better than printed in every reading. Panels: readings; marks: seeds; bars: means.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
 style.show(section_9_5.layers_figure(readings))
 record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
-# *In no reading does attention to the sink grow with depth as printed (crosses); the layer scale depends on the learning rate. A mark is a seed, a bar a mean.*
+# *In no reading does attention to the sink grow with depth as printed (crosses); the layer scale depends on the learning rate (paper: section 9.5). Marks: seeds; bars: means.*
 
 # %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
@@ -307,13 +307,13 @@ for reading, share in section_9_5_1.LENGTHS.items():
     record.all(section_9_5_1.records(reading, variants.at(share)))
 
 # %% [markdown]
-# *At $d$ = 4 and 8 depth lowers the error, where the paper has it raised, and the additions change little. Errors after the whole training: a mark is a seed, a bar a mean; crosses: printed means with deviations.*
+# *At $d$ = 4 and 8 depth lowers the error, where the paper has it raised, and the additions change little (paper: section 9.5.1). Errors after the whole training. Marks: seeds; bars: means; crosses: printed means with deviations.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline and depth along training at d = 4, 8, 16, with the printed errors of both."}}
 style.show(section_9_5_1.course_figure(variants))
 
 # %% [markdown]
-# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up. Mean and range over seeds; dashed: printed.*
+# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up (paper: section 9.5.1). Mean and range over seeds; dashed: printed.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth at d = 4, 8, 16 after the whole training, with two standard errors and the printed changes."}}
 style.show(section_9_5_1.changes_figure(variants.at(1.0)))
@@ -327,7 +327,7 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses). Change against plain depth after the whole training.* The paper calls
+# *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.* The paper calls
 # orthogonality "indistinguishable" from plain depth. That has to be shown: the effect must be smaller than half of the printed effect of the layer scale. A small $t$ would not do, since few seeds
 # suffice for that. At $d = 4$ the paper's deep model is worst beside its baseline. Ours changes the baseline's error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
 # {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps; where negative, depth *helps*.
@@ -344,7 +344,7 @@ record.all(section_9_5_1.depth_records(grid))
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
-# *Whether depth hurts depends on the optimiser, the rate and the length of training. Mean error of depth over that of the baseline; dashed: printed.* After 500
+# *Whether depth hurts depends on the optimiser, the rate and the length of training (paper: section 9.5.1). Mean error of depth over that of the baseline; dashed: printed.* After 500
 # steps depth hurts in {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share` of seeds (settings
 # counted alike). We did not vary the scale of the initial weights, the batch, or the fixed set of prompts.
 
@@ -374,7 +374,7 @@ Table(
 )
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero. A mark is a seed, a bar a mean; crosses: printed. Round 3: error on all covariates, and on queries along the two smallest $\lambda$.*
+# *In rounds 1 and 2 the improvements scatter around zero (paper: section 9.6). Marks: seeds; bars: means; crosses: printed. Round 3: error on all covariates, and on queries along the two smallest $\lambda$.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 masking {glue:text}`9.6/oracle_does` the error: the change is {glue:text}`9.6/oracle_change` % at the two rates. The paper prints 3.2 % more than its baseline, the worst of the three. The

@@ -90,7 +90,7 @@ history = trainer.train(progress=False)["two heads"]
 #
 # Try *One head*: its answer stays curved. A head averages the responses of the pairs most like the query, so beyond the outermost pair its answer flattens.
 
-# %% tags=["hide-input"]
+# %% tags=["hero", "hide-input"]
 show_training(train_in_page(task, history), task)
 
 # %% [markdown]
@@ -624,7 +624,9 @@ smaller = {
     "c0.1": ({**plain, "affine": c01}, heads[2]),
 }
 census = {
-    "c0.1": read_heads(results("seeds_affine", profile, device).group("affine_c0.1"), 0.1)
+    "c0.1": read_heads(
+        results("seeds_affine", profile, device).group("affine_c0.1"), 0.1
+    )
 }
 starts = len(study["isotropic"].groups[0].runs)
 record.all(figure_4.activation_records(by_c | smaller, starts, census))
@@ -636,7 +638,7 @@ record("fig4.2/affine/worst_loss", worst)
 record.verdicts("fig4.2")
 
 # %% [markdown]
-# *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not. $KQ$ above, $OV$ below; the published code's $C$.* Square and
+# *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.* Square and
 # $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
 # {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of 200 more with
 # $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.

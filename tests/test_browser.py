@@ -171,6 +171,16 @@ def test_slider_obeys_home_and_end_keys(browser, tiny):
 
 
 @TINY
+def test_a_choice_of_names_obeys_the_keyboard(browser, tiny):
+    browser.open((tiny[0] / "notebooks" / "waves.html").resolve().as_uri())
+    panel = browser.panels()[1]
+    info = harness.expected_frames(tiny[1])[panel.model_id]
+    panel.handles()[0].find_element("css selector", "button").send_keys(harness.Keys.TAB * 2 + harness.Keys.ENTER)
+    assert panel.waits_for(frame_at(info, [2, info["start"][1]]))
+    assert panel.state().readouts[0] == "four"
+
+
+@TINY
 def test_play_runs_through_the_frames(browser, tiny):
     browser.open((tiny[0] / "notebooks" / "waves.html").resolve().as_uri())
     panel = browser.panels()[0]

@@ -30,6 +30,15 @@ def test_the_line_counts_verdicts_and_links_paper_and_code(root):
     assert "holds</span>&nbsp;2" in text, "two claims are reproduced"
 
 
+def test_the_hero_stands_first_with_its_caption_and_its_code_stays():
+    drawn = [nbformat.v4.new_output("display_data", {"image/png": "cG5n"})]
+    hero = nbformat.v4.new_code_cell("draw()", metadata={"tags": ["hero"]}, outputs=list(drawn))
+    book = notebook(1)
+    book.cells[1:] = [hero, nbformat.v4.new_markdown_cell("*What\nto see.* More.")]
+    found = [(c.source[:5], c.get("outputs")) for c in glance.with_hero(book).cells]
+    assert found == [("# Tit", None), ("...", drawn), ("*What", None), ("draw(", []), ("See <", None), ("More.", None)]
+
+
 def test_without_addresses_or_a_ledger_nothing_is_invented(root):
     assert "http" not in glance.with_glance(notebook(1), "demo", "paper", root).cells[1].source
     assert len(glance.with_glance(notebook(1), "other", "paper", root).cells) == 2

@@ -137,12 +137,12 @@ def test_axe_would_find_something(browser, tmp_path):
 
 KEYBOARD = """
 const stops = [...document.querySelectorAll("mjx-container[tabindex='0']")].filter((f) => f.scrollWidth <= f.clientWidth + 1).length;
-const unseen = [...document.querySelectorAll(".bd-header-article button, .bd-article .noUi-handle")].filter((e) => {
+const unseen = [...document.querySelectorAll(".bd-header-article button, .bd-article .noUi-handle, .iclbook-choice button")].filter((e) => {
   e.focus({ focusVisible: true });
   const look = getComputedStyle(e);
   return e.checkVisibility() && document.activeElement === e && look.outlineStyle === "none" && look.boxShadow === "none";
 }).map((e) => e.outerHTML.slice(0, 120));
-const small = [...document.querySelectorAll(".bd-article .noUi-handle")].filter((h) => h.getBoundingClientRect().width < 24).length;
+const small = [...document.querySelectorAll(".bd-article .noUi-handle, .iclbook-choice button")].filter((h) => h.checkVisibility() && Math.min(h.offsetWidth, h.offsetHeight) < 24).length;
 return { stops, unseen, small };
 """
 
@@ -214,7 +214,8 @@ while (walker.nextNode()) {
   else words += count(walker.currentNode.textContent);
 }
 const strips = [...article.querySelectorAll(".iclbook-strip")].filter(seen).map((strip) => strip.childElementCount);
-return { height: document.documentElement.scrollHeight, words, code, strip: Math.max(0, ...strips) };
+const first = article.querySelector(".iclbook-figure, .iclbook-slider-figure, figure[data-model]")?.getBoundingClientRect().top + scrollY;
+return { first, height: document.documentElement.scrollHeight, words, code, strip: Math.max(0, ...strips) };
 """
 #: The smallest labels are drawn 11.1 px tall (8 points) and must keep 9 px.
 READABLE = 0.81
@@ -235,6 +236,7 @@ def test_a_chapter_can_be_read(seen, name):
         assert found["words"] <= WORDS, found
         assert found["code"] <= CODE, found
         assert found["strip"] <= STRIP, found
+        assert found["first"] < height or width == harness.NARROW, found  # a figure or model on the first screen
 
 
 def test_figures_are_readable_on_a_phone(seen):
@@ -279,9 +281,13 @@ STEP = """
 const [area, changes, done] = arguments;
 const pause = () => new Promise((go) => setTimeout(go, 0));
 const picture = () => [...area.querySelectorAll(".iclbook-frame img")].filter((i) => i.checkVisibility() && i.width);
-const readout = () => area.querySelector(".widget-readout").textContent;
-const handle = area.querySelector(".noUi-handle");
-const press = (key) => handle.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const handle = area.querySelector(".noUi-handle, .iclbook-choice");
+const buttons = [...handle.querySelectorAll("button")];
+const readout = () => (buttons.find((b) => b.ariaPressed === "true") ?? area.querySelector(".widget-readout")).textContent;
+const press = (key) =>
+  buttons.length
+    ? buttons[key === "Home" ? 0 : buttons.findIndex((b) => b.ariaPressed === "true") + 1].click()
+    : handle.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 (async () => {
   press("Home");
   await new Promise((go) => setTimeout(go, 300));

@@ -64,11 +64,15 @@
 
 // 5. What scrolls sideways on this screen can be reached, and scrolled, with the keyboard.
 (() => {
-  const boxes = ".bd-article table, .bd-article .pst-scrollable-table-container, .bd-article .iclbook-scroll, .bd-article div.math, .bd-article mjx-container, .bd-article .cell_output";
+  const boxes = ".bd-article table, .bd-article .pst-scrollable-table-container, .bd-article .iclbook-scroll, .bd-article div.math, .bd-article span.math, .bd-article mjx-container, .bd-article .cell_output";
   const reach = () => {
     for (const box of document.querySelectorAll(boxes)) {
-      if (box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)) box.tabIndex = 0;
-      else if (box.matches("mjx-container")) box.removeAttribute("tabindex");
+      if (box.scrollWidth > box.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(box).overflowX)) {
+        box.tabIndex = 0;
+        if (box.matches("span.math, mjx-container")) [box.role, box.ariaLabel] = ["group", "Formula, wider than the screen"];
+      } else if (box.matches("span.math, mjx-container")) {
+        for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
+      }
     }
   };
   window.addEventListener("load", () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(reach));

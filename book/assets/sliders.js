@@ -1,4 +1,4 @@
-/* What the widgets leave out: names and spoken values of the slider handles. */
+/* What the widgets leave out: names and spoken values of the slider handles, and which button of a choice is pressed. */
 (() => {
   const set = (element, name, value) => {
     if (value && element.getAttribute(name) !== value) element.setAttribute(name, value);
@@ -9,6 +9,15 @@
       const row = handle.closest(".widget-slider");
       set(handle, "aria-label", row?.querySelector(".widget-label")?.textContent);
       set(handle, "aria-valuetext", row?.querySelector(".widget-readout")?.textContent);
+    }
+    for (const choice of panel.querySelectorAll(".iclbook-choice")) {
+      set(choice, "role", "group");
+      set(choice, "aria-label", choice.querySelector(".widget-label")?.textContent);
+      for (const button of choice.querySelectorAll("button")) set(button, "aria-pressed", String(button.matches(".mod-active")));
+    }
+    for (const frames of panel.querySelectorAll(":scope > .widget-box:not(.iclbook-controls)")) {
+      if (frames.scrollWidth <= frames.clientWidth + 1) continue; // on a phone it is moved sideways
+      for (const [name, value] of Object.entries({ tabindex: "0", role: "group", "aria-label": "Picture, wider than the screen" })) set(frames, name, value);
     }
     for (const readout of panel.querySelectorAll(".iclbook-controls .widget-readout[contenteditable=true]")) {
       readout.contentEditable = "false"; // typing there does nothing to a slider through a list of values
@@ -33,7 +42,7 @@
     });
   };
   window.addEventListener("load", () => {
-    new MutationObserver(later).observe(document.body, { childList: true, subtree: true, characterData: true });
+    new MutationObserver(later).observe(document.body, { childList: true, subtree: true, characterData: true, attributeFilter: ["class"] });
     later();
   });
 })();

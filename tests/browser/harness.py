@@ -241,9 +241,9 @@ class State:
     """What a reader sees of a slider figure.
 
     Attributes:
-        positions: where the sliders stand.
+        positions: where the sliders stand, and which buttons are pressed.
         labels: what they say to a screen reader.
-        readouts: the values shown beside them.
+        readouts: the values shown beside or on them.
         frames: the pictures that are visible, as {"src", "alt"}; a reader must see exactly one.
     """
 
@@ -255,10 +255,13 @@ class State:
 
 STATE = """
 const all = selector => [...arguments[0].querySelectorAll(selector)];
+const pressed = c => [...c.querySelectorAll('button')].findIndex(b => b.ariaPressed === 'true');
+const controls = all('.noUi-handle, .iclbook-choice');
+const readout = c => c.closest('.widget-slider')?.querySelector('.widget-readout') ?? c.querySelectorAll('button')[pressed(c)];
 return {
-  positions: all('.noUi-handle').map(h => Math.round(h.getAttribute('aria-valuenow'))),
-  labels: all('.noUi-handle').map(h => h.getAttribute('aria-label')),
-  readouts: all('.widget-readout').map(r => r.checkVisibility() ? r.innerText.trim() : ''),
+  positions: controls.map(c => c.matches('.noUi-handle') ? Math.round(c.getAttribute('aria-valuenow')) : pressed(c)),
+  labels: controls.map(c => c.getAttribute('aria-label')),
+  readouts: controls.map(readout).map(r => r?.checkVisibility() ? r.innerText.trim() : ''),
   frames: all('.iclbook-frame img').filter(i => i.checkVisibility() && i.width).map(i => ({src: i.src, alt: i.alt})),
 };
 """
@@ -273,8 +276,8 @@ class PagePanel:
         self.area: WebElement = browser._run("return arguments[0].previousElementSibling", view)
 
     def handles(self) -> list[WebElement]:
-        """The sliders' handles, from top to bottom."""
-        return self.area.find_elements(By.CSS_SELECTOR, ".noUi-handle")
+        """The sliders' handles and groups of buttons, from top to bottom."""
+        return self.area.find_elements(By.CSS_SELECTOR, ".noUi-handle, .iclbook-choice")
 
     def press(self, slider: int, key: str, times: int = 1) -> None:
         """Press a key on a slider's handle, as a reader without a mouse does."""
@@ -283,9 +286,11 @@ class PagePanel:
         handle.send_keys(key * times)  # one event a press, in one call
 
     def move(self, place: Sequence[int]) -> None:
-        """Bring every slider to its position in ``place`` (0 is the left end) by the arrow keys."""
+        """Bring every slider to its position in ``place`` (0 is the left end) by the arrow keys, and press the buttons of choices."""
         for slider, (now, position) in enumerate(zip(self.state().positions, place, strict=True)):
-            if now != position:
+            if buttons := self.handles()[slider].find_elements(By.CSS_SELECTOR, "button"):
+                buttons[position].send_keys(Keys.SPACE)
+            elif now != position:
                 self.press(slider, Keys.ARROW_RIGHT if position > now else Keys.ARROW_LEFT, abs(position - now))
 
     def state(self) -> State:

@@ -35,13 +35,14 @@ show(wave, [Slider("k", "waves k", [1, 2, 3, 5, 8], live=(0.5, 8.0, 0.1))], star
 """
 TWO = """
 def circuits(heads, step):
+    heads = {"one": 1, "two": 2, "four": 4}[heads]
     signs = np.array([1, -1, 1, -1])[:heads]
     kq = [s * 0.13 * min(1, step / 60) * np.eye(6) + 0.02 * np.random.default_rng(3).normal(size=(6, 6)) for s in signs]
     ov = [np.diag([0, 0, 0, 0, 0, 7.0 * s / heads * step / 100]) for s in signs]
     fig, _ = style.heatmap_grid({"KQ": kq, "OV": ov}, [f"head {h + 1}" for h in range(heads)], {"KQ": 0.2, "OV": 7}, columns=4)
     return fig
-show(circuits, [Slider("heads", "heads H", [1, 2, 4]), Slider("step", "training step", [0, 20, 100])],
-     start={"heads": 2, "step": 20}, title="Two sliders", alt=lambda heads, step: f"Circuits of {heads} heads at step {step}.")
+show(circuits, [Slider("heads", "heads H", ["one", "two", "four"]), Slider("step", "training step", [0, 20, 100])],
+     start={"heads": "two", "step": 20}, title="Two sliders", alt=lambda heads, step: f"Circuits of {heads} heads at step {step}.")
 """
 MODEL = """
 from iclbook.papers.recall2025.figures import stages as figures

@@ -1,4 +1,4 @@
-"""The line at a chapter's head: where the paper and its code are, how long the chapter takes to read, and what came out."""
+"""A chapter's head: its figure, then a line that says where the paper and its code are, how long the chapter takes to read, and what came out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pybtex.database import Entry, parse_file
 
 from ..claims import all_ledgers, render
 from ..claims.scoreboard import Board, board
+from ..project import MODEL
 
 #: Words that a reader takes in within a minute; a figure takes as long as :data:`FIGURE` words, a displayed formula as :data:`FORMULA`.
 WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
@@ -25,6 +26,26 @@ def with_glance(notebook: nbformat.NotebookNode, chapter: str, profile: str, roo
         if ledger.chapter_name == chapter and notebook.cells:
             text = markdown(board(ledger, profile, root), minutes(notebook), entries(root).get(ledger.paper))
             notebook.cells.insert(1, nbformat.v4.new_markdown_cell(text))
+    return notebook
+
+
+def with_hero(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook with the figure of the cell tagged ``hero``, and its caption, after the first cell; the code stays in its place, and a link instead of the figure."""
+    for at, cell in enumerate(notebook.cells):
+        if "hero" not in cell.metadata.get("tags", []):
+            continue
+        (shown,) = (o for o in cell.outputs if MODEL in o.metadata or "image/png" in o.get("data", {}))
+        cell.outputs.remove(shown)
+        metadata = {"tags": ["remove-input"], "mystnb": cell.metadata.pop("mystnb", {})}
+        moved = [nbformat.v4.new_code_cell("...", metadata=metadata, outputs=[shown])]  # MyST-NB leaves out empty cells
+        text = notebook.cells[at + 1]
+        if caption := re.match(r"\*[^*]+\*(?=\s|$)", text.source):
+            text.source = text.source[caption.end() :].lstrip()
+            moved.append(nbformat.v4.new_markdown_cell(caption[0]))
+        line = nbformat.v4.new_markdown_cell('See <a href="#figure-1">Figure 1</a>.')
+        notebook.cells[at + 1 : at + 1] = [line]
+        notebook.cells[1:1] = moved
+        break
     return notebook
 
 

@@ -183,7 +183,7 @@ def _shown(state: dict, model: str, captioned: bool):
         return
     if kind == "HTMLModel":
         yield f"<div>{widget['value']}</div>"
-    elif kind == "SelectionSliderModel":
+    elif kind in ("SelectionSliderModel", "ToggleButtonsModel"):
         label = widget["_options_labels"][widget["index"]]
         yield f"<p>{escape(widget.get('description', ''))}: {escape(str(label))}</p>"
     elif kind == "StackModel":

@@ -125,7 +125,7 @@ def executed_text(app: Sphinx, docname: str, name: str, source: str) -> str:
         for ledger in ledger_paths(root):
             app.env.note_dependency(str(ledger))
         notebook = ties.with_ties(notebook, profile, root)
-        return nbformat.writes(glance.with_glance(notebook, name, profile, root))
+        return nbformat.writes(glance.with_hero(glance.with_glance(notebook, name, profile, root)))
     except Exception as error:  # whatever is wrong with a ledger must turn the build red, with its own words
         logger.warning("%s", error, location=docname)
         return text

@@ -25,7 +25,7 @@ class Slider:
     Args:
         name: the keyword by which the frame function takes this slider's value.
         label: what stands beside the slider: plain text, with Greek letters typed as such.
-        values: what the static slider steps through, in order. The live one too, unless ``live`` is given.
+        values: what the static slider steps through, in order; the live one too, unless ``live`` is given. Names become a choice of buttons.
         labels: how each value is shown; by default the number to three digits.
         live: (smallest, largest, step): with a kernel, any value in this range, not only those in ``values``.
             Three integers give whole numbers.

@@ -70,7 +70,7 @@ def build(
     def words() -> str:
         if alt:
             return alt(**values())
-        shown = [c.label if isinstance(c, w.SelectionSlider) else number(c.value) for c in controls]
+        shown = [c.label if hasattr(c, "options") else number(c.value) for c in controls]
         return describe(sliders, shown, title)
 
     first = draw(frame, values(), small=False)
@@ -114,7 +114,7 @@ def _control(slider: Slider, start: dict[str, Any] | None) -> w.Widget:
 
 def _positions(control: w.Widget) -> tuple[str, list]:
     """The trait by which a test moves ``control``, and its positions from end to end."""
-    if isinstance(control, w.SelectionSlider):
+    if hasattr(control, "options"):
         return "index", list(range(len(control.options)))
     if isinstance(control, w.IntSlider):
         every = range(control.min, control.max + 1, control.step)

@@ -142,12 +142,14 @@ def png_of(holder: w.HTML) -> bytes:
     return base64.b64decode(holder.value.rpartition("base64,")[2].rstrip('">'))
 
 
-def selection(slider: Slider, index: int, **options) -> w.SelectionSlider:
-    """A slider through ``slider.values`` that shows their labels."""
-    control = w.SelectionSlider(
-        options=list(zip(slider.labels, slider.values, strict=True)), index=index, **control_look(slider), **options
-    )
-    return control
+def selection(slider: Slider, index: int, **options) -> w.SelectionSlider | w.ToggleButtons:
+    """A slider through ``slider.values`` that shows their labels; names, which have no order, are buttons."""
+    look = control_look(slider) | {"options": list(zip(slider.labels, slider.values, strict=True)), "index": index}
+    if all(isinstance(value, str) for value in slider.values):
+        buttons = w.ToggleButtons(**look | {"style": {"description_width": "initial", "button_width": "auto"}})
+        buttons.add_class("iclbook-choice")
+        return buttons
+    return w.SelectionSlider(**look, **options)
 
 
 def control_look(slider: Slider) -> dict:

@@ -93,6 +93,6 @@ def train_waits(task: LinearRegression) -> PageModel:
     title = "Does the wait survive fresh prompts, and Adam?"
     description = (
         "Half the start, four times the wait; under Adam hardly longer. Press Measure: two heads are trained from four starts in turn, on fresh prompts. ε is a factor on PyTorch's default start. "
-        "A wait ends when the loss is halfway to one head's best."
+        "A wait ends when the loss is halfway to one head's best. Try: Measure, then another rate for Adam."
     )
     return PageModel("train_waits", data, still, alt, title, description)
