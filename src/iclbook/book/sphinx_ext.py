@@ -27,7 +27,7 @@ from ..machines import usable_cores
 from ..profiles import check_profile
 from ..project import ledger_paths
 from ..workers import die_with
-from . import about_figures, addresses, captions, glance, number_search, page_models, pages, scoreboard_page, ties
+from . import about_figures, addresses, captions, glance, page_models, pages, scoreboard_page, ties
 from .glance import with_folds
 from .lazy import FILES, up
 from .terms import FirstUses
@@ -58,8 +58,8 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("iclbook_profile", book_profile(), "env", [str])
     captions.setup(app)
     app.add_post_transform(FirstUses)
-    app.add_search_language(number_search.English)
-    app.connect("build-finished", number_search.add_numbers)
+    app.add_search_language(addresses.English)
+    app.connect("build-finished", addresses.add_numbers)
     app.connect("config-inited", use_all_cores)
     app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
     app.connect("html-page-context", addresses.describe_page)
