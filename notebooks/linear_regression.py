@@ -503,8 +503,8 @@ record.verdicts("q-gd-limit")
 show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; the line is the closed form of the valley.* Above, the same flow from any start,
-# integrated in this page: small random numbers, or a pair put on the solution manifold by hand.
+# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; the line is the closed form of the valley.* Above, the same flow, integrated
+# in this page. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
 
 # %% [markdown]
 # ## Extensions
