@@ -20,7 +20,8 @@
 # cross-attention to the embeddings computes the expectation, and a second self-attention head erases the old one. Does a transformer with free weights find the same algorithm?
 #
 # **What came out.** The construction is exact wherever the old expectation is erased exactly. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers
-# with four kernels; with linear attention only some starts do. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and glossary](../book/notation.md).)
+# with four kernels; with linear attention only some starts do. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and
+# glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -100,7 +101,8 @@ record.verdict("wang2025/fig1-2")
 style.show(construction.plot_matrices(stream))
 
 # %% [markdown]
-# *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (paper: appendix D), each divided by its largest entry; blue is negative.*
+# *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (paper: appendix D), each divided by its largest entry; blue is
+# negative.*
 #
 # Multiplied out, $K$ blocks must equal $K$ steps. With five kernels and RBF erasure the largest relative difference is {glue:text}`construction/rbf`; for the model trained below, which leaves out the
 # zeros, it is {glue:text}`construction/fast`. Without the erasure head it is {glue:text}`construction/none`, and with the query among the keys {glue:text}`construction/query`.
@@ -391,8 +393,8 @@ record.all(figures_8_9.figure_8(get, *answers, bound))
 record.verdict("wang2025/fig8")
 
 # %% [markdown]
-# *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its last value;
-# {glue:text}`time/fig8-9` minutes.*
+# *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its
+# last value; {glue:text}`time/fig8-9` minutes.*
 #
 # | model | RBF, Laplacian, exponential, softmax |
 # |---|---|
@@ -402,9 +404,9 @@ record.verdict("wang2025/fig8")
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
 #
 # Both kinds of model train for the 20,000 minibatches of the published code. The bands of figure 3 decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
-# distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF ends in one of two ways: a share of
-# {glue:text}`fig8/linear_share` of its starts come to GD's accuracy, the others stay on a plateau (mean of five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that
-# end within three points. The bound rises with the width of the embeddings: it is {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
+# distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its starts come to GD's accuracy, the others stay on
+# a plateau (mean of five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that end within three points. The bound rises with
+# the width of the embeddings: it is {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
 maps, values = figures_8_9.figure_9(get, profile, contexts=4 if paper else 2)
@@ -596,7 +598,8 @@ record.verdict("wang2025/fig6")
 # Figure 5, right, follows. The text names no attention for it. We read the claim with softmax, as in the other deep figures. The authors' notebook pictures one block with a *linear* kernel over 5,000
 # epochs. Its accuracy is about .70 beside .925 of linear probing, which is more than "slightly lower". So linear attention stands beside softmax. Its $K$ blocks are $K$ steps of gradient descent on a
 # linear classifier, with learned steps: linear probing cut short. *Which probe?* The paper trains it for 500 epochs and names no regularisation. We show that recipe, and a converged probe whose
-# penalty was chosen on training classes. We train all 500 epochs. What stays reduced are the images; as features ours serve as well, for the probe names {glue:text}`images/tuned/accuracy` of the queries.
+# penalty was chosen on training classes. We train all 500 epochs. What stays reduced are the images; as features ours serve as well, for the probe names {glue:text}`images/tuned/accuracy` of the
+# queries.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy, negative log-likelihood and paired difference in accuracy against one to three blocks of softmax and linear attention, with bands for two linear probes."}}
 style.show(
@@ -608,7 +611,8 @@ style.show(
 record.verdict("wang2025/fig5-right")
 
 # %% [markdown]
-# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95 % intervals.*
+# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
+# % intervals.*
 #
 # | blocks | 1 | 2 | 3 | probe, penalty chosen | probe, 500 Adam steps |
 # |---|---|---|---|---|---|
@@ -700,10 +704,10 @@ record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 #
 # ## What to take away
 #
-# A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no covariate
-# that is longer points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear attention
-# only some starts do. With learned embeddings its matrices are fixed only up to a change of basis, and in the best basis they are nearly those of a gradient step. The best accuracy that any model can reach
-# moves with the one draw of the embeddings. Images and text are stand-ins here, so what the paper says of ImageNet and TinyStories is open.
+# A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no
+# covariate that is longer points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear
+# attention only some starts do. With learned embeddings its matrices are fixed only up to a change of basis, and in the best basis they are nearly those of a gradient step. The best accuracy that any
+# model can reach moves with the one draw of the embeddings. Images and text are stand-ins here, so what the paper says of ImageNet and TinyStories is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

@@ -275,8 +275,9 @@ record.all(
 record.verdicts("fig2.8", "kf4")
 
 # %% [markdown]
-# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded; horizontal: the paper's values.* Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads
-# that become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
+# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded;
+# horizontal: the paper's values.* Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads that
+# become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
 #
 # Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. But they come to rest at different
 # places. ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here.) As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$
@@ -298,8 +299,8 @@ figure_2_1.settled_table(heads[8]) if 8 in heads else None
 # *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently. A line is a head of one seed; dashed: the paper's values.* The common scale is
 # $\gamma =$ {glue:text}`fig2.8/text/gammas` (H = 2, 3, 4). Of the $\mu$ only the sum on each side matters.
 #
-# Eight heads, trained with one seed at the paper profile only, do the same: the table above shows that each $\omega$ is $\pm\gamma$ or about zero. The paper does not show them; our question on them stands
-# below Figure 2.4.
+# Eight heads, trained with one seed at the paper profile only, do the same: the table above shows that each $\omega$ is $\pm\gamma$ or about zero. The paper does not show them; our question on them
+# stands below Figure 2.4.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A minimiser, or a noise level?
@@ -337,8 +338,8 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # so flat a valley. So 0.13 is one recipe's noise level.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair: three of four starts, whatever the
-# rate and the batch. The fourth keeps heads of one sign, as in the census above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss hardly changes. The last badge asks the same of other optimisers and
-# other data, {glue:text}`variations/runs` runs (momentum, AdamW, ten covariates, more noise).
+# rate and the batch. The fourth keeps heads of one sign, as in the census above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss
+# hardly changes. The last badge asks the same of other optimisers and other data, {glue:text}`variations/runs` runs (momentum, AdamW, ten covariates, more noise).
 
 # %% [markdown]
 # ## Key finding 3: the learned predictor is a gradient step
@@ -464,15 +465,17 @@ style.show(theorem_1.plot_bayes_ratio(d / L, s2))
 record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown]
-# *Gradient descent's total risk stays below the printed bound (dashed: Theorem 1.3); its excess risk need not. Ratios to the Bayes risk against $\xi = d/L$, one panel for each noise; dotted: the paper's $\xi$.* The bound is one for the total risk, noise included. Of the excess risk, which is what a better predictor could lower, the ratio may be larger. And the bound belongs to a limit: at the
-# paper's own size the total risks have the ratio {glue:text}`bayesfinite/ratio`, and the bound is {glue:text}`fig2.5/ridge_bound_40`.
+# *Gradient descent's total risk stays below the printed bound (dashed: Theorem 1.3); its excess risk need not. Ratios to the Bayes risk against $\xi = d/L$, one panel for each noise; dotted: the
+# paper's $\xi$.* The bound is one for the total risk, noise included. Of the excess risk, which is what a better predictor could lower, the ratio may be larger. And the bound belongs to a limit: at
+# the paper's own size the total risks have the ratio {glue:text}`bayesfinite/ratio`, and the bound is {glue:text}`fig2.5/ridge_bound_40`.
 #
 # A rate fitted to the training length leaves a bias that no context removes: the floor is {glue:text}`floor/value` against the noise {glue:text}`noise/variance`, and at a hundred examples the error is
 # still {glue:text}`floor/at_100` above it.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two stages, and no end
-# Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that the $\mu$ cancel in the second.
+# Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that the $\mu$ cancel in
+# the second.
 
 # %% tags=["hide-input"]
 figure_2_7.show_stages(d, L, s2, few=not paper)
@@ -485,9 +488,9 @@ record.all(theorem_1.expansion_records(d, L, s2))
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
-# *Signs match at once; the $\mu$ sum to zero at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage falls apart:
-# signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at which the scales become
-# equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
+# *Signs match at once; the $\mu$ sum to zero at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage
+# falls apart: signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at which the scales
+# become equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
 #
 # The displayed updates and the Taylor form of the loss are exact. The lower bound of the series is right, too, but equal scales alone do not make it an equality, as the paper says: the even terms vanish
 # only where the $\mu$ sum to zero as well.
@@ -511,7 +514,8 @@ show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Covariates that are not isotropic (Figure 3.1)
-# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise. Where two heads split, each block is the best preconditioner of linear attention, which at this length is not quite $\Sigma^{-1}$.
+# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise. Where two heads split, each block is the best preconditioner of
+# linear attention, which at this length is not quite $\Sigma^{-1}$.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
 sigma = np.array(study["nonisotropic"].data.covariance)
@@ -528,9 +532,11 @@ record.all(
 record.verdicts("fig3.1")
 
 # %% [markdown]
-# *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each has its own scale.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign. Where the heads split, their blocks are proportional to the optimal
-# preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two
-# differ, and training finds the better one. They come together as the context grows: the distance of the optimum from $\Sigma^{-1}$ is {glue:text}`fig3.1/inverse_by_length` at $L = 10, 40, 160,
+# *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the
+# preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each has its own scale.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign.
+# Where the heads split, their blocks are proportional to the optimal preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within
+# {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one. They come together as the context grows: the distance of the
+# optimum from $\Sigma^{-1}$ is {glue:text}`fig3.1/inverse_by_length` at $L = 10, 40, 160,
 # 1000$. Not every start gets there: of {glue:text}`census/runs` shorter runs {glue:text}`fig3.1/both_share` split, and {glue:text}`fig3.1/linear_share` of the linear heads come to the optimum.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -557,17 +563,19 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *In the code's setting (lower half) four heads serve one task each, a pair for either; in the text's (upper half) four heads also pass each task's responses to the other, off the diagonals of $OV$ (paper: Figures 3.2 to 3.5). For each head: above, which features it compares ($KQ$); below, whose responses (column) it adds to whose prediction (row).* What counts for the predictor are the sums of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features
-# $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three heads make two separate gradient steps. Two heads do not suffice.
+# *In the code's setting (lower half) four heads serve one task each, a pair for either; in the text's (upper half) four heads also pass each task's responses to the other, off the diagonals of $OV$
+# (paper: Figures 3.2 to 3.5). For each head: above, which features it compares ($KQ$); below, whose responses (column) it adds to whose prediction (row).* What counts for the predictor are the sums
+# of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
+# heads make two separate gradient steps. Two heads do not suffice.
 #
 # In the code's setting four heads make the same two steps. In the text's they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
 # $f_{mj} = \frac1L \sum_\ell y_{\ell m} \bar x_{\ell j}$ the best predictor of task $n$ is $\sum_j x_{qj} \sum_m c_{mj} f_{mj}$, and every feature $j$ asks for its own $c_j$:
 #
 # $$ A_j c_j = b_j, \qquad A_j = \mathbb{E}\, f_j f_j^\top, \quad b_j = \mathbb{E}\, f_j \beta_j . $$
 #
-# The moments of a Wishart matrix give $A_j$ and $b_j$ in closed form (`figure_3.best_steps`). Where the tasks share features, $A_j$ is not diagonal, so the off-diagonal entries of $OV$ are needed. The
-# error of this cross-task estimator is {glue:text}`crosstask/risk_ratio` of that of separate steps, and {glue:text}`crosstask/runs` of {glue:text}`runs/seeds` runs of four heads find its coefficients, off
-# by {glue:text}`crosstask/to_cross` of their size. (The other run is stuck above the error of three heads.) So $N$ separate steps need a $\beta$ of its own for each task.
+# The moments of a Wishart matrix give $A_j$ and $b_j$ in closed form (`figure_3.best_steps`). Where the tasks share features, $A_j$ is not diagonal, so the off-diagonal entries of $OV$ are needed.
+# The error of this cross-task estimator is {glue:text}`crosstask/risk_ratio` of that of separate steps, and {glue:text}`crosstask/runs` of {glue:text}`runs/seeds` runs of four heads find its
+# coefficients, off by {glue:text}`crosstask/to_cross` of their size. (The other run is stuck above the error of three heads.) So $N$ separate steps need a $\beta$ of its own for each task.
 #
 # | Steps $\sum_h \mu^{(h)}_n \omega^{(h)}_S$ of three heads, first run, text's setting: task 1 with its own, the shared and the other task's features; then task 2 with those of task 1, shared, its own |
 # |---|
@@ -640,8 +648,8 @@ record.verdicts("fig4.2")
 # %% [markdown]
 # *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.* Square and
 # $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
-# {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of 200 more with
-# $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
+# {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of
+# 200 more with $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 shown = {"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}}
@@ -653,9 +661,10 @@ record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
-# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for softmax.* One run with the square keeps heads of one sign until step {glue:text}`fig4.2/code/square_pair`: the late jump. Are these gradient steps, too?
-# Then their error could not fall below that of the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The
-# square and $1 + \tanh$ do slightly better than any such step can, and their rates are larger.
+# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for
+# softmax.* One run with the square keeps heads of one sign until step {glue:text}`fig4.2/code/square_pair`: the late jump. Are these gradient steps, too? Then their error could not fall below that of
+# the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The square and $1 + \tanh$ do slightly better than
+# any such step can, and their rates are larger.
 #
 # | Two heads, $C = 1$, each seed | softmax | square | 1 + tanh |
 # |---|---|---|---|
@@ -723,9 +732,9 @@ for length in (10, L, 1000):
     assert 0 < loss.eta_star(d, length, s2) - rate < 1 / length
 
 # %% [markdown]
-# **3. A better difference quotient.** A pair is the central difference of one function of $\omega$, and debiased gradient descent is its derivative at 0; hence the gap of order $\gamma^2$. What order has
-# a pair with unequal scales, $\omega = (\gamma, -2\gamma)$? Find $a$ and $b$ so that four heads with $\omega = (\gamma, -\gamma, 2\gamma, -2\gamma)$ and $\mu = (a, -a, b, -b) / \gamma$ come nearer than
-# any pair.
+# **3. A better difference quotient.** A pair is the central difference of one function of $\omega$, and debiased gradient descent is its derivative at 0; hence the gap of order $\gamma^2$. What order
+# has a pair with unequal scales, $\omega = (\gamma, -2\gamma)$? Find $a$ and $b$ so that four heads with $\omega = (\gamma, -\gamma, 2\gamma, -2\gamma)$ and $\mu = (a, -a, b, -b) / \gamma$ come
+# nearer than any pair.
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 gammas, b = np.geomspace(0.01, 0.1, 5), -eta / 12
