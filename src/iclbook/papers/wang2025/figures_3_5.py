@@ -128,7 +128,7 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
     for what in WHAT:
         layer, gd = (getattr(sweep, what)[model][0] for model in ("TF softmax", "GD softmax"))
         for reading, runs in (("printed", layer), ("coded", block.stopped(what))):
-            found[f"fig3/{reading}_{what}"] = Estimate.mean(runs) - says[f"authors/one_tf_{what}"]
+            found[f"fig3/{reading}_{what}"] = estimate(runs) - says[f"authors/one_tf_{what}"]
         found[f"fig3/other_{what}"] = float(gd.mean() - says[f"authors/one_tf_{what}"])
     for kernel in ("softmax", "RBF"):
         gd, tf, key = f"GD {kernel}", f"TF {kernel}", f"fig3/{kernel.lower()}"
