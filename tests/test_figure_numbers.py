@@ -107,12 +107,6 @@ def stored(name: str) -> store.Results:
     return store.Results({"g/loss": np.zeros(2)}, about)
 
 
-def test_a_page_counts_the_members_of_a_computation_as_runs():
-    config = {"paper": "crossing", "name": "waits", "groups": ["heads", "chain"], "first": 100, "count": 4}
-    (said,) = shown.origin([store.Results({}, {"config": config})])["studies"]
-    assert (said["runs"], said["seeds"], said["steps"]) == (8, "100-103", None)
-
-
 def test_a_figure_names_the_results_that_its_show_names(monkeypatch):
     shown_now = []
     monkeypatch.setattr(plt, "show", lambda: shown_now.extend(map(plt.figure, plt.get_fignums())))

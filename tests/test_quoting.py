@@ -28,12 +28,6 @@ def test_a_value_is_what_the_chapter_recorded(root):
     assert quote("{{ value demo seeds }} seeds, {{ value demo omega }}", "..", "paper", root) == "8 seeds, 0.2"
 
 
-def test_a_badge_unfolds(root):
-    text = quote("{{ unfolded demo/both }}", "..", "paper", root)
-    assert text.startswith('```{raw} html\n<details open class="iclbook-verdict">')
-    assert "iclbook-because" in text
-
-
 @pytest.mark.parametrize(
     ("marker", "says"),
     [

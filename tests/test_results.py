@@ -82,15 +82,7 @@ def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, 
 
 
 #: Studies whose replay takes half a minute and more: the first of each kind is replayed by `make test`, all by `make test-full`.
-LONG = {
-    "ladder_large",
-    "ladder_small",
-    "images_unseen1",
-    "images_short0",
-    "images_short1",
-    "images_seen0",
-    "images_seen1",
-}
+LONG = {"ladder_large", "ladder_small", *(f"images_{n}" for n in ("unseen1", "short0", "short1", "seen0", "seen1"))}
 
 
 @pytest.mark.slow

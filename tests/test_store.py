@@ -313,9 +313,6 @@ def test_the_second_of_two_is_told_who_holds_the_lock_and_the_system_releases_it
     second()
 
 
-# -- files that a reader names ----------------------------------------------------------------------------------------
-
-
 def test_what_is_no_ordinary_file_is_written_to_and_stays_what_it_is(tmp_path):
     pipe, target, link = (tmp_path / name for name in ("pipe", "target", "link"))
     os.mkfifo(pipe)

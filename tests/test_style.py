@@ -53,15 +53,6 @@ def test_every_role_is_readable_on_the_ground():
         assert lightness(style.GROUND) - lightness(colour) > 25, role
 
 
-def test_diverging_scale_darkens_evenly_from_a_light_middle():
-    tones = np.array([lightness(style.DIVERGING(x)[:3]) for x in np.linspace(0, 1, 41)])
-    assert tones.argmax() == 20
-    assert tones[20] > 93
-    assert (np.diff(tones[:21]) > 0).all()
-    assert (np.diff(tones[20:]) < 0).all()
-    assert np.abs(tones - tones[::-1]).max() < 12
-
-
 @pytest.mark.parametrize(("ncols", "nrows"), [(1, 1), (2, 1), (3, 2)])
 def test_figures_fill_the_column_and_keep_their_size_when_saved(tmp_path, ncols, nrows):
     fig, _ = style.figure(ncols, nrows)

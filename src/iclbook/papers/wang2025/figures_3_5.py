@@ -320,8 +320,10 @@ def plot_sweep(s: Sweep, oracle: float) -> Figure:
                 look = {"color": style.COLOURS["paper"]}
                 ax.plot([2048] * len(crosses[what]), crosses[what], "X", ms=7, zorder=4, label="paper", **look)
                 for name, value in zip(("GD", "Trained TF"), crosses[what], strict=True):
-                    ax.annotate(name, (2048, value), (6, 6), textcoords="offset points", fontsize=8, **look)
+                    where = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+                    ax.annotate(name, (2048, value), fontsize=8, **where, **look)
             _contexts_axis(ax, s.L)
+            ax.set_xlim(s.L[0] / 2.6, s.L[-1] * 1.3)
             ax.set_xlabel("training contexts L" if row else "")
         axes[0, column].set_title(f"{kernel} attention")
         axes[0, column].set_ylim(0, oracle + 0.05)
