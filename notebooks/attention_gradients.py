@@ -192,7 +192,7 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, with $b$ frozen.* With small entries attention starts
+# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, with $b$ frozen; frame: our setting.* With small entries attention starts
 # near uniform and long stays there, because the score gradient is of third order in the weights; a rate high enough to sharpen it within a hundred steps often makes the loss jump. Section 7.2's
 # rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
 #

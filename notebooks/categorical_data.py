@@ -591,7 +591,7 @@ style.show(
 record.verdict("wang2025/fig6")
 
 # %% [markdown]
-# *One block hardly prefers the right label; two and three do (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frame: the first block's attention.* No parameter
+# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first block's attention.* No parameter
 # changes when the classes do. If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). Whether the setting is the paper's is checked on the episodes and models
 # themselves: {glue:text}`images/setting`.
 #

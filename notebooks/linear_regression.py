@@ -533,7 +533,7 @@ record.verdicts("fig3.1")
 
 # %% [markdown]
 # *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the
-# preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each has its own scale.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign.
+# preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each is divided by its largest entry.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign.
 # Where the heads split, their blocks are proportional to the optimal preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within
 # {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one. They come together as the context grows: the distance of the
 # optimum from $\Sigma^{-1}$ is {glue:text}`fig3.1/inverse_by_length` at $L = 10, 40, 160,
@@ -563,8 +563,8 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *In the code's setting (lower half) four heads serve one task each, a pair for either; in the text's (upper half) four heads also pass each task's responses to the other, off the diagonals of $OV$
-# (paper: Figures 3.2 to 3.5). For each head: above, which features it compares ($KQ$); below, whose responses (column) it adds to whose prediction (row).* What counts for the predictor are the sums
+# *In the code's setting (lower half) four heads serve one task each, a pair for either; in the text's (upper half) four heads also pass each task's responses to the other (frames
+# in $OV$; paper: Figures 3.2 to 3.5). For each head: above, which features it compares ($KQ$); below, whose responses (column) it adds to whose prediction (row).* What counts for the predictor are the sums
 # of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
 # heads make two separate gradient steps. Two heads do not suffice.
 #

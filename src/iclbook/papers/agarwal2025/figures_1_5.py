@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -59,14 +60,17 @@ def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, obje
 
 
 def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
-    """Shares of seeds over initial scale and rate: sharp attention, smooth loss, both."""
+    """Shares of seeds over initial scale and rate: sharp attention, smooth loss, both; a frame at the setting that is chosen."""
     fig, axes = style.figure(3, height=3.3)
+    scale, rate = chosen_setting(found)
     names = {"share": "attention sharpens", "smooth": "loss decays smoothly", "both": "both in one run"}
     for n, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
         rows = [f"{s:g}" for s in SCALES] if n == 0 else None
         columns = [f"{r:g}" for r in RATES]
         style.heatmap(ax, found[name], 1.0, title=title, annotate=".2f", row_labels=rows, col_labels=columns)
-        ax.set_xlabel("learning rate")
+        corner = RATES.index(rate) - 0.5, SCALES.index(scale) - 0.5
+        ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=2))
+        ax.set_xlabel(f"learning rate (paper: {RATES[0]:g})" if n == 1 else "learning rate")
         ax.tick_params(axis="x", labelsize=7.5, labelrotation=45)
     axes[0].set_ylabel("initial scale")
     return fig
@@ -146,15 +150,17 @@ def one_step_values(runs: Mapping[str, Ensemble], rates: Sequence[float]) -> dic
     return found
 
 
-def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str) -> None:
+def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarray | float = 0.0) -> None:
     look = {"arrowstyle": "-|>", "color": colour, "lw": 2.2, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", along, (0, 0), arrowprops=look)
+    ends = np.stack([np.zeros(2), along]) + start
+    ax.annotate("", ends[1], ends[0], arrowprops=look)
     ax.plot([], [], color=colour, lw=2.2, label=label)
-    ax.plot(*np.stack([np.zeros(2), along]).T, alpha=0)  # so that the limits include both ends
+    ax.plot(*ends.T, alpha=0)  # so that the limits include both ends
 
 
 def plot_one_step(step: OneStep) -> Figure:
-    """Figure 1: the value and its update, the signal, the context and its change; arrows in each panel share one scale."""
+    """Figure 1: the value and its update, the signal, the context and its change; arrows in each panel share one scale; on the right they lie along
+    one line and are drawn beside each other."""
     fig, axes = style.figure(2, aspect=0.85)
     _arrow(axes[0], step.v, style.PALETTE[0], "value $v_j$")
     _arrow(axes[0], step.g, style.PALETTE[6], "context $g_i$")
@@ -162,8 +168,9 @@ def plot_one_step(step: OneStep) -> Figure:
     axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
     scale = np.linalg.norm(step.u_bar) / np.linalg.norm(step.dv)
     _arrow(axes[1], step.u_bar, style.PALETTE[2], r"signal $\bar u_j$")
-    _arrow(axes[1], step.dv * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})")
-    _arrow(axes[1], step.dg * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})")
+    aside = 0.12 * step.u_bar[::-1] * (1, -1)
+    _arrow(axes[1], step.dv * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})", aside)
+    _arrow(axes[1], step.dg * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
     axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step.alpha:.2f}", xlabel="value coordinate 1")
     look = {"ncols": 3, "fontsize": 8, "columnspacing": 1, "handlelength": 1.3}
     for ax in axes:

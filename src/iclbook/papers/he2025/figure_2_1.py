@@ -311,12 +311,17 @@ def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None 
 
 
 def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
-    """Figure 2.1: KQ (score scale included) and OV of the first run of each reading, a group and the factor on its scores."""
+    """Figure 2.1: KQ (score scale included) and OV of the first run of each reading, a group and the factor on its scores; titles say the mean diagonal entry of KQ
+    and the last of OV, which carry the colour."""
     fig, axes = style.figure(4, width=style.WIDTH, height=2.3, squeeze=False, width_ratios=[1, 1, 1, 1])
     for i, (name, (group, scale)) in enumerate(readings.items()):
         kq, ov = matrices(group, -1, 0, scale)
-        for ax, matrix, circuit in zip(axes[0, 2 * i : 2 * i + 2], (kq[0], ov[0]), ("KQ", "OV"), strict=True):
-            style.heatmap(ax, matrix, title=f"{circuit}, {name}", bar=True)
+        says = (
+            rf"KQ, {name}" + "\n" + rf"$\omega$ = {kq[0].diagonal().mean():.2f}",
+            "OV\n" + rf"$\mu$ = {ov[0][-1, -1]:.2f}",
+        )
+        for ax, matrix, title in zip(axes[0, 2 * i : 2 * i + 2], (kq[0], ov[0]), says, strict=True):
+            style.heatmap(ax, matrix, title=title)
     return fig
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from ...drawing import style
@@ -144,13 +145,15 @@ def preconditioned_records(results: Results, found: Preconditioners, task: Linea
 
 
 def plot_preconditioners(found: Preconditioners) -> Figure:
-    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each on its own scale."""
+    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each over its largest entry, which
+    its title names."""
     titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ", "trained\nlinear KQ"]
     blocks = found.blocks[int(np.argmax(found.split))]
     fig, axes = style.figure(5, height=2.0, squeeze=False)
     shown = [*blocks, found.inverse, found.optimum, found.linear[0]]
     for ax, matrix, title in zip(axes[0], shown, titles, strict=True):
-        style.heatmap(ax, matrix, title=title, bar=True)
+        largest = np.abs(matrix).max()
+        style.heatmap(ax, matrix / largest, 1.0, title=rf"{title} $\div$ {largest:.2f}")
     return fig
 
 
@@ -411,9 +414,10 @@ def _side_by_side(matrices: Array) -> Array:
 
 
 def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
-    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (columns) and setting (pairs of rows)."""
+    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (columns) and setting (pairs of rows). Framed: responses
+    that go to the other task, a tenth of the head's largest or more."""
     counts = list(next(iter(settings.values())))
-    shape = {"height": 1.25 * 2 * len(settings), "width_ratios": [max(h, 1.3) for h in counts]}
+    shape = {"height": 1.15 * 2 * len(settings), "width_ratios": [max(h, 1.5) ** 1.4 for h in counts]}
     fig, axes = style.figure(len(counts), 2 * len(settings), squeeze=False, **shape)
     for i, (setting, by_h) in enumerate(settings.items()):
         for j, h in enumerate(counts):
@@ -422,6 +426,10 @@ def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
                 width = blocks.shape[-1]
                 for head in range(1, h):
                     ax.axvspan(head * (width + 1) - 1.5, head * (width + 1) - 0.5, color="white", lw=0)
+            for head, n, m in np.argwhere(np.abs(blocks) > 0.1 * np.abs(blocks).max((1, 2), keepdims=True)):
+                if n != m:
+                    corner = head * (width + 1) + m - 0.5, n - 0.5
+                    ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=1.4))
             axes[2 * i, j].set_title(f"H = {h}")
         axes[2 * i, 0].set_ylabel(setting.replace(" of ", "\nof ") + "\n\nKQ")
         axes[2 * i + 1, 0].set_ylabel("OV")

@@ -172,7 +172,9 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
         for ax, i in zip(grid[way], members[np.argsort(-weights[members])], strict=True):
             _picture(ax, images[i], LABELS[way], 3.2 * weights[i] / weights.max())
         grid[way, 0].set_ylabel(f"{way + 1}", rotation=0, ha="right", va="center", fontsize=9)
-    left.suptitle("context, by label; the frame is the attention of the first block", fontsize=9)
+        share = {"xy": (1.12, 0.5), "xycoords": "axes fraction", "va": "center", "fontsize": 8}
+        grid[way, -1].annotate(f"{weights[members].sum():.0%}", **share)
+    left.suptitle("context, by label; frames and shares: attention of the first block", fontsize=9)
     top, bottom = right.subplots(2, 1, height_ratios=[1, 1.7])
     _picture(top, images[-1], LABELS[answer], 3.2)
     top.set_title(f"query, of label {answer + 1}", fontsize=9)

@@ -54,7 +54,7 @@ MODELS = {"h1": "one head", "h2": "two heads", "linear": "linear attention"}
 
 
 def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
-    """What the best step with each kernel leaves unexplained of trained heads, one mark a run; models are named at their best kernel of the five."""
+    """What the best step with each kernel leaves unexplained of trained heads, one mark a run; models are named at their best kernel."""
     fig, ax = style.figure(aspect=0.62)
     names = [*KERNELS, "centred"]
     for i, (group, label) in enumerate(MODELS.items()):
@@ -62,7 +62,7 @@ def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
         rows = np.arange(len(names)) + 0.22 * (i - 1)
         for run in range(len(found[group]["linear"])):
             ax.plot([found[group][k][run] for k in names], rows, **look)
-        best = names.index(min(KERNELS, key=lambda kernel: found[group][kernel].mean()))
+        best = names.index(min(names, key=lambda kernel: found[group][kernel].mean()))
         below = group == "linear"
         at = found[group][names[best]].min(), rows[best] + (0.15 if below else -0.15)
         ax.text(*at, label, color=look["color"], va="top" if below else "bottom")
