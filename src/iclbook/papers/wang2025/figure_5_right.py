@@ -67,6 +67,10 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
         found[f"images/{name}/accuracy{k}"] = float(scored.hits.mean())
         found[f"images/{name}/nll{k}"] = float(scored.nll.mean())
     found["images/softmax/accuracy3"] = Estimate.mean(every["softmax", 3].hits)
+    ends = {
+        k: [np.exp(r[f"blocks{k}/log_gamma"][-1].astype(float)).mean() for r in of(results, "unseen")] for k in BLOCKS
+    }
+    found["images/gamma"] = [float(np.mean(gammas)) for gammas in ends.values()]
     for name, attention in itertools.product(PROBES, ATTENTIONS):
         theirs, key = every[name, ""], f"images/{attention}/{name}"
         for k in BLOCKS:
