@@ -192,9 +192,9 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, with $b$ frozen; frame: our setting.* With small entries attention starts
-# near uniform and long stays there, because the score gradient is of third order in the weights; a rate high enough to sharpen it within a hundred steps often makes the loss jump. Section 7.2's
-# rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
+# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
+# attention starts near uniform and long stays there, because the score gradient is of third order in the weights; a rate that sharpens it within a hundred steps often makes the loss jump. Section
+# 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
 # scale {glue:text}`toy/scale` and rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
@@ -256,7 +256,7 @@ record.verdicts("fig1")
 
 # %% [markdown]
 # *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.* The value moves as drawn in
-# {glue:text}`fig1/against` of the runs. If it alone moves, both effects mostly follow. In the real step, which moves everything, the advantage seldom grows: others use the value too, and the errors shrink.
+# {glue:text}`fig1/against` of the runs. If it alone moves, both effects mostly follow. In the real step the advantage seldom grows: others use the value too, and errors shrink.
 #
 # | Share of runs, each at its own steepest step, if | the query's loss falls | the pair's advantage grows |
 # |---|---|---|
