@@ -649,7 +649,7 @@ record.verdicts("fig4.2")
 # *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.* Square and
 # $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
 # {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of
-# 200 more with $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
+# {glue:text}`census/runs` more with $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 shown = {"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}}

@@ -142,11 +142,6 @@ def tf_group(
     return classifiers(name, model, kwargs, runs, contexts, held_out, keep)
 
 
-def falling(groups: Sequence[Group]) -> list[Group]:
-    """The groups with a rate that falls to a hundredth, for trainings shorter than the published code's."""
-    return [replace(group, schedule=Cosine(end=0.01)) for group in groups]
-
-
 def study(
     name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False
 ) -> Study:
@@ -265,13 +260,16 @@ def new_unit(s: Sizes, unit: int) -> list[Study]:
     free = [tf_group(k, tokens, tf, s.held_out, kernel=k) for k in ("softmax", "rbf")]
     many = UnitContexts(replace(task, N=s.wide_N), "inner", True, unit)
     depths = [gd_group(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS]
-    wide = [gd_group(f"softmax-{k}", "softmax", many, gd, s.wide_held_out, k) for k in DEPTHS]
+    wide = [
+        replace(gd_group(f"softmax-{k}", "softmax", many, gd, s.wide_held_out, k), schedule=Cosine(end=0.01))
+        for k in DEPTHS
+    ]
     two = [tf_group("tf", tokens, tf, s.held_out, model=TrainedBlocks, n_blocks=2)]
     return [
         study(f"new{unit}_gd", tokens, s.many_L, kernels, s.gd, GD_BATCH),
         study(f"new{unit}_tf", tokens, s.many_L, free, s.tf, TF_BATCH),
         study(f"new{unit}_deep", cached, s.one_L, depths, s.deep, GD_BATCH),
-        study(f"new{unit}_wide", many, s.one_L, falling(wide), s.wide, 64),
+        study(f"new{unit}_wide", many, s.one_L, wide, s.wide, 64),
         study(f"new{unit}_two_tf", tokens, s.one_L, two, s.tf_deep, TF_BATCH),
     ]
 
