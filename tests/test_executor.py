@@ -89,11 +89,15 @@ def test_stretches_in_the_midst_replay_and_a_change_that_acts_late_is_seen(empty
         verify_study(LONGER, "smoke")
 
 
-def test_an_interrupted_training_keeps_the_same_states(empty_root):
+def test_an_interrupted_training_keeps_the_same_states_and_is_no_part_of_another_draw(empty_root, monkeypatch):
     train_study(LONGER, "smoke", "cpu", progress=False)
     whole = store.load_states("demo", "smoke", "tiny")
     checkpoint = empty_root / ".cache" / "checkpoints" / "demo-smoke-tiny.pt"
     LONGER.trainer("cpu").train(checkpoint, progress=False, until=250, about=made_from(LONGER))
+    monkeypatch.setenv("ICLBOOK_DRAW", "1")
+    train_study(LONGER, "smoke", "cpu", progress=False)
+    monkeypatch.delenv("ICLBOOK_DRAW")
+    assert checkpoint.exists()
     train_study(LONGER, "smoke", "cpu", progress=False)
     again = store.load_states("demo", "smoke", "tiny")
     assert whole.keys() == again.keys()

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from .. import store
+from ..draw import outputs
 from ..files import file_lock
 from ..machines import is_pinned
 from ..project import find_root
@@ -152,7 +153,7 @@ def train_study(
     Raises:
         UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
-    folder = find_root() / ".cache" / "checkpoints"
+    folder = outputs(find_root()) / ".cache" / "checkpoints"  # another draw never goes on from this one's
     stem = f"{study.paper}-{profile}-{study.name}"
     todo = study.of_groups(missing) if missing else study
     shares = [todo.groups] if executor is None else shared_out(todo.groups, parts)
