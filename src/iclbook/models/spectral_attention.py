@@ -128,7 +128,7 @@ class SpectralAttention(nn.Module):
         ):  # anew for each length: a running sum of exponentials underflows where scores are large
             mixed = torch.stack([(scores[:, :n].softmax(1) * values[:, :n]).sum((0, 1)) for n in lengths])
         else:
-            counts = torch.tensor(lengths, device=scores.device).to(scores)
+            counts = torch.arange(1, len(lengths) + 1, device=scores.device).to(scores)
             mixed = (scores * values).sum(0).cumsum(0) / counts[:, None]
         return ((mixed + direct @ query - target) ** 2).mean(-1)
 

@@ -44,6 +44,12 @@ def domain(a: int, b: int) -> list[int]:
     return [x for x in range(DIGITS) if 0 <= a * x + b < DIGITS]
 
 
+@lru_cache(maxsize=4)
+def law_table(device: str) -> Tensor:
+    """:func:`laws` on a device, ``(n, 2)``."""
+    return torch.tensor(laws(), device=device)
+
+
 def regression_lines(words: Tensor, reserved: bool) -> tuple[Tensor, Tensor]:
     """Five lines of ``y = a x + b`` with different x, from words ``(11, ...)``.
 
@@ -56,7 +62,7 @@ def regression_lines(words: Tensor, reserved: bool) -> tuple[Tensor, Tensor]:
     Returns:
         x and y, ``(5, ...)`` each.
     """
-    ab = torch.tensor(laws(), device=words.device)[random.below(len(laws()), words[0])]
+    ab = law_table(str(words.device))[random.below(len(laws()), words[0])]
     a, b = ab[..., 0], ab[..., 1]
     digit = torch.arange(DIGITS, device=words.device).reshape(-1, *[1] * a.dim())
     y = a * digit + b
@@ -154,8 +160,7 @@ class MixedCorpus:
         kind, text, blocks, lists, lines = words.movedim(-2, 0).split(self.sizes)
         which = random.below(20, kind[0])
         choices = [self.text(text), self.repeated(blocks, kind[1]), self.lists(lists), self.lines(lines)]
-        bounds = torch.tensor([TEXT, TEXT + BLOCKS, TEXT + BLOCKS + KEYS], device=words.device)
-        index = (which[..., None] >= bounds).sum(-1)  # (..., B)
+        index = sum(which >= bound for bound in (TEXT, TEXT + BLOCKS, TEXT + BLOCKS + KEYS))  # (..., B)
         stacked = torch.stack(choices)  # (4, length, ..., B)
         row = stacked.gather(0, index.expand(1, self.length, *index.shape))[0]
         return row.movedim(0, -2)

@@ -73,7 +73,8 @@ class SpectralRegression:
         n_x = (self.L + 1) * self.d
         raw = normals[..., :n_x, :].reshape(*lead, self.L + 1, self.d, width)
         w = normals[..., n_x:, :].unsqueeze(-3) * math.sqrt(self.weight_var)  # (..., 1, d, B)
-        scales = torch.tensor(self.eigenvalues, dtype=normals.dtype, device=normals.device).sqrt()[:, None]
+        # filled where the numbers lie: nothing is copied to a GPU while steps are captured
+        scales = torch.stack([normals.new_full((), value) for value in self.eigenvalues]).sqrt()[:, None]
         x = raw * scales
         y = (w * (raw if self.balanced else x)).sum(-2, keepdim=True)  # (..., L+1, 1, B)
         context = torch.cat([x, y], dim=-2)[..., : self.L, :, :]  # (..., L, d + 1, B)

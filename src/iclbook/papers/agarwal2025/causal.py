@@ -45,7 +45,7 @@ def _weights(q: Tensor, k: Tensor, start: int, stop: int, shift: Tensor | None) 
     if shift is None:
         e = q[start:stop] @ k[:stop].T
         # before the largest is sought: a hidden key's score could push all others to zero
-        e[:, start:].masked_fill_(~closed.causal_mask(stop - start).to(e.device), -torch.inf)
+        e[:, start:].masked_fill_(~closed.causal_mask(stop - start, e.device), -torch.inf)
         e -= e.amax(1, keepdim=True)
     else:
         e = torch.cat([q[start:stop], -shift[start:stop]], 1) @ _ones(k[:stop]).T

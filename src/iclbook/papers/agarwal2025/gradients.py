@@ -36,9 +36,9 @@ class Forward(NamedTuple):
     p: Tensor
 
 
-def causal_mask(T: int) -> Tensor:
+def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
     """``(T, T)``: query i sees keys j <= i."""
-    return torch.ones(T, T, dtype=torch.bool).tril()
+    return torch.ones(T, T, dtype=torch.bool, device=device).tril()
 
 
 def attend(s: Tensor, v: Tensor, W_O: Tensor, b: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
