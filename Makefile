@@ -53,13 +53,14 @@ bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 # A GPU machine may bring its own Python with torch: make gpu GPU_PYTHON=python3 (what needs papermill is then left out).
 GPU_PYTHON ?= $(BIN)/python
 STAGE ?=
+AT_ONCE ?= 1
 MINUTES ?= 9.5
 DRAW ?=
 size: $(STAMP)  ## how large the book is to carry
 	@$(BIN)/python -m benchmarks.size
 
-gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, DRAW=1 for the trainings of another draw)
-	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW))
+gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, AT_ONCE=10 trainings side by side, DRAW=1 for those of another draw)
+	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) --at-once $(AT_ONCE) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW))
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(BIN)/python -m iclbook.book.lab

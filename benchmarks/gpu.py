@@ -2,6 +2,7 @@
 
 The work is a list of units, each a command. What came out of each is kept in ``.cache/gpu/state.json``, until the code changes. A unit that a call has no time
 left for is told to stop, as by Ctrl-C: trainings keep a checkpoint and go on from it in the next call; others begin again there, with all of the call's time.
+Trainings go on side by side, as many as ``--at-once`` says, and share the GPU through NVIDIA's multi-process service where the machine has it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +164,8 @@ class State:
             self.found.pop(f"{unit.stage}: {unit.name}", None)
 
 
-def ask(unit: Unit, seconds: float) -> tuple[str, float, str]:
-    """Run a unit for at most so long: what came out, how long it took, and its last line."""
+def ask(unit: Unit, seconds: float, halt: threading.Event) -> tuple[str, float, str]:
+    """Run a unit for at most so long, or until ``halt``: what came out, how long it took, and its last line."""
     start = time.monotonic()
     with subprocess.Popen(
         unit.command,
@@ -170,13 +176,15 @@ def ask(unit: Unit, seconds: float) -> tuple[str, float, str]:
         text=True,
         start_new_session=True,
     ) as process:
-        try:
-            said, _ = process.communicate(timeout=seconds)
-            outcome = DONE if process.returncode == 0 else FAILED
-        except (subprocess.TimeoutExpired, KeyboardInterrupt) as stop:
-            said, outcome = _stop(process), STOPPED
-            if isinstance(stop, KeyboardInterrupt):
-                raise
+        while True:
+            try:
+                said, _ = process.communicate(timeout=min(1, max(start + seconds - time.monotonic(), 0.01)))
+                outcome = DONE if process.returncode == 0 else FAILED
+                break
+            except subprocess.TimeoutExpired:
+                if halt.is_set() or time.monotonic() >= start + seconds:
+                    said, outcome = _stop(process), STOPPED
+                    break
     last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
     return outcome, time.monotonic() - start, one_line(last)[:200]
 
@@ -191,25 +199,55 @@ def _stop(process: subprocess.Popen) -> str:
         return process.communicate()[0]
 
 
-def go_on(todo: Sequence[Unit], state: State, minutes: float, say: Callable[[str], None] = print) -> bool:
-    """Ask unit after unit until the time is up; whether all have an answer."""
+def go_on(
+    todo: Sequence[Unit], state: State, minutes: float, say: Callable[[str], None] = print, at_once: int = 1
+) -> bool:
+    """Ask unit after unit, of trainings so many at once, until the time is up; whether all have an answer."""
     end = time.monotonic() + 60 * minutes - GRACE
-    asked = 0
-    for unit in todo:
-        if state.outcome(unit) in (DONE, FAILED, TOO_LONG):
-            continue
+    asked, lock, halt = 0, threading.Lock(), threading.Event()
+
+    def one(unit: Unit) -> bool:
+        nonlocal asked
         left = end - time.monotonic()
-        if left < min(60, 30 * minutes) and asked:
-            return False
-        outcome, seconds, said = ask(unit, max(left, 1))
-        if outcome == STOPPED and not unit.resumes and not asked:
+        with lock:
+            if halt.is_set() or (left < min(60, 30 * minutes) and asked):
+                return False
+            first, asked = not asked, asked + 1
+        outcome, seconds, said = ask(unit, max(left, 1), halt)
+        if outcome == STOPPED and not unit.resumes and first and not halt.is_set():
             outcome = TOO_LONG  # it had a whole call for itself
-        asked += 1
-        state.put(unit, outcome, seconds, said)
-        say(f"{unit.stage}: {unit.name}: {outcome} ({seconds:.0f} s) {said}")
-        if outcome == STOPPED:
+        with lock:
+            state.put(unit, outcome, seconds, said)
+            say(f"{unit.stage}: {unit.name}: {outcome} ({seconds:.0f} s) {said}")
+        return outcome != STOPPED
+
+    left = [unit for unit in todo if state.outcome(unit) not in (DONE, FAILED, TOO_LONG)]
+    for stage, of_stage in groupby(left, lambda unit: unit.stage):
+        with ThreadPoolExecutor(at_once if stage == "studies" else 1) as pool:
+            try:
+                answered = list(pool.map(one, of_stage))
+            except KeyboardInterrupt:
+                halt.set()
+                raise
+        if not all(answered):
             return False
     return True
+
+
+@contextmanager
+def shared_gpu() -> Iterator[None]:
+    """Small kernels of several processes run beside each other only through NVIDIA's multi-process service; without it they take turns."""
+    control = shutil.which("nvidia-cuda-mps-control")
+    if control is None or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
+        yield
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    os.environ |= {"CUDA_MPS_PIPE_DIRECTORY": str(FOLDER), "CUDA_MPS_LOG_DIRECTORY": str(FOLDER)}
+    subprocess.run([control, "-d"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([control], input="quit\n", text=True, check=False)
 
 
 def summary(todo: Sequence[Unit], state: State) -> list[str]:
@@ -239,6 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stage", choices=STAGES, help="this stage alone")
     parser.add_argument("--minutes", type=float, default=9.5, help="length of a call (default: %(default)s)")
     parser.add_argument("--draw", type=int, default=0, help="only the trainings of another draw (default: the book)")
+    parser.add_argument("--at-once", type=int, default=1, help="trainings side by side (default: %(default)s)")
     parser.add_argument("--again", action="store_true", help="ask again what has an answer already")
     parser.add_argument("--list", action="store_true", help="say what there is and how far it is, and ask nothing")
     chosen = parser.parse_args(arguments)
@@ -256,7 +295,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if chosen.stage in (None, "bench"):
                 shutil.rmtree(FOLDER / "bench", ignore_errors=True)  # the benchmark's own kept answers
         make_book()
-        finished = chosen.list or go_on(todo, state, chosen.minutes, lambda line: print(line, flush=True))
+        with shared_gpu() if chosen.at_once > 1 and not chosen.list else nullcontext():
+            say = partial(print, flush=True)
+            finished = chosen.list or go_on(todo, state, chosen.minutes, say, chosen.at_once)
     except UserError as mistake:
         print(f"error: {one_line(mistake)}", file=sys.stderr)
         return 2

@@ -76,6 +76,14 @@ def test_a_training_goes_on_in_the_next_call(state, tmp_path, monkeypatch):
     assert entry["seconds"] > state.found["tests: long"]["seconds"], "the seconds of both calls"
 
 
+def test_trainings_go_on_side_by_side_and_all_stop_in_time(state, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "GRACE", 5.0)
+    places = [tmp_path / name for name in "ab"]
+    both = [unit(p.name, COUNTS.format(place=str(p), end=40), resumes=True, stage="studies") for p in places]
+    assert not go_on(both, state, (5 + 2.5) / 60, lambda line: None, at_once=2)
+    assert all(0 < int(place.read_text()) < 40 for place in places)
+
+
 def test_every_stored_training_is_replayed_and_trained_beside_its_results(monkeypatch):
     monkeypatch.setattr(gpu, "_tests", lambda file: [f"{file}::one"])
     units = gpu.units()

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from .. import rounding, store
+from ..draw import outputs
 from ..errors import UserError
 from ..files import file_lock
 from ..machines import is_pinned
@@ -93,7 +94,7 @@ def compute(
     Raises:
         UserError: what the computation and :mod:`iclbook.store` refuse.
     """
-    lock = find_root() / ".cache" / "checkpoints" / f"{computation.paper}-{profile}-{computation.name}.lock"
+    lock = outputs(find_root()) / ".cache" / "checkpoints" / f"{computation.paper}-{profile}-{computation.name}.lock"
     what = f"the computation of {computation.paper}/{computation.name} at {profile}"
     todo = computation.of_groups(missing) if missing else computation
     parts = 1 if executor is None else min(parts, computation.count)
