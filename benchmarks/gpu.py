@@ -210,7 +210,7 @@ def go_on(
         nonlocal asked
         left = end - time.monotonic()
         with lock:
-            if halt.is_set() or (left < min(60, 30 * minutes) and asked):
+            if halt.is_set() or (left < min(60, 30 * minutes) and asked >= at_once):
                 return False
             first, asked = not asked, asked + 1
         outcome, seconds, said = ask(unit, max(left, 1), halt)
