@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import iclbook
-from iclbook import store
+from iclbook import sources, store
 from iclbook.errors import UserError
 from iclbook.papers import agarwal2025, he2025, nagy2026, wang2025
 from iclbook.papers.wang2025 import networks
@@ -38,6 +38,12 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def test_the_digest_of_a_copy_is_the_same(package):
     assert source_digest(ROOTS, package) == source_digest(ROOTS)
+
+
+def test_every_release_of_python_reads_the_same_code():
+    """`ast.unparse` gives 'a' in "a" other quotes in Python 3.12 than in 3.11."""
+    said = "Module(body=[Expr(value=JoinedStr(values=[FormattedValue(value=Constant(value='a') conversion=-1)]))])"
+    assert sources._module("""f"{'a'}\"""").code == said
 
 
 def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(package):

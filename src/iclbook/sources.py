@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: Modules (paths in the package) that a study imports and that cannot change a number: messages, files, processes, comparisons.
 NEUTRAL = frozenset(
@@ -149,7 +149,7 @@ def _module(text: str) -> _Module:
     imports = [node for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
     for node in statements:
         _reduce(node)
-    return _Module(imports, re.findall(r'library\("(\w+\.c)"', text), passes_on, ast.unparse(tree))
+    return _Module(imports, re.findall(r'library\("(\w+\.c)"', text), passes_on, _text(tree))
 
 
 def _reduce(node: ast.AST) -> None:
@@ -166,6 +166,16 @@ def _reduce(node: ast.AST) -> None:
         node.msg = None
     elif isinstance(node, ast.Raise) and getattr(getattr(node.exc, "func", None), "id", "") == "UserError":
         node.exc.args = []
+
+
+def _text(node: Any) -> str:
+    """What a syntax tree says, the same under every release of Python: :func:`ast.unparse` quotes as its release does, :func:`ast.dump` lists its fields."""
+    if isinstance(node, list):
+        return f"[{' '.join(map(_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = (f"{name}={_text(value)}" for name in node._fields if (value := getattr(node, name, None)) not in (None, []))
+    return f"{type(node).__name__}({' '.join(fields)})"
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:

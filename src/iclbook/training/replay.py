@@ -117,6 +117,13 @@ def compared(group: str, arrays: Arrays) -> Arrays:
     return found
 
 
+def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Distances, 0 where both diverged alike."""
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(invalid="ignore"):
+        return np.where(same, 0.0, np.abs(np.subtract(one, other, dtype=np.float64)))
+
+
 def _size(array: np.ndarray) -> np.ndarray:
     """Largest entry of each recorded step and run, ``(T, R, 1, ...)``."""
     return np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True) if array.size else array
@@ -126,7 +133,7 @@ def sensitivity(group: str, plain: Arrays, twin: Arrays, before: Arrays) -> Arra
     """How far rounding alone carries each array, ``(T, R, 1, ...)``: by this twin, or by those ``before`` if they went farther."""
     found, other = {}, compared(group, twin)
     for key, array in compared(group, plain).items():
-        apart = np.maximum.accumulate(_size(other[key] - array), axis=0)
+        apart = np.maximum.accumulate(_size(_apart(other[key], array)), axis=0)
         found[key] = np.maximum(before.get(key, 0.0), apart)
     return found
 
@@ -140,7 +147,7 @@ def _share(group: str, again: Arrays, stored: Mapping[str, np.ndarray], moved: A
         if len(array) == rows and again[f"{group}/steps"][0] == 0:  # a loss begins later
             units[0] = DRAWN
         allowed = FACTOR * (moved.get(key, 0.0) + units * UNIT * _size(before[key]))
-        apart = np.abs(array - before[key])
+        apart = _apart(array, before[key])
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(apart == 0, 0.0, apart / allowed)
         worst = float(np.max([worst, *share.ravel()]))
@@ -164,9 +171,9 @@ def measured_again(study: Study, results: store.Results) -> float | None:
             moved.append(study.measure(study, {k: _moved(history, jitter) for k, history in stored.items()}))
     worst = 0.0
     for key, array in again.items():
-        apart = np.abs(np.asarray(array, np.float64) - results[key]).max()
-        far = max(np.abs(np.asarray(m[key], np.float64) - array).max() for m in moved)
-        allowed = FACTOR * (far + UNIT * np.abs(results[key]).max())
+        apart = _apart(array, results[key]).max()
+        far = max(_apart(m[key], array).max() for m in moved)
+        allowed = FACTOR * (far + UNIT * np.nanmax(np.abs(results[key])))
         worst = float(np.max([worst, 0.0 if apart == 0 else apart / allowed]))
     return worst
 
