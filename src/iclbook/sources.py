@@ -174,7 +174,9 @@ def _text(node: Any) -> str:
         return f"[{' '.join(map(_text, node))}]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = (f"{name}={_text(value)}" for name in node._fields if (value := getattr(node, name, None)) not in (None, []))
+    fields = (
+        f"{name}={_text(value)}" for name in node._fields if (value := getattr(node, name, None)) not in (None, [])
+    )
     return f"{type(node).__name__}({' '.join(fields)})"
 
 
