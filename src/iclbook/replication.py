@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import stdtr
 
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
@@ -183,7 +184,7 @@ def markdown(profile: str, root: Path) -> str:
         if ledger.chapter_name in set(chapters(root)) - there
     ]
     lines = [
-        f"**Of {fresh} decided verdicts that rest on a value that moved, {fresh - len(differ)} come out the same, {len(differ)} differ.** "
+        f"**Of {fresh} decided verdicts that rest on a value that moved, {fresh - len(differ)} come out the same, {len(differ)} {'differs' if len(differ) == 1 else 'differ'}.** "
         f"{moved} of {values} values moved by more than rounding. The other {len(decided) - fresh} decided verdicts rest on nothing random, or on counts that "
         "are the same at both draws.",
         "",
@@ -226,7 +227,11 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
 
 
 def _valued(part: PartResult) -> str:
-    margin = "" if part.margin is None or math.isinf(part.margin) else f", margin {number(part.margin, 2)}"
+    margin = (
+        ""
+        if part.margin is None or math.isinf(part.margin) or not part.sampled
+        else f", margin {number(part.margin, 2)}"
+    )
     return f"{render.plain_markdown(part.text)} ({'holds' if part.holds else 'fails'}{margin})"
 
 
@@ -257,12 +262,14 @@ def _calibration(found: Sequence) -> list[str]:
     """Deviations between the draws in joint standard errors: a picture, and the share beyond 1, 2 and 3 for each chapter."""
     by_chapter = {r.ledger.title: r.deviations() for r in found}
     every = np.concatenate([z for of in by_chapter.values() for z in of.values()] or [np.empty(0)])
+    few = ", ".join(f"{number(200 * stdtr(6, -k), 2)} %" for k in BEYOND)
     heads = "".join(f" | Beyond {k} ({number(100 * share, 2)} %)" for k, share in BEYOND.items())
     lines = [
         "## Do errors say how far values move?",
         "",
         f"{len(every)} recorded numbers have a standard error and are not the same at both draws. Their difference, in units of the joint error, should be a "
-        "standard normal number. Brackets: shares of a normal distribution. Numbers of one training move together, so a whole chapter may lie near or far.",
+        "standard normal number. Brackets: shares of a normal distribution. Most errors come from a few runs and are uncertain themselves: of four runs at each "
+        f"draw, Student's distribution leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far.",
         "",
         histogram(every),
         "",

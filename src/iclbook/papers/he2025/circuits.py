@@ -136,8 +136,8 @@ class Heads:
 
     @property
     def pairs(self) -> Array:
-        """``(R,)`` runs that end with heads of both signs. Where none does, as in short trainings, all count."""
-        found = ~self.one_sided
+        """``(R,)`` runs that end with heads of both signs, none of which diverged. Where there is none, as in short trainings, all count."""
+        found = ~self.one_sided & np.isfinite(self.mu[-1]).all(-1)
         return found if found.any() else np.ones_like(found)
 
     @property

@@ -113,9 +113,15 @@ def _against_printed(g: Guided) -> dict:
             for loss, (model, other) in zip(PRINTED_LOSSES, OTHER.items(), strict=True)
         ],
     }
-    found: dict[str, float] = {}
+    found: dict[str, float | Estimate] = {}
     for name, row in rows.items():
-        found[f"{name}_apart"] = max(apart(number, own) for number, own, _ in row)
+
+        def farthest(values: np.ndarray, numbers: tuple = tuple(number for number, _, _ in row)) -> float:
+            return max(map(apart, numbers, values.T))
+
+        values = np.stack([own for _, own, _ in row], 1)  # (seeds, numbers)
+        without_one = [farthest(np.delete(values, seed, 0)) for seed in range(len(values))]  # the jackknife
+        found[f"{name}_apart"] = Estimate(farthest(values), float(np.sqrt((len(values) - 1) * np.var(without_one))))
         found[f"{name}_exchanged"] = max(apart(number, other) for number, _, other in row)
     return found
 

@@ -94,7 +94,7 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
         if name == "linear":
             kinds = {"linear": (np.full(len(of.sums), True), 3)}
         for label, (runs, colour) in kinds.items():
-            for ax, values in ((sums, of.sums), (shares, of.debiased / of.vanilla)):
+            for ax, values in ((sums, of.sums), (shares, 1 - of.taken)):
                 ax.plot(values[runs], shift[runs], "o", color=style.PALETTE[colour], ms=4, label=label)
     sums.axvline(0.05, color=style.INK, ls=":")
     sums.text(0.045, -0.45, "cancel", ha="right", fontsize=9)

@@ -77,12 +77,13 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 
 
 def unexplained(answers: Array, step: Step) -> Array:
-    """Shares ``(R,)`` of the mean square of answers ``(R, PROMPTS)`` that the best step leaves, on prompts that did not choose it."""
+    """What each prompt ``(R, PROMPTS / 2)`` that did not choose the best step adds to the share of the mean square of answers ``(R, PROMPTS)`` that it leaves:
+    the mean over them is the share."""
     half = answers.shape[1] // 2
     fit, read = answers[:, :half], answers[:, half:]
     made = np.stack(_best_steps(fit, step)) if callable(step) else np.broadcast_to(step, answers.shape)
     rate = np.array([_rate(*pair) for pair in zip(fit, made[:, :half], strict=True)])
-    return ((read - rate[:, None] * made[:, half:]) ** 2).mean(1) / (read**2).mean(1)
+    return (read - rate[:, None] * made[:, half:]) ** 2 / (read**2).mean(1, keepdims=True)
 
 
 def _rate(answer: Array, made: Array) -> float:
@@ -115,7 +116,7 @@ def shares(results: Results, groups: dict[str, str], task: LinearRegression) -> 
     found = {}
     for group, activation in groups.items():
         answered = answers(*(results[f"{group}/{name}"][-1] for name in ("kq", "ov")), batch, activation)
-        found[group] = {kernel: unexplained(answered, step) for kernel, step in every.items()}
+        found[group] = {kernel: unexplained(answered, step).mean(1) for kernel, step in every.items()}
     return found
 
 
@@ -216,7 +217,7 @@ class Pairs:
     Attributes:
         omega, mu: ``(R, H)`` mean diagonal of each head's KQ, and its output of a label.
         sums: ``(R,)`` abs(sum mu) over sum abs(mu).
-        debiased, vanilla: ``(R,)`` share of the answers that the best step leaves unexplained, with covariates centred and as they are.
+        debiased, vanilla: :func:`unexplained` by the best step with covariates centred and as they are.
     """
 
     omega: Array
@@ -233,7 +234,14 @@ class Pairs:
     @property
     def taken(self) -> Array:
         """``(R,)`` share of what the plain step leaves that the debiased step takes away."""
-        return 1 - self.debiased / self.vanilla
+        return 1 - self.debiased.mean(1) / self.vanilla.mean(1)
+
+    def mean_taken(self, runs: Array | slice) -> Estimate:
+        """Mean of :attr:`taken` over these runs, with the errors of the runs and of the prompts, which all of them answer."""
+        shares, plain = self.taken[runs], self.vanilla[runs]
+        pulls = (self.debiased[runs] - (1 - shares)[:, None] * plain) / plain.mean(1, keepdims=True)
+        over_runs = float(standard_error(shares)) if len(shares) > 1 else 0.0
+        return Estimate(float(shares.mean()), float(np.hypot(over_runs, standard_error(pulls.mean(0)))))
 
 
 def pairs(results: Mapping[str, Results]) -> dict[str, Pairs]:
@@ -269,10 +277,7 @@ def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
         "pairs/one_sign/taken": float(others.max()) if len(others) else 0.0,
     }
     for name, of in found.items():
-        runs = of.taken[of.both] if of.both.any() and name != "linear" else of.taken
-        values[f"pairs/{name}/taken"] = Estimate(
-            float(runs.mean()), float(standard_error(runs)) if len(runs) > 1 else 0.0
-        )
+        values[f"pairs/{name}/taken"] = of.mean_taken(of.both if of.both.any() and name != "linear" else slice(None))
         if name in away:
             values[f"pairs/{name}/both"] = int(of.both.sum())
             if name != "affine":  # where outputs need not cancel

@@ -62,10 +62,10 @@ def _categories(
     recording = Recording()
 
     def landscape(draw: int) -> Landscape:
-        built = model().double()
+        task, built = replace(CATEGORIES, embed_seed=draw), model().double()
         with torch.no_grad():
-            built.embed.copy_(replace(CATEGORIES, embed_seed=draw).embedding)
-        return of_module(built, mirrored(prompts(CATEGORIES, draw, 32)), cross_entropy, held, values, recording)
+            built.embed.copy_(task.embedding)  # the model knows what its data were drawn from
+        return of_module(built, mirrored(prompts(task, draw, 32)), cross_entropy, held, values, recording)
 
     return landscape
 
