@@ -61,27 +61,18 @@ def test_every_unit_is_asked_once_and_failures_are_said(state):
     assert len(said) == 2, "nothing is asked twice"
 
 
-def test_a_training_goes_on_in_the_next_call(state, tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu, "GRACE", 5.0)
-    place = tmp_path / "checkpoint"
-    long = unit("long", COUNTS.format(place=str(place), end=40), resumes=True)
-    assert not go_on([long, unit("next", "")], state, (5 + 2.5) / 60, lambda line: None)
-    assert again(state).outcome(long) == STOPPED
-    assert 0 < int(place.read_text()) < 40
-    later = again(state)
-    assert go_on([long], later, 1, lambda line: None)
-    assert later.outcome(long) == DONE
-    entry = later.found["tests: long"]
-    assert entry["said"] == "counted 40"
-    assert entry["seconds"] > state.found["tests: long"]["seconds"], "the seconds of both calls"
-
-
-def test_trainings_go_on_side_by_side_and_all_stop_in_time(state, tmp_path, monkeypatch):
+def test_trainings_go_on_side_by_side_and_in_the_next_call(state, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "GRACE", 5.0)
     places = [tmp_path / name for name in "ab"]
     both = [unit(p.name, COUNTS.format(place=str(p), end=40), resumes=True, stage="studies") for p in places]
-    assert not go_on(both, state, (5 + 2.5) / 60, lambda line: None, at_once=2)
+    assert not go_on([*both, unit("next", "", stage="studies")], state, (5 + 2.5) / 60, lambda line: None, at_once=2)
+    later = again(state)
+    assert [later.outcome(u) for u in both] == [STOPPED, STOPPED]
     assert all(0 < int(place.read_text()) < 40 for place in places)
+    assert go_on(both, later, 1, lambda line: None, at_once=2)
+    entry = later.found["studies: a"]
+    assert entry["said"] == "counted 40"
+    assert entry["seconds"] > state.found["studies: a"]["seconds"], "the seconds of both calls"
 
 
 def test_every_stored_training_is_replayed_and_trained_beside_its_results(monkeypatch):

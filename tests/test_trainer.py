@@ -244,8 +244,7 @@ def test_a_fresh_training_goes_on_from_its_own_checkpoint_and_replaces_others(tm
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the CUDA path is not exercised")
 def test_cpu_and_cuda_agree_on_the_same_data():
-    runs = [Run(s) for s in range(4)]
-    group = Group("g", Attention, {"d": 5, "n_heads": 2}, runs)
+    group = Group("g", Attention, {"d": 5, "n_heads": 2}, [Run(s) for s in range(4)])
     batch = LinearRegression().batch(torch.randn(4, LinearRegression().normals, 256))
     out = {}
     for device in ("cpu", "cuda"):
@@ -260,15 +259,9 @@ def test_cpu_and_cuda_agree_on_the_same_data():
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the CUDA path is not exercised")
 def test_a_captured_graph_gives_the_numbers_of_single_steps():
-    histories = []
+    histories, group = [], Group("g", Attention, {"d": 5, "n_heads": 2}, [Run(0), Run(1)])
     for graphs in (True, False):
-        t = Trainer(
-            LinearRegression(),
-            [Group("g", Attention, {"d": 5, "n_heads": 2}, [Run(0), Run(1)])],
-            64,
-            device="cuda",
-            compile=False,
-        )
+        t = Trainer(LinearRegression(), [group], 64, device="cuda", compile=False)
         t.GRAPHS = graphs
         if not graphs:
             t._capture = lambda: pytest.fail("captured")
