@@ -465,7 +465,7 @@ style.show()
 record.verdicts("full-dynamics", "a2-mild")
 
 # %% [markdown]
-# *With A2 lifted the third head is left out where $\beta$ falls from head to head. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.* With A2 the jumps
+# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls at once. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.* With A2 the jumps
 # stay apart in {glue:text}`a2/kept_apart` orders of six, without it in {glue:text}`a2/apart`. Where $\beta$ falls, the first two stages are there. The third is not: learned heads keep turning, as
 # query and key now grow together, until the second attends to two offsets at once; {glue:text}`a2/falling_active` of three heads become active. Where $\beta$ rises, as in Figure 4, the first
 # plateau is the only one.
@@ -504,7 +504,7 @@ record.all(end_to_end.free_values(*free))
 record.verdicts("end-to-end", "mirror")
 
 # %% [markdown]
-# *Trained whole, the model rests at some plateaus and passes others by. Loss of every seed in each of three settings (numbers of seeds: {glue:text}`full/seeds`), and below attention by offset at
+# *Trained whole, the model rests at some plateaus and passes others by; most heads end at one offset. Loss of every seed in each of three settings (numbers of seeds: {glue:text}`full/seeds`), and below attention at
 # the end, first seed. Learning rate 0.3, momentum 0.9.* With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
 # others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
 # so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides. With the window kept and from scale 0.1 it

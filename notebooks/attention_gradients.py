@@ -145,7 +145,7 @@ style.show()
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown]
-# *A large weight does not make equation 43 accurate; a small $\rho$ does. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
+# *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Every sentence about a direction
@@ -433,7 +433,7 @@ style.show(of=chains)
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and the lowest held-out loss of each way to train; dotted: the Bayes floor.* The paper's reason
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; blue: one rate for everything, orange: the schedule; dotted: the Bayes floor.* The paper's reason
 # for the schedule is that values need the larger rate. Then a larger rate elsewhere should bring less:
 #
 # | Final held-out loss of the schedule minus that of ... (positive: the schedule is worse) | nats | standard error |
@@ -613,8 +613,8 @@ style.show(of=tunnel.values())
 record.verdicts("wind-tunnel", "mlp")
 
 # %% [markdown]
-# *Keys do not become more orthogonal by training. Mean absolute cosine of the transformer's keys, beside random vectors and the printed band, and attention-weighted values on their first two components, first seed; colour: the
-# posterior's entropy.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
+# *Keys do not become more orthogonal by training, and weighted values do not line up by the posterior's entropy (colour). Mean absolute cosine of the transformer's keys, and attention-weighted values on
+# their first two components, first seed.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
 # and {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks for a common
 # direction, not for separate ones. Nor do values line up:
 #

@@ -612,7 +612,7 @@ record.verdict("wang2025/fig5-right")
 
 # %% [markdown]
 # *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
-# % intervals.*
+# % intervals, grey: the probes'.*
 #
 # | blocks | 1 | 2 | 3 | probe, penalty chosen | probe, 500 Adam steps |
 # |---|---|---|---|---|---|

@@ -208,7 +208,7 @@ record.all(figure_2_1.mirror(two))
 record.verdicts("fig2.3")
 
 # %% [markdown]
-# *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; the lines that settle elsewhere are seeds whose heads keep one sign.*
+# *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep one sign.*
 # With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Not
 # from every start: {glue:text}`runs/both_signs` of {glue:text}`runs/seeds` seeds end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign
 # and answer worse; by pairs we mean runs with both signs.
@@ -552,10 +552,7 @@ runs = {
 }
 tasks = {name: study[f"multitask_{name}"].data for name in runs}
 both = figure_3.read_settings(runs, tasks)
-shown = {
-    "setting of the text": both["text"],
-    "setting of the published code": both["code"],
-}
+shown = {"text": both["text"], "published code": both["code"]}
 style.show(figure_3.plot_multitask(shown, run=0), of=runs.values())
 record.all(figure_3.multitask_records(both, runs, tasks))
 record.verdicts(
@@ -563,8 +560,8 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *In the code's setting (lower half) four heads serve one task each, a pair for either; in the text's (upper half) four heads also pass each task's responses to the other (frames
-# in $OV$; paper: Figures 3.2 to 3.5). For each head: above, which features it compares ($KQ$); below, whose responses (column) it adds to whose prediction (row).* What counts for the predictor are the sums
+# *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
+# in $OV$; paper: Figures 3.2 to 3.5). For each head: which features it compares ($KQ$), and whose responses (column) it adds to whose prediction (row, $OV$).* What counts for the predictor are the sums
 # of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
 # heads make two separate gradient steps. Two heads do not suffice.
 #

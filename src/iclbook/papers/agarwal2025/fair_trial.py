@@ -135,17 +135,16 @@ def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh: Results) 
 def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: float) -> Figure:
     """Training loss along the steps, and lowest held-out loss, of every arm on the same seeds."""
     fig, axes = style.figure(2, height=3.6, width_ratios=(1.25, 1))
-    names = [name for name in ARM_NAMES if name in every]
-    dashes = ["-", "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1))] * 2
-    palette = [*style.PALETTE, *style.PALETTE]
+    best = {name: float(every[name]["held_out"].mean(1).min()) for name in ARM_NAMES if name in every}
+    names = sorted(best, key=best.__getitem__, reverse=True)
+    dashes = ["-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1))]
+    hues = [0 if name.startswith("uniform") else 3 if name == "em" else 6 for name in names]  # of the palette
     lowest = min(float(every[name]["nll"].mean(1).min()) for name in names)
     for n, name in enumerate(names):
-        curve = every[name]
-        look = {"color": palette[n], "ls": dashes[n], "lw": 2.6 if name == "em" else 1.5}
-        axes[0].plot(curve.steps, curve["nll"].mean(1), label=ARM_NAMES[name], **look)
-        best = float(curve["held_out"].mean(1).min())
-        axes[1].plot([held_out_floor, best], [-n, -n], **look)
-        axes[1].plot(best, -n, "o", color=palette[n], ms=5.5)
+        look = {"color": style.PALETTE[hues[n]], "ls": dashes[hues[:n].count(hues[n])], "lw": 1.5 + (name == "em")}
+        axes[0].plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
+        axes[1].plot([held_out_floor, best[name]], [-n, -n], **look)
+        axes[1].plot(best[name], -n, "o", color=look["color"], ms=5.5)
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3)
     axes[1].axvline(held_out_floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
     axes[1].axvline(math.log(8), color=style.COLOURS["dummy"], lw=1, label="ln 8")

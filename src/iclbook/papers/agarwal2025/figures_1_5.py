@@ -61,7 +61,7 @@ def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, obje
 
 def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
     """Shares of seeds over initial scale and rate: sharp attention, smooth loss, both; a frame at the setting that is chosen."""
-    fig, axes = style.figure(3, height=3.3)
+    fig, axes = style.figure(3, height=2.95)
     scale, rate = chosen_setting(found)
     names = {"share": "attention sharpens", "smooth": "loss decays smoothly", "both": "both in one run"}
     for n, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
@@ -154,8 +154,8 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
     look = {"arrowstyle": "-|>", "color": colour, "lw": 2.2, "shrinkA": 0, "shrinkB": 0}
     ends = np.stack([np.zeros(2), along]) + start
     ax.annotate("", ends[1], ends[0], arrowprops=look)
-    ax.plot([], [], color=colour, lw=2.2, label=label)
-    ax.plot(*ends.T, alpha=0)  # so that the limits include both ends
+    ax.plot(*ends.T, alpha=0, label=label)  # so that the limits include both ends
+    ax.annotate(label, ends.mean(0), (9, 0), textcoords="offset points", va="center", fontsize=9, color=colour)
 
 
 def plot_one_step(step: OneStep) -> Figure:
@@ -172,11 +172,9 @@ def plot_one_step(step: OneStep) -> Figure:
     _arrow(axes[1], step.dv * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})", aside)
     _arrow(axes[1], step.dg * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
     axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step.alpha:.2f}", xlabel="value coordinate 1")
-    look = {"ncols": 3, "fontsize": 8, "columnspacing": 1, "handlelength": 1.3}
     for ax in axes:
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.15)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), **look)
     return fig
 
 

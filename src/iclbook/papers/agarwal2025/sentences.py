@@ -193,7 +193,7 @@ def _outputs(tally: Tally, case: Case, f: closed.Forward, u: Tensor) -> None:
 
 def plot_sentences(shares: Mapping[str, float | Estimate]) -> Figure:
     """Share of cases in which each of :data:`SENTENCES` holds."""
-    rows = [(text, shares[key]) for key, text in SENTENCES.items()]
+    rows = sorted(((text, shares[key]) for key, text in SENTENCES.items()), key=lambda row: -float(row[1]))
     fig, ax = style.figure(height=0.24 * len(rows) + 0.8)
     y = np.arange(len(rows))[::-1]
     colours = [style.PALETTE[2] if share == 1 else style.PALETTE[3] for _, share in rows]

@@ -293,7 +293,6 @@ def scales(readings: Mapping[str, Heads]) -> Records:
 # -- drawing ------------------------------------------------------------------------------------------------------------
 
 Group = Mapping[str, np.ndarray]
-_SIGNS = ("positive", "negative")
 
 
 def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -365,19 +364,18 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
     says = paper_limits()
     for row, (name, h) in zip(axes, rows.items(), strict=True):
         kinds = np.where(h.active, np.where(h.omega[-1] < 0, "negative", "positive"), "dummy")  # (R, H)
+        alone = circuits.one_sided(h.omega[-1], h.mu[-1])  # (R,)
         for ax, values, symbol, limit in zip(row, (h.omega, h.mu), ("ω", "μ"), says, strict=True):
             for at, kind in np.ndenumerate(kinds):
-                ax.plot(h.steps[1:], values[1:, *at], color=style.COLOURS[str(kind)], lw=1.1, alpha=0.8)
+                look = {"color": style.COLOURS[kind], "lw": 1.1, "alpha": 0.8, "ls": ":" if alone[at[0]] else "-"}
+                label = f"{kind} head, seed of one sign" if alone[at[0]] else f"{kind} head"
+                ax.plot(h.steps[1:], values[1:, *at], label=label, **look)
             for sign in (1, -1):
                 style.paper_line(ax, sign * limit, None)
-            ax.set_xscale("log")
-            ax.set_ylabel(symbol)
-            ax.set_title(f"{symbol} of each head, {name}")
-    for kind in _SIGNS:
-        axes[0, 0].plot([], [], color=style.COLOURS[kind], label=f"{kind} head")
+            ax.set(xscale="log", ylabel=symbol, title=f"{symbol} of each head, {name}")
     name = f"paper: {says[0]:g} and {says[1]:g}"
     axes[0, 1].plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=name)
-    legend_below(fig, *axes[0])
+    legend_below(fig, *axes.ravel())
     for ax in axes[-1]:
         ax.set_xlabel("step")
     return fig
@@ -386,8 +384,8 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
     """Figure 2.8: gamma and the sum of positive mu against the step by head count, scores as printed and as coded; mean over seeds, seeds as thin lines."""
     fig, (left, right) = style.figure(2, height=3.3)
-    for groups, line, reading in ((text, "-", ""), (code, "--", ", as coded")):
-        for n, h in groups.items():
+    for n in text:
+        for h, line, reading in ((text[n], "-", ""), (code[n], "--", ", as coded")):
             for ax, values in ((left, h.gamma), (right, h.positive_mu)):
                 ax.plot(h.steps[1:], values[1:], color=style.COLOURS[n], lw=0.6, alpha=0.5, ls=line)
                 mean, label = values[1:].mean(1), f"H = {n}{reading}"
@@ -396,7 +394,6 @@ def plot_limits(text: ByCount, code: ByCount) -> Figure:
     style.paper_line(left, gamma, f"paper: {gamma:g} and {mu:g}")
     style.paper_line(right, mu, None)
     for ax, label in ((left, "γ (weighted mean of |ω|)"), (right, "sum of positive μ")):
-        ax.set_xscale("log")
-        ax.set(xlabel="step", ylabel=label)
+        ax.set(xscale="log", xlabel="step", ylabel=label)
     legend_below(fig, left)
     return fig

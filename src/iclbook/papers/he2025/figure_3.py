@@ -414,23 +414,26 @@ def _side_by_side(matrices: Array) -> Array:
 
 
 def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
-    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (columns) and setting (pairs of rows). Framed: responses
+    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (rows) and setting (pairs of columns). Framed: responses
     that go to the other task, a tenth of the head's largest or more."""
     counts = list(next(iter(settings.values())))
-    shape = {"height": 1.15 * 2 * len(settings), "width_ratios": [max(h, 1.5) ** 1.4 for h in counts]}
-    fig, axes = style.figure(len(counts), 2 * len(settings), squeeze=False, **shape)
-    for i, (setting, by_h) in enumerate(settings.items()):
-        for j, h in enumerate(counts):
-            for ax, blocks in zip(axes[2 * i : 2 * i + 2, j], (by_h[h].kq[run], by_h[h].ov[run]), strict=True):
+    shape = {"height": 0.6 * len(counts) + 0.3, "width_ratios": [1.3, 1] * len(settings)}
+    fig, axes = style.figure(2 * len(settings), len(counts), squeeze=False, **shape)
+    for columns, (setting, by_h) in zip(np.split(axes.T, len(settings)), settings.items(), strict=True):
+        for *row, h in zip(*columns, counts, strict=True):
+            row[0].set_ylabel(f"H = {h}", rotation=0, ha="right", va="center")
+            for ax, blocks in zip(row, (by_h[h].kq[run], by_h[h].ov[run]), strict=True):
                 style.heatmap(ax, _side_by_side(blocks))
                 width = blocks.shape[-1]
-                for head in range(1, h):
-                    ax.axvspan(head * (width + 1) - 1.5, head * (width + 1) - 0.5, color="white", lw=0)
+                ax.set(xlim=(-0.5, max(counts) * (width + 1) - 1.5), anchor="N")  # cells of one size
+                ax.spines[:].set_visible(False)
+                for head in range(h):
+                    corner = head * (width + 1) - 0.5, -0.5
+                    ax.add_patch(Rectangle(corner, width, len(blocks[0]), fill=False, ec="grey", lw=0.8))
             for head, n, m in np.argwhere(np.abs(blocks) > 0.1 * np.abs(blocks).max((1, 2), keepdims=True)):
                 if n != m:
                     corner = head * (width + 1) + m - 0.5, n - 0.5
                     ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=1.4))
-            axes[2 * i, j].set_title(f"H = {h}")
-        axes[2 * i, 0].set_ylabel(setting.replace(" of ", "\nof ") + "\n\nKQ")
-        axes[2 * i + 1, 0].set_ylabel("OV")
+        columns[0][0].set_title(f"{setting}: KQ")
+        columns[1][0].set_title("OV")
     return fig

@@ -255,7 +255,7 @@ def step_records(found: Mapping[str, Steps], heads: Mapping[str, Heads], star: f
 
 def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
     """Two-head circuits of several activations, first run, KQ of a pair on one colour scale, OV of all; titles carry omega and mu."""
-    fig, axes = style.figure(2 * len(groups), 2, height=2.9, squeeze=False, height_ratios=[3, 1])
+    fig, axes = style.figure(2 * len(groups), 2, height=2.5, squeeze=False, height_ratios=[5, 1])
     found = {name: matrices(group, -1, 0, scale) for name, group in groups.items()}
     weights = max(np.abs(ov).max() for _, ov in found.values())
     for i, (name, (kq, ov)) in enumerate(found.items()):
@@ -263,7 +263,7 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
             limit = weights if row else max(np.abs(m).max() for m in pair)
             for h, matrix in enumerate(pair):
                 d = kq[h].shape[1]
-                value = f"ω = {np.trace(kq[h][:d]) / d:.2f}" if row == 0 else f"μ = {ov[h][0, -1]:.2f}"
+                value = f"ω = {np.trace(kq[h][:d]) / d:z.2f}" if row == 0 else f"μ = {ov[h][0, -1]:z.2f}"
                 title = f"{name}\n{value}" if row == 0 else value
                 style.heatmap(axes[row, 2 * i + h], matrix, limit, title=title)
     for ax, name in zip(axes[:, 0], ("KQ", "OV"), strict=True):
@@ -282,8 +282,7 @@ def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
             ax.plot(h.steps[1:], values[1:].mean(1), color=hue, label=name)
     for ax, label, says in ((left, "γ", paper_limits()[0]), (right, "sum of positive μ", paper_limits()[1])):
         style.paper_line(ax, says, None)
-        ax.set_xscale("log")
-        ax.set(xlabel="step", ylabel=label)
+        ax.set(xscale="log", xlabel="step", ylabel=label)
     style.log_ticks(left, "y", (0.05, 0.1, 0.2, 0.5, 1))
-    left.legend(fontsize=8)
+    right.legend(fontsize=8, loc="center left")
     return fig

@@ -13,7 +13,7 @@ from ...statistics import Estimate
 from ...store import Results
 from . import circuits
 from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads
-from .figure_2_1 import legend_below, paper_limits
+from .figure_2_1 import paper_limits
 from .loss import Array, Optimum
 from .runs import RATES
 from .true_loss import pair_exact, pair_optimum_exact
@@ -149,13 +149,14 @@ def plot_noise_level(valley: Valley, approx: Array, settings: Settings) -> Figur
     low = min(min(true), approx.min())
     left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))
     for marker, colour, (batch, values) in zip("os^", style.PALETTE, settings.gamma.items(), strict=False):
-        means = [v.mean() for v in values]
-        right.plot(RATES, means, marker=marker, color=colour, label=f"batch {batch}")
+        right.plot(RATES, [v.mean() for v in values], marker=marker, color=colour, label=f"batch {batch}")
         for rate, v in zip(RATES, values, strict=True):
             right.plot([rate] * len(v), v, ".", color=colour, ms=3)
-    style.paper_line(right, paper, None)
+    style.paper_line(right, paper, f"paper: {paper:g}")
     right.axhline(best.omega, color=style.COLOURS["measured"], ls="--", lw=1.3, label="γ of that minimum")
     style.log_ticks(right, "x", RATES)
     right.set(xlabel="learning rate of Adam", ylabel="γ after training")
-    legend_below(fig, left, right)
+    style.name_lines(left, {"true loss": 0.035, "approximate loss": 0.05}, up=8)
+    style.name_lines(right, {"batch 64": 6e-4, "batch 256": 6e-4, "γ of that minimum": 1e-3}, up=8)
+    style.name_lines(right, {"batch 1024": 6e-4, f"paper: {paper:g}": 2.2e-3}, up=-8)
     return fig

@@ -90,16 +90,16 @@ def plot_approximation(found: Approximation, trained: int) -> Figure:
     left.set_xscale("log")
     left.set(xlabel="training step", ylabel="loss at (ω, μ) of the run", ylim=(0, None))
     left.legend()
-    for values, colour, marker, label in (
-        (found.gap, style.COLOURS["measured"], "o", "of the loss"),
-        (found.excess_gap, style.PALETTE[3], "s", "of its excess over the noise"),
+    for values, colour, marker, label, place in (
+        (found.gap, style.COLOURS["measured"], "o", "of the loss", (550, 2)),
+        (found.excess_gap, style.PALETTE[3], "s", "of its excess over the noise", (100, 10)),
     ):
+        right.text(*place, label, color=colour, fontsize=9)
         right.loglog(found.lengths, 100 * np.abs(values), color=colour, marker=marker, label=label)
     right.axhline(1, color=style.COLOURS["dummy"], lw=0.9, ls=":", label="1 %")
-    paper = {"color": style.COLOURS["paper"], "lw": 1.2, "ls": (0, (5, 3))}
-    right.axvline(trained, label=f"the paper's L = {trained}", **paper)
+    style.paper_line(right, trained, f"the paper's L = {trained}", axis="x")
+    right.text(1.1 * trained, 0.12, f"the paper's L = {trained}", fontsize=8)
     right.set(xlabel="context length L", ylabel="relative error (%)")
-    right.legend(fontsize=8)
     return fig
 
 

@@ -85,7 +85,7 @@ def layers(get: Get) -> Figure:
     _curves(axes[0], get, lambda m: depth(errors(m.arrays["lines_estimate"][-1], m.target)), with_twins=True)
     _curves(axes[1], get, lambda m: depth(m.arrays["block10_surprisal"][-1].mean(0)))
     axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, None))
-    axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal of the right token (nats)", yscale="log")
+    axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal (nats)", yscale="log")
     largest = mixed(get)[-1]
     estimate = largest.arrays["lines_estimate"][-1].astype(float)
     residual, update = largest.target[:, None] - estimate[:, :-1], np.diff(estimate, axis=1)
@@ -102,7 +102,7 @@ def layers(get: Get) -> Figure:
 
 def development(get: Get) -> Figure:
     """Figure 3 over training: error reduction with the printed range of its valley and of its peak, and copying of a repeated block."""
-    fig, (reduction, induction) = style.figure(2, height=3.3)
+    fig, (reduction, induction) = style.figure(1, 2, height=4.4, sharex=True)
     for (low, high), label in ((PRINTED_VALLEYS, "printed"), (PRINTED_PEAKS, None)):
         reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0, label=label)
     _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_twins=True)
@@ -114,6 +114,7 @@ def development(get: Get) -> Figure:
     reduction.axhline(0, color=style.INK, lw=0.8)
     _over_training(reduction, "error reduction (digits)")
     _over_training(induction, "induction accuracy")
+    reduction.label_outer()
     _legend(fig, reduction, with_twins=True)
     return fig
 

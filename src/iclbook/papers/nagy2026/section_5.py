@@ -196,9 +196,9 @@ def figure(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> 
         place, line = ("off a line", "--") if spread else ("on a line", "-")
         look = {"marker": marker, "ms": 3.5, "ls": line, "color": colour, "label": f"{attention}, {place}"}
         left.semilogy(range(layers + 1), np.abs(path - data.optimum), **look)
-    named = ((4, "concentrated, off a line"), (1e-3, "uniform, on and off a line"), (1e-9, "concentrated,\non a line"))
-    for y, words in named:
-        left.text(12, y, words, fontsize=8, ha="right", va="center")
+    named = ((12, 4, "concentrated, off a line", 3), (12, 1e-3, "uniform, on and off a line", 0))
+    for x, y, words, hue in (*named, (8, 1e-8, "concentrated,\non a line", 3)):
+        left.text(x, y, words, fontsize=8, ha="right", va="center", color=style.PALETTE[hue])
     left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e2))
     data = examples(n, noise, seed, 0.7)
     queries = np.linspace(-4, 4, 161)
@@ -210,8 +210,9 @@ def figure(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> 
         right.plot(queries, answers, color=colour, label=f"softmax, β = {beta:g}")
     linear = linear_answers(data, queries, 1 / (data.x**2).sum())
     right.plot(queries, linear, color=style.COLOURS["gd"], ls="--", label="linear")
-    right.set(xlabel="query $x_q$", ylabel="answer", title="plain tokens (x, y)")
-    style.name_lines(right, {"softmax, β = 0.5": 2.2, "softmax, β = 2": 2, "linear": -3})
+    right.set(xlabel="query $x_q$", ylabel="answer", title="plain tokens (x, y)", ylim=(None, 3.6))
+    style.name_lines(right, {"softmax, β = 0.5": -2.8, "softmax, β = 2": 2.4}, up=14)
+    style.name_lines(right, {"linear": -3})
     return fig
 
 

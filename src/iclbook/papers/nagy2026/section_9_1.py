@@ -138,7 +138,8 @@ def figure(runs: dict[str, MaskRuns]) -> Figure:
     ax.get_yticklabels()[-1].set_color(style.COLOURS["paper"])
     ax.grid(axis="y", visible=False)
     ax.invert_yaxis()
-    ax.set_xlabel("change of the error (%); above 0 the mask hurts")
+    ax.text(0, -0.75, "← helps    hurts →", ha="center", fontsize=9)
+    ax.set(xlabel="change of the error (%)", ylim=(None, -1.4))
     legend_above(fig, ax, 3)
     return fig
 

@@ -307,7 +307,7 @@ TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
 
 def plot_sweep(s: Sweep, oracle: float) -> Figure:
     """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook."""
-    fig, axes = style.figure(2, 2, height=4.6, sharex=True)
+    fig, axes = style.figure(2, 2, height=4.6, sharex=True, sharey="row")
     says = printed("wang2025")
     crosses = {what: [says[f"authors/{what}"][0], says[f"authors/one_tf_{what}"]] for what in WHAT}
     for column, kernel in enumerate(("RBF", "softmax")):
@@ -326,12 +326,11 @@ def plot_sweep(s: Sweep, oracle: float) -> Figure:
             ax.set_xlim(s.L[0] / 2.6, s.L[-1] * 1.3)
             ax.set_xlabel("training contexts L" if row else "")
         axes[0, column].set_title(f"{kernel} attention")
-        axes[0, column].set_ylim(0, oracle + 0.05)
         axes[0, column].axhline(oracle, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         axes[1, column].set_ylim(0.9, 3.3)
     for row, label in enumerate(WHAT.values()):
         axes[row, 0].set_ylabel(label)
-    axes[0, 0].legend(*axes[0, 1].get_legend_handles_labels(), fontsize=8, loc="lower right")
+    axes[1, 0].legend(*axes[0, 1].get_legend_handles_labels(), fontsize=8, loc="upper right")
     return fig
 
 

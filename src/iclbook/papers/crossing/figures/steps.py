@@ -103,7 +103,7 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
     shares.text(1.05, -0.45, "plain", fontsize=9)
     sums.set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$", title="do the outputs cancel?")
     shares.set(xscale="log", xlabel="error of debiased step over plain", title="which step fits better?")
-    style.log_ticks(shares, "x", [0.5, 1, 2, 5])
+    style.log_ticks(shares, "x", [0.1, 0.2, 0.5, 1, 2, 5])
     sums.set_yticks(range(len(PLACES)), list(PLACES.values()))
     sums.set_ylim(len(PLACES) - 0.5, -0.75)
     handles, labels = sums.get_legend_handles_labels()

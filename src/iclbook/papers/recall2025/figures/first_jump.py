@@ -162,7 +162,7 @@ def _late_law(ax: Axes, late: Mapping[str, np.ndarray]) -> None:
     printed = r"slope 1 ($ds \sim s e^{-s}$ as printed)"
     ax.plot(decades, late["s"][-1] + passed, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=printed)
     ax.set(xlabel=r"$\log_{10} T$", ylabel=r"$s = e^{\alpha} - 1$", ylim=(0, None))
-    ax.legend(fontsize=8.5, loc="lower right")
+    ax.legend(fontsize=8, loc="upper left")
 
 
 def slider_scale(pop: Population, flow: Flow, limit: float, eps: float) -> Figure:

@@ -85,7 +85,7 @@ def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
         plateau_lines(ax, pop.task, pop.n_heads, "closed form", pop.loss)
         ax.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"], label="exact flow")
         ax.set(xlabel="time t of the flow", ylabel=name, xscale="log", xlim=(100, None))
-        ax.legend(loc="lower left")
+    axes[1].legend(loc="center left")
     return fig
 
 
@@ -206,16 +206,16 @@ def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
     for h in range(run["beta"].shape[1]):
         axes[0].plot(times, run["beta"][:, h], color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
         for ax in axes:
-            ax.axvline(run["active"][h], color=HEAD[h], ls=DOTS, lw=1.2)
+            ax.axvline(run["active"][h], color=HEAD[h], ls=DOTS, lw=1.2, label=rf"$\beta_{h + 1}$ active")
     axes[0].set(xlabel="time t of the flow", ylabel=r"$\beta$", ylim=(0, 3.2))
-    axes[0].legend(loc="upper left", title="dotted: active")
+    style.name_lines(axes[0], {rf"$\beta_{h + 1}$": 75 for h in range(run["beta"].shape[1])}, up=9)
     ax = axes[1]
     ax.plot(times, run["accuracy"], color=style.PALETTE[6], label="right response, of all responses")
     ax.plot(times, run["mass"], color=style.PALETTE[5], ls=DASHES[1], label="responses, of all tokens")
-    ax.set(xlabel="time t of the flow", ylabel="second-layer attention", ylim=(0, 1.4), yticks=(0, 0.5, 1))
-    ax.legend(loc="upper left", fontsize=8.5)
-    last = run["active"][np.isfinite(run["active"])].max()
-    ax.set_xlim(0, 1.25 * last)
+    ax.set(xlabel="time t of the flow", ylabel="second-layer attention", ylim=(0, 1.1), yticks=(0, 0.5, 1))
+    style.name_lines(ax, {"right response, of all responses": 50}, up=-8)
+    style.name_lines(ax, {"responses, of all tokens": 50}, up=8)
+    ax.set_xlim(0, 1.25 * run["active"][np.isfinite(run["active"])].max())
     return fig
 
 
