@@ -72,11 +72,14 @@ record("fig2/length", len(shown))
 record(
     "fig2/shown", bool(shown[small.response_positions[1]] == small.order + answers[1])
 )
-record.verdict("recall2025/fig2")
 
 # %% [markdown]
 # *One sequence, symbols in boxes and responses in discs. The dashed frame marks the ordering that the query repeats, the arrow its answer.*
-#
+
+# %% tags=["hide-input"]
+record.verdict("recall2025/fig2")
+
+# %% [markdown]
 # A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, its expected dot-product loss is
 #
 # $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr), $$
@@ -168,11 +171,16 @@ draw_jump.construction(solution, built, AssociativeRecall(3, 2))
 style.show()
 record.all(construction.construction_values(built))
 record.all(construction.figure_three(solution) | construction.simplifications_equal())
-record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
 # *With $\beta$ above the diagonal the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ in vermilion, $-c/2$ beside it), and the loss of the
-# full two-layer model against the scale $c$, order 3.* The query's block $h-1$ must meet the context's block $h$, so $\beta$ belongs above the diagonal; below it the loss rises to one. Even above,
+# full two-layer model against the scale $c$, order 3.*
+
+# %% tags=["hide-input"]
+record.verdicts("full-model", "fig3", "simplified")
+
+# %% [markdown]
+# The query's block $h-1$ must meet the context's block $h$, so $\beta$ belongs above the diagonal; below it the loss rises to one. Even above,
 # it falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is, and gives a wrong
 # key a share $1/k$ of a match.
 #
@@ -205,10 +213,15 @@ pop, flow = theorem_3_1.run(4, 0.01)
 odes = [theorem_3_1.ode_path(pop, flow, 0.01, printed) for printed in (True, False)]
 draw_jump.first_jump(pop, flow, *odes)
 style.show()
+
+# %% [markdown]
+# *With half of the printed $\Xi$ the ODE is the exact flow; as printed it runs twice too fast. Order 4, $\varepsilon = 0.01$; dashed: printed.*
+
+# %% tags=["hide-input"]
 record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 
 # %% [markdown]
-# *With half of the printed $\Xi$ the ODE is the exact flow; as printed it runs twice too fast. Order 4, $\varepsilon = 0.01$; dashed: printed.* A softmax feels no common shift, so scores sum to
+# A softmax feels no common shift, so scores sum to
 # zero and $\delta = -\alpha/k$: what the own offset gains, others lose.
 #
 # ## The conserved quantity
@@ -224,10 +237,15 @@ style.show()
 record.all(theorem_3_1.looking_away())
 record.verdicts("thm3.1d", "q-conserved-sign", "q-conserved-window", "q-looking-away")
 record.all(simplifications.without_window())
+
+# %% [markdown]
+# *One of three candidates is conserved. Order 4, against $\alpha_1$ along one flow.*
+
+# %% tags=["hide-input"]
 record.verdicts("noA0-timescale", "noA0-law")
 
 # %% [markdown]
-# *One of three candidates is conserved. Order 4, against $\alpha_1$ along one flow.* The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5,
+# The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5,
 # the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out, cross-entropy keeps the same quantity. A window shorter than the permutations does not: then a third kind of token
 # exists, out of sight, and the two equations no longer share one factor. Appendix A.6 says that law and time scale survive a *longer* attention as well, and that the direction is lost. It gives no
 # form of the law, so only the others are tested, on heads that see every earlier token: when the head becomes active, its other scores differ by {glue:text}`noA0/spread` of its own.
@@ -252,6 +270,12 @@ draw_jump.time_scales(scan, window, theorem_3_1.ORDERS, late)
 style.show()
 record.all(theorem_3_1.local_law() | theorem_3_1.window_exponents())
 record.all(theorem_3_1.time_scale_values(scan, window, late))
+
+# %% [markdown]
+# *The wait for the first jump grows as $1/\varepsilon$, on the limit in closed form (lines; numbers are orders); with the short window it grows far less. The second panel follows $s$ along the
+# corrected ODE in log time, with the slope $1/\lambda$ and the printed slope 1 (dashed).*
+
+# %% tags=["hide-input"]
 record.verdicts(
     "timescale",
     "local-law",
@@ -263,9 +287,6 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *The wait for the first jump grows as $1/\varepsilon$, on the limit in closed form (lines; numbers are orders); with the short window it grows far less. The second panel follows $s$ along the
-# corrected ODE in log time, with the slope $1/\lambda$ and the printed slope 1 (dashed).*
-#
 # The squares are another case. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts only
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long
@@ -302,6 +323,11 @@ draw.losses(
     {"dot-product loss": flows["dp"][:2], "cross-entropy (nats)": flows["ce"][:2]}
 )
 style.show()
+
+# %% [markdown]
+# *Every plateau has its closed form (dotted), under the dot product as under cross-entropy, which jumps earlier. Exact flow, window of four.*
+
+# %% tags=["hide-input"]
 record.verdicts(
     "plateaus",
     "losses",
@@ -313,7 +339,7 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *Every plateau has its closed form (dotted), under the dot product as under cross-entropy, which jumps earlier. Exact flow, window of four.* With $N = (k-m)!$ orderings left, the cross-entropy
+# With $N = (k-m)!$ orderings left, the cross-entropy
 # plateau is $\log N - \mathbb{E} \log(1 + \mathrm{Bin}(N - 1, 1/|R|))$. Cross-entropy divides the gradient by the share of right responses, which speeds up a plateau with $N$ orderings left by
 #
 # $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
@@ -347,12 +373,14 @@ record.all(values)
 # %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig1", "order"])
 style.show()
-record.verdict("recall2025/fig1")
 
 # %% [markdown]
 # *At the printed steps (dashed) one, two and three heads attend to their own offsets; each $\beta$ rises as the loss falls (paper: Figure 1). Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds drawn in
 # full. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
 # smaller by a factor of {glue:text}`fig1/ratio`.*
+
+# %% tags=["hide-input"]
+record.verdict("recall2025/fig1")
 
 # %% mystnb={"image": {"alt": "Training with the window of three: the batch loss falls in three steps, the last two close together; at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
 draw.training(READINGS["k"], runs["fig1", "k"])
@@ -366,10 +394,12 @@ style.show()
 # %% mystnb={"image": {"alt": "The same with the order of beta reversed: head three becomes active first, then head two, then head one."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig4", "order"])
 style.show()
-record.verdict("recall2025/fig4")
 
 # %% [markdown]
 # *Turn the order of $\beta$ round, and the heads learn in the other order. Window of four.*
+
+# %% tags=["hide-input"]
+record.verdict("recall2025/fig4")
 
 # %% tags=["hide-input"]
 draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), few=not paper)
@@ -391,11 +421,16 @@ style.show()
 record("later/ratio", [ratio for _, ratio, _ in cases])
 record("later/predicted", [predicted for _, _, predicted in cases])
 record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_counts())
-record.verdicts("propA.2", "q-later-jump", "jumps")
 
 # %% [markdown]
 # *Later jumps are slower by the factor above (diamonds). Learned heads at $\beta^2 = 60$, $\varepsilon = 10^{-3}$; the second panel divides the gradient of two learned heads by $e^{-c}$ and sets it
-# beside $\sqrt c$; order 4.* How still do learned heads stand? The proof takes $c$ for the score that a match adds; the gradient is then of order $\sqrt c\, e^{-c}$ (log slope over $\sqrt c$:
+# beside $\sqrt c$; order 4.*
+
+# %% tags=["hide-input"]
+record.verdicts("propA.2", "q-later-jump", "jumps")
+
+# %% [markdown]
+# How still do learned heads stand? The proof takes $c$ for the score that a match adds; the gradient is then of order $\sqrt c\, e^{-c}$ (log slope over $\sqrt c$:
 # {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. The initialisation takes $c$ for $\beta$ itself, and then it is far less. There is one jump fewer than tokens: the
 # paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors
 # {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
@@ -413,11 +448,16 @@ kept = order_of_learning.kept_times(census, profile)
 shares = order_of_learning.shares(grid, kept)
 style.show(draw.census(shares, grid.beta_scales, grid.ratios), of=[census])
 record.all(order_of_learning.order_values(shares, grid) | subsequent_jumps.symmetry())
-record.verdicts("order", "q-order-census")
 
 # %% [markdown]
 # *The ratio of the two scales decides who comes first, not their size. Share of pairs of heads in the order of $\beta$, and of runs in which all heads became active; a curve for each ratio, each
-# point {glue:text}`census/runs` initialisations, window of four.* The curves are almost flat: making the whole initialisation smaller does not restore the order of $\beta$. Where both scales are
+# point {glue:text}`census/runs` initialisations, window of four.*
+
+# %% tags=["hide-input"]
+record.verdicts("order", "q-order-census")
+
+# %% [markdown]
+# The curves are almost flat: making the whole initialisation smaller does not restore the order of $\beta$. Where both scales are
 # equal the shares are, from the smallest to the largest, {glue:text}`census/joint`. There is a reason: near the origin $\dot w \propto \beta^2$ and $\dot\beta \propto \beta\,w$ with constant
 # coefficients, so $(w, \beta, t) \to (\lambda w, \lambda\beta, t/\lambda)$ leaves the equations as they are, and the common scale sets the clock only. What decides is the ratio of $w$ to $\beta$:
 # the sentence on the order of learning holds for $w = 0$, where the paper's theorems start, and not where $w$ is drawn at the scale of $\beta$. Heads whose random $w$ leans away from their offset
@@ -444,10 +484,15 @@ if paper:
             )
         )
 record("full/A6_difference", simplifications.normalised_difference())
+
+# %% [markdown]
+# *Without A2 the stairs stay, without A3 they go. Loss of the eight variants, above with the window of A0, below without; dotted: plateau values.*
+
+# %% tags=["hide-input"]
 record.verdicts("q-idle-head", "q-simplifications")
 
 # %% [markdown]
-# *Without A2 the stairs stay, without A3 they go. Loss of the eight variants, above with the window of A0, below without; dotted: plateau values.* Lifting A0 makes the
+# Lifting A0 makes the
 # first plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole sequence. {glue:text}`full/lost` of the eight variants never leave their start within the time
 # followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings.
 
@@ -462,10 +507,15 @@ record.verdicts("q-idle-head", "q-simplifications")
 record.all(simplifications.a2_values())
 draw.own_queries(simplifications.falling_and_rising())
 style.show()
+
+# %% [markdown]
+# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls at once. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.*
+
+# %% tags=["hide-input"]
 record.verdicts("full-dynamics", "a2-mild")
 
 # %% [markdown]
-# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls at once. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.* With A2 the jumps
+# With A2 the jumps
 # stay apart in {glue:text}`a2/kept_apart` orders of six, without it in {glue:text}`a2/apart`. Where $\beta$ falls, the first two stages are there. The third is not: learned heads keep turning, as
 # query and key now grow together, until the second attends to two offsets at once; {glue:text}`a2/falling_active` of three heads become active. Where $\beta$ rises, as in Figure 4, the first
 # plateau is the only one.
@@ -479,11 +529,16 @@ record.verdicts("full-dynamics", "a2-mild")
 # %% mystnb={"image": {"alt": "A3 lifted. Left: the three beta rise one after another and the heads become active in order within a short time. Right: attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
 draw.without_a3(found["A3"])
 style.show()
-record.verdict("recall2025/q-a3")
 
 # %% [markdown]
 # *With A3 lifted the heads become active in order within a short time. $\beta$ of the heads (dotted: when they become active), and second-layer attention on all responses with the part of it that
-# is on the right one; window kept.* Matching comes first: responses hold {glue:text}`a3/mass_start` of the attention at the start and still only {glue:text}`a3/mass_at_half` when the accuracy among
+# is on the right one; window kept.*
+
+# %% tags=["hide-input"]
+record.verdict("recall2025/q-a3")
+
+# %% [markdown]
+# Matching comes first: responses hold {glue:text}`a3/mass_start` of the attention at the start and still only {glue:text}`a3/mass_at_half` when the accuracy among
 # them has risen halfway. Matching in turn raises the scores of responses, since the tokens before them are the ones that match in full. The heads become active in order, but close together (the
 # last after {glue:text}`a3/last_over_first` times the time of the first), and the third is needed now, for keys that are not responses match two tokens too.
 
@@ -501,11 +556,16 @@ free = end_to_end.trained(trainings)
 names = ("window kept, scale 0.1", "window kept, scale 0.01", "all lifted, scale 0.01")
 style.show(draw.free(dict(zip(names, free, strict=True))), of=trainings.values())
 record.all(end_to_end.free_values(*free))
-record.verdicts("end-to-end", "mirror")
 
 # %% [markdown]
 # *Trained whole, the model rests at some plateaus and passes others by; most heads end at one offset. Loss of every seed in each of three settings (numbers of seeds: {glue:text}`full/seeds`), and below attention at
-# the end, first seed. Learning rate 0.3, momentum 0.9.* With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
+# the end, first seed. Learning rate 0.3, momentum 0.9.*
+
+# %% tags=["hide-input"]
+record.verdicts("end-to-end", "mirror")
+
+# %% [markdown]
+# With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
 # others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
 # so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides. With the window kept and from scale 0.1 it
 # rests at the first and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds; from 0.01 the share over both is {glue:text}`free/rests_small`: shoulders that are

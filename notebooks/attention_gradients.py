@@ -142,10 +142,12 @@ record.all(
 )
 equations.plot_dominant_query(pairs)
 style.show()
-record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown]
 # *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
+
+# %% tags=["hide-input"]
+record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Every sentence about a direction
@@ -157,10 +159,15 @@ said = sentences.signs(200 if paper else 60)
 record.all(said)
 sentences.plot_sentences(said)
 style.show()
+
+# %% [markdown]
+# *What follows from one formula always holds; what is said of many moves at once holds only often. Share of cases in which each sentence is true, with its section.*
+
+# %% tags=["hide-input"]
 record.verdicts("signs", "toward-users")
 
 # %% [markdown]
-# *What follows from one formula always holds; what is said of many moves at once holds only often. Share of cases in which each sentence is true, with its section.* The rest depends on how the sentence is read:
+# The rest depends on how the sentence is read:
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
 # - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases: the step on the
@@ -221,27 +228,36 @@ run, r = runs["frozen"], figures_1_5.typical(runs["frozen"])
 figures_1_5.plot_attention(run, r)
 style.show(of=[swept])
 record.all(figures_1_5.figure_values(runs))
-record.verdicts("fig2-3")
 
 # %% [markdown]
 # *Training turns nearly uniform attention into a few large entries a row (paper: Figures 2 and 3). The typical run.*
 
+# %% tags=["hide-input"]
+record.verdicts("fig2-3")
+
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
 figures_1_5.plot_loss(run, r)
 style.show(of=[swept])
-record.verdicts("fig4")
 
 # %% [markdown]
 # *The loss falls smoothly while each query comes to attend to fewer positions (paper: Figure 4). The typical run, the median, and a band with 80 % of seeds.*
 
+# %% tags=["hide-input"]
+record.verdicts("fig4")
+
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
 figures_1_5.plot_values(run, r)
 style.show(of=[swept])
-record.verdicts("fig5")
 
 # %% [markdown]
 # *In most runs the values move mainly along one direction; in the typical run their paths turn (paper: Figure 5). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all
-# seeds.* The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain`
+# seeds.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig5")
+
+# %% [markdown]
+# The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain`
 # and {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
 # random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and
 # {glue:text}`fig5/trained_shuffled`.
@@ -252,10 +268,15 @@ record.verdicts("fig5")
 figures_1_5.plot_one_step(figures_1_5.one_step(run, r, chosen["toy/rate"][0]))
 style.show(of=[swept])
 record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
+
+# %% [markdown]
+# *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.*
+
+# %% tags=["hide-input"]
 record.verdicts("fig1")
 
 # %% [markdown]
-# *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.* The value moves as drawn in
+# The value moves as drawn in
 # {glue:text}`fig1/against` of the runs. If it alone moves, both effects mostly follow. In the real step the advantage seldom grows: others use the value too, and errors shrink.
 #
 # | Share of runs, each at its own steepest step, if | the query's loss falls | the pair's advantage grows |
@@ -357,10 +378,15 @@ paths, share = figure_9.projected([kept["em"][0], kept["sgd"][0]])
 figure_9.plot_value_arrows(*paths, share)
 style.show(of=[stored["shown"]])
 record.all(figure_9.trajectory_values(*weights))
+
+# %% [markdown]
+# *Under the schedule values travel farther than under SGD (paper: Figure 9). 200 of the 2000 values of one seed, on the principal axes of both runs together.*
+
+# %% tags=["hide-input"]
 record.verdicts("fig9")
 
 # %% [markdown]
-# *Under the schedule values travel farther than under SGD (paper: Figure 9). 200 of the 2000 values of one seed, on the principal axes of both runs together.* The schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's,
+# The schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's,
 # is {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention"
 # has not come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 
@@ -400,10 +426,15 @@ fair_trial.plot_gradient_sizes(sgd)
 style.show(of=chains)
 record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratio(kept["sgd"]))
 record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
+
+# %% [markdown]
+# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and in the median no larger than that of $W_O$. Median and range over seeds.*
+
+# %% tags=["hide-input"]
 record.verdicts("gradient-sizes")
 
 # %% [markdown]
-# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and in the median no larger than that of $W_O$. Median and range over seeds.* The sentence names
+# The sentence names
 # matrices, and for matrices it does not hold against $W_Q$ and $W_K$; the gradient of $v$ itself *is* smaller than those of $q$ and $k$. The gradient of $W_V$ is of first order in the weights,
 # those of $W_Q$ and $W_K$ of third: the smaller the initial weights, the more the value gradient dominates ([exercise 2](#exercises)).
 #
@@ -430,10 +461,15 @@ floors = [
 ]
 fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)
+
+# %% [markdown]
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; blue: one rate for everything, orange: the schedule; dotted: the Bayes floor.*
+
+# %% tags=["hide-input"]
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; blue: one rate for everything, orange: the schedule; dotted: the Bayes floor.* The paper's reason
+# The paper's reason
 # for the schedule is that values need the larger rate. Then a larger rate elsewhere should bring less:
 #
 # | Final held-out loss of the schedule minus that of ... (positive: the schedule is worse) | nats | standard error |
@@ -478,10 +514,15 @@ record.all(
     figure_9.frame_values(left, on_fresh[0].steps)
     | wind_tunnel.unfurling_values(unfurling)
 )
+
+# %% [markdown]
+# *The error comes to rest first; attention and values go on alike. Way left against the step; thin: seeds, thick: their mean.*
+
+# %% tags=["hide-input"]
 record.verdicts("frame-precision", "unfurling")
 
 # %% [markdown]
-# *The error comes to rest first; attention and values go on alike. Way left against the step; thin: seeds, thick: their mean.* In the mean over a training, {glue:text}`frame/left` of the way is left
+# In the mean over a training, {glue:text}`frame/left` of the way is left
 # (attention, values, error). The last layer of a small transformer that learns [bijections](#a-small-wind-tunnel), where the paper saw values unfurl once attention rests, has
 # {glue:text}`unfurling/left`. So neither has a frame that stands still while precision improves. (A loss is of second order in the distance to its end, so it is bound to look early; the transformer's
 # error is not, and is as early.) In the transformer attention's entropy does fall ({glue:text}`unfurling/entropy`, of the largest
@@ -496,10 +537,15 @@ section_8.plot_usage(kept["em"][0])
 style.show(of=[stored["shown"]])
 record.all(section_8.diagnostic_values(kept["em"]))
 record.all(section_8.regularisation_values(study["regularisation"], short_chains))
+
+# %% [markdown]
+# *How often a position is read follows from its place: usage lies on the curve of uniform attention.*
+
+# %% tags=["hide-input"]
 record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]
-# *How often a position is read follows from its place: usage lies on the curve of uniform attention.* Under a causal mask early keys
+# Under a causal mask early keys
 # are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A value is "dead" only relative to that curve. And
 # $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores over {glue:text}`diag/seeds` seeds
 # ({glue:text}`diag/weighted` if it is weighted by $\alpha$). The sign is the opposite one ([Errata](#errata)), and the size says little, for a step moves $W_Q$ and $W_K$, which all share.
@@ -526,10 +572,15 @@ record.all(
     section_9.identity_records(draws)
     | section_9.definition_records(60 if paper else 20)
 )
+
+# %% [markdown]
+# *Only attention's weights form an average: its rows sum to one. Three mechanisms on the same random sequence, one channel each; colours end at ±1.*
+
+# %% tags=["hide-input"]
 record.verdicts("routing-def")
 
 # %% [markdown]
-# *Only attention's weights form an average: its rows sum to one. Three mechanisms on the same random sequence, one channel each; colours end at ±1.* Attention satisfies the definition. The
+# Attention satisfies the definition. The
 # selective SSM does not: {glue:text}`routing/ssm/outside` of its weights lie outside $[0, 1]$, and row sums are typically {glue:text}`routing/ssm/row_error` away from 1. The LSTM's weights do lie
 # in $[0, 1]$; only its rows do not sum to 1.
 #
@@ -548,10 +599,15 @@ record.verdicts("routing-def")
 section_9.plot_conjecture(section_9.cosines(draws))
 style.show()
 record.all(section_9.conjecture_records(draws))
+
+# %% [markdown]
+# *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all. Cosine with the exact gradient; a mark is a random network, a bar a median.*
+
+# %% tags=["hide-input"]
 record.verdicts("conj9.2", "conj9.3")
 
 # %% [markdown]
-# *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all. Cosine with the exact gradient; a mark is a random network, a bar a median.* As printed, the formula is not proportional to the gradient even for softmax; for the selective SSM
+# As printed, the formula is not proportional to the gradient even for softmax; for the selective SSM
 # its median cosine (softmax, SSM) {glue:text}`q92/printed_cosine` means that a step along it would usually *raise* the loss. Without the factor it is exact for softmax, and for an SSM whose rows we
 # normalise, but not for the selective SSM (median cosine {glue:text}`q92/advantage_cosine`): "advantage" needs weights that compete for a fixed sum. Conjecture 9.3 is exact for attention's $W_V$ and for
 # an SSM whose values have a projection of their own. In equation 48 one projected input feeds the values *and* $\Delta$, $B$, $C$; then the formula misses the path through the weights (median cosine
@@ -610,11 +666,16 @@ style.show(of=tunnel.values())
 # %% mystnb={"image": {"alt": "Left: mean absolute cosine of keys before and after training against random vectors and the printed band. Middle and right: attention-weighted values on their first two components, coloured by the entropy of the posterior."}} tags=["hide-input"]
 wind_tunnel.plot_geometry(tunnel, study)
 style.show(of=tunnel.values())
-record.verdicts("wind-tunnel", "mlp")
 
 # %% [markdown]
 # *Keys do not become more orthogonal by training, and weighted values do not line up by the posterior's entropy (colour). Mean absolute cosine of the transformer's keys, and attention-weighted values on
-# their first two components, first seed.* Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
+# their first two components, first seed.*
+
+# %% tags=["hide-input"]
+record.verdicts("wind-tunnel", "mlp")
+
+# %% [markdown]
+# Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
 # and {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks for a common
 # direction, not for separate ones. Nor do values line up:
 #

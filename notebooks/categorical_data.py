@@ -92,10 +92,12 @@ record.verdicts("eq2-3", "self-attention")
 stream = construction.stream()
 style.show(construction.plot_stream(stream))
 record.all(construction.architecture())
-record.verdict("wang2025/fig1-2")
 
 # %% [markdown]
 # *A block leaves $x$ and $w$ alone (grey) and writes $E$ and $f$ (colour; paper: figures 1 and 2). One context; columns are examples, then the query, whose label slot is zero.*
+
+# %% tags=["hide-input"]
+record.verdict("wang2025/fig1-2")
 
 # %% mystnb={"image": {"alt": "Six square matrices with blocks x, w, E, f; each has one or two blocks that are multiples of the identity and zeros elsewhere."}} tags=["hide-input"]
 style.show(construction.plot_matrices(stream))
@@ -186,10 +188,15 @@ style.show()
 curves = erasure.curves(200 if paper else 20)
 style.show(erasure.plot_erasure(curves))
 record.all(erasure.records(curves, 200 if paper else 20))
+
+# %% [markdown]
+# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention; zero is drawn at $10^{-12}$.*
+
+# %% tags=["hide-input"]
 record.verdicts("erasure", "q-erasure")
 
 # %% [markdown]
-# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention; zero is drawn at $10^{-12}$.* The paper
+# The paper
 # says that the attention is a Kronecker delta. At the published code's $\lambda = 10^5$, the softmax head finds its own position in these shares of all cases:
 #
 # | d = 10, N = 10 | d = 10, N = 125 | d = 2, N = 100 |
@@ -207,11 +214,16 @@ style.show(
     erasure.plot_drift(drift["deep-erasure/quadrants"], drift["deep-erasure/anchors"])
 )
 record.all(drift | erasure.trained_records(get("erased")))
-record.verdict("wang2025/q-deep-erasure")
 
 # %% [markdown]
 # *The error that the softmax head leaves grows from block to block, and is far larger on the quadrants than for the data of appendix E. Error of $f$ against exact steps, in the limit of large
-# $\lambda$.* Three blocks *trained* on the quadrants have a test NLL of {glue:text}`deep-erasure/astray_nll` with the inexact head and of {glue:text}`deep-erasure/exact_nll` with the exact one.
+# $\lambda$.*
+
+# %% tags=["hide-input"]
+record.verdict("wang2025/q-deep-erasure")
+
+# %% [markdown]
+# Three blocks *trained* on the quadrants have a test NLL of {glue:text}`deep-erasure/astray_nll` with the inexact head and of {glue:text}`deep-erasure/exact_nll` with the exact one.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## The data, and how good a model can be
@@ -228,11 +240,16 @@ bound, oracle = (
 )
 style.show(bounds.plot_bounds(samples, bound.value))
 record.all(values)
-record.verdict("wang2025/q-we-draw")
 
 # %% [markdown]
 # *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). With normal $x$, no draw here reaches the best accuracy that the authors' code prints for appendix E
-# (lower dashes). Upper dashes: the printed bound of figure 8.* On the authors' own $W_e$ and with uniform $x$ the bound is {glue:text}`q-published/oracle_squared` for $r^2$ and
+# (lower dashes). Upper dashes: the printed bound of figure 8.*
+
+# %% tags=["hide-input"]
+record.verdict("wang2025/q-we-draw")
+
+# %% [markdown]
+# On the authors' own $W_e$ and with uniform $x$ the bound is {glue:text}`q-published/oracle_squared` for $r^2$ and
 # {glue:text}`q-published/oracle_printed` for $r$. With normal $x$ it is {glue:text}`q-published/oracle_normal` ($r^2$, $r$). So normal $x$ cannot give the printed accuracy .731. Uniform $x$ with the
 # printed kernel is not excluded.
 #
@@ -263,12 +280,15 @@ style.show(
 )
 record.all(figures_3_5.figure_3(get, sweep))
 record.all(figures_3_5.new_draws(get, profile))
-record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 
 # %% [markdown]
 # *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Mean and standard deviation over {glue:text}`fig3/seeds` initialisations (Trained TF with RBF: the
 # second number). Crosses: the authors' notebook. {glue:text}`time/fig3` minutes of training.*
-#
+
+# %% tags=["hide-input"]
+record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
+
+# %% [markdown]
 # | accuracy with softmax attention | $L$ = {glue:text}`fig3/L` |
 # |---|---|
 # | GD (linear attention ends at {glue:text}`fig3/linear_accuracy`) | {glue:text}`fig3/softmax_accuracy` |
@@ -301,12 +321,15 @@ style.show(
 record.all(figures_3_5.figure_4(by_depth))
 record.all(figures_3_5.on_the_authors_contexts(get, profile))
 record.all(construction.absorbed() | figures_3_5.of_printed_values())
-record.verdicts("fig4", "n10", "q-published")
 
 # %% [markdown]
 # *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention against the number of blocks, and
 # along training; {glue:text}`time/fig4` minutes.*
-#
+
+# %% tags=["hide-input"]
+record.verdicts("fig4", "n10", "q-published")
+
+# %% [markdown]
 # | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, the authors' $W_e$ |
 # |---|---|---|
 # | accuracy | {glue:text}`fig4/narrow_accuracy` | {glue:text}`fig4/wide_accuracy` |
@@ -342,12 +365,15 @@ style.show(
     ),
 )
 record.all(figures_3_5.figure_5(deep) | figures_3_5.gap(sweep, deep))
-record.verdict("wang2025/fig5-left")
 
 # %% [markdown]
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained
 # TF); {glue:text}`time/fig5-left` minutes of training.*
-#
+
+# %% tags=["hide-input"]
+record.verdict("wang2025/fig5-left")
+
+# %% [markdown]
 # | NLL of two blocks | $L$ = {glue:text}`fig5/L` |
 # |---|---|
 # | GD | {glue:text}`fig5/gd_nll` |
@@ -390,12 +416,15 @@ style.show(
 )
 answers = figures_8_9.answers(get, profile, 2048 if paper else 64)
 record.all(figures_8_9.figure_8(get, *answers, bound))
-record.verdict("wang2025/fig8")
 
 # %% [markdown]
 # *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its
 # last value; {glue:text}`time/fig8-9` minutes.*
-#
+
+# %% tags=["hide-input"]
+record.verdict("wang2025/fig8")
+
+# %% [markdown]
 # | model | RBF, Laplacian, exponential, softmax |
 # |---|---|
 # | accuracy of GD (linear: {glue:text}`fig8/linear`) | {glue:text}`fig8/gd` |
@@ -412,12 +441,15 @@ record.verdict("wang2025/fig8")
 maps, values = figures_8_9.figure_9(get, profile, contexts=4 if paper else 2)
 style.show(figures_8_9.plot_maps(maps), of=map(get, ["square_rbf"]))
 record.all(values | figures_8_9.own_kernel(answers[0]))
-record.verdicts("fig9", "q-own-kernel")
 
 # %% [markdown]
 # *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Filled: examples of the panel's category; open:
 # others.*
-#
+
+# %% tags=["hide-input"]
+record.verdicts("fig9", "q-own-kernel")
+
+# %% [markdown]
 # | mean absolute difference of the maps | on each context |
 # |---|---|
 # | Trained TF from GD, RBF | {glue:text}`fig9/difference` |
@@ -481,11 +513,16 @@ style.show(
     figures_10_11.plot_products(products["code"]),
     of=map(get, [n for n in studies if n.startswith("long")]),
 )
-record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 
 # %% [markdown]
 # *In the best coordinates $ED$ is nearly a multiple of the identity (paper: figure 11). Rows: $Q$, $ED$ as trained, $ED$ in best coordinates, for five draws; each matrix is divided by its largest
-# entry.* The paper says that all kernels gave similar results. Means over five starts:
+# entry.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
+
+# %% [markdown]
+# The paper says that all kernels gave similar results. Means over five starts:
 #
 # | distance | RBF, softmax, Laplacian, exponential, linear |
 # |---|---|
@@ -517,11 +554,16 @@ prompts = 8000 if paper else 1500
 values, shapes = theorem_2.shapes(prompts)
 style.show(theorem_2.plot_gradients(shapes))
 record.all(values | theorem_2.groups() | theorem_2.exactly())
-record.verdicts("q-thm2-group", "eq58")
 
 # %% [markdown]
 # *With a symmetry the diagonal entries of the gradient agree and the others vanish, within their errors; without one they do not. Entries over the mean diagonal of the first layer, with two standard
-# errors; p: of the test above; {glue:text}`thm2/prompts` prompts.* Full rotational invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is
+# errors; p: of the test above; {glue:text}`thm2/prompts` prompts.*
+
+# %% tags=["hide-input"]
+record.verdicts("q-thm2-group", "eq58")
+
+# %% [markdown]
+# Full rotational invariance is more than is needed. The proof uses only that the mean of $U^\top R U$ over the group is
 # $\mathrm{tr}(R)/d\; I$, which holds exactly for absolutely irreducible groups. Such a group has at least $d(d+1)$ elements. The affine group of a field of $d+1$ elements moves the corners of a
 # simplex, and has just as many: {glue:text}`thm2-group/order_d2` in the plane, {glue:text}`thm2-group/order_d4` at $d = 4$, {glue:text}`thm2-group/order_d10` at $d = 10$. Rotations of a polygon do
 # not suffice (distances for four polygons: {glue:text}`thm2-group/rotations_defect`); the symmetries of the square and of $U(-1,1)^d$ do. The paper's two data sets are no cases of the theorem, for
@@ -537,11 +579,16 @@ record.all(
     | theorem_2.without_a_stationary_point(8 * prompts)
     | theorem_2.least_curvature()
 )
-record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
 # *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in
-# each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.* The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$
+# each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
+
+# %% tags=["hide-input"]
+record.verdicts("thm1", "thm2", "q-thm2-all")
+
+# %% [markdown]
+# The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$
 # to be a multiple of $I$. Without the assumption it is not. A fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$":
 # {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the
 # p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`. Nor is such a point always a minimum in $B$. Take covariates in the plane, four prompts moved by the symmetries of a
@@ -588,10 +635,15 @@ record.all(
 style.show(
     figure_5_right.plot_episode(get("images_unseen0")), of=[get("images_unseen0")]
 )
+
+# %% [markdown]
+# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first block's attention.*
+
+# %% tags=["hide-input"]
 record.verdict("wang2025/fig6")
 
 # %% [markdown]
-# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first block's attention.* No parameter
+# No parameter
 # changes when the classes do. If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). Whether the setting is the paper's is checked on the episodes and models
 # themselves: {glue:text}`images/setting`.
 #
@@ -608,12 +660,15 @@ style.show(
         get, [n for n in studies if n.startswith(("images_unseen", "images_linear"))]
     ),
 )
-record.verdict("wang2025/fig5-right")
 
 # %% [markdown]
 # *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
 # % intervals, grey: the probes'.*
-#
+
+# %% tags=["hide-input"]
+record.verdict("wang2025/fig5-right")
+
+# %% [markdown]
 # | blocks | 1 | 2 | 3 | probe, penalty chosen | probe, 500 Adam steps |
 # |---|---|---|---|---|---|
 # | accuracy, softmax | {glue:text}`images/softmax/accuracy1` | {glue:text}`images/softmax/accuracy2` | {glue:text}`images/softmax/accuracy3` | {glue:text}`images/tuned/accuracy` | {glue:text}`images/coded/accuracy` |
@@ -645,10 +700,15 @@ style.show(
     figure_5_right.plot_seen(pictures),
     of=map(get, [n for n in studies if n.startswith(("images_seen", "images_short"))]),
 )
+
+# %% [markdown]
+# *Features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.*
+
+# %% tags=["hide-input"]
 record.verdict("wang2025/q-unseen")
 
 # %% [markdown]
-# *Features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.* They gain {glue:text}`images/seen/blocks3` of accuracy
+# They gain {glue:text}`images/seen/blocks3` of accuracy
 # with three blocks and {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison of the two classifiers is fair either way. But an accuracy on "unseen"
 # classes through features that saw them is not an accuracy on unseen classes.
 #
@@ -665,10 +725,15 @@ record.verdict("wang2025/q-unseen")
 # %% mystnb={"image": {"alt": "Attention weights of three heads over positions, the same for every story; beside them f for two stories, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
 record.all(figure_7.records() | figure_7.printed_scores())
+
+# %% [markdown]
+# *Two stories of other words have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
+
+# %% tags=["hide-input"]
 record.verdicts("fig7", "params", "q-params")
 
 # %% [markdown]
-# *Two stories of other words have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.* The text's diagonal $\Lambda_m$ and number $\alpha_m$ for
+# The text's diagonal $\Lambda_m$ and number $\alpha_m$ for
 # each of 8 heads are {glue:text}`params/gd_scalar` parameters. The published code has no $\alpha_m$ and one tensor of {glue:text}`params/gd`. It counts this tensor twice
 # ({glue:text}`params/gd_counted_twice`, the printed "8K") and leaves out $P_m$. The printed "6M" are $W_Q, W_K, W_V$ of full width. A GPT-2 layer has {glue:text}`params/tf_narrow_millions` million.
 #
@@ -687,10 +752,15 @@ style.show(
     of=[get(name) for name in studies if name.startswith("language_")],
 )
 record.all(figure_7.text_records(get))
+
+# %% [markdown]
+# *On held-out chapters the Transformer (dashed, lowest) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. The second panel shows every run's end.*
+
+# %% tags=["hide-input"]
 record.verdicts("language")
 
 # %% [markdown]
-# *On held-out chapters the Transformer (dashed, lowest) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. The second panel shows every run's end.* GD has
+# GD has
 # {glue:text}`text/gd_behind` nats a token more than the Transformer. With feed-forward a share of {glue:text}`text/ff_left` of this gap is left, which depends on the run. Feed-forward separates the two
 # more than attention: a Transformer without it has {glue:text}`text/without_ff` nats more than GD, whose matrices $P_m$ are wider. These matter most. Without them GD has {glue:text}`text/p_is_worth`
 # nats more, for a head can then only add the embeddings of tokens that were there. (Try your own text with `--text FOLDER`.)

@@ -137,12 +137,15 @@ show_model(draw.waiting_time())
 
 # %% mystnb={"image": {"alt": "Left: waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of degree 2 hardly grow. Right: waits of degree 2 on a linear axis, on one straight line."}} tags=["hero", "hide-input"]
 style.show(draw.waits(found), of=[waited])
-record.verdict("crossing/q-waits")
 
 # %% [markdown]
 # *The number $p$ of factors that must grow together says how the wait grows: markers, ten models (table below) and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start.
 # Each panel counts from a model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
-#
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-waits")
+
+# %% [markdown]
 # Does the law matter in ordinary training? **Plain SGD** obeys it: with 64 fresh prompts in every step two heads show the degree {glue:text}`stages/sgd/degree` (standard error
 # {glue:text}`stages/sgd/degree_se`; predicted 4). **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow: two factors, and its length shows the degree
 # {glue:text}`stages/second/degree` ({glue:text}`stages/second/draws` draws leave it). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
@@ -205,11 +208,16 @@ record.verdict("crossing/q-routing")
 
 # %% mystnb={"image": {"alt": "Dots for every draw: time of attention over time of values for two heads, sticky chain and Trained TF, with equal rates and with queries and keys ten times faster."}} tags=["hide-input"]
 style.show(draw.leads(ahead), of=[followed])
-record.verdict("crossing/q-timing")
 
 # %% [markdown]
 # *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
-# ({glue:text}`timing/passed_over` are left out because the model rests before that); large marks: medians; per cent: draws with attention first.* A control: ten times the rate on queries and keys must
+# ({glue:text}`timing/passed_over` are left out because the model rests before that); large marks: medians; per cent: draws with attention first.*
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-timing")
+
+# %% [markdown]
+# A control: ten times the rate on queries and keys must
 # bring attention forward. Mean logarithm of the ratio of the two times (negative: attention first):
 #
 # | Model | Equal rates | Queries and keys ten times faster | Brought forward by (standard error) |
@@ -228,11 +236,16 @@ record.verdict("crossing/q-timing")
 
 # %% mystnb={"image": {"alt": "Ratios of steps for two heads, linear attention, three layers, sticky chain and Trained TF, with intervals over seeds: values and outputs ten times faster, and queries and keys ten times faster. Left over the plain rate, the best uniform rate marked; right over the best uniform rate."}} tags=["hide-input"]
 style.show(draw.rates(raced), of=races.values())
-record.verdict("crossing/q-rates")
 
 # %% [markdown]
 # *At a low base rate any factor of ten saves steps, and one larger rate for all (diamonds) saves more. At their best base rates, quicker values and outputs (discs) stay out of the grey region, where they
-# would be twice as fast. Large marks: geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; bars: single seeds, each at the base rate that is best for the other seeds.* The verdict is
+# would be twice as fast. Large marks: geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; bars: single seeds, each at the base rate that is best for the other seeds.*
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-rates")
+
+# %% [markdown]
+# The verdict is
 # yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. The opposite can be true: Trained TF with quicker queries and keys needs
 # {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
 
@@ -277,11 +290,16 @@ trained_pairs = {
 heads = heads_as_steps.pairs(trained_pairs)
 record.all(heads_as_steps.pair_values(heads))
 style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
-record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
 # *Wherever heads of both signs form (blue), they remove the covariates' mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its
-# answers, over what a plain step leaves.* Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
+# answers, over what a plain step leaves.*
+
+# %% tags=["hide-input"]
+record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
+
+# %% [markdown]
+# Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both` runs with ten covariates, in
 # {glue:text}`pairs/short/both` with ten examples, and in {glue:text}`pairs/descent/both` under plain gradient descent. The comparison with the plain step is needed: a debiased step alone leaves
 # {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear attention, which subtracts no mean. Heads of one sign subtract at most
 # {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every prompt. There heads of both signs come out in
@@ -299,11 +317,16 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 by = descent.roc(descent.sample(200 if paper else 20))
 record.all(descent.descent_values(by))
 style.show(draw_steps.areas(by))
-record.verdict("crossing/q-roc")
 
 # %% [markdown]
 # *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
-# is a coin toss, and darker cells are worse.* A statistic is as good as its worst row. Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
+# is a coin toss, and darker cells are worse.*
+
+# %% tags=["hide-input"]
+record.verdict("crossing/q-roc")
+
+# %% [markdown]
+# A statistic is as good as its worst row. Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
 # paper has no such null; it compares with chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
 #
 # ### Rungs of the ladder
@@ -316,10 +339,15 @@ record.verdict("crossing/q-roc")
 rung = descent_ladder.judged(ladder.trained(profile, device), 1600 if paper else 350)
 record.all(descent_ladder.ladder_values(rung))
 style.show(draw_steps.ladder(rung))
+
+# %% [markdown]
+# *Only the models of three layers lie among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their twins.*
+
+# %% tags=["hide-input"]
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
-# *Only the models of three layers lie among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their twins.* On stacks made by hand
+# On stacks made by hand
 # the five together succeed: even for the hardest imitation, which walks to the right answer, the area is {glue:text}`rungs/area`. Of the language models they say descent at some sizes, not at each: the
 # least share is {glue:text}`rungs/ladder`. And the models resemble none of our stacks: their distance to their neighbours is larger than that of {glue:text}`rungs/apart` of new stacks, on average.
 #
@@ -335,10 +363,15 @@ left = heads_as_steps.shares(
 )
 record.all(heads_as_steps.kernel_values_of(left))
 style.show(draw_steps.kernels(left), of=[isotropic])
+
+# %% [markdown]
+# *The number of heads chooses the kernel: each model is named at the kernel whose step fits it best. What the best step with each kernel leaves unexplained of the answers, one mark a run.*
+
+# %% tags=["hide-input"]
 record.verdict("crossing/q-kernel")
 
 # %% [markdown]
-# *The number of heads chooses the kernel: each model is named at the kernel whose step fits it best. What the best step with each kernel leaves unexplained of the answers, one mark a run.* One softmax
+# One softmax
 # head takes a step with the softmax kernel; the next best kernel leaves {glue:text}`kernel/one_next`. Linear attention takes one with the linear kernel (the next best leaves
 # {glue:text}`kernel/linear_next`). Two softmax heads take a step with the {glue:text}`kernel/two_best` kernel. On centred covariates, which is none of the paper's five kernels, this step fits better still
 # ({glue:text}`kernel/two_centred` left).

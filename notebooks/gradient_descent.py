@@ -146,10 +146,15 @@ style.show()
 eigenvalues = figure_1.spectrum()
 style.show(figure_1.figure(eigenvalues))
 record.all(figure_1.records(eigenvalues))
+
+# %% [markdown]
+# *Descent (marks) follows the closed forms (dotted). In (b) the smallest and the largest eigenvalue share the slowest rate (paper: Figure 1; crosses: printed).*
+
+# %% tags=["hide-input"]
 record.verdict("nagy2026/fig1")
 
 # %% [markdown]
-# *Descent (marks) follows the closed forms (dotted). In (b) the smallest and the largest eigenvalue share the slowest rate (paper: Figure 1; crosses: printed).* Runs and closed forms agree to
+# Runs and closed forms agree to
 # rounding. But panel (b) does not show what its caption says, that the largest eigenvalue converges fastest. At $\eta^*$ its error shrinks by the *same* factor as the smallest's: that is
 # Theorem D2 of the same paper. Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the
 # spectrum. With $\eta = 1/\lambda_5$ the caption would be right (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
@@ -175,11 +180,16 @@ figure_1.show_layers(few=not paper)
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: distance to the optimum along layers, uniform and concentrated attention, on a line and off it. Right: answers of softmax and linear attention on plain tokens."}}
 style.show(section_5.figure())
 record.all(section_5.records())
-record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
 # *With products in the tokens, concentrated attention descends faster where the examples lie on a line; off a line it stops at another point (paper: section 5). On plain tokens softmax stays within the range of
-# the targets (grey), and linear attention leaves it.* Off the line the concentrated head has reached the optimum under its *own* attention, which is not $w^*$. The slider moves the inverse
+# the targets (grey), and linear attention leaves it.*
+
+# %% tags=["hide-input"]
+record.verdict("nagy2026/softmax-precond")
+
+# %% [markdown]
+# Off the line the concentrated head has reached the optimum under its *own* attention, which is not $w^*$. The slider moves the inverse
 # temperature $\beta$ of scores $\beta x_i^2$.
 
 # %% tags=["hide-input"]
@@ -288,10 +298,12 @@ for reading, measured in readings.items():
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
 style.show(section_9_5.layers_figure(readings))
-record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
 # *In no reading does attention to the sink grow with depth as printed (crosses); the layer scale depends on the learning rate (paper: section 9.5). Marks: seeds; bars: means.*
+
+# %% tags=["hide-input"]
+record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
@@ -317,6 +329,11 @@ style.show(section_9_5_1.course_figure(variants))
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth at d = 4, 8, 16 after the whole training, with two standard errors and the printed changes."}}
 style.show(section_9_5_1.changes_figure(variants.at(1.0)))
+
+# %% [markdown]
+# *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.*
+
+# %% tags=["hide-input"]
 record.verdicts(
     "9.5.1-depth",
     "9.5.1-scale",
@@ -327,7 +344,7 @@ record.verdicts(
 )
 
 # %% [markdown]
-# *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.* The paper calls
+# The paper calls
 # orthogonality "indistinguishable" from plain depth. That has to be shown: the effect must be smaller than half of the printed effect of the layer scale. A small $t$ would not do, since few seeds
 # suffice for that. At $d = 4$ the paper's deep model is worst beside its baseline. Ours changes the baseline's error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
 # {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps; where negative, depth *helps*.
@@ -341,10 +358,15 @@ grid = section_9_5_1.depth_grid(
 )
 style.show(section_9_5_1.grid_figure(grid))
 record.all(section_9_5_1.depth_records(grid))
+
+# %% [markdown]
+# *Whether depth hurts depends on the optimiser, the rate and the length of training (paper: section 9.5.1). Mean error of depth over that of the baseline; dashed: printed.*
+
+# %% tags=["hide-input"]
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
-# *Whether depth hurts depends on the optimiser, the rate and the length of training (paper: section 9.5.1). Mean error of depth over that of the baseline; dashed: printed.* After 500
+# After 500
 # steps depth hurts in {glue:text}`q-depth/early_hurt` of those {glue:text}`q-depth/learning` settings, after 2,000 in {glue:text}`q-depth/final_hurt`; at the end it hurts {glue:text}`q-depth/share` of seeds (settings
 # counted alike). We did not vary the scale of the initial weights, the batch, or the fixed set of prompts.
 
@@ -426,11 +448,15 @@ Table(
 get = ladder.trained(profile, device)
 style.show(ladder_figures.layers(get))
 record.all(ladder.records(get))
-record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")
 
 # %% [markdown]
 # *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well. In the largest model
 # updates tend to follow the residual (line); a dot is a prompt and a layer.*
+
+# %% tags=["hide-input"]
+record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")
+
+# %% [markdown]
 # This is what the paper reads as descent: with depth the estimate comes nearer to the answer, by {glue:text}`ladder/alignment/reduction` digits on average, and updates point along the residual. Models
 # that never saw a regression do no more of it than noise does. But is it descent on the examples? With the answers in the context shuffled, small models come nearly as near. Few slopes occur, so the mean and the
 # spread of the answers nearly determine the law. Deeper models use more of which answer belongs to which number.
@@ -456,10 +482,15 @@ Table(
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction and induction accuracy over training, every model of the ladder; copies without regression dashed."}}
 style.show(ladder_figures.development(get))
+
+# %% [markdown]
+# *Copying comes before regression: the error reduction rises after half of the repeated tokens are predicted right (dotted). Shaded: the printed ranges of valleys and of peaks.*
+
+# %% tags=["hide-input"]
 record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 
 # %% [markdown]
-# *Copying comes before regression: the error reduction rises after half of the repeated tokens are predicted right (dotted). Shaded: the printed ranges of valleys and of peaks.* On average there is
+# On average there is
 # no valley before the reduction rises; in models without regression its least value over training is {glue:text}`ladder/emergence/twin_valley`. Cutting directions out of the embedding costs answers, but
 # the last directions cost less than random ones.
 
@@ -631,7 +662,9 @@ for beta in (1.0, 0.3, 0.1, 0.03):
         f"beta {beta:4}: {far:.1%} away from the gradient step, {near:.1%} from that on centred covariates"
     )
 assert near < min(0.001, far)
-assert np.abs(heads[0] - data.y.mean()).max() < 0.2  # one head alone tends to the mean response
+assert (
+    np.abs(heads[0] - data.y.mean()).max() < 0.2
+)  # one head alone tends to the mean response
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata

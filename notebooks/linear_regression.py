@@ -182,10 +182,15 @@ shown = {
 }
 style.show(figure_2_1.plot_one_head(shown), of=[iso])
 record.all(figure_2_1.one_head(one))
+
+# %% [markdown]
+# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.*
+
+# %% tags=["hide-input"]
 record.verdicts("fig2.1")
 
 # %% [markdown]
-# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.* The multiple is
+# The multiple is
 # $\omega$, the entry $\mu$. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of what is not of that form
 # over the norm of what is, averaged over the last tenth of training.)
 #
@@ -194,10 +199,12 @@ record.verdicts("fig2.1")
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of the two trained heads: one positive, one negative, of equal size."}}
 style.show(figure_2_1.plot_circuits(iso.group("h2"), run=0), of=[iso])
 record.all(figure_2_1.two_heads(two))
-record.verdicts("fig2.2")
 
 # %% [markdown]
 # *The two heads are opposite and of equal size (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig2.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
 style.show(
@@ -205,10 +212,14 @@ style.show(
     of=[iso],
 )
 record.all(figure_2_1.mirror(two))
-record.verdicts("fig2.3")
 
 # %% [markdown]
 # *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep one sign.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig2.3")
+
+# %% [markdown]
 # With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Not
 # from every start: {glue:text}`runs/both_signs` of {glue:text}`runs/seeds` seeds end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign
 # and answer worse; by pairs we mean runs with both signs.
@@ -250,10 +261,15 @@ record.all(
     )
 )
 record.all(figure_2_1.one_sided_form(seeds, adam))
+
+# %% [markdown]
+# *With more heads, fewer runs end with one sign; dummy heads appear only under Adam. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.*
+
+# %% tags=["hide-input"]
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown]
-# *With more heads, fewer runs end with one sign; dummy heads appear only under Adam. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.* Ends with one sign
+# Ends with one sign
 # only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of {glue:text}`census/gd_runs` runs each). Dummy
 # heads: {glue:text}`census/adam_dummy` of the runs with three and four heads under Adam. For two heads and gradient descent the start decides. If $\omega + \mu$ starts with the same sign in both
 # heads, {glue:text}`census/same_start` end one-sided; otherwise {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
@@ -272,11 +288,16 @@ record.all(
     figure_2_1.limits({"text": several, "code": several_coded}, d, L, s2)
     | figure_2_1.scales(two)
 )
-record.verdicts("fig2.8", "kf4")
 
 # %% [markdown]
 # *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded;
-# horizontal: the paper's values.* Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads that
+# horizontal: the paper's values.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig2.8", "kf4")
+
+# %% [markdown]
+# Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads that
 # become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
 #
 # Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. But they come to rest at different
@@ -326,11 +347,16 @@ record.all(
 )
 varied = learning_rates.read_variations(lambda name: results(name, profile, device))
 record.all(learning_rates.variation_records(varied))
-record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
 # *The true loss has a minimum, in a valley so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
-# the learning rate, every run a dot. The paper's 0.13 is drawn in both.* Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and
+# the learning rate, every run a dot. The paper's 0.13 is drawn in both.*
+
+# %% tags=["hide-input"]
+record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
+
+# %% [markdown]
+# Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and
 # by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first
 # factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma`
 # ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps,
@@ -353,11 +379,14 @@ record.all(
     | figure_2_4.code_values(curves, paired)
     | theorem_1.risk_records(d, L, s2)
 )
-record.verdicts("fig2.4", "q-eight-heads", "code-values")
 
 # %% [markdown]
 # *Two or more heads have the same error at every context length; one head has more (paper: Figure 2.4). Mean over seeds, and the same divided by that of two heads; dotted: the training length.*
-#
+
+# %% tags=["hide-input"]
+record.verdicts("fig2.4", "q-eight-heads", "code-values")
+
+# %% [markdown]
 # ### Against gradient descent and ridge (Figure 2.5)
 # One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts $\hat y_q = \frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Its *debiased* form centres the covariates first:
 #
@@ -374,10 +403,15 @@ record.all(figure_2_4.predictor_records(figure_2_4.predict(paired, several, prom
 record.all(
     figure_2_4.scale_records(several, d, L, s2) | theorem_1.near_bayes_records(d, L, s2)
 )
+
+# %% [markdown]
+# *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.*
+
+# %% tags=["hide-input"]
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
-# *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.* Equal errors do not prove equal
+# Equal errors do not prove equal
 # predictors. So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And
 # how much does the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Both leave almost nothing in any run of two to four heads; vanilla
 # gradient descent leaves more.
@@ -399,11 +433,16 @@ record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 close = theorem_1.approximation(heads[2], 30 if paper else 10, d, L, s2)
 style.show(theorem_1.plot_approximation(close, trained=L), of=[iso])
 record.all(theorem_1.approximation_records(close, d, s2))
-record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
 # *The approximate loss follows the true one along training. Its error relative to the loss falls with $L$; relative to the excess over the noise it does not. Panels: both losses, and both errors;
-# dotted: one per cent; dashed: the paper's $L$.* The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the
+# dotted: one per cent; dashed: the paper's $L$.*
+
+# %% tags=["hide-input"]
+record.verdicts("approx-loss", "q-approx-loss")
+
+# %% [markdown]
+# The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the
 # optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
 # losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest
 # $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
@@ -414,11 +453,16 @@ record.verdicts("approx-loss", "q-approx-loss")
 single = theorem_1.single_head(one, d, s2)
 style.show(theorem_1.plot_single_head(single, L), of=[iso])
 record.all(theorem_1.single_head_records(single, d, L, s2))
-record.verdicts("single-head", "q-single-head")
 
 # %% [markdown]
 # *A single head's best scale crosses the paper's $1/\sqrt d$ at one length only. $\omega\sqrt d$ that minimises the true loss (dotted: its limit), and the paper's 1 (dashed). Marks: trained heads
-# under both readings of the scores.* For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it. At the training length it is
+# under both readings of the scores.*
+
+# %% tags=["hide-input"]
+record.verdicts("single-head", "q-single-head")
+
+# %% [markdown]
+# For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it. At the training length it is
 # {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
 #
 # ### The solution manifold
@@ -450,10 +494,15 @@ by_dimension = [
 ]
 record.all(theorem_1.gap_records(gaps) | theorem_1.dimension_records(by_dimension))
 record.all(theorem_1.optimality_records(d, L, s2))
+
+# %% [markdown]
+# *The pair approaches debiased gradient descent as $\gamma$ shrinks. Gap for the median prompt and at the 99 % quantile; dashed: the theorem's bound; dotted: slope 2.*
+
+# %% tags=["hide-input"]
 record.verdicts("thm1.1", "thm1.2")
 
 # %% [markdown]
-# *The pair approaches debiased gradient descent as $\gamma$ shrinks. Gap for the median prompt and at the 99 % quantile; dashed: the theorem's bound; dotted: slope 2.* The bound holds, with room:
+# The bound holds, with room:
 # the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd in $\gamma$, and the term that the bound allows for cancels between its two heads. In
 # the dimension, too, there is room: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
 #
@@ -462,11 +511,16 @@ record.verdicts("thm1.1", "thm1.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Ratio of gradient descent's risk to the Bayes risk against xi, total and excess, with Theorem 1.3's bound."}}
 style.show(theorem_1.plot_bayes_ratio(d / L, s2))
-record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown]
 # *Gradient descent's total risk stays below the printed bound (dashed: Theorem 1.3); its excess risk need not. Ratios to the Bayes risk against $\xi = d/L$, one panel for each noise; dotted: the
-# paper's $\xi$.* The bound is one for the total risk, noise included. Of the excess risk, which is what a better predictor could lower, the ratio may be larger. And the bound belongs to a limit: at
+# paper's $\xi$.*
+
+# %% tags=["hide-input"]
+record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
+
+# %% [markdown]
+# The bound is one for the total risk, noise included. Of the excess risk, which is what a better predictor could lower, the ratio may be larger. And the bound belongs to a limit: at
 # the paper's own size the total risks have the ratio {glue:text}`bayesfinite/ratio`, and the bound is {glue:text}`fig2.5/ridge_bound_40`.
 #
 # A rate fitted to the training length leaves a bias that no context removes: the floor is {glue:text}`floor/value` against the noise {glue:text}`noise/variance`, and at a hundred examples the error is
@@ -485,10 +539,15 @@ times = figure_2_7.stage_times(descent)
 style.show(figure_2_7.plot_stage_times(times), of=[descended])
 record.all(figure_2_7.stage_records(times) | figure_2_7.high_order(d, L, s2))
 record.all(theorem_1.expansion_records(d, L, s2))
+
+# %% [markdown]
+# *Signs match at once; the $\mu$ sum to zero at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
+
+# %% tags=["hide-input"]
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
-# *Signs match at once; the $\mu$ sum to zero at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.* So the first stage
+# So the first stage
 # falls apart: signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at which the scales
 # become equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
 #
@@ -529,11 +588,16 @@ record.all(figure_3.preconditioner_records(found, many, s2))
 record.all(
     figure_3.preconditioned_records(nonisotropic, found, study["nonisotropic"].data)
 )
-record.verdicts("fig3.1")
 
 # %% [markdown]
 # *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the
-# preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each is divided by its largest entry.* {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign.
+# preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each is divided by its largest entry.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig3.1")
+
+# %% [markdown]
+# {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign.
 # Where the heads split, their blocks are proportional to the optimal preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within
 # {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one. They come together as the context grows: the distance of the
 # optimum from $\Sigma^{-1}$ is {glue:text}`fig3.1/inverse_by_length` at $L = 10, 40, 160,
@@ -555,13 +619,18 @@ both = figure_3.read_settings(runs, tasks)
 shown = {"text": both["text"], "published code": both["code"]}
 style.show(figure_3.plot_multitask(shown, run=0), of=runs.values())
 record.all(figure_3.multitask_records(both, runs, tasks))
+
+# %% [markdown]
+# *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
+# in $OV$; paper: Figures 3.2 to 3.5). For each head: which features it compares ($KQ$), and whose responses (column) it adds to whose prediction (row, $OV$).*
+
+# %% tags=["hide-input"]
 record.verdicts(
     "multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-cross-task"
 )
 
 # %% [markdown]
-# *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
-# in $OV$; paper: Figures 3.2 to 3.5). For each head: which features it compares ($KQ$), and whose responses (column) it adds to whose prediction (row, $OV$).* What counts for the predictor are the sums
+# What counts for the predictor are the sums
 # of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
 # heads make two separate gradient steps. Two heads do not suffice.
 #
@@ -596,11 +665,16 @@ record.all(
     figure_4.linear_records(curves, frozen, L)
     | figure_4.linear_by_softmax_records(prompts, d)
 )
-record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 
 # %% [markdown]
 # *Frozen at its training length, linear attention fails at other lengths; divided by the length at hand, it does as well as softmax (paper: Figure 4.1). Circles: $1/L$ of the context at hand;
-# crosses: frozen, beside the closed form; vertical line: the training length.* The error that rises with the length in the paper's figure belongs to the second reading. With the current $1/L$,
+# crosses: frozen, beside the closed form; vertical line: the training length.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig4.1", "q-length", "linear-by-softmax")
+
+# %% [markdown]
+# The error that rises with the length in the paper's figure belongs to the second reading. With the current $1/L$,
 # linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
 # A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear attention: exact in the limit $\gamma \to 0$ when the tokens' mean is
@@ -640,10 +714,15 @@ record("fig4.2/affine/formed", [figure_4.formed(h) for h in affine])
 # at step 0 there is no loss yet
 worst = [float(np.nanmax(of["affine/loss"])) for of in (iso, scaled)]
 record("fig4.2/affine/worst_loss", worst)
+
+# %% [markdown]
+# *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.*
+
+# %% tags=["hide-input"]
 record.verdicts("fig4.2")
 
 # %% [markdown]
-# *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.* Square and
+# Square and
 # $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
 # {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of
 # {glue:text}`census/runs` more with $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
@@ -655,11 +734,16 @@ record.all(figure_4.dynamics_records(by_c))
 many = predictors.sample_prompts(65_536 if paper else 2048, d, L, s2, seed=5)
 steps = figure_4.compare(paired, many, eta)
 record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
-record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
 # *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for
-# softmax.* One run with the square keeps heads of one sign until step {glue:text}`fig4.2/code/square_pair`: the late jump. Are these gradient steps, too? Then their error could not fall below that of
+# softmax.*
+
+# %% tags=["hide-input"]
+record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
+
+# %% [markdown]
+# One run with the square keeps heads of one sign until step {glue:text}`fig4.2/code/square_pair`: the late jump. Are these gradient steps, too? Then their error could not fall below that of
 # the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The square and $1 + \tanh$ do slightly better than
 # any such step can, and their rates are larger.
 #

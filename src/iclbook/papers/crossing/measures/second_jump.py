@@ -61,8 +61,9 @@ def second_jump(profile: str) -> Computation:
 
 
 def second_values(results: Results) -> dict[str, object]:
-    """Degree that the length of the second plateau shows, over the draws from which the model leaves it, and how many these are."""
+    """Degree that the length of the second plateau shows, over the draws from which the model leaves it, the later the smaller it starts (from others it takes
+    another way), and how many these are."""
     times = results["trained/times"]
-    times = times[np.isfinite(times).all(1)]
+    times = times[np.isfinite(times).all(1) & (np.diff(times) > 0).all(1)]
     shown = degree(times, SIZES["trained"].factor)
     return {"stages/second/degree": Estimate(*shown), "stages/second/draws": len(times)}
