@@ -330,7 +330,7 @@ def plot_sweep(s: Sweep, oracle: float) -> Figure:
         axes[1, column].set_ylim(0.9, 3.3)
     for row, label in enumerate(WHAT.values()):
         axes[row, 0].set_ylabel(label)
-    axes[1, 0].legend(*axes[0, 1].get_legend_handles_labels(), fontsize=8, loc="upper right")
+    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
     return fig
 
 
