@@ -21,12 +21,14 @@ from scipy.special import stdtr
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
 from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
+from .draw import number as draw_number
 from .errors import UserError
 from .files import write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
 from .references import Reference, agrees, read_reference, reference_path
+from .store import folder, read_provenance
 
 
 def rules_path(root: Path) -> Path:
@@ -156,6 +158,28 @@ def replicas(draw: int, root: Path | None = None) -> list[Replica]:
     return found
 
 
+#: What is kept of a study's provenance; its configuration is the book's.
+KEPT = ("device", "seconds", "python", "torch", "numpy", "files")
+
+
+def keep_provenance(paper: str, profile: str, root: Path) -> None:
+    """Keep where a paper's studies of this draw come from, ``{study: ...}`` with the checksums of their arrays, which stay in ``draws/``."""
+    made = {
+        path.stem: read_provenance(paper, profile, path.stem, root)
+        for path in folder(paper, profile, root).glob("*.json")
+    }
+    kept = {name: {key: made[name][key] for key in KEPT} for name in sorted(made)}
+    path = root / "references" / "replication" / str(draw_number()) / "provenance" / profile / f"{paper}.json"
+    write_whole(path, json.dumps(kept, indent=1) + "\n")
+
+
+def _made_on(root: Path) -> str:
+    """How many studies the other draw trained or computed, and where."""
+    paths = (root / "references" / "replication" / str(DRAW) / "provenance" / "paper").glob("*.json")
+    devices = Counter(one["device"] for path in paths for one in json.loads(path.read_text(encoding="utf-8")).values())
+    return f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU."
+
+
 # -- the page --------------------------------------------------------------------------------------------------------
 
 #: The draw that the page compares with the book.
@@ -191,7 +215,7 @@ def markdown(profile: str, root: Path) -> str:
     ]
     if waiting:
         lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
-    lines += [_late(pairs), "", *_differing(differ), *_foreseen(pairs), *_calibration(found)]
+    lines += [_made_on(root), "", _late(pairs), "", *_differing(differ), *_foreseen(pairs), *_calibration(found)]
     return "\n".join(lines)
 
 

@@ -213,6 +213,8 @@ def _check_one(
         rules = {claim.id: claim.rules_digest for claim in ledger.claims} if draw.number() else {}
         new = replace(renewed(ledger, records, spreads_of, profile), figures=drawn, rules=rules)
         write_reference(path, ledger.paper, new)
+        if draw.number():
+            replication.keep_provenance(ledger.paper, profile, root)
         result.updated = True
     return result
 

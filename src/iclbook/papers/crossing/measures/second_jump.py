@@ -55,7 +55,7 @@ def second_plateaus(model: str, draws: Sequence[int]) -> dict[str, Array]:
 
 def second_jump(profile: str) -> Computation:
     """The second plateau of Trained TF at a profile. A model may rest."""
-    draws = 4 if check_profile(profile) == "paper" else 2
+    draws = 24 if check_profile(profile) == "paper" else 2
     models = ("trained",)
     return Computation("crossing", "second_jump", second_plateaus, models, FIRST, draws, 100 * ACCURACY, models)
 
