@@ -241,13 +241,17 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
         link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
         says = f'{formulas.markdown(pair.claim.says, render.plain_markdown)} (<a href="{link}">{render.plain_markdown(pair.claim.where)}</a>)'
         turned = [
-            f"{render.plain_markdown(a.name)}: {_valued(a)}, then {_valued(b)}"
+            f"{formulas.markdown(_named(a), render.plain_markdown)}: {_valued(a)}, then {_valued(b)}"
             for a, b in pair.parts()
             if a.holds != b.holds or a.close != b.close
         ]
         words = (render.badge(pair.first.word), render.badge(pair.second.word))
         lines.append(f"| {says.replace('|', '&#124;')} | {' | '.join(words)} | {'; '.join(turned)} |")
     return [*lines, ""]
+
+
+def _named(part: PartResult) -> str:
+    return part.name if part.reading is None else f"{part.name} ({part.reading})"
 
 
 def _valued(part: PartResult) -> str:
