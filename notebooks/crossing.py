@@ -148,7 +148,7 @@ record.verdict("crossing/q-waits")
 # %% [markdown]
 # Does the law matter in ordinary training? **Plain SGD** obeys it: with 64 fresh prompts in every step two heads show the degree {glue:text}`stages/sgd/degree` (standard error
 # {glue:text}`stages/sgd/degree_se`; predicted 4). **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow: two factors, and its length shows the degree
-# {glue:text}`stages/second/degree` ({glue:text}`stages/second/draws` draws leave it). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
+# {glue:text}`stages/second/degree` (standard error {glue:text}`stages/second/degree_se`; predicted 2; {glue:text}`stages/second/draws` draws leave it). Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
 # drawn once and for all, the answer happens to correlate with the mean of the context. Two factors, values and outputs, are enough to fit this, so the wait becomes logarithmic: the degree then belongs to
 # the sample, not to the task. The second is the **optimiser**. Adam's steps have a fixed size however small the gradient is, so its wait hardly grows.
 
@@ -372,7 +372,7 @@ record.verdict("crossing/q-kernel")
 
 # %% [markdown]
 # One softmax
-# head takes a step with the softmax kernel; the next best kernel leaves {glue:text}`kernel/one_next`. Linear attention takes one with the linear kernel (the next best leaves
+# head takes a step with the softmax kernel; the next best kernel leaves {glue:text}`kernel/one_next`. (A head with both signs turned fits as well; its kernel is the mirror image, $-k(-x_i, x_q)$.) Linear attention takes one with the linear kernel (the next best leaves
 # {glue:text}`kernel/linear_next`). Two softmax heads take a step with the {glue:text}`kernel/two_best` kernel. On centred covariates, which is none of the paper's five kernels, this step fits better still
 # ({glue:text}`kernel/two_centred` left).
 #
