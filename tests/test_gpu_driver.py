@@ -70,9 +70,8 @@ def test_trainings_go_on_side_by_side_and_in_the_next_call(state, tmp_path, monk
     assert [later.outcome(u) for u in both] == [STOPPED, STOPPED]
     assert all(0 < int(place.read_text()) < 40 for place in places)
     assert go_on(both, later, 1, lambda line: None, at_once=2)
-    entry = later.found["studies: a"]
-    assert entry["said"] == "counted 40"
-    assert entry["seconds"] > state.found["studies: a"]["seconds"], "the seconds of both calls"
+    assert later.found["studies: a"]["said"] == "counted 40"
+    assert later.found["studies: a"]["seconds"] > state.found["studies: a"]["seconds"], "the seconds of both calls"
 
 
 def test_every_stored_training_is_replayed_and_trained_beside_its_results(monkeypatch):

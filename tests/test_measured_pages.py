@@ -136,14 +136,15 @@ def test_axe_would_find_something(browser, tmp_path):
 
 
 KEYBOARD = """
-const stops = [...document.querySelectorAll("mjx-container[tabindex='0']")].filter((f) => f.scrollWidth <= f.clientWidth + 1).length;
+const stops = [...document.querySelectorAll("mjx-container[tabindex='0']")].filter((f) => f.scrollWidth <= f.clientWidth + 1).length,
+  scroll = [...document.querySelectorAll(".bd-article .math")].filter((f) => f.scrollWidth > f.clientWidth).length;
 const unseen = [...document.querySelectorAll(".bd-header-article button, .bd-article .noUi-handle, .iclbook-choice button")].filter((e) => {
   e.focus({ focusVisible: true });
   const look = getComputedStyle(e);
   return e.checkVisibility() && document.activeElement === e && look.outlineStyle === "none" && look.boxShadow === "none";
 }).map((e) => e.outerHTML.slice(0, 120));
 const small = [...document.querySelectorAll(".bd-article .noUi-handle, .iclbook-choice button")].filter((h) => h.checkVisibility() && Math.min(h.offsetWidth, h.offsetHeight) < 24).length;
-return { stops, unseen, small };
+return { stops, scroll, unseen, small };
 """
 
 
@@ -151,7 +152,7 @@ return { stops, unseen, small };
 def test_formulas_are_no_stops_focus_is_seen_and_handles_are_large(book, browser, name):
     browser.open((book / "notebooks" / f"{name}.html").as_uri())
     assert browser.panels()
-    assert browser.driver.execute_script(KEYBOARD) == {"stops": 0, "unseen": [], "small": 0}
+    assert browser.driver.execute_script(KEYBOARD) == {"stops": 0, "scroll": 0, "unseen": [], "small": 0}
 
 
 # --- what a reader reads --------------------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ def markdown(profile: str, root: Path) -> str:
     ]
     lines = [
         f"**Of {fresh} decided verdicts that rest on a value that moved, {fresh - len(differ)} come out the same, {len(differ)} {'differs' if len(differ) == 1 else 'differ'}.** "
-        f"{moved} of {values} values moved by more than rounding. The other {len(decided) - fresh} decided verdicts rest on nothing random, or on counts that "
+        f"{moved:,} of {values:,} values moved by more than rounding. The other {len(decided) - fresh} decided verdicts rest on nothing random, or on counts that "
         "are the same at both draws.",
         "",
     ]
@@ -231,22 +231,17 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
     """A line for every verdict that came out otherwise: both words, and the parts that turned with both values and margins."""
     if not pairs:
         return []
-    lines = [
-        "## Verdicts that changed",
-        "",
-        "| What it says | The book | Drawn anew | Parts that turned |",
-        "|---|---|---|---|",
-    ]
+    lines = ["## Verdicts that changed", ""]
     for pair in pairs:
         link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
         says = f'{formulas.markdown(pair.claim.says, render.plain_markdown)} (<a href="{link}">{render.plain_markdown(pair.claim.where)}</a>)'
         turned = [
-            f"{formulas.markdown(_named(a), render.plain_markdown)}: {_valued(a)}, then {_valued(b)}"
+            f"  - {formulas.markdown(_named(a), render.plain_markdown)}: {_valued(a)}, then {_valued(b)}"
             for a, b in pair.parts()
             if a.holds != b.holds or a.close != b.close
         ]
-        words = (render.badge(pair.first.word), render.badge(pair.second.word))
-        lines.append(f"| {says.replace('|', '&#124;')} | {' | '.join(words)} | {'; '.join(turned)} |")
+        words = f"{render.badge(pair.first.word)} in the book, {render.badge(pair.second.word)} drawn anew"
+        lines += [f"- {words}: {says}", *turned]
     return [*lines, ""]
 
 
