@@ -76,7 +76,7 @@ record(
 # %% [markdown]
 # *One sequence, symbols in boxes and responses in discs. The dashed frame marks the ordering that the query repeats, the arrow its answer.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("recall2025/fig2")
 
 # %% [markdown]
@@ -176,7 +176,7 @@ record.all(construction.figure_three(solution) | construction.simplifications_eq
 # *With $\beta$ above the diagonal the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ in vermilion, $-c/2$ beside it), and the loss of the
 # full two-layer model against the scale $c$, order 3.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
@@ -217,7 +217,7 @@ style.show()
 # %% [markdown]
 # *With half of the printed $\Xi$ the ODE is the exact flow; as printed it runs twice too fast. Order 4, $\varepsilon = 0.01$; dashed: printed.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 
 # %% [markdown]
@@ -241,7 +241,7 @@ record.all(simplifications.without_window())
 # %% [markdown]
 # *One of three candidates is conserved. Order 4, against $\alpha_1$ along one flow.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("noA0-timescale", "noA0-law")
 
 # %% [markdown]
@@ -275,7 +275,7 @@ record.all(theorem_3_1.time_scale_values(scan, window, late))
 # *The wait for the first jump grows as $1/\varepsilon$, on the limit in closed form (lines; numbers are orders); with the short window it grows far less. The second panel follows $s$ along the
 # corrected ODE in log time, with the slope $1/\lambda$ and the printed slope 1 (dashed).*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts(
     "timescale",
     "local-law",
@@ -327,7 +327,7 @@ style.show()
 # %% [markdown]
 # *Every plateau has its closed form (dotted), under the dot product as under cross-entropy, which jumps earlier. Exact flow, window of four.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts(
     "plateaus",
     "losses",
@@ -379,7 +379,7 @@ style.show()
 # full. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
 # smaller by a factor of {glue:text}`fig1/ratio`.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("recall2025/fig1")
 
 # %% mystnb={"image": {"alt": "Training with the window of three: the batch loss falls in three steps, the last two close together; at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
@@ -398,7 +398,7 @@ style.show()
 # %% [markdown]
 # *Turn the order of $\beta$ round, and the heads learn in the other order. Window of four.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("recall2025/fig4")
 
 # %% tags=["hide-input"]
@@ -426,7 +426,7 @@ record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_c
 # *Later jumps are slower by the factor above (diamonds). Learned heads at $\beta^2 = 60$, $\varepsilon = 10^{-3}$; the second panel divides the gradient of two learned heads by $e^{-c}$ and sets it
 # beside $\sqrt c$; order 4.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("propA.2", "q-later-jump", "jumps")
 
 # %% [markdown]
@@ -453,7 +453,7 @@ record.all(order_of_learning.order_values(shares, grid) | subsequent_jumps.symme
 # *The ratio of the two scales decides who comes first, not their size. Share of pairs of heads in the order of $\beta$, and of runs in which all heads became active; a curve for each ratio, each
 # point {glue:text}`census/runs` initialisations, window of four.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("order", "q-order-census")
 
 # %% [markdown]
@@ -488,7 +488,7 @@ record("full/A6_difference", simplifications.normalised_difference())
 # %% [markdown]
 # *Without A2 the stairs stay, without A3 they go. Loss of the eight variants, above with the window of A0, below without; dotted: plateau values.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-idle-head", "q-simplifications")
 
 # %% [markdown]
@@ -511,7 +511,7 @@ style.show()
 # %% [markdown]
 # *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls at once. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("full-dynamics", "a2-mild")
 
 # %% [markdown]
@@ -534,7 +534,7 @@ style.show()
 # *With A3 lifted the heads become active in order within a short time. $\beta$ of the heads (dotted: when they become active), and second-layer attention on all responses with the part of it that
 # is on the right one; window kept.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("recall2025/q-a3")
 
 # %% [markdown]
@@ -561,7 +561,7 @@ record.all(end_to_end.free_values(*free))
 # *Trained whole, the model rests at some plateaus and passes others by; most heads end at one offset. Loss of every seed in each of three settings (numbers of seeds: {glue:text}`full/seeds`), and below attention at
 # the end, first seed. Learning rate 0.3, momentum 0.9.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("end-to-end", "mirror")
 
 # %% [markdown]

@@ -146,7 +146,7 @@ style.show()
 # %% [markdown]
 # *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -163,7 +163,7 @@ style.show()
 # %% [markdown]
 # *What follows from one formula always holds; what is said of many moves at once holds only often. Share of cases in which each sentence is true, with its section.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("signs", "toward-users")
 
 # %% [markdown]
@@ -232,7 +232,7 @@ record.all(figures_1_5.figure_values(runs))
 # %% [markdown]
 # *Training turns nearly uniform attention into a few large entries a row (paper: Figures 2 and 3). The typical run.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig2-3")
 
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
@@ -242,7 +242,7 @@ style.show(of=[swept])
 # %% [markdown]
 # *The loss falls smoothly while each query comes to attend to fewer positions (paper: Figure 4). The typical run, the median, and a band with 80 % of seeds.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig4")
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
@@ -253,7 +253,7 @@ style.show(of=[swept])
 # *In most runs the values move mainly along one direction; in the typical run their paths turn (paper: Figure 5). Paths of the typical run, from open to filled circles, and the share of the displacements that the first component holds, over all
 # seeds.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig5")
 
 # %% [markdown]
@@ -272,7 +272,7 @@ record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
 # %% [markdown]
 # *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig1")
 
 # %% [markdown]
@@ -382,7 +382,7 @@ record.all(figure_9.trajectory_values(*weights))
 # %% [markdown]
 # *Under the schedule values travel farther than under SGD (paper: Figure 9). 200 of the 2000 values of one seed, on the principal axes of both runs together.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig9")
 
 # %% [markdown]
@@ -430,7 +430,7 @@ record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 # %% [markdown]
 # *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and in the median no larger than that of $W_O$. Median and range over seeds.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("gradient-sizes")
 
 # %% [markdown]
@@ -465,7 +465,7 @@ style.show(of=chains)
 # %% [markdown]
 # *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; blue: one rate for everything, orange: the schedule; dotted: the Bayes floor.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
@@ -518,7 +518,7 @@ record.all(
 # %% [markdown]
 # *The error comes to rest first; attention and values go on alike. Way left against the step; thin: seeds, thick: their mean.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("frame-precision", "unfurling")
 
 # %% [markdown]
@@ -541,7 +541,7 @@ record.all(section_8.regularisation_values(study["regularisation"], short_chains
 # %% [markdown]
 # *How often a position is read follows from its place: usage lies on the curve of uniform attention.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]
@@ -576,7 +576,7 @@ record.all(
 # %% [markdown]
 # *Only attention's weights form an average: its rows sum to one. Three mechanisms on the same random sequence, one channel each; colours end at ±1.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("routing-def")
 
 # %% [markdown]
@@ -603,7 +603,7 @@ record.all(section_9.conjecture_records(draws))
 # %% [markdown]
 # *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all. Cosine with the exact gradient; a mark is a random network, a bar a median.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("conj9.2", "conj9.3")
 
 # %% [markdown]
@@ -671,7 +671,7 @@ style.show(of=tunnel.values())
 # *Keys do not become more orthogonal by training, and weighted values do not line up by the posterior's entropy (colour). Mean absolute cosine of the transformer's keys, and attention-weighted values on
 # their first two components, first seed.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("wind-tunnel", "mlp")
 
 # %% [markdown]

@@ -96,7 +96,7 @@ record.all(construction.architecture())
 # %% [markdown]
 # *A block leaves $x$ and $w$ alone (grey) and writes $E$ and $f$ (colour; paper: figures 1 and 2). One context; columns are examples, then the query, whose label slot is zero.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/fig1-2")
 
 # %% mystnb={"image": {"alt": "Six square matrices with blocks x, w, E, f; each has one or two blocks that are multiples of the identity and zeros elsewhere."}} tags=["hide-input"]
@@ -192,7 +192,7 @@ record.all(erasure.records(curves, 200 if paper else 20))
 # %% [markdown]
 # *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention; zero is drawn at $10^{-12}$.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("erasure", "q-erasure")
 
 # %% [markdown]
@@ -219,7 +219,7 @@ record.all(drift | erasure.trained_records(get("erased")))
 # *The error that the softmax head leaves grows from block to block, and is far larger on the quadrants than for the data of appendix E. Error of $f$ against exact steps, in the limit of large
 # $\lambda$.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/q-deep-erasure")
 
 # %% [markdown]
@@ -245,7 +245,7 @@ record.all(values)
 # *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). With normal $x$, no draw here reaches the best accuracy that the authors' code prints for appendix E
 # (lower dashes). Upper dashes: the printed bound of figure 8.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/q-we-draw")
 
 # %% [markdown]
@@ -285,7 +285,7 @@ record.all(figures_3_5.new_draws(get, profile))
 # *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Mean and standard deviation over {glue:text}`fig3/seeds` initialisations (Trained TF with RBF: the
 # second number). Crosses: the authors' notebook. {glue:text}`time/fig3` minutes of training.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 
 # %% [markdown]
@@ -326,7 +326,7 @@ record.all(construction.absorbed() | figures_3_5.of_printed_values())
 # *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention against the number of blocks, and
 # along training; {glue:text}`time/fig4` minutes.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig4", "n10", "q-published")
 
 # %% [markdown]
@@ -370,7 +370,7 @@ record.all(figures_3_5.figure_5(deep) | figures_3_5.gap(sweep, deep))
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained
 # TF); {glue:text}`time/fig5-left` minutes of training.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/fig5-left")
 
 # %% [markdown]
@@ -421,7 +421,7 @@ record.all(figures_8_9.figure_8(get, *answers, bound))
 # *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its
 # last value; {glue:text}`time/fig8-9` minutes.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/fig8")
 
 # %% [markdown]
@@ -446,7 +446,7 @@ record.all(values | figures_8_9.own_kernel(answers[0]))
 # *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Filled: examples of the panel's category; open:
 # others.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig9", "q-own-kernel")
 
 # %% [markdown]
@@ -518,7 +518,7 @@ style.show(
 # *In the best coordinates $ED$ is nearly a multiple of the identity (paper: figure 11). Rows: $Q$, $ED$ as trained, $ED$ in best coordinates, for five draws; each matrix is divided by its largest
 # entry.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 
 # %% [markdown]
@@ -559,7 +559,7 @@ record.all(values | theorem_2.groups() | theorem_2.exactly())
 # *With a symmetry the diagonal entries of the gradient agree and the others vanish, within their errors; without one they do not. Entries over the mean diagonal of the first layer, with two standard
 # errors; p: of the test above; {glue:text}`thm2/prompts` prompts.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-thm2-group", "eq58")
 
 # %% [markdown]
@@ -584,7 +584,7 @@ record.all(
 # *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in
 # each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
@@ -639,7 +639,7 @@ style.show(
 # %% [markdown]
 # *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first block's attention.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/fig6")
 
 # %% [markdown]
@@ -665,7 +665,7 @@ style.show(
 # *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
 # % intervals, grey: the probes'.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/fig5-right")
 
 # %% [markdown]
@@ -704,7 +704,7 @@ style.show(
 # %% [markdown]
 # *Features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("wang2025/q-unseen")
 
 # %% [markdown]
@@ -729,7 +729,7 @@ record.all(figure_7.records() | figure_7.printed_scores())
 # %% [markdown]
 # *Two stories of other words have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig7", "params", "q-params")
 
 # %% [markdown]
@@ -756,7 +756,7 @@ record.all(figure_7.text_records(get))
 # %% [markdown]
 # *On held-out chapters the Transformer (dashed, lowest) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. The second panel shows every run's end.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("language")
 
 # %% [markdown]

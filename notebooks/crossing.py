@@ -142,7 +142,7 @@ style.show(draw.waits(found), of=[waited])
 # *The number $p$ of factors that must grow together says how the wait grows: markers, ten models (table below) and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start.
 # Each panel counts from a model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
@@ -213,7 +213,7 @@ style.show(draw.leads(ahead), of=[followed])
 # *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
 # ({glue:text}`timing/passed_over` are left out because the model rests before that); large marks: medians; per cent: draws with attention first.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("crossing/q-timing")
 
 # %% [markdown]
@@ -241,7 +241,7 @@ style.show(draw.rates(raced), of=races.values())
 # *At a low base rate any factor of ten saves steps, and one larger rate for all (diamonds) saves more. At their best base rates, quicker values and outputs (discs) stay out of the grey region, where they
 # would be twice as fast. Large marks: geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; bars: single seeds, each at the base rate that is best for the other seeds.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
@@ -295,7 +295,7 @@ style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
 # *Wherever heads of both signs form (blue), they remove the covariates' mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its
 # answers, over what a plain step leaves.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
@@ -322,7 +322,7 @@ style.show(draw_steps.areas(by))
 # *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
 # is a coin toss, and darker cells are worse.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
@@ -343,7 +343,7 @@ style.show(draw_steps.ladder(rung))
 # %% [markdown]
 # *Only the models of three layers lie among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their twins.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-step-ladder")
 
 # %% [markdown]
@@ -367,7 +367,7 @@ style.show(draw_steps.kernels(left), of=[isotropic])
 # %% [markdown]
 # *The number of heads chooses the kernel: each model is named at the kernel whose step fits it best. What the best step with each kernel leaves unexplained of the answers, one mark a run.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("crossing/q-kernel")
 
 # %% [markdown]

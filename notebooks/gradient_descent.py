@@ -150,7 +150,7 @@ record.all(figure_1.records(eigenvalues))
 # %% [markdown]
 # *Descent (marks) follows the closed forms (dotted). In (b) the smallest and the largest eigenvalue share the slowest rate (paper: Figure 1; crosses: printed).*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("nagy2026/fig1")
 
 # %% [markdown]
@@ -185,7 +185,7 @@ record.all(section_5.records())
 # *With products in the tokens, concentrated attention descends faster where the examples lie on a line; off a line it stops at another point (paper: section 5). On plain tokens softmax stays within the range of
 # the targets (grey), and linear attention leaves it.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
@@ -302,7 +302,7 @@ style.show(section_9_5.layers_figure(readings))
 # %% [markdown]
 # *In no reading does attention to the sink grow with depth as printed (crosses); the layer scale depends on the learning rate (paper: section 9.5). Marks: seeds; bars: means.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("9.5", "9.5-numbers")
 
 # %% [markdown]
@@ -333,7 +333,7 @@ style.show(section_9_5_1.changes_figure(variants.at(1.0)))
 # %% [markdown]
 # *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts(
     "9.5.1-depth",
     "9.5.1-scale",
@@ -362,7 +362,7 @@ record.all(section_9_5_1.depth_records(grid))
 # %% [markdown]
 # *Whether depth hurts depends on the optimiser, the rate and the length of training (paper: section 9.5.1). Mean error of depth over that of the baseline; dashed: printed.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("nagy2026/q-depth")
 
 # %% [markdown]
@@ -453,7 +453,7 @@ record.all(ladder.records(get))
 # *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well. In the largest model
 # updates tend to follow the residual (line); a dot is a prompt and a layer.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")
 
 # %% [markdown]
@@ -486,7 +486,7 @@ style.show(ladder_figures.development(get))
 # %% [markdown]
 # *Copying comes before regression: the error reduction rises after half of the repeated tokens are predicted right (dotted). Shaded: the printed ranges of valleys and of peaks.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 
 # %% [markdown]
@@ -538,7 +538,7 @@ Table(
 # - **M3**, "residual contraction": the factor is not zero, but if one eigenvalue is more than twice the other, channel 2 grows.
 # - **D2** holds. It proves that *both ends of the spectrum shrink alike*, the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("B6", "B7", "M3", "D2")
 
 # %% [markdown]
@@ -677,7 +677,7 @@ assert (
 # - **V2**, "a positive gain" is in the stability window: a large one is not. Read $0 < \kappa \le 2/a$.
 # - **MN1**, "a valid norm": the squared Frobenius norm is not a norm, its root is.
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("V2", "MN1")
 failing = theorem_tables.rows(theorem_tables.failing(statements))
 Table(
@@ -692,7 +692,7 @@ Table(
 # the depth penalty". The printed errors give {glue:text}`arithmetic/9.5.1/penalty` %; 28, 20 and 5 % are shares of the *whole error* of the deep model. And with seven models, Spearman's 0.89 has the exact
 # $p$ of {glue:text}`spearman/exact_p` (printed: 0.007, by the large-sample formula).
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdict("nagy2026/arithmetic")
 recomputed = arithmetic.rows(arithmetic.counted())
 wrong = [row for row in recomputed if row["result"] != "follows"]

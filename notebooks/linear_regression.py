@@ -186,7 +186,7 @@ record.all(figure_2_1.one_head(one))
 # %% [markdown]
 # *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig2.1")
 
 # %% [markdown]
@@ -203,7 +203,7 @@ record.all(figure_2_1.two_heads(two))
 # %% [markdown]
 # *The two heads are opposite and of equal size (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig2.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
@@ -216,7 +216,7 @@ record.all(figure_2_1.mirror(two))
 # %% [markdown]
 # *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep one sign.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig2.3")
 
 # %% [markdown]
@@ -265,7 +265,7 @@ record.all(figure_2_1.one_sided_form(seeds, adam))
 # %% [markdown]
 # *With more heads, fewer runs end with one sign; dummy heads appear only under Adam. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown]
@@ -293,7 +293,7 @@ record.all(
 # *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded;
 # horizontal: the paper's values.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig2.8", "kf4")
 
 # %% [markdown]
@@ -352,7 +352,7 @@ record.all(learning_rates.variation_records(varied))
 # *The true loss has a minimum, in a valley so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
 # the learning rate, every run a dot. The paper's 0.13 is drawn in both.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
@@ -383,7 +383,7 @@ record.all(
 # %% [markdown]
 # *Two or more heads have the same error at every context length; one head has more (paper: Figure 2.4). Mean over seeds, and the same divided by that of two heads; dotted: the training length.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig2.4", "q-eight-heads", "code-values")
 
 # %% [markdown]
@@ -407,7 +407,7 @@ record.all(
 # %% [markdown]
 # *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
@@ -438,7 +438,7 @@ record.all(theorem_1.approximation_records(close, d, s2))
 # *The approximate loss follows the true one along training. Its error relative to the loss falls with $L$; relative to the excess over the noise it does not. Panels: both losses, and both errors;
 # dotted: one per cent; dashed: the paper's $L$.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
@@ -458,7 +458,7 @@ record.all(theorem_1.single_head_records(single, d, L, s2))
 # *A single head's best scale crosses the paper's $1/\sqrt d$ at one length only. $\omega\sqrt d$ that minimises the true loss (dotted: its limit), and the paper's 1 (dashed). Marks: trained heads
 # under both readings of the scores.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("single-head", "q-single-head")
 
 # %% [markdown]
@@ -498,7 +498,7 @@ record.all(theorem_1.optimality_records(d, L, s2))
 # %% [markdown]
 # *The pair approaches debiased gradient descent as $\gamma$ shrinks. Gap for the median prompt and at the 99 % quantile; dashed: the theorem's bound; dotted: slope 2.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("thm1.1", "thm1.2")
 
 # %% [markdown]
@@ -516,7 +516,7 @@ style.show(theorem_1.plot_bayes_ratio(d / L, s2))
 # *Gradient descent's total risk stays below the printed bound (dashed: Theorem 1.3); its excess risk need not. Ratios to the Bayes risk against $\xi = d/L$, one panel for each noise; dotted: the
 # paper's $\xi$.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown]
@@ -543,7 +543,7 @@ record.all(theorem_1.expansion_records(d, L, s2))
 # %% [markdown]
 # *Signs match at once; the $\mu$ sum to zero at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
@@ -593,7 +593,7 @@ record.all(
 # *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the
 # preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each is divided by its largest entry.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig3.1")
 
 # %% [markdown]
@@ -624,7 +624,7 @@ record.all(figure_3.multitask_records(both, runs, tasks))
 # *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
 # in $OV$; paper: Figures 3.2 to 3.5). For each head: which features it compares ($KQ$), and whose responses (column) it adds to whose prediction (row, $OV$).*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts(
     "multitask-pattern", "fig3.2", "fig3.3", "fig3.4", "fig3.5", "q-cross-task"
 )
@@ -670,7 +670,7 @@ record.all(
 # *Frozen at its training length, linear attention fails at other lengths; divided by the length at hand, it does as well as softmax (paper: Figure 4.1). Circles: $1/L$ of the context at hand;
 # crosses: frozen, beside the closed form; vertical line: the training length.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 
 # %% [markdown]
@@ -718,7 +718,7 @@ record("fig4.2/affine/worst_loss", worst)
 # %% [markdown]
 # *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig4.2")
 
 # %% [markdown]
@@ -739,7 +739,7 @@ record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
 # *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for
 # softmax.*
 
-# %% tags=["hide-input"]
+# %% tags=["remove-input"]
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
