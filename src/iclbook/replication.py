@@ -234,7 +234,7 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
     lines = ["## Verdicts that changed", ""]
     for pair in pairs:
         link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
-        says = f'{formulas.markdown(pair.claim.says, render.plain_markdown)} (<a href="{link}">{render.plain_markdown(pair.claim.where)}</a>)'
+        says = f'{formulas.markdown(pair.claim.says, render.plain_markdown)} (<a href="{link}">{formulas.markdown(pair.claim.where, render.plain_markdown)}</a>)'
         turned = [
             f"  - {formulas.markdown(_named(a), render.plain_markdown)}: {_valued(a)}, then {_valued(b)}"
             for a, b in pair.parts()
