@@ -18,8 +18,9 @@
 # He et al. train the smallest model in which the question makes sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of
 # gradient descent** on the pairs it is shown; with one head it does something else, less well.
 #
-# **What came out.** The paper's account holds. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The
-# printed scale 0.13 and weight 3.5 are one point in a long flat valley of the loss, and the noise of training chooses the point. (All letters: [Notation and glossary](../book/notation.md).)
+# **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The
+# printed scale 0.13 and weight 3.5 are one point in a long flat valley of the loss, and the noise of training chooses the point. With other seeds single runs stray further than our bounds allow, so what is said of *every* run is undecided
+# ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"

@@ -123,3 +123,4 @@ def test_a_study_that_diverges_is_one_line_and_keeps_nothing_unless_it_may(empty
     results = train_study(may, "smoke", "cpu", progress=False)
     assert not np.isfinite(results["h2/loss"][-1, 1])
     assert np.isfinite(results["h2/loss"][1:, 0]).all()
+    assert verify_study(may, "smoke", every=True)["share"] <= 1, "what diverged diverges again"

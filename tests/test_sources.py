@@ -41,7 +41,6 @@ def test_the_digest_of_a_copy_is_the_same(package):
 
 
 def test_every_release_of_python_reads_the_same_code():
-    """`ast.unparse` gives 'a' in "a" other quotes in Python 3.12 than in 3.11."""
     said = "Module(body=[Expr(value=JoinedStr(values=[FormattedValue(value=Constant(value='a') conversion=-1)]))])"
     assert sources._module("""f"{'a'}\"""").code == said
 

@@ -44,7 +44,7 @@ def digest(paths: Iterable[Path]) -> str:
 
 def shared_digest(root: Path) -> str:
     """Digest of what every page is made with."""
-    code = [LIBRARY / "book", LIBRARY / "claims"]
+    code = [LIBRARY, LIBRARY / "book", LIBRARY / "claims"]
     return digest([*(root / name for name in SHARED), *(p for folder in code for p in sorted(folder.glob("*.py")))])
 
 

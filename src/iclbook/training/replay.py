@@ -116,15 +116,19 @@ def compared(group: str, arrays: Arrays) -> Arrays:
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Distances, 0 where both diverged alike."""
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    """Distances, 0 where both diverged: code that rounds otherwise comes to infinity, or past it, at the same step."""
+    same = (one == other) | ~(np.isfinite(one) | np.isfinite(other))
     with np.errstate(invalid="ignore"):
         return np.where(same, 0.0, np.abs(np.subtract(one, other, dtype=np.float64)))
 
 
 def _size(array: np.ndarray) -> np.ndarray:
-    """Largest entry of each recorded step and run, ``(T, R, 1, ...)``."""
-    return np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True) if array.size else array
+    """Largest finite entry of each recorded step and run, ``(T, R, 1, ...)``."""
+    return (
+        np.abs(np.where(np.isfinite(array), array, 0.0)).max(axis=tuple(range(2, array.ndim)), keepdims=True)
+        if array.size
+        else array
+    )
 
 
 def sensitivity(group: str, plain: Arrays, twin: Arrays, before: Arrays) -> Arrays:

@@ -54,7 +54,7 @@ class Trainer:
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "where it pays and a compiler is there": steps in C for groups that have them
             (:class:`iclbook.training.backends.CSteps`), whatever their number, and otherwise torch's compiler.
-        compile_from: number of steps from which torch's compiler pays; ``None`` for never.
+        compile_from: number of steps from which torch's compiler pays, on a GPU no fewer than :data:`COMPILE_ON_GPU_FROM_STEPS`; ``None`` for never.
         dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
     """
