@@ -71,7 +71,9 @@ class Seen:
         texts: that a reader meets.
         unreadable: formulas that MathJax cannot read.
         scales: of every figure on a phone, drawn width over the width that it is made for.
-        objections: what axe objects to, by width and theme.
+        keyboard: see ``KEYBOARD``.
+        searched: where a search for some words must lead, by the words; see ``SEARCHED``.
+        objections: what axe objects to on a phone, by theme.
     """
 
     faults: dict[str, list[str]]
@@ -79,6 +81,8 @@ class Seen:
     texts: list[str]
     unreadable: list[str]
     scales: dict[str, float]
+    keyboard: dict
+    searched: list[list[str]]
     objections: dict[str, list[str]]
 
 
@@ -89,41 +93,50 @@ def seen(book, browser) -> dict[str, Seen]:
 
 
 def visit(browser: harness.Browser, path: Path) -> Seen:
-    faults, lengths, objections = {}, {}, {}
+    faults, lengths = {}, {}
     browser.open(path.as_uri(), width=harness.WIDE, theme="light", folds=False)
     for width, height, _ in WINDOWS:
         browser.resize(width, height)
         browser.settle()
         lengths[width] = browser.driver.execute_script(LENGTHS)
     browser.unfold()
-    browser.settle()
-    texts, unreadable = browser.driver.execute_script(TEXTS), browser.driver.execute_script(UNREADABLE)
-    for width in (harness.NARROW, harness.WIDE):
+    for width in (harness.WIDE, harness.NARROW):
         browser.resize(width)
         browser.settle()
         for theme in ("dark", "light"):
             faults[f"{width} {theme}"] = browser.faults(path.stem, theme)
-        objections[f"{width} as typeset"] = audit(browser, TYPESET)
-        if width == harness.NARROW:
-            scales = dict(browser.driver.execute_script(SCALES))
+        if width == harness.WIDE:
+            asked = (TEXTS, UNREADABLE, KEYBOARD, SEARCHED)
+            texts, unreadable, keyboard, searched = map(browser.driver.execute_script, asked)
+    scales = dict(browser.driver.execute_script(SCALES))
+    objections = {"as typeset": audit(browser, TYPESET)} | audits(browser, path)
+    return Seen(faults, lengths, texts, unreadable, scales, keyboard, searched, objections)
+
+
+def audits(browser: harness.Browser, path: Path) -> dict[str, list[str]]:
+    """All of axe's objections to the open page as it is, and those to its colours in the dark."""
     browser.driver.execute_script(PREPARE, path.name == WITH_FORMULAS)
-    for width in (harness.WIDE, harness.NARROW):
-        browser.resize(width)
-        browser.driver.execute_async_script("setTimeout(arguments[0], 500)")  # the theme looks again at what scrolls
-        objections[f"{width} light"] = audit(browser)
-        browser.theme("dark")
-        objections[f"{width} dark"] = audit(browser, COLOURS)
-        browser.theme("light")
-    return Seen(faults, lengths, texts, unreadable, scales, objections)
+    browser.driver.execute_async_script("setTimeout(arguments[0], 500)")  # the theme looks again at what scrolls
+    light = audit(browser)
+    browser.theme("dark")
+    return {"light": light, "dark": audit(browser, COLOURS)}
 
 
 def test_every_page_is_whole_quiet_and_alone(seen):
     assert [(name, how, f) for name, page in seen.items() for how, f in page.faults.items() if f] == []
 
 
-def test_axe_finds_nothing(seen):
+def test_axe_finds_nothing_on_a_phone(seen):
     assert [(name, how, f) for name, page in seen.items() for how, f in page.objections.items() if f] == []
     assert len(seen) > 10
+
+
+@pytest.mark.full
+def test_axe_finds_nothing_on_a_desktop(book, browser):
+    for path in listed(book):
+        browser.open(path.as_uri(), width=harness.WIDE)
+        found = {"as typeset": audit(browser, TYPESET)} | audits(browser, path)
+        assert [(path.stem, how, f) for how, f in found.items() if f] == []
 
 
 def test_axe_would_find_something(browser, tmp_path):
@@ -144,15 +157,14 @@ const unseen = [...document.querySelectorAll(".bd-header-article button, .bd-art
   return e.checkVisibility() && document.activeElement === e && look.outlineStyle === "none" && look.boxShadow === "none";
 }).map((e) => e.outerHTML.slice(0, 120));
 const small = [...document.querySelectorAll(".bd-article .noUi-handle, .iclbook-choice button")].filter((h) => h.checkVisibility() && Math.min(h.offsetWidth, h.offsetHeight) < 24).length;
+document.activeElement?.blur();
 return { stops, scroll, unseen, small };
 """
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_formulas_are_no_stops_focus_is_seen_and_handles_are_large(book, browser, name):
-    browser.open((book / "notebooks" / f"{name}.html").as_uri())
-    assert browser.panels()
-    assert browser.driver.execute_script(KEYBOARD) == {"stops": 0, "scroll": 0, "unseen": [], "small": 0}
+def test_formulas_are_no_stops_focus_is_seen_and_handles_are_large(seen, name):
+    assert seen[f"notebooks/{name}"].keyboard == {"stops": 0, "scroll": 0, "unseen": [], "small": 0}
 
 
 # --- what a reader reads --------------------------------------------------------------------------------------------------
@@ -262,7 +274,7 @@ LANDS = """
 """
 
 
-@pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])
+@pytest.mark.parametrize("width", [pytest.param(harness.WIDE, marks=pytest.mark.full), harness.NARROW])
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_link_lands_on_its_claim(book, browser, name, width):
     page = book / "notebooks" / f"{name}.html"
@@ -384,25 +396,19 @@ def test_every_model_answers_at_once(book, browser):
 
 # --- search ---------------------------------------------------------------------------------------------------------------
 
-HEADINGS = """
-return [...document.querySelectorAll("article section[id] > h2, article section[id] > h3")].map((h) => [
+#: A section that is named by plain words, and a claim with a number of its own: where it is, and the words or the number.
+SEARCHED = """
+const headings = [...document.querySelectorAll("article section[id] > h2, article section[id] > h3")].map((h) => [
   h.parentElement.id, [...h.childNodes].filter((n) => n.nodeType === 3).map((n) => n.textContent).join("").trim(),
-]);
-"""
-NUMBER = """
+]).filter(([, words]) => /^[A-Za-z ,:'-]{12,}$/.test(words));
 const claims = [...document.querySelectorAll(".iclbook-verdict[id]")].map((c) => [c.id, c.textContent.match(/ 0(\\.\\d\\d+)/)?.[1]]);
-return claims.findLast(([, number]) => number);
+return [headings[Math.floor(headings.length / 2)], claims.findLast(([, number]) => number)];
 """
 FOUND = "[...document.querySelectorAll('#search-results a')].some((a) => a.href.endsWith(arguments[0]))"
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_search_finds_a_section_and_leads_to_it(book, browser, name):
-    browser.open((book / "notebooks" / f"{name}.html").as_uri())
-    headings = [
-        pair for pair in browser.driver.execute_script(HEADINGS) if re.fullmatch(r"[A-Za-z ,:'-]{12,}", pair[1])
-    ]
-    assert headings, "no heading of plain words"
-    for place, words in (headings[len(headings) // 2], browser.driver.execute_script(NUMBER)):
+def test_search_finds_a_section_and_leads_to_it(book, browser, seen, name):
+    for place, words in seen[f"notebooks/{name}"].searched:
         browser.open(f"{(book / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
         browser._wait(FOUND, f"notebooks/{name}.html#{place}", seconds=10)

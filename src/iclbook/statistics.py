@@ -243,3 +243,12 @@ def t_of_mean(differences: Array) -> Array:
     values = _replicates(differences)
     with np.errstate(divide="ignore", invalid="ignore"):
         return values.mean(-1) / standard_error(values)
+
+
+def jackknife(statistic: Callable[[Array], float], values: Array) -> float:
+    """Standard error of a smooth statistic of ``values (n, ...)``, from leaving out each of the n once; 0 for fewer than three."""
+    n = len(values)
+    if n < 3:
+        return 0.0
+    left = np.array([statistic(np.delete(values, i, 0)) for i in range(n)])
+    return float(np.sqrt((n - 1) * left.var()))

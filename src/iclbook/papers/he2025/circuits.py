@@ -287,12 +287,3 @@ def median_error(values: Array) -> float:
     low = max(int(np.floor((len(values) - 1) / 2 - half)), 0)
     high = min(int(np.ceil((len(values) - 1) / 2 + half)), len(values) - 1)
     return float(values[high] - values[low]) / 2
-
-
-def jackknife(statistic: Callable[[Array], float], values: Array) -> float:
-    """Standard error of a smooth statistic of ``(n,)``, from leaving out each value once."""
-    n = len(values)
-    if n < 3:
-        return 0.0
-    left = np.array([statistic(np.delete(values, i)) for i in range(n)])
-    return float(np.sqrt((n - 1) * left.var()))

@@ -17,11 +17,11 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...models import Attention
 from ...sliders import Slider, show
-from ...statistics import Estimate, prediction
+from ...statistics import Estimate, jackknife, prediction
 from ...store import Results
 from ...training.study import Study
 from . import circuits
-from .circuits import Heads, Records, each_run, jackknife, largest_ratio, median_error, spread
+from .circuits import Heads, Records, each_run, largest_ratio, median_error, spread
 from .loss import manifold_gamma
 from .runs import PAPER_HEADS
 

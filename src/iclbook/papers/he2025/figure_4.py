@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
-from ...statistics import Estimate, standard_error
+from ...statistics import Estimate, jackknife, standard_error
 from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
-from .circuits import Heads, Records, each_run, first_kept, jackknife, largest_ratio, one_sided, over_blocks, read_heads
+from .circuits import Heads, Records, each_run, first_kept, largest_ratio, one_sided, over_blocks, read_heads
 from .figure_2_1 import Group, matrices, paper_limits, peak
 from .figure_2_4 import Curve, Curves, attended, unexplained
 from .loss import Array, effective_rate

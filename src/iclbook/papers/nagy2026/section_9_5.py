@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...drawing import style
-from ...statistics import Estimate, ratio_terms, standard_error
+from ...statistics import Estimate, jackknife, ratio_terms, standard_error
 from ...store import Results
 from ...training.study import Study
 from .common import apart, cross, legend_above, named_ticks, printed_numbers, strip
@@ -120,8 +120,7 @@ def _against_printed(g: Guided) -> dict:
             return max(map(apart, numbers, values.T))
 
         values = np.stack([own for _, own, _ in row], 1)  # (seeds, numbers)
-        without_one = [farthest(np.delete(values, seed, 0)) for seed in range(len(values))]  # the jackknife
-        found[f"{name}_apart"] = Estimate(farthest(values), float(np.sqrt((len(values) - 1) * np.var(without_one))))
+        found[f"{name}_apart"] = Estimate(farthest(values), jackknife(farthest, values))
         found[f"{name}_exchanged"] = max(apart(number, other) for number, _, other in row)
     return found
 

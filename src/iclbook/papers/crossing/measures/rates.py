@@ -4,7 +4,7 @@ each at many base rates. Plain gradient descent on all prompts of a run at every
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ....profiles import check_profile
 from ....statistics import Estimate, widened_error
 from ....store import Results
 from ....tasks import Batch
+from ....tasks.categorical import Anchors
 from ....training import FullBatch, Run, Sgd
 from ....training.groups import cross_entropy, squared_error
 from ....training.study import Group, Study
@@ -48,8 +49,20 @@ class OwnPrompts:
     count: int = COUNT
 
     def dataset(self, seed: int) -> Batch:
-        """A draw of the crossing's prompts."""
-        return prompts(self.task, seed, self.count)
+        """A draw of the crossing's prompts; categories with the embeddings of the seed."""
+        task = replace(self.task, embed_seed=seed) if isinstance(self.task, Anchors) else self.task
+        return prompts(task, seed, self.count)
+
+
+@dataclass(frozen=True)
+class KnownCategories(Anchors):
+    """Categories whose embeddings ``W_e`` are those from which a model of seed ``embed_seed`` starts: the model knows what its data are drawn from."""
+
+    @property
+    def embedding(self) -> Tensor:
+        """``W_e`` ``(d', C)``, the first numbers of the seed's initialisation."""
+        w = torch.empty(self.width, self.n_classes)
+        return w.normal_(0.0, 1.0, generator=random.generator(self.embed_seed, random.INIT))
 
 
 @dataclass(frozen=True)
@@ -132,9 +145,9 @@ TRIALS: dict[str, Trial] = {
         routing=("W_Q", "W_K"),
     ),
     "known": Trial(
-        OwnPrompts(CATEGORIES),
+        OwnPrompts(KnownCategories(**vars(CATEGORIES))),
         TrainedStep,
-        {**_CATEGORIES, "init": "glorot", "known": CATEGORIES},
+        {**_CATEGORIES, "init": "glorot"},
         cross_entropy,
         0.02,
         values=("W_V", "P"),
