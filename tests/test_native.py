@@ -12,20 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook import native as build
-from iclbook import random
+from iclbook import native, random
 from iclbook.errors import UserError
 from iclbook.machines import this_machine
-from iclbook.models import Attention
+from iclbook.models import Attention, attention
 from iclbook.models.attention import ACTIVATIONS
-from iclbook.native import attention, counter
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Trainer
 from iclbook.training.backends import in_c
 from iclbook.training.ensemble import Ensemble
 from iclbook.training.optimisers import AdamW, Cosine
 
-pytestmark = pytest.mark.skipif(counter.functions() is None, reason="no C compiler, or no fused multiply-add")
+pytestmark = pytest.mark.skipif(native.functions() is None, reason="no C compiler, or no fused multiply-add")
 STEPS = torch.tensor([0, 9, 2**33])
 
 
@@ -35,7 +33,7 @@ def by_torch(monkeypatch):
 
     def draw(kind, *args):
         with monkeypatch.context() as without:
-            without.setattr(counter, "can_draw", lambda keys: False)
+            without.setattr(native, "can_draw", lambda keys: False)
             return getattr(random, kind)(*args)
 
     return draw
@@ -59,8 +57,8 @@ def _instruction_sets() -> list[list[str]]:
 
 
 def _libraries(source: str, *macros: str) -> list[ctypes.CDLL]:
-    every = [[build.NATIVE, *macros], *([*flags, *macros] for flags in _instruction_sets())]
-    return [ctypes.CDLL(str(build.compiled(source, flags))) for flags in every]
+    every = [[native.NATIVE, *macros], *([*flags, *macros] for flags in _instruction_sets())]
+    return [ctypes.CDLL(str(native.compiled(source, flags))) for flags in every]
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="flags of x86-64")
@@ -136,14 +134,14 @@ def test_gradients_are_those_of_autograd(task, activation):
     ],
 )
 def test_a_planted_fault_is_seen(monkeypatch, tmp_path, right, wrong):
-    text = (build.HERE / "attention.c").read_text()
+    text = (native.HERE / "attention.c").read_text()
     if right != wrong:  # the pair that changes nothing shows that the planting itself is not what is seen
         assert text.count(right) == 1
-    for header in build.HERE.glob("*.h"):
+    for header in native.HERE.glob("*.h"):
         (tmp_path / header.name).write_bytes(header.read_bytes())
     (tmp_path / "attention.c").write_text(text.replace(right, wrong))
-    monkeypatch.setattr(build, "HERE", tmp_path)
-    build.library.cache_clear()
+    monkeypatch.setattr(native, "HERE", tmp_path)
+    native.library.cache_clear()
     try:
         worst = max(
             _apart(*_gradients(_ensemble(activation, 3, task), task))
@@ -151,7 +149,7 @@ def test_a_planted_fault_is_seen(monkeypatch, tmp_path, right, wrong):
             for task in TASKS.values()
         )
     finally:
-        build.library.cache_clear()
+        native.library.cache_clear()
     assert (worst > 1e-3) == (right != wrong)
 
 
@@ -203,14 +201,14 @@ def test_a_run_is_the_same_to_the_bit_alone_and_beside_others():
 WITHOUT = """
 import torch
 from iclbook import random
-from iclbook.native import counter
+from iclbook import native
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Group, Run, Trainer
 group = Group("g", Attention, {"d": 5, "n_heads": 2}, (Run(0),))
 trainer = Trainer(LinearRegression(), [group], 3, 64, compile=None)
 trainer.train(progress=False)
-print(counter.functions() is None, trainer.compiled, random.words(random.keys([7]), torch.tensor([1]), 3, (3,)).tolist())
+print(native.functions() is None, trainer.compiled, random.words(random.keys([7]), torch.tensor([1]), 3, (3,)).tolist())
 """
 
 
@@ -227,10 +225,10 @@ def test_all_of_it_can_be_done_without(way):
 
 def test_a_source_that_does_not_compile_is_done_without(monkeypatch, tmp_path):
     (tmp_path / "broken.c").write_text("int f(void) { return nothing; }")
-    monkeypatch.setattr(build, "HERE", tmp_path)
-    assert build.library("broken.c") is None
+    monkeypatch.setattr(native, "HERE", tmp_path)
+    assert native.library("broken.c") is None
     with pytest.raises(UserError, match=r"broken.c does not compile .*undeclared"):
-        build.compiled("broken.c", [])
+        native.compiled("broken.c", [])
 
 
 @pytest.mark.parametrize("activation", ["softmax", "tanh", "square"])

@@ -4,7 +4,7 @@ Philox-4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as
 32 bits. The key is the seed with the draw (:mod:`iclbook.draw`); the counter holds what the numbers are for, the step, and their place in it. There is no state to keep, and any step of a
 run can be drawn by itself. Whole numbers are exact everywhere; standard normals (Box and Muller 1958) are the same up to the rounding of log, sqrt, cos
 and sin. Whatever is chosen (an index, a category, an order) is therefore chosen by whole numbers. On a CPU both are drawn in C
-(:mod:`iclbook.native.counter`), where normals are the same to the bit on every processor; on a GPU and in traced programs torch draws them, and everywhere normals in
+(:mod:`iclbook.native`), where normals are the same to the bit on every processor; on a GPU and in traced programs torch draws them, and everywhere normals in
 double precision.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from . import native
 from .draw import number, seed_sequence
-from .native import counter
 
 #: Purposes of random numbers; each has a stream of its own, so that drawing more for one never shifts another. A run has its initial parameters, its data
 #: and its choices among stored prompts; the others are a paper's own, from 2 on.
@@ -93,8 +93,8 @@ def words(keys: Tensor, step: Tensor, purpose: int, shape: tuple[int, ...]) -> T
         ``(S, K, *shape)``, int64.
     """
     n = math.prod(shape)
-    if counter.can_draw(keys):
-        return counter.draw("words", keys, step, purpose, n).unflatten(-1, shape)
+    if native.can_draw(keys):
+        return native.draw("words", keys, step, purpose, n).unflatten(-1, shape)
     return torch.cat(_blocks(keys, step, purpose, n), -1)[..., :n].unflatten(-1, shape)
 
 
@@ -105,8 +105,8 @@ def normals(
     n = math.prod(shape)
     if not n:
         return torch.empty((len(keys), len(step), *shape), device=keys.device, dtype=dtype)
-    if dtype is torch.float32 and counter.can_draw(keys):
-        return counter.draw("normals", keys, step, purpose, n).unflatten(-1, shape)
+    if dtype is torch.float32 and native.can_draw(keys):
+        return native.draw("normals", keys, step, purpose, n).unflatten(-1, shape)
     a, b, c, d = (w.to(dtype) for w in _blocks(keys, step, purpose, n))
     return torch.cat([*box_muller(a, b), *box_muller(c, d)], -1)[..., :n].unflatten(-1, shape)
 

@@ -36,7 +36,7 @@ def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
     for file in reached(roots, package):
         module = _module(file.read_text(encoding="utf-8"))
         digest.update(f"{file.relative_to(package).as_posix()}\n{module.code}\n".encode())
-        for text in (text for name in module.c_names for text in c_sources(file.with_name(name))):
+        for text in (text for name in module.c_names for text in c_sources(package / "native" / name)):
             code = _c_code(text.read_text(encoding="utf-8"))
             digest.update(f"{text.relative_to(package).as_posix()}\n{code}\n".encode())
     return digest.hexdigest()[:16]

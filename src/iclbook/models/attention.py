@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
-from ..native.attention import AttentionStep, Layout
+from ..native import FLOAT, LONG, POINTER, library
+from ..tasks.batch import Layout
+
+#: Prompts that the C code takes side by side; a batch is a multiple.
+LANES = 16
+#: Largest number of sums that a run keeps for its gradient, ``H D^2``: they lie on the stack.
+LARGEST = 4096
+MATRICES = ("query", "key", "value", "output")
 
 
 def _normalise(f: Tensor) -> Tensor:
@@ -71,9 +78,6 @@ class Attention(nn.Module):
         score_scale: ``"none"`` as printed, ``"code"``: scores divided by ``sqrt(d + N)``, as the published code does, or a positive factor: the
             constant C of the other activations.
         query_among_keys: let the query token ``(x_q, 0)`` be attended to as well, as the printed matrix form with a causal mask reads.
-
-    Raises:
-        UserError: no head, or an unknown activation or scale.
     """
 
     def __init__(
@@ -86,13 +90,10 @@ class Attention(nn.Module):
         query_among_keys: bool = False,
     ) -> None:
         super().__init__()
-        if n_heads < 1:
-            raise UserError(f"n_heads={n_heads}: attention needs at least one head", "Set n_heads to 1 or more.")
-        if activation not in ACTIVATIONS:
-            raise UserError(f"unknown activation {activation!r}", f"Choose one of: {', '.join(ACTIVATIONS)}.")
+        assert n_heads >= 1, n_heads
+        assert activation in ACTIVATIONS, activation
         named = isinstance(score_scale, str)
-        if score_scale not in ("none", "code") and (named or not score_scale > 0):
-            raise UserError(f"unknown score scale {score_scale!r}", "Choose 'none', 'code' or a positive number.")
+        assert score_scale in ("none", "code") or (not named and score_scale > 0), score_scale
         self.width = d + n_tasks  # D
         self.n_tasks = n_tasks
         self.activation = activation
@@ -134,3 +135,79 @@ class Attention(nn.Module):
             empty = torch.zeros_like(query[: self.n_tasks])
             context = torch.cat([context, torch.cat([query, empty])[None]])
         return attend(self.scale * circuits["kq"], circuits["ov"], context, query, self.activation)
+
+
+# -- gradients in C: the closed form of what autograd finds (``attention.c`` derives it) ---------------------------------
+
+
+class AttentionStep:
+    """The losses and gradients of runs that read one stream of prompts.
+
+    Args:
+        layout: of a prompt's normals.
+        batch_size: prompts a step, B.
+        n_heads: H.
+        activation: ``softmax``, ``affine``, ``square``, ``tanh`` or ``linear``.
+        scale: factor on the scores.
+
+    Raises:
+        ValueError: sizes that :meth:`fits` refuses.
+    """
+
+    def __init__(self, layout: Layout, batch_size: int, n_heads: int, activation: str, scale: float) -> None:
+        if not self.fits(layout, batch_size, n_heads, activation):
+            raise ValueError(f"batch of {batch_size}, {n_heads} heads")
+        width = layout.d + layout.n_tasks
+        self._function = library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()).gradients
+        self._function.argtypes = [POINTER] * 3 + [LONG] * 2 + [FLOAT] + [POINTER] * 4
+        self._function.restype = None
+        self._task = _task(layout, batch_size)
+        self._sizes = n_heads, scale
+        self._scratch = torch.zeros(LANES * (layout.L * (width + 1) + 1))
+        self._aligned = -(-self._scratch.data_ptr() // 64) * 64
+
+    @staticmethod
+    def fits(layout: Layout, batch_size: int, n_heads: int, activation: str) -> bool:
+        """Whether such steps can be taken, and compiled on this machine."""
+        width = layout.d + layout.n_tasks
+        if batch_size % LANES or n_heads * width**2 > LARGEST:
+            return False
+        return library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()) is not None
+
+    def bind(self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], losses: Tensor) -> None:
+        """Say where the runs are: stacks of the four matrices and of their gradients, ``name -> (R, H, D, D)``, and sums of losses ``(R,)``. They must
+        stay in place."""
+        self._kept = [[of[k] for k in MATRICES] for of in (params, grads)]
+        stacks = [(POINTER * len(MATRICES))(*(x.data_ptr() for x in of)) for of in self._kept]
+        self._losses = losses
+        self._places = (*stacks, losses.data_ptr(), self._aligned)
+
+    def __call__(self, normals: Tensor, runs: Tensor) -> None:
+        """Gradients of some runs, in place; their losses are added.
+
+        Args:
+            normals: of one stream's batch, ``(normals, B)``.
+            runs: numbers of the runs, int64.
+        """
+        about = ctypes.addressof(self._task), normals.data_ptr(), runs.data_ptr(), len(runs)
+        self._function(*about, *self._sizes, *self._places)
+
+
+def _task(layout: Layout, batch_size: int) -> ctypes.Structure:
+    """``struct task`` of ``attention.c``."""
+    d, n = layout.d, layout.n_tasks
+    fields = {
+        "L": (LONG, layout.L),
+        "B": (LONG, batch_size),
+        "noise": (LONG, layout.noise),
+        "beta": (LONG * n, layout.betas),
+        "noise_scale": (FLOAT, layout.noise_scale),
+        "target_noise_scale": (FLOAT, layout.target_noise_scale),
+        "beta_scale": (FLOAT, layout.beta_scale),
+        "support": (FLOAT * (n * d), [float(j in s) for s in layout.supports for j in range(d)]),
+        "correlated": (ctypes.c_int32, bool(layout.factor)),
+        "factor": (FLOAT * (d * d), layout.factor),
+    }
+    kind = type("Task", (ctypes.Structure,), {"_fields_": [(k, t) for k, (t, _) in fields.items()]})
+    is_array = ctypes.Array
+    return kind(*(t(*v) if issubclass(t, is_array) else v for t, v in fields.values()))

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import UserError
 from .sequence import SequenceModel, affine, rms_norm
 
 #: About as many points of the value manifold are kept for the figure.
@@ -35,15 +34,12 @@ class CausalTransformer(SequenceModel):
     Args:
         n_heads: heads per layer; they divide ``width``.
         sizes: as in :class:`SequenceModel`.
-
-    Raises:
-        UserError: sizes that define no model.
     """
 
     def __init__(self, token_width: int, classes: int, n_heads: int = 4, **sizes: Any) -> None:
         super().__init__(token_width, classes, **sizes)
-        if n_heads < 1 or self.width % n_heads:
-            raise UserError(f"n_heads={n_heads}, width={self.width}", "The heads must divide the width.")
+        assert n_heads >= 1, n_heads
+        assert self.width % n_heads == 0, n_heads
         self.n_heads = n_heads
         for name in ("query", "key", "value", "output"):
             self._add(name, (self.n_layers, self.width, self.width), self.width)

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, max_pool2d, relu
 
-from ..errors import UserError
-
 Statistics = list[tuple[Tensor, Tensor]]
 
 
@@ -23,17 +21,13 @@ class ConvFeatures(nn.Module):
         n_classes: classes it is trained to name.
         channels: of the convolutions that are followed by pooling.
         d: features, the channels of the last convolution.
-
-    Raises:
-        UserError: sizes that define no network.
     """
 
     def __init__(self, n_classes: int, channels: tuple[int, ...] = (16, 32, 64), d: int = 512) -> None:
         super().__init__()
-        if n_classes < 2 or d < 1 or min(channels, default=0) < 1:
-            raise UserError(
-                f"n_classes={n_classes}, channels={channels}, d={d}", "Take 2 classes or more, and widths of 1 or more."
-            )
+        assert n_classes >= 2, n_classes
+        assert d >= 1, d
+        assert min(channels, default=0) >= 1, channels
         widths = (1, *channels, d)
         self.convolutions = nn.ModuleList(
             nn.Conv2d(i, o, 3, padding=1, bias=False)

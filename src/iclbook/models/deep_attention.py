@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
-
 #: As in torch.nn.LayerNorm.
 NORM_EPS = 1e-5
 
@@ -30,9 +28,6 @@ class DeepAttention(nn.Module):
         orthogonality: SM4/SM5, weight of :meth:`penalty`.
         dropout: share of each layer's output that is dropped; needs ``n_layers * width`` rows of uniform numbers under the tokens (without them,
             as in evaluation, nothing is dropped).
-
-    Raises:
-        UserError: sizes that define no model.
     """
 
     def __init__(
@@ -48,15 +43,10 @@ class DeepAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if min(d, width, n_heads, n_layers) < 1 or width % n_heads:
-            raise UserError(
-                f"d={d}, width={width}, n_heads={n_heads}, n_layers={n_layers}",
-                "All are 1 or more, and width is a multiple of n_heads.",
-            )
-        if not 0 <= dropout < 1 or orthogonality < 0:
-            raise UserError(
-                f"dropout={dropout}, orthogonality={orthogonality}", "Dropout lies in [0, 1), the weight is 0 or more."
-            )
+        assert min(d, width, n_heads, n_layers) >= 1
+        assert width % n_heads == 0, (width, n_heads)
+        assert 0 <= dropout < 1, dropout
+        assert orthogonality >= 0, orthogonality
         self.d, self.width, self.n_heads, self.n_layers = d, width, n_heads, n_layers
         self.layer_norm, self.orthogonality, self.dropout = layer_norm, orthogonality, dropout
         self.has_sink, self.has_scale = sink, layer_scale

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
 from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
 
 
@@ -41,9 +40,6 @@ class FunctionalGD(nn.Module):
         gamma: the kernel parameter at the start; it is learned as ``log_gamma``.
         rate: what alpha_k starts from.
         random_rate: alpha_k starts from ``rate * N(0, 1)``, as in the published code.
-
-    Raises:
-        UserError: sizes that define no model, an unknown kernel.
     """
 
     def __init__(
@@ -58,11 +54,9 @@ class FunctionalGD(nn.Module):
         random_rate: bool = False,
     ) -> None:
         super().__init__()
-        if n_classes < 2 or min(width, n_blocks) < 1 or gamma <= 0:
-            raise UserError(
-                f"n_classes={n_classes}, width={width}, n_blocks={n_blocks}, gamma={gamma}",
-                "Take 2 categories or more, width and blocks of 1 or more, gamma above 0.",
-            )
+        assert n_classes >= 2, n_classes
+        assert min(width, n_blocks) >= 1, (width, n_blocks)
+        assert gamma > 0, gamma
         self.kernel, self.n_blocks, self.n_classes, self.width = (check_kernel(kernel), n_blocks, n_classes, width)
         self.gamma0, self.rate0, self.random_rate = gamma, rate, random_rate
         self.embed = nn.Parameter(torch.zeros(width, n_classes))
@@ -97,15 +91,8 @@ class FunctionalGD(nn.Module):
         return self.descend(to_query, labels, between)[:, -1] @ self.embed
 
     def descend(self, to_query: Tensor, labels: Tensor, between: Tensor | None = None) -> Tensor:
-        """The query's function after each block, ``(B, K, d')``.
-
-        Raises:
-            UserError: several blocks without the relations among keys.
-        """
-        if self.n_blocks > 1 and between is None:
-            raise UserError(
-                f"{self.n_blocks} blocks need the relations among keys", "Pass between, or cache(...) of the tokens."
-            )
+        """The query's function after each block, ``(B, K, d')``."""
+        assert self.n_blocks == 1 or between is not None, "several blocks need the relations among keys"
         n, gamma, embed = to_query.shape[-1], self.log_gamma.exp(), self.embed
         factor = key_factor(self.kernel, n)
         mean = embed.mean(1)  # (d',), the expectation at f = 0

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-from ..errors import UserError
 from .language import START, LanguageModel, normed
 
 KERNELS = ("softmax", "linear", "rbf")
@@ -24,9 +23,6 @@ class GDLanguage(LanguageModel):
         vocabulary, context, width, n_heads, n_blocks, feed_forward, hidden: as in :class:`LanguageModel`.
         kernel: ``softmax``, ``linear`` or ``rbf``, of ``Lambda_m p``, ``Lambda_m`` diagonal.
         mixing: with matrices ``P_m``; without, each head has a number.
-
-    Raises:
-        UserError: sizes below 1, an unknown kernel.
     """
 
     def __init__(
@@ -39,8 +35,7 @@ class GDLanguage(LanguageModel):
         **sizes: int | bool | None,
     ) -> None:
         super().__init__(vocabulary, context, width, **sizes)
-        if kernel not in KERNELS:
-            raise UserError(f"unknown kernel {kernel!r}", f"Choose among: {', '.join(KERNELS)}.")
+        assert kernel in KERNELS, kernel
         self.kernel, self.mixing = kernel, mixing
         inner = START / math.sqrt(2 * self.n_blocks)
         self._add("positions", START, context + 1, width)

@@ -10,8 +10,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
-
 #: Standard deviation of initial weights; what writes into the stream has it divided by sqrt(2 K) (Radford et al. 2019).
 START = 0.02
 
@@ -29,9 +27,6 @@ class LanguageModel(nn.Module):
         n_heads, n_blocks: M, K.
         feed_forward: whether each block ends with ``h + W_2 GELU(W_1 LN(h))``.
         hidden: of the feed-forward step; 4 d' by default.
-
-    Raises:
-        UserError: sizes below 1.
     """
 
     def __init__(
@@ -46,11 +41,7 @@ class LanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         hidden = 4 * width if hidden is None else hidden
-        if min(vocabulary, context, width, n_heads, n_blocks, hidden) < 1:
-            raise UserError(
-                f"vocabulary={vocabulary}, context={context}, width={width}, n_heads={n_heads}, n_blocks={n_blocks}, hidden={hidden}",
-                "Sizes of a language model are 1 or more.",
-            )
+        assert min(vocabulary, context, width, n_heads, n_blocks, hidden) >= 1
         self.context, self.width, self.n_heads, self.n_blocks = context, width, n_heads, n_blocks
         self.feed_forward = feed_forward
         self._starts: dict[str, float] = {}

@@ -13,8 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import UserError
-
 #: ``heads(layer, values)``: what replaces the heads' outputs ``(B, H, T, dh)`` of a layer before they are joined.
 Edit = Callable[[int, Tensor], Tensor]
 
@@ -55,9 +53,6 @@ class LanguageModel(nn.Module):
         biases: whether linear maps have biases.
         tied: the unembedding is the embedding.
         eps: of the norms.
-
-    Raises:
-        UserError: sizes that define no model.
     """
 
     def __init__(
@@ -83,11 +78,9 @@ class LanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         kv = n_heads if n_kv_heads is None else n_kv_heads
-        if min(vocabulary, width, n_layers, n_heads, hidden, kv) < 1 or width % n_heads or n_heads % kv:
-            raise UserError(
-                f"width={width}, n_layers={n_layers}, n_heads={n_heads}, n_kv_heads={kv}, hidden={hidden}",
-                "Sizes are 1 or more; heads divide the width, and heads of keys divide heads.",
-            )
+        assert min(vocabulary, width, n_layers, n_heads, hidden, kv) >= 1
+        assert width % n_heads == 0, (width, n_heads)
+        assert n_heads % kv == 0, (n_heads, kv)
         self.vocabulary, self.width, self.n_layers, self.n_heads = vocabulary, width, n_layers, n_heads
         self.kv, self.theta, self.eps = kv, theta, eps
         self.turned = 0 if positions else 2 * (int(rotary * width // n_heads) // 2)
@@ -200,17 +193,10 @@ class LanguageModel(nn.Module):
     # -- the model -----------------------------------------------------------------------------------------------------
 
     def embedded(self, tokens: Tensor, embed: Tensor | None = None) -> Tensor:
-        """The stream ``(B, T, w)`` before the first block; ``embed (V, w)`` may stand in for the embedding.
-
-        Raises:
-            UserError: more tokens than the table of positions has.
-        """
+        """The stream ``(B, T, w)`` before the first block; ``embed (V, w)`` may stand in for the embedding."""
         x = F.embedding(tokens, self.embed if embed is None else embed)
         if hasattr(self, "positions"):
-            if tokens.shape[-1] > len(self.positions):
-                raise UserError(
-                    f"{tokens.shape[-1]} tokens, but positions for {len(self.positions)}", "Give shorter prompts."
-                )
+            assert tokens.shape[-1] <= len(self.positions), tokens.shape
             x = x + self.positions[: tokens.shape[-1]]
         return x
 

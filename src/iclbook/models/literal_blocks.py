@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
 from .functional_gd import FunctionalGD
 from .kernels import KERNELS, kernel_values, key_factor, relate
 
@@ -88,9 +87,6 @@ class LiteralBlocks(FunctionalGD):
             ``1..N``, as section 3.2.1 says of the other head.
         query_among_keys: let the query be a key of the update as well, with ``w = 0`` (wrong; for tests).
         others: of :class:`FunctionalGD`.
-
-    Raises:
-        UserError: what FunctionalGD refuses, an unknown erasure.
     """
 
     def __init__(
@@ -103,8 +99,7 @@ class LiteralBlocks(FunctionalGD):
         **kwargs,
     ) -> None:
         super().__init__(*args, **kwargs)
-        if erasure not in ERASURES:
-            raise UserError(f"unknown erasure {erasure!r}", f"Choose one of: {', '.join(ERASURES)}.")
+        assert erasure in ERASURES, erasure
         self.erasure, self.lam = erasure, lam
         self.erase_query, self.query_among_keys = erase_query, query_among_keys
 

@@ -39,9 +39,6 @@ class Lstm(SequenceModel):
 
     Args:
         sizes: as in :class:`SequenceModel`.
-
-    Raises:
-        UserError: sizes that define no model.
     """
 
     def __init__(self, token_width: int, classes: int, hidden: int = 0, **sizes: Any) -> None:

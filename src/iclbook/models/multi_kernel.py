@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
 from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
 
 
@@ -22,9 +21,6 @@ class MultiKernelGD(nn.Module):
         n_blocks: K.
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`, its gamma being 1: ``Lambda_m`` carries the scale.
         mixing: learn the matrices ``P_m`` (they start from the identity); without it they stay the identity.
-
-    Raises:
-        UserError: no head or block, an unknown kernel.
     """
 
     def __init__(
@@ -38,8 +34,7 @@ class MultiKernelGD(nn.Module):
         mixing: bool = False,
     ) -> None:
         super().__init__()
-        if min(n_heads, n_blocks, d, width) < 1:
-            raise UserError(f"n_heads={n_heads}, n_blocks={n_blocks}, d={d}, width={width}", "All are 1 or more.")
+        assert min(n_heads, n_blocks, d, width) >= 1
         self.kernel, self.n_heads, self.n_blocks = check_kernel(kernel), n_heads, n_blocks
         self.d, self.n_classes, self.width, self.mixing = d, n_classes, width, mixing
         self.embed = nn.Parameter(torch.zeros(width, n_classes))

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import UserError
 from .sequence import SequenceModel, affine
 
 
@@ -19,15 +18,11 @@ class PrefixMlp(SequenceModel):
     Args:
         length: tokens of the longest sequence.
         sizes: as in :class:`SequenceModel`; layers are feed-forward only.
-
-    Raises:
-        UserError: sizes that define no model.
     """
 
     def __init__(self, token_width: int, classes: int, length: int, **sizes: Any) -> None:
         super().__init__(token_width, classes, **sizes)
-        if length < 1:
-            raise UserError(f"length={length}", "Give the tokens of a sequence, at least 1.")
+        assert length >= 1, length
         self.length = length
         self._add("prefix", (self.width, length, token_width), length * token_width)
         self._add("start", (self.width, length), length)
@@ -38,8 +33,7 @@ class PrefixMlp(SequenceModel):
     def stream(self, tokens: Tensor) -> list[Tensor]:
         """As in :class:`SequenceModel`; the embedding adds a matrix over all places so far, summed up along the sequence."""
         n = tokens.shape[0]
-        if not self.reads(n):
-            raise UserError(f"{n} tokens", f"This network reads up to {self.length}.")
+        assert self.reads(n), n
         each = torch.einsum("wtd,tdb->wtb", self.prefix[:, :n], tokens)
         place = self.start[:, :n, None]  # which place is asked for
         return self._layers(affine(self.embed, tokens.transpose(0, 1)) + each.cumsum(1) + place)

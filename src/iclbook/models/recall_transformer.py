@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
-
 
 class RecallTransformer(nn.Module):
     """K positional heads, then one head that matches the last token's history with that of every earlier token.
@@ -23,10 +21,6 @@ class RecallTransformer(nn.Module):
         a2: the query side uses the tokens ``x_{l-h}`` themselves; lifted, what head h - 1 puts out at the last token.
         a3: the second softmax runs over the responses only; lifted, over all tokens.
         diagonal: +1 or -1: whether ``beta`` stands above the diagonal (query block h - 1 with key block h) or below it.
-
-    Raises:
-        UserError: a task that does not exist, more heads than tokens, an unknown matrix or diagonal, or ``a1`` lifted while ``a2`` is kept (a
-            free matrix acts on the real embeddings).
     """
 
     def __init__(
@@ -43,19 +37,12 @@ class RecallTransformer(nn.Module):
         diagonal: int = 1,
     ) -> None:
         super().__init__()
-        if not (2 <= order <= 7 and n_responses >= 2):
-            raise UserError(
-                f"order={order}, n_responses={n_responses} define no task",
-                "Use an order of 2 to 7 and 2 or more responses.",
-            )
-        if diagonal not in (1, -1):
-            raise UserError(f"diagonal={diagonal}", "Choose +1 (above the diagonal) or -1 (below it).")
-        if not 1 <= n_heads <= order:
-            raise UserError(f"n_heads={n_heads} on a task of order {order}", "Use 1 to order heads.")
-        if matrix not in ("printed", "lemma"):
-            raise UserError(f"unknown matrix {matrix!r}", "Choose 'printed' or 'lemma'.")
-        if a2 and not (a1 and diagonal == 1):
-            raise UserError("A2 replaces what A1's superdiagonal reads", "Lift A2 too.")
+        assert 2 <= order <= 7, order
+        assert n_responses >= 2, n_responses
+        assert diagonal in (1, -1), diagonal
+        assert 1 <= n_heads <= order, (n_heads, order)
+        assert matrix in ("printed", "lemma"), matrix
+        assert not a2 or (a1 and diagonal == 1), "A2 replaces what A1's superdiagonal reads"
         self.order, self.n_responses, self.n_heads = order, n_responses, n_heads
         self.a0, self.a1, self.a2, self.a3, self.diagonal = a0, a1, a2, a3, diagonal
         self.vocabulary = order + n_responses
@@ -107,8 +94,7 @@ class RecallTransformer(nn.Module):
 
     def advantage(self) -> Tensor:
         """What a match at each head's own offset adds to a score, over the mean of the other offsets that reach the same permutation ``(K,)``."""
-        if not self.a1:
-            raise UserError("a free matrix has no beta of a head", "Keep A1.")
+        assert self.a1
         attention, first = torch.softmax(self.w, -1), 0 if self.a0 else 1
         near = attention[:, first : first + self.order]  # (K, W): offsets 1 .. W
         own = torch.stack([attention[h, self.own(h)] for h in range(self.n_heads)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
 from .attention import dot
 
 
@@ -14,15 +13,11 @@ class ReducedAttention(nn.Module):
 
     Args:
         n_heads: number of heads H.
-
-    Raises:
-        UserError: no head.
     """
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        if n_heads < 1:
-            raise UserError(f"n_heads={n_heads}: attention needs at least one head", "Set n_heads to 1 or more.")
+        assert n_heads >= 1, n_heads
         self.omega = nn.Parameter(torch.zeros(n_heads))
         self.mu = nn.Parameter(torch.zeros(n_heads))
 

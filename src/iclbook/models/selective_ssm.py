@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu, softplus
 
-from ..errors import UserError
 from .sequence import SequenceModel, affine
 
 
@@ -45,15 +44,11 @@ class SelectiveSsm(SequenceModel):
     Args:
         n_states: N, states of each channel.
         sizes: as in :class:`SequenceModel`.
-
-    Raises:
-        UserError: sizes that define no model.
     """
 
     def __init__(self, token_width: int, classes: int, n_states: int = 4, **sizes: Any) -> None:
         super().__init__(token_width, classes, **sizes)
-        if n_states < 1:
-            raise UserError(f"n_states={n_states}", "A channel needs at least one state.")
+        assert n_states >= 1, n_states
         self.n_states = n_states
         n, w = self.n_layers, self.width
         for name in ("inward", "gate", "step", "output"):

@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
-
 NORM_EPS = 1e-6
 
 
@@ -35,9 +33,6 @@ class SequenceModel(nn.Module):
         width: of the residual stream.
         n_layers: at least 1.
         hidden: width of the feed-forward part; 0 leaves it out.
-
-    Raises:
-        UserError: sizes that define no model.
     """
 
     def __init__(
@@ -51,11 +46,8 @@ class SequenceModel(nn.Module):
         hidden: int = 48,
     ) -> None:
         super().__init__()
-        if min(token_width, classes, stride, width, n_layers) < 1 or min(first, hidden) < 0:
-            raise UserError(
-                f"width={width}, n_layers={n_layers}, hidden={hidden}, first={first}, stride={stride}",
-                "Widths, layers and stride are 1 or more, first and hidden 0 or more.",
-            )
+        assert min(token_width, classes, stride, width, n_layers) >= 1
+        assert min(first, hidden) >= 0, (first, hidden)
         self.first, self.stride = first, stride
         self.width, self.n_layers, self.hidden = width, n_layers, hidden
         self._fan_in: dict[str, int] = {}

@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
-
 
 class SingleHead(nn.Module):
     """Single-head attention, equations 1 to 8, written for one sequence.
@@ -18,9 +16,6 @@ class SingleHead(nn.Module):
         causal: position i attends to j <= i; otherwise to all positions.
         bias: the output bias ``b`` of equation 7.
         value_norm: normalise every value to mean 0 and variance 1 over its coordinates (section 8.2, without learned gain).
-
-    Raises:
-        UserError: a dimension below 1.
     """
 
     def __init__(
@@ -34,8 +29,7 @@ class SingleHead(nn.Module):
         value_norm: bool = False,
     ) -> None:
         super().__init__()
-        if min(d_x, d_k, d_v, n_classes) < 1:
-            raise UserError(f"sizes {d_x}, {d_k}, {d_v}, {n_classes}", "All are 1 or more.")
+        assert min(d_x, d_k, d_v, n_classes) >= 1
         self.causal, self.bias, self.value_norm = causal, bias, value_norm
         self.d_x, self.d_k, self.d_v, self.n_classes = d_x, d_k, d_v, n_classes
         self.W_Q = nn.Parameter(torch.zeros(d_k, d_x))

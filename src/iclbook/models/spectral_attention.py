@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
 from .attention import dot
 
 #: What a head's keys may read (section 9.1): everything, its own band of the spectrum, as many covariates drawn at random, or all heads the
@@ -28,9 +27,6 @@ class SpectralAttention(nn.Module):
         mask: one of :data:`MASKS`. A masked head's keys read no responses either.
         activation: ``softmax``, or ``linear``: ``p_hl`` is the score over the number of tokens.
         diversity: weight of :meth:`penalty` (section 9.6).
-
-    Raises:
-        UserError: sizes that define no model, an unknown mask or activation.
     """
 
     def __init__(
@@ -43,17 +39,11 @@ class SpectralAttention(nn.Module):
         diversity: float = 0.0,
     ) -> None:
         super().__init__()
-        if min(d, width, n_heads) < 1 or width % n_heads:
-            raise UserError(
-                f"d={d}, width={width}, n_heads={n_heads}", "All are 1 or more, and width is a multiple of n_heads."
-            )
-        if mask not in MASKS or activation not in ("softmax", "linear"):
-            raise UserError(
-                f"mask={mask!r}, activation={activation!r}",
-                f"Choose a mask among {', '.join(MASKS)} and softmax or linear.",
-            )
-        if mask != "none" and d % n_heads:
-            raise UserError(f"{n_heads} bands of {d} covariates", "Let n_heads divide d.")
+        assert min(d, width, n_heads) >= 1, (d, width, n_heads)
+        assert width % n_heads == 0, (width, n_heads)
+        assert mask in MASKS, mask
+        assert activation in ("softmax", "linear"), activation
+        assert mask == "none" or d % n_heads == 0, (mask, d, n_heads)
         self.d, self.width, self.n_heads = d, width, n_heads
         self.mask, self.activation, self.diversity = mask, activation, diversity
         head = width // n_heads

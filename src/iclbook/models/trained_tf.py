@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ..errors import UserError
 from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
 
 #: Published code: entries of the attention matrices start from this over the number of layers, times N(0, 1).
@@ -20,13 +19,9 @@ class _Trained(nn.Module):
 
     def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int) -> None:
         super().__init__()
-        if init not in INITS:
-            raise UserError(f"unknown init {init!r}", f"Choose one of: {', '.join(INITS)}.")
-        if n_classes < 2 or min(width, layers) < 1:
-            raise UserError(
-                f"n_classes={n_classes}, width={width}, n_blocks={layers}",
-                "Take 2 categories or more, width and blocks of 1 or more.",
-            )
+        assert init in INITS, init
+        assert n_classes >= 2, n_classes
+        assert min(width, layers) >= 1, (width, layers)
         self.kernel, self.init, self.layers = check_kernel(kernel), init, layers
         self.n_classes, self.width = n_classes, width
         self.embed = nn.Parameter(torch.zeros(width, n_classes))
@@ -65,9 +60,6 @@ class TrainedStep(_Trained):
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`; its gamma is 1 (1/2 for RBF), since W_Q and W_K carry the scale; inner products
             are divided by ``sqrt(d + 2 d')`` as in the published code.
         init: ``code`` or ``glorot``.
-
-    Raises:
-        UserError: an unknown kernel or init, sizes that define no model.
     """
 
     def __init__(self, d: int, n_classes: int, width: int, kernel: str = "softmax", init: str = "code") -> None:

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-from ..errors import UserError
 from .language import START, LanguageModel, normed
 
 
@@ -17,9 +16,6 @@ class TransformerLanguage(LanguageModel):
     Args:
         vocabulary, context, width, n_heads, n_blocks, feed_forward, hidden: as in :class:`LanguageModel`.
         split: heads of width d'/M, the standard ones; otherwise of full width d', as in the published code.
-
-    Raises:
-        UserError: sizes below 1, or split heads that do not divide the width.
     """
 
     def __init__(
@@ -32,8 +28,7 @@ class TransformerLanguage(LanguageModel):
         **sizes: int | None,
     ) -> None:
         super().__init__(vocabulary, context, width, feed_forward=feed_forward, **sizes)
-        if split and width % self.n_heads:
-            raise UserError(f"n_heads={self.n_heads}, width={width}", "Split heads must divide the width.")
+        assert not split or width % self.n_heads == 0, width
         self.head_width = width // self.n_heads if split else width
         inner = START / math.sqrt(2 * self.n_blocks)
         self._add("positions", START, context, width)

@@ -2,7 +2,6 @@
 
 from .associative_recall import AssociativeRecall
 from .batch import Batch
-from .linear_regression import LinearRegression
-from .multitask import MultiTaskRegression
+from .linear_regression import LinearRegression, MultiTaskRegression
 
 __all__ = ["AssociativeRecall", "Batch", "LinearRegression", "MultiTaskRegression"]

@@ -12,9 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..errors import UserError
 from .batch import Batch
-from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -26,20 +24,14 @@ class AssociativeRecall:
     Args:
         order: length of the permutations, at least 2.
         n_responses: size of the response set R, at least 2.
-
-    Raises:
-        UserError: a size that defines no task, or sequences too long to hold.
     """
 
     order: int = 4
     n_responses: int = 4
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if not 2 <= self.order <= 7:
-            raise UserError(f"order={self.order}: permutations of 2 to 7 symbols can be listed", "Set order to 2 .. 7.")
-        if self.n_responses < 2:
-            raise UserError(f"n_responses={self.n_responses}: nothing to guess", "Set n_responses to 2 or more.")
+        assert 2 <= self.order <= 7, self
+        assert self.n_responses >= 2, self
 
     @property
     def n_permutations(self) -> int:
@@ -75,23 +67,12 @@ class AssociativeRecall:
 
         Returns:
             ``(B, length)`` tokens; the answer is ``order + responses[b, queries[b]]``.
-
-        Raises:
-            UserError: a permutation or a response that does not exist, or arrays of other shapes.
         """
         queries, responses = np.asarray(queries), np.asarray(responses)
         batch = len(queries)
-        if responses.shape != (batch, self.n_permutations):
-            raise UserError(
-                f"responses of shape {responses.shape} for {batch} queries",
-                f"Give one response for each of the {self.n_permutations} permutations: ({batch}, {self.n_permutations}).",
-            )
-        for name, numbers, end in (
-            ("queries", queries, self.n_permutations),
-            ("responses", responses, self.n_responses),
-        ):
-            if numbers.size and not (numbers.min() >= 0 and numbers.max() < end):
-                raise UserError(f"{name} from {numbers.min()} to {numbers.max()}", f"They are numbers 0 .. {end - 1}.")
+        assert responses.shape == (batch, self.n_permutations), self
+        assert ((queries >= 0) & (queries < self.n_permutations)).all(), queries
+        assert ((responses >= 0) & (responses < self.n_responses)).all(), responses
         pairs = np.empty((batch, self.n_permutations, self.order + 1), dtype=np.int64)
         pairs[..., :-1] = self.permutations
         pairs[..., -1] = self.order + responses
@@ -121,38 +102,24 @@ class AssociativeRecall:
         return Batch(context, words[..., :0, :], answers.gather(-2, queries))
 
     def enumerate(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every query with every map f: ``(N,)`` and ``(N, order!)`` with ``N = order! |R|^(order!)``.
-
-        Raises:
-            UserError: more than a million of them.
-        """
+        """Every query with every map f: ``(N,)`` and ``(N, order!)`` with ``N = order! |R|^(order!)``."""
         total = self.n_permutations * self.n_responses**self.n_permutations
-        if total > 1_000_000:
-            raise UserError(f"{total:.3g} sequences are too many to list", "Use a smaller order or fewer responses.")
+        assert total <= 1_000_000, total
         maps = np.array(list(itertools.product(range(self.n_responses), repeat=self.n_permutations)))
         queries = np.repeat(np.arange(self.n_permutations), len(maps))
         return queries, np.tile(maps, (self.n_permutations, 1))
 
     def plateau_dp(self, matched: int) -> float:
-        """Dot-product loss of a model that answers with the frequencies among the ``(order - matched)!`` permutations it cannot tell apart.
-
-        Raises:
-            UserError: ``matched`` is not 0 .. order.
-        """
+        """Dot-product loss of a model that answers with the frequencies among the ``(order - matched)!`` permutations it cannot tell apart."""
         return (1 - 1 / self.n_responses) * (1 - 1 / self._left(matched))
 
     def plateau_ce(self, matched: int) -> float:
-        """Cross-entropy of the same model: ``log N - E log(1 + Bin(N - 1, 1/|R|))`` with ``N = (order - matched)!``.
-
-        Raises:
-            UserError: ``matched`` is not 0 .. order.
-        """
+        """Cross-entropy of the same model: ``log N - E log(1 + Bin(N - 1, 1/|R|))`` with ``N = (order - matched)!``."""
         n, p = self._left(matched), 1 / self.n_responses
         mean = sum(math.comb(n - 1, j) * p**j * (1 - p) ** (n - 1 - j) * math.log(1 + j) for j in range(n))
         return math.log(n) - mean
 
     def _left(self, matched: int) -> int:
         """Permutations that share ``matched`` given tokens."""
-        if not 0 <= matched <= self.order:
-            raise UserError(f"{matched} matched tokens on a task of order {self.order}", f"Give 0 to {self.order}.")
+        assert 0 <= matched <= self.order, self
         return math.factorial(self.order - matched)

@@ -9,9 +9,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from .. import random
-from ..errors import UserError
 from .batch import Batch
-from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,6 @@ class BijectionElimination:
         symbols: V.
         length: K, pairs; at most V if they are distinct.
         distinct: keys without replacement.
-
-    Raises:
-        UserError: sizes that define no task.
     """
 
     symbols: int = 8
@@ -37,12 +32,9 @@ class BijectionElimination:
     distinct: bool = True
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.symbols < 2 or self.length < 1 or (self.distinct and self.length > self.symbols):
-            raise UserError(
-                f"symbols={self.symbols}, length={self.length}, distinct={self.distinct}",
-                "Use two symbols or more, and no more distinct keys than symbols.",
-            )
+        assert self.symbols >= 2, self
+        assert self.length >= 1, self
+        assert not self.distinct or self.length <= self.symbols, self
 
     first = 0
     stride = 2

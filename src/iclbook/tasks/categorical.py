@@ -11,9 +11,7 @@ from torch import Tensor
 
 from .. import random
 from ..draw import torch_rng
-from ..errors import UserError
 from .batch import Batch
-from .fields import check_fields
 
 
 @lru_cache(maxsize=64)
@@ -34,9 +32,6 @@ class Categorical:
         n_classes: C.
         width: of an embedding, d'.
         embed_seed: which draw of ``W_e``.
-
-    Raises:
-        UserError: sizes that define no task.
     """
 
     N: int = 10
@@ -46,12 +41,8 @@ class Categorical:
     embed_seed: int = 0
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if min(self.N, self.d, self.width) < 1 or self.n_classes < 5:
-            raise UserError(
-                f"N={self.N}, d={self.d}, n_classes={self.n_classes}, width={self.width}",
-                "N, d and width are 1 or more, n_classes 5 or more.",
-            )
+        assert min(self.N, self.d, self.width) >= 1, self
+        assert self.n_classes >= 5, self
 
     @property
     def embedding(self) -> Tensor:
@@ -136,9 +127,6 @@ class Anchors(Categorical):
         squared: ``exp(-|x - a|^2 / s^2)`` (published code, and what "RBF" means) or the printed ``exp(-s^2 |x - a|)`` (equation 46).
         lam: lambda.
         n_anchors: categories present in a context.
-
-    Raises:
-        UserError: what :class:`Categorical` refuses, unknown inputs, too few anchors.
     """
 
     inputs: str = "uniform"
@@ -148,10 +136,8 @@ class Anchors(Categorical):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.inputs not in ("uniform", "normal"):
-            raise UserError(f"unknown inputs {self.inputs!r}", "Choose uniform or normal.")
-        if not 2 <= self.n_anchors <= self.n_classes:
-            raise UserError(f"n_anchors={self.n_anchors}", "Take between 2 and n_classes anchors.")
+        assert self.inputs in ("uniform", "normal"), self
+        assert 2 <= self.n_anchors <= self.n_classes, self
 
     @property
     def square(self) -> bool:
@@ -194,8 +180,7 @@ class Quadrants(Categorical):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.d != 2:
-            raise UserError(f"d={self.d}: quadrants need two covariates", "Leave d at 2.")
+        assert self.d == 2, self
 
     present = 4
 

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..errors import UserError
-from .fields import check_fields
 
 #: How the query's label comes about: at random (the text), or always the last one (a slip in one version of the published code, whose
 #: loader always numbers the query's class last).
@@ -26,9 +24,6 @@ class FewShot:
     Attributes:
         ways, shots: the paper's 5 and 10, N = 50.
         query_label: one of :data:`QUERY_LABELS`.
-
-    Raises:
-        UserError: sizes that define no episode, or an unknown rule for the query's label.
     """
 
     ways: int = 5
@@ -36,11 +31,9 @@ class FewShot:
     query_label: str = "random"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.ways < 2 or self.shots < 1:
-            raise UserError(f"{self.ways} ways, {self.shots} shots", "Take 2 ways and 1 shot, or more.")
-        if self.query_label not in QUERY_LABELS:
-            raise UserError(f"unknown query_label {self.query_label!r}", f"Choose one of: {', '.join(QUERY_LABELS)}.")
+        assert self.ways >= 2, self
+        assert self.shots >= 1, self
+        assert self.query_label in QUERY_LABELS, self
 
     @property
     def N(self) -> int:
@@ -48,16 +41,9 @@ class FewShot:
         return self.ways * self.shots
 
     def words(self, n_classes: int, kinds: int) -> int:
-        """Random words of one episode: they choose classes, kinds, copies, the order and the query's label.
-
-        Raises:
-            UserError: too few classes or kinds for one episode.
-        """
-        if n_classes < self.ways or kinds < self.shots + 1:
-            raise UserError(
-                f"{self.ways} classes with {self.shots + 1} images each are needed, there are {n_classes} with {kinds}",
-                "Take fewer ways or shots, or more images.",
-            )
+        """Random words of one episode: they choose classes, kinds, copies, the order and the query's label."""
+        assert n_classes >= self.ways, self
+        assert kinds >= self.shots + 1, self
         return n_classes + self.ways * (kinds + self.shots + 1) + self.N + 1
 
     def choose(self, words: Tensor, n_classes: int, kinds: int, copies: int = 1) -> tuple[Tensor, Tensor]:

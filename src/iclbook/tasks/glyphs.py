@@ -30,7 +30,6 @@ from ..files import write_whole
 from ..project import find_root
 from ..rounding import CHOOSING, current, jittered, twin
 from ..sources import source_digest
-from .fields import check_fields
 
 #: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
 TYPEFACES = (
@@ -86,9 +85,6 @@ class GlyphSet:
         contrast: the ink's strength is uniform from this to 1.
         noise: standard deviation of the noise on each pixel, in units of full ink.
         seed: of order, typefaces, jitter and noise.
-
-    Raises:
-        UserError: sizes that define no set, or more classes than the typefaces hold.
     """
 
     n_classes: int = 1000
@@ -106,21 +102,13 @@ class GlyphSet:
     seed: int = 2025
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if not 0 < self.n_train < self.n_classes:
-            raise UserError(
-                f"{self.n_train} training classes of {self.n_classes}", "Keep at least one class for testing."
-            )
-        if not 0 < self.typefaces <= len(TYPEFACES) or self.copies < 1 or self.size < 8:
-            raise UserError(
-                f"typefaces={self.typefaces}, copies={self.copies}, size={self.size}",
-                f"Choose 1 to {len(TYPEFACES)} typefaces, 1 or more copies, 8 or more pixels.",
-            )
-        if not 0 <= self.erase < self.size or not 0 < self.contrast <= 1 or self.noise < 0:
-            raise UserError(
-                f"erase={self.erase}, contrast={self.contrast}, noise={self.noise}",
-                "Erase less than a side, take a contrast in (0, 1] and a noise of 0 or more.",
-            )
+        assert 0 < self.n_train < self.n_classes, self
+        assert 0 < self.typefaces <= len(TYPEFACES), self
+        assert self.copies >= 1, self
+        assert self.size >= 8, self
+        assert 0 <= self.erase < self.size, self
+        assert 0 < self.contrast <= 1, self
+        assert self.noise >= 0, self
 
     def load(self) -> Glyphs:
         """The set, drawn once and then kept in the project's cache. For a twin (:mod:`iclbook.rounding`) drawn with rounding errors, which tip
@@ -172,11 +160,7 @@ class GlyphSet:
         for i in rng.permutation(len(codes)):
             if len(chosen) < self.n_classes and (not chosen or alike[i, chosen].max() < LOOK_ALIKE):
                 chosen.append(int(i))
-        if len(chosen) < self.n_classes:
-            raise UserError(
-                f"{self.n_classes} classes asked for, but the typefaces hold {len(chosen)} characters that look different",
-                f"Set n_classes to {len(chosen)} or less.",
-            )
+        assert len(chosen) >= self.n_classes, self
         return codes[chosen]
 
     def _jitter(self, plain: np.ndarray) -> np.ndarray:

@@ -10,9 +10,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from .. import random
-from ..errors import UserError
 from .batch import Batch
-from .fields import check_fields
 
 
 def entropy_bits(p: Tensor, axis: int = -2) -> Tensor:
@@ -63,9 +61,6 @@ class HmmFiltering:
         symbols: O, observation symbols.
         length: K, observations.
         floor: smallest probability before the last normalisation.
-
-    Raises:
-        UserError: sizes that define no task.
     """
 
     states: int = 3
@@ -74,14 +69,10 @@ class HmmFiltering:
     floor: float = 0.05
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.states < 2 or self.symbols < 2 or self.length < 1:
-            raise UserError(
-                f"states={self.states}, symbols={self.symbols}, length={self.length}",
-                "Use two states and two symbols or more, and at least one observation.",
-            )
-        if not 0 <= self.floor * max(self.states, self.symbols) < 1:
-            raise UserError(f"floor={self.floor} leaves no freedom", "Use less than 1/states and 1/symbols.")
+        assert self.states >= 2, self
+        assert self.symbols >= 2, self
+        assert self.length >= 1, self
+        assert 0 <= self.floor * max(self.states, self.symbols) < 1, self
 
     @property
     def first(self) -> int:

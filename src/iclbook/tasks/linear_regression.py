@@ -1,4 +1,4 @@
-"""In-context linear regression (he2025, "Setups")."""
+"""In-context linear regression (he2025, "Setups"), with one response or several, each supported on its own features (he2025, "Multi-Task Regression")."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..errors import UserError
-from ..native.attention import Layout
-from .batch import Batch
-from .fields import check_fields
+from .batch import Batch, Layout
 
 
 @dataclass(frozen=True)
@@ -25,9 +22,6 @@ class LinearRegression:
         L: context length, at least 2 (with one example every softmax weight is 1 and there is nothing to attend to).
         noise_var: variance ``sigma^2`` of the noise.
         covariance: ``Sigma`` as a tuple of rows, or ``None`` for the identity.
-
-    Raises:
-        UserError: a size that defines no task, or a covariance that is not positive definite.
     """
 
     d: int = 5
@@ -36,15 +30,9 @@ class LinearRegression:
     covariance: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.d < 1:
-            raise UserError(f"d={self.d}: a covariate needs at least one dimension", "Set d to 1 or more.")
-        if self.L < 2:
-            raise UserError(
-                f"L={self.L}: with fewer than two examples there is nothing to attend to", "Set L to 2 or more."
-            )
-        if self.noise_var < 0:
-            raise UserError(f"noise_var={self.noise_var} is negative", "Give a variance of 0 or more.")
+        assert self.d >= 1, self
+        assert self.L >= 2, self
+        assert self.noise_var >= 0, self
         if self.covariance is not None:
             self._factor()
 
@@ -64,17 +52,11 @@ class LinearRegression:
 
     def _factor(self) -> Tensor:
         """Lower Cholesky factor ``(d, d)`` of the covariance."""
-        try:
-            sigma = torch.tensor(self.covariance, dtype=torch.float64)
-        except (ValueError, TypeError):
-            raise UserError("the covariance is not a matrix", f"Give a {self.d} x {self.d} matrix.") from None
-        if sigma.shape != (self.d, self.d):
-            raise UserError(
-                f"covariance of shape {tuple(sigma.shape)} for d={self.d}", f"Give a {self.d} x {self.d} matrix."
-            )
+        sigma = torch.tensor(self.covariance, dtype=torch.float64)
+        assert sigma.shape == (self.d, self.d), self
         factor, info = torch.linalg.cholesky_ex(sigma)
-        if info.item() or not torch.allclose(sigma, sigma.T):
-            raise UserError("the covariance is not symmetric positive definite", "Give a covariance matrix.")
+        assert not info.item(), self
+        assert torch.allclose(sigma, sigma.T), self
         return factor
 
     def batch(self, normals: Tensor) -> Batch:
@@ -92,3 +74,67 @@ class LinearRegression:
         y = (x * beta).sum(-2, keepdim=True) + eps  # (..., L+1, 1, B)
         tokens = torch.cat([x, y], dim=-2)  # (..., L+1, D, B)
         return Batch(tokens[..., : self.L, :, :], x[..., self.L, :, :], y[..., self.L, :, :])
+
+
+@dataclass(frozen=True)
+class MultiTaskRegression:
+    """``y_n = beta_{S_n} . x_{S_n} + eps_n``, ``x ~ N(0, I_d)``.
+
+    Args:
+        d: covariate dimension.
+        L: context length, at least 2.
+        supports: features of each task, counted from 0 (the paper counts from 1).
+        noise_var: variance of the noise on the context.
+        target_noise_var: variance of the noise on the target.
+        shared_beta: one ``beta`` for all tasks, as the text says; the published code draws one per task.
+        beta_var: variance of each entry of ``beta``: the text says ``1/d``, the published code uses 1.
+    """
+
+    d: int = 6
+    L: int = 40
+    supports: tuple[tuple[int, ...], ...] = ((0, 1, 2, 3), (2, 3, 4, 5))
+    noise_var: float = 0.1
+    target_noise_var: float = 0.1
+    shared_beta: bool = True
+    beta_var: float = 1 / 6
+
+    def __post_init__(self) -> None:
+        assert self.d >= 1, self
+        assert self.L >= 2, self
+        assert min(self.noise_var, self.target_noise_var, self.beta_var) >= 0, self
+        assert self.supports, self
+        assert all(s and len(set(s)) == len(s) and set(s) <= set(range(self.d)) for s in self.supports), self
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of responses ``N``."""
+        return len(self.supports)
+
+    @property
+    def normals(self) -> int:
+        """Standard normals that one prompt consumes."""
+        return (self.L + 1) * (self.d + self.n_tasks) + self.d * (1 if self.shared_beta else self.n_tasks)
+
+    def layout(self) -> Layout:
+        """Where a prompt's numbers stand, for C code."""
+        rows = (self.L + 1) * self.d
+        after = rows + (self.L + 1) * self.n_tasks
+        betas = tuple(after if self.shared_beta else after + n * self.d for n in range(self.n_tasks))
+        scales = (math.sqrt(v) for v in (self.noise_var, self.target_noise_var, self.beta_var))
+        return Layout(self.d, self.L, rows, betas, *scales, self.supports)
+
+    def batch(self, normals: Tensor) -> Batch:
+        """Turn standard normals ``(..., self.normals, B)`` into a batch with ``D = d + n_tasks``."""
+        lead, width = normals.shape[:-2], normals.shape[-1]
+        n_x, n_eps = (self.L + 1) * self.d, (self.L + 1) * self.n_tasks
+        x = normals[..., :n_x, :].reshape(*lead, self.L + 1, self.d, width)
+        eps = normals[..., n_x : n_x + n_eps, :].reshape(*lead, self.L + 1, self.n_tasks, width)
+        betas = normals[..., n_x + n_eps :, :].unflatten(-2, (-1, self.d)) * math.sqrt(self.beta_var)
+        responses = []
+        for n, support in enumerate(self.supports):
+            beta = betas[..., 0 if self.shared_beta else n, :, :]  # (..., d, B)
+            responses.append(sum(beta[..., None, j, :] * x[..., j, :] for j in support))  # (..., L+1, B)
+        y = torch.stack(responses, dim=-2)  # (..., L+1, N, B)
+        context = torch.cat([x, y + math.sqrt(self.noise_var) * eps], dim=-2)[..., : self.L, :, :]
+        target = y[..., self.L, :, :] + math.sqrt(self.target_noise_var) * eps[..., self.L, :, :]
+        return Batch(context, x[..., self.L, :, :], target)

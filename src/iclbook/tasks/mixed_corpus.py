@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..errors import UserError
 from .batch import Batch
-from .fields import check_fields
 
 DIGITS, SYMBOLS = 10, 80
 ARROW, LINE = DIGITS + SYMBOLS, DIGITS + SYMBOLS + 1
@@ -118,9 +116,6 @@ class MixedCorpus:
         regression: lines of regression; without, the twin's lines: the same x, and as y the answers of a law drawn anew for every line at a place drawn
             anew, so that single tokens keep their frequencies and no context tells anything.
         length: tokens of a row, of which all but the last are context.
-
-    Raises:
-        UserError: rows too short for a document.
     """
 
     regression: bool = True
@@ -130,9 +125,7 @@ class MixedCorpus:
     normals = 0
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.length < 2 * LONGEST:
-            raise UserError(f"length={self.length}", f"Give rows of at least {2 * LONGEST} tokens.")
+        assert self.length >= 2 * LONGEST, self
 
     @property
     def documents(self) -> int:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from .. import random
-from ..errors import UserError
-from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -17,9 +15,6 @@ class RandomTargets:
 
     Args:
         T, d, n: positions, input dimensions, classes.
-
-    Raises:
-        UserError: sizes that define no task.
     """
 
     T: int = 5
@@ -27,9 +22,9 @@ class RandomTargets:
     n: int = 3
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.T < 1 or self.d < 1 or self.n < 2:
-            raise UserError(f"T={self.T}, d={self.d}, n={self.n}", "Take T >= 1, d >= 1 and n >= 2.")
+        assert self.T >= 1, self
+        assert self.d >= 1, self
+        assert self.n >= 2, self
 
     @property
     def normals(self) -> int:

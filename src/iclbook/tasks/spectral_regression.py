@@ -9,9 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..errors import UserError
 from .batch import Batch
-from .fields import check_fields
 
 
 @dataclass(frozen=True)
@@ -26,9 +24,6 @@ class SpectralRegression:
             round 3).
         dropout_rows: extra rows of uniform numbers under each token of the context, from which a model with dropout makes its masks;
             the covariate of the query carries as many.
-
-    Raises:
-        UserError: no covariate, a variance that is not positive, no context, a negative number of rows.
     """
 
     eigenvalues: tuple[float, ...]
@@ -38,14 +33,11 @@ class SpectralRegression:
     dropout_rows: int = 0
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if not self.eigenvalues or not all(value > 0 for value in self.eigenvalues):
-            raise UserError(f"eigenvalues {self.eigenvalues} define no covariates", "Give at least one, all positive.")
-        if self.L < 1 or self.weight_var <= 0 or self.dropout_rows < 0:
-            raise UserError(
-                f"L={self.L}, weight_var={self.weight_var}, dropout_rows={self.dropout_rows}",
-                "L is 1 or more, the variance is positive, rows are 0 or more.",
-            )
+        assert self.eigenvalues, self
+        assert all(value > 0 for value in self.eigenvalues), self
+        assert self.L >= 1, self
+        assert self.weight_var > 0, self
+        assert self.dropout_rows >= 0, self
 
     @property
     def d(self) -> int:

@@ -12,9 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import UserError
-from .fields import check_fields
-
 #: How the chances of leaving a symbol depend on the distance, see :attr:`StickyChain.leaving`.
 LEAVING = ("code", "nearer", "farther", "modulo")
 
@@ -45,9 +42,6 @@ class StickyChain:
         T: symbols of a sequence; there are ``T - 1`` predictions.
         n, d: symbols, and dimensions of an input.
         noise: standard deviation of each input coordinate around its symbol's mean.
-
-    Raises:
-        UserError: sizes or chances that define no chain.
     """
 
     leaving: str = "code"
@@ -58,14 +52,12 @@ class StickyChain:
     noise: float = 1.0
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        if self.leaving not in LEAVING:
-            raise UserError(f"unknown rule of leaving {self.leaving!r}", f"Choose one of: {', '.join(LEAVING)}.")
-        if not 0 <= self.stay < 1 or self.T < 2 or self.n < 3 or self.d < 1 or self.noise < 0:
-            raise UserError(
-                f"stay={self.stay}, T={self.T}, n={self.n}, d={self.d}, noise={self.noise}",
-                "Take 0 <= stay < 1, T >= 2, n >= 3, d >= 1 and noise >= 0.",
-            )
+        assert self.leaving in LEAVING, self
+        assert 0 <= self.stay < 1, self
+        assert self.T >= 2, self
+        assert self.n >= 3, self
+        assert self.d >= 1, self
+        assert self.noise >= 0, self
 
     # -- the chain ----------------------------------------------------------------------------------------------------
 

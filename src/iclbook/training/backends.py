@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from .. import native
 from ..errors import UserError
-from ..native import counter
 from ..random import DATA
 from .data import Data, Stream
 from .ensemble import Ensemble, leaves
@@ -75,7 +75,7 @@ def compile_method(method: types.MethodType) -> Callable:
 
 
 class Gradients(Protocol):
-    """A model's gradient in C, such as :class:`iclbook.native.attention.AttentionStep`; only models import these, so that it counts for their studies alone."""
+    """A model's gradient in C, such as :class:`iclbook.models.attention.AttentionStep`; only models import these, so that it counts for their studies alone."""
 
     def bind(self, params: Tensors, grads: Tensors, losses: Tensor) -> None:
         """Say where parameters and gradients of all runs are, ``name -> (R, ...)``, and the sums of their losses ``(R,)``."""
@@ -108,7 +108,7 @@ class CSteps:
         cls, data: Data, ensembles: Sequence[Ensemble], keys: Tensor, batch_size: int, dtype: torch.dtype
     ) -> CSteps | None:
         """The steps of these groups on these data; ``None`` where a group has no gradient in C, or nothing can be compiled."""
-        able = dtype is torch.float32 and counter.can_draw(keys) and counter.can_step()
+        able = dtype is torch.float32 and native.can_draw(keys) and native.can_step()
         if not able or type(data) is not Stream:
             return None
         gradients = [in_c(data.task, e, batch_size) for e in ensembles]
@@ -118,7 +118,7 @@ class CSteps:
         """Step ``number`` = 1, 2, ... of all runs; ``t`` is the number as optimisers want it."""
         at = torch.tensor([number])
         for stream, key in enumerate(self._keys):
-            counter.fill("normals", self._normals, key, at, DATA)
+            native.fill("normals", self._normals, key, at, DATA)
             for group in self._groups:
                 group.add_gradients(stream, self._normals)
         for group in self._groups:
@@ -149,7 +149,7 @@ class _CGroup:
         if type(ensemble.group.optimiser) is Adam:
             stacks = ensemble.params, *(ensemble.state[m] for m in ("first", "second")), self._grads
             rates = {k: r.flatten() for k, r in ensemble.rates.items()}
-            self._update = counter.AdamStep(ensemble.group.optimiser, *stacks, rates=rates)
+            self._update = native.AdamStep(ensemble.group.optimiser, *stacks, rates=rates)
 
     def add_gradients(self, stream: int, normals: Tensor) -> None:
         """Gradients of the runs that read this stream; their losses are added up."""

@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import random
+from .. import native, random
 from ..errors import UserError
 from ..files import reading
-from ..native import counter
 from ..rounding import current, jittered, moved_batch
 from ..tasks import Batch
 from ..workers import deferred_interrupt, progress_bar
@@ -123,7 +122,7 @@ class Trainer:
         self._numbers = () if on_cpu else tuple(x.clone() for x in numbers)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if traced else self._step_all
-        drawn_in_c = self.dtype is torch.float32 and counter.can_draw(self._keys)
+        drawn_in_c = self.dtype is torch.float32 and native.can_draw(self._keys)
         self._fresh = compile_method(self._draw) if traced and not drawn_in_c else self._draw
 
     # -- one step -----------------------------------------------------------------------------------------------------
