@@ -9,11 +9,10 @@ from claims_kit import LEDGER, make_root, records_of
 
 from iclbook import references
 from iclbook.claims import Part, verdict
-from iclbook.claims.margins import Yardstick, margin, yardstick
 from iclbook.claims.rules import parse_rule
-from iclbook.claims.verdicts import TOO_CLOSE
+from iclbook.claims.verdicts import TOO_CLOSE, margin
 from iclbook.errors import UserError
-from iclbook.references import ROUNDING
+from iclbook.references import ROUNDING, Yardstick, yardstick
 
 
 def sizes(rule, value, doubt=0.1, records=None, doubts=None):

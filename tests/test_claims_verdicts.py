@@ -4,8 +4,8 @@ import pytest
 from claims_kit import records_of
 
 from iclbook.claims import verdict
-from iclbook.claims.margins import Yardstick
 from iclbook.errors import UserError
+from iclbook.references import Yardstick
 
 CONTROL = {"        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n"}
 

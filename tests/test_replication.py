@@ -7,10 +7,9 @@ from claims_kit import make_root, records_of
 
 from iclbook import draw, random, replication
 from iclbook.claims import load_ledger, verdict
-from iclbook.claims.margins import load_reference, yardstick
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE
 from iclbook.errors import UserError
-from iclbook.references import Reference, reference_path, write_reference
+from iclbook.references import Reference, load_reference, reference_path, write_reference, yardstick
 
 LEDGER = """\
 paper: demo

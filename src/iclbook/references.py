@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .draw import number as draw_of_this_process
 from .errors import UserError
 from .files import write_whole
+
+if TYPE_CHECKING:
+    from .claims.records import Record
 
 Value = bool | int | float | str | list
 
@@ -50,6 +54,58 @@ class Reference:
     figures: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What margins are measured with.
+
+    Attributes:
+        tolerances: how far rounding may carry each value, by key; absent where it was never measured.
+        values: of records that agree with their reference, the reference's value. Margins are measured there: were they measured at a run's own
+            values, a margin near 1 would be above it on one machine and below it on another. So all runs that agree have one verdict.
+        redrawn: a claim's verdicts at other draws, each a word and the digest of the rules that gave it.
+    """
+
+    tolerances: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
+    redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+
+def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yardstick:
+    """From a chapter's reference at the profile of the run; without one, or without its spreads, margins are not known."""
+    values: dict[str, Value] = {}
+    tolerances: dict[str, Value] = {}
+    for key, spread in (reference.spread if reference is not None else {}).items():
+        if key not in records:
+            continue
+        value = records[key].value
+        if agrees(value, reference.records[key], spread):
+            value = values[key] = reference.records[key]
+        if _length(value) == _length(spread):
+            tolerances[key] = tolerance(value, spread)
+    return Yardstick(tolerances, values, reference.redrawn if reference is not None else {})
+
+
+def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
+    """A chapter's reference, or None where there is none yet. That of the book at any draw: what rounding does is the same.
+
+    Raises:
+        UserError: a damaged reference.
+    """
+    path = reference_path(chapter, profile, root, draw=0)
+    if not path.is_file():
+        return None
+    others = [] if draw_of_this_process() else redrawn_paths(chapter, profile, root)
+    redrawn: dict[str, tuple[tuple[str, str], ...]] = {}
+    for other in (read_reference(path, root) for path in others):
+        for name, word in other.verdicts.items():
+            redrawn[name] = (*redrawn.get(name, ()), (word, other.rules.get(name, "")))
+    return replace(read_reference(path, root), redrawn=redrawn)
+
+
+def _length(value: Value) -> int | None:
+    return len(value) if isinstance(value, list) else None
 
 
 def reference_path(chapter: str, profile: str, root: Path, draw: int | None = None) -> Path:

@@ -9,7 +9,6 @@ from time import perf_counter
 
 from .. import draw, replication
 from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
-from ..claims.margins import load_reference
 from ..errors import UserError
 from ..machines import environment
 from ..numbers import number
@@ -20,6 +19,7 @@ from ..references import (
     agrees,
     is_regression_value,
     is_small,
+    load_reference,
     read_reference,
     reference_path,
     tolerance,

@@ -2,8 +2,7 @@
 
 from .ledger import Claim, Ledger, Part
 from .reading import all_ledgers, ledger_keys, load_ledger, printed, read_ledger
-from .recording import Recorder
-from .records import Record, read_records
+from .records import Record, Recorder, read_records
 from .rules import Rule, parse_rule
 from .verdicts import WORDS, PartResult, Verdict, judge, verdict
 

@@ -1,4 +1,4 @@
-"""Numbers that a notebook records, and how they travel in its executed copy.
+"""What a notebook records and shows: numbers, how they travel in its executed copy, and the verdicts that follow from them.
 
 Each record is one display output that no front end draws. Its data types carry the prefix ``application/papermill.record/``,
 which MyST-NB's ``{glue:text}`` reads for prose and ``iclbook check`` for regression.
@@ -9,14 +9,22 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserError, one_line
 from ..numbers import numbers
-from .rules import Value
+from ..profiles import check_profile
+from ..project import find_root
+from ..references import Value, load_reference, yardstick
+from ..statistics import Estimate
+from .ledger import Ledger
+from .reading import load_ledger
+from .render import closing_html, strip_html, table_text, verdict_html, verdict_text
+from .verdicts import Verdict, judge, verdict
 
 PREFIX = "application/papermill.record/"
 TEXT_MIME = PREFIX + "text/plain"
@@ -158,3 +166,149 @@ def _text(value: Value, fmt: str | None) -> str:
     if isinstance(value, str):
         return value if fmt is None else format(value, fmt)
     return numbers(value if isinstance(value, list) else [value], form=fmt)
+
+
+# -- the notebook's side: record a number, show a verdict, end with the counts -----------------------------------------
+
+
+class Recorder:
+    """Records what a chapter measures and shows the verdicts that follow from it.
+
+    Use::
+
+        record = Recorder("he2025", profile)
+        record("fig2.2/omega_pos", 0.131)        # shows nothing; prose reads it with {glue:text}`fig2.2/omega_pos`
+        record.all(measure(runs))                # every value of a mapping
+        record.verdict("he2025/fig2.2")          # a badge, computed from what was recorded so far
+        record.table()                           # counts, and the claims that no badge shows
+
+    Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
+
+    Args:
+        paper: the paper's key, the name of its room ``papers/<key>``.
+        profile: the profile that this notebook runs at.
+
+    Raises:
+        UserError: unknown paper or profile, malformed ledger, damaged reference.
+    """
+
+    def __init__(self, paper: str, profile: str) -> None:
+        self.profile = check_profile(profile)
+        self.ledger: Ledger = load_ledger(paper)
+        self.reference = load_reference(self.ledger.chapter_name, profile, find_root())
+        self.records: dict[str, Record] = {}
+        self._made_in: dict[str, Any] = {}
+        self._shown: dict[str, str] = {}  # claim id -> the word of its badge
+        self._styled = False
+
+    def __call__(self, key: str, value: Any) -> None:
+        """Record ``value`` under ``key``; prose shows it in the format that the ledger names, or with three significant digits.
+
+        Args:
+            key: unique in the notebook; named by a part of a claim or listed under ``values`` in the ledger.
+            value: bool, int, float, str or a flat list of up to 64 numbers (numpy and torch values are converted); of an
+                :class:`~iclbook.statistics.Estimate` the value, and its standard error under ``KEY_se``.
+
+        Raises:
+            UserError: unknown or repeated key, a value that cannot be recorded.
+        """
+        if isinstance(value, Estimate):
+            self(f"{key}_se", value.error)
+            value = value.value
+        self.ledger.require_key(key)
+        record = Record.make(key, value, self.ledger.formats.get(key))
+        shell = _shell()
+        # In a live session a cell may be run again; a headless run executes each cell once, so a repeat is a mistake.
+        cell = None if shell is None or _headless() else shell.execution_count
+        if key in self.records and (cell is None or self._made_in[key] == cell):
+            raise UserError(f"key {key!r} is recorded twice", "Give each recorded value its own key.")
+        self.records[key], self._made_in[key] = record, cell
+        if shell is not None:
+            _display(*record.output())
+
+    def all(self, values: Mapping[str, Any]) -> None:
+        """Record every value of a mapping from keys, as measurements return them.
+
+        Raises:
+            UserError: as for a single value.
+        """
+        for key, value in values.items():
+            self(key, value)
+
+    def verdict(self, claim_id: str) -> Verdict:
+        """Judge a claim by what was recorded so far and display its line.
+
+        Returns:
+            The verdict, for use in code; Jupyter does not echo it.
+
+        Raises:
+            UserError: no such claim in the ledger.
+        """
+        return self._judge([claim_id])[0]
+
+    def verdicts(self, *names: str) -> None:
+        """One strip with the lines of several claims, each named without the paper's key.
+
+        Raises:
+            UserError: as for a single one.
+        """
+        self._judge([f"{self.ledger.paper}/{name}" for name in names])
+
+    def _judge(self, claim_ids: Sequence[str]) -> list[Verdict]:
+        found, pages, texts = [], [], []
+        for claim_id in claim_ids:
+            claim = self.ledger.claim(claim_id)
+            result = verdict(claim, self.records, self.profile, yardstick(self.records, self.reference))
+            pages.append(verdict_html(claim, result, anchor=claim_id not in self._shown))
+            texts.append(verdict_text(claim, result))
+            found.append(result)
+            self._shown[claim_id] = result.word
+        self._show(strip_html(pages), "\n".join(texts))
+        return found
+
+    def table(self) -> None:
+        """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table.
+
+        Raises:
+            UserError: a badge that was shown before all was recorded that decides it.
+        """
+        found = judge(self.ledger, self.records, self.profile, self.reference)
+        early = [claim_id for claim_id, word in self._shown.items() if found[claim_id].word != word]
+        if early:
+            told = f"{early[0]} was shown as {self._shown[early[0]]!r} and is {found[early[0]].word!r}"
+            raise UserError(told, "Show its badge after everything that its parts name is recorded.")
+        rows = [(claim, found[claim.id]) for claim in self.ledger.claims]
+        self._show(closing_html(rows, self._shown), table_text(rows))
+
+    def _show(self, html: str, text: str) -> None:
+        if _shell() is None:
+            return
+        if not self._styled and not _headless():
+            html = f"<style>{_style_sheet()}</style>{html}"  # the built page links the sheet; a live notebook has no such link
+            self._styled = True
+        _display({"text/html": html, "text/plain": text}, {})
+
+
+def _headless() -> bool:
+    return os.environ.get("ICLBOOK_HEADLESS") == "1"
+
+
+def _shell() -> Any:
+    """The Jupyter kernel's shell, or None in a plain program or a terminal."""
+    try:
+        from IPython import get_ipython
+    except ImportError:  # a machine that only trains
+        return None
+    shell = get_ipython()
+    return shell if shell is not None and getattr(shell, "kernel", None) is not None else None
+
+
+def _display(data: dict[str, str], metadata: dict[str, Any]) -> None:
+    from IPython.display import display
+
+    display(data, raw=True, metadata=metadata)
+
+
+def _style_sheet() -> str:
+    sheet = find_root() / "book" / "assets" / "verdicts.css"
+    return sheet.read_text(encoding="utf-8") if sheet.is_file() else ""

@@ -9,10 +9,9 @@ from pathlib import Path
 from ..draw import outputs
 from ..profiles import check_profile
 from ..project import find_root
-from ..references import reference_path
+from ..references import load_reference, reference_path
 from . import render
 from .ledger import Ledger
-from .margins import load_reference
 from .reading import all_ledgers
 from .records import Record, read_records
 from .verdicts import judge

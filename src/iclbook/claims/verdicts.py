@@ -1,18 +1,24 @@
-"""The verdict of a claim, computed from what a notebook recorded; never typed by hand."""
+"""The verdict of a claim, computed from what a notebook recorded, never typed by hand; and how far each part is from coming out the other way: its margin.
+
+A part whose margin is 1 or less is *close*: the same measurement, repeated elsewhere or with other seeds, may come out the other way.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..errors import UserError
+from ..numbers import number
 from ..profiles import at_least
-from ..references import Reference
+from ..references import Reference, Value, Yardstick, yardstick
 from .ledger import Claim, Ledger, Part
-from .margins import Yardstick, margin, margin_text, yardstick
-from .records import Record
-from .rules import RuleMismatch, Value
+from .rules import RuleMismatch
+
+if TYPE_CHECKING:
+    from .records import Record
 
 REPRODUCED = "reproduced"
 REDUCED = "reproduced (reduced)"
@@ -47,13 +53,21 @@ SILENT = (OUT_OF_REACH, NOT_YET_TESTED, OPEN)
 #: Every answer, in the scoreboard's order.
 ANSWER_WORDS = (YES, YES_REDUCED, DEPENDS, NO, TOO_CLOSE, OUT_OF_REACH, OPEN)
 
+#: Standard errors in an uncertainty. A value may be off because another machine rounds differently (the regression check's tolerance, from the spread measured
+#: over emulated machines) and because other seeds or samples give another one (its standard error). Two of these because, were the true value on the other side
+#: of the bound, a value measured so far on this side would be seen in fewer than one repetition of forty; with one it would be one of six, and with three a
+#: claim would need twice the runs.
+ERRORS = 2.0
+#: Margins above it are not told apart.
+AMPLE = 1000
+
 
 @dataclass(frozen=True)
 class PartResult:
     """A measured value against its rule.
 
     Attributes:
-        margin: distance from coming out the other way in units of the uncertainty (:mod:`.margins`); None where it is not known.
+        margin: distance from coming out the other way in units of the uncertainty (:func:`margin`); None where it is not known.
         sampled: whether the uncertainty holds a standard error, or only what rounding does.
         late: whether the rule was written or changed after a first run.
         printed: whether it is judged on the paper's own printed values.
@@ -84,8 +98,18 @@ class PartResult:
     @property
     def margin_text(self) -> str:
         """The margin and the control in a phrase; empty where neither is known."""
-        phrases = (margin_text(self.margin, self.sampled), self.control)
-        return "; ".join(phrase for phrase in phrases if phrase)
+        what = "its uncertainty" if self.sampled else "its rounding"
+        if self.margin is None:
+            phrase = ""
+        elif math.isinf(self.margin):
+            phrase = "exact"
+        elif self.margin <= 1:
+            phrase = f"margin: only {number(self.margin, 1)} of {what}"
+        elif self.margin > AMPLE:
+            phrase = f"margin: over {number(AMPLE)} times {what}"
+        else:
+            phrase = f"margin: {number(self.margin, 2)} times {what}"
+        return "; ".join(filter(None, (phrase, self.control)))
 
 
 @dataclass(frozen=True)
@@ -256,6 +280,41 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tupl
                 "Change the rule in the ledger or the value that the notebook records.",
             ) from None
     return tuple(results), missing
+
+
+def margin(part: Part, values: Mapping[str, Value], by: Yardstick) -> float | None:
+    """Distance of a part from coming out the other way, in units of its uncertainty ``tolerance + 2 error`` (:data:`ERRORS`).
+
+    A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold.
+
+    Args:
+        values: what was recorded; holds every key of the part.
+
+    Returns:
+        0 or more; infinite where nothing that may be off can change the outcome; None where a tolerance is not known.
+    """
+    if any(key not in by.tolerances for key in (part.key, *part.rule.references())):
+        return None
+    values = {key: by.values.get(key, values[key]) for key in part.keys}
+    doubt = _uncertainty(by.tolerances[part.key], values[part.error] if part.error is not None else 0.0)
+    conditions = part.rule.distances(values[part.key], values, doubt, by.tolerances)
+    failing = [condition.margin for condition in conditions if not condition.holds]
+    return max(failing) if failing else min(condition.margin for condition in conditions)
+
+
+def _uncertainty(rounding: Value, error: Value) -> Value:
+    """``tolerance + 2 error``; either may be a list.
+
+    Raises:
+        ValueError: lists of different length, a negative error.
+    """
+    if not isinstance(rounding, list) and not isinstance(error, list):
+        if isinstance(error, bool | str) or error < 0:
+            raise ValueError(f"{error!r} is not a standard error")
+        return rounding + ERRORS * error
+    length = len(rounding if isinstance(rounding, list) else error)
+    columns = [side if isinstance(side, list) else [side] * length for side in (rounding, error)]
+    return [_uncertainty(*pair) for pair in zip(*columns, strict=True)]
 
 
 def _require_finite(claim: Claim, part: Part, key: str, value: Value) -> None:
