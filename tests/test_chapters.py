@@ -19,8 +19,7 @@ from iclbook.book.build import renew_prose
 from iclbook.check import check_executed, table
 from iclbook.inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from iclbook.machines import environment
-from iclbook.profiles import PROFILES
-from iclbook.project import FIGURE
+from iclbook.project import FIGURE, PROFILES
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = chapters(ROOT)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook import rounding, store
+from iclbook import random, store
 from iclbook.errors import UserError
 from iclbook.training import computation as computed
 from iclbook.training.catalogue import Catalogue
@@ -27,8 +27,8 @@ def powers(group, members):
 
 def edges(group, members):
     """Whether a number that rounding decides is large."""
-    jitter, start = rounding.current(), torch.full((len(members),), 1.1, dtype=torch.float64)
-    large = (start > 1.1) | (TILT[0] > 1) if jitter is None else rounding.jittered(start, jitter) > 1.1
+    jitter, start = random.twin_errors(), torch.full((len(members),), 1.1, dtype=torch.float64)
+    large = (start > 1.1) | (TILT[0] > 1) if jitter is None else random.jittered(start, jitter) > 1.1
     return {"side": large.numpy(), "size": np.ones(len(members))}
 
 

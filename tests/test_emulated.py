@@ -10,7 +10,7 @@ import pytest
 
 from iclbook.inputs import chapters
 from iclbook.machines import emulated, environment
-from iclbook.profiles import PROFILES
+from iclbook.project import PROFILES
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MACHINES = emulated()

@@ -7,7 +7,7 @@ from claims_kit import make_root
 
 from iclbook.claims import Record, all_ledgers, judge, load_ledger, verdict, verdicts
 from iclbook.claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE
-from iclbook.profiles import PROFILES, at_least
+from iclbook.project import PROFILES, at_least
 from iclbook.references import Reference, read_reference, reference_path, tolerance
 
 REPOSITORY = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from iclbook import random
-from iclbook.training.backends import compile_method
+from iclbook.training.ensemble import compile_method
 
 STEP = torch.tensor([7])
 

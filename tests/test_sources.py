@@ -65,13 +65,13 @@ def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(pa
         ("tasks/linear_regression.py", "/ math.sqrt(self.d)", "* math.sqrt(self.d)"),
         ("models/attention.py", "1 / math.sqrt(self.width)", "2 / math.sqrt(self.width)"),
         ("models/reduced.py", "0.0, scale", "0.0, 2 * scale"),
-        ("training/optimisers.py", "beta2: float = 0.999", "beta2: float = 0.99"),
+        ("training/groups.py", "beta2: float = 0.999", "beta2: float = 0.99"),
         ("random.py", "state >> 1", "state >> 2"),
         ("training/data.py", "before = steps - 1", "before = steps - 2"),
         ("training/ensemble.py", "rates = {k: r * factor", "rates = {k: r / factor"),
         ("training/trainer.py", "self._t += 1", "self._t += 2"),
         ("training/groups.py", "if unknown := asked - set(names)", "if unknown := set()"),
-        ("training/backends.py", "ensemble.steps)))", "2 * ensemble.steps)))"),
+        ("training/ensemble.py", "ensemble.steps)))", "2 * ensemble.steps)))"),
         ("native/attention.c", "g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)"),
         ("native/vectors.h", "define SHIFT 12582912.0f", "define SHIFT 12582911.0f"),
         ("native/counter.c", "ROUNDS 10", "ROUNDS 9"),
@@ -110,7 +110,7 @@ def test_only_what_is_reached_counts(package):
 
 def test_imports_are_followed_through_packages_that_pass_names_on():
     names = {f.name for f in reached(ROOTS)}
-    assert {"batch.py", "trainer.py", "groups.py", "reduced.py", "optimisers.py"} <= names
+    assert {"batch.py", "trainer.py", "groups.py", "reduced.py"} <= names
     assert not names & {"spectral_regression.py", "errors.py", "cli.py"}
 
 

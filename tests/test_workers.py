@@ -17,7 +17,7 @@ import pytest
 from iclbook import workers
 from iclbook.errors import UserError
 from iclbook.models import Attention
-from iclbook.profiles import check_profile
+from iclbook.project import check_profile
 from iclbook.tasks import LinearRegression
 from iclbook.training import Run
 from iclbook.training.history import History, joined

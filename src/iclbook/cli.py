@@ -17,8 +17,7 @@ from . import draw
 from .errors import UserError, one_line
 from .formulas import plain
 from .numbers import number
-from .profiles import PROFILES, check_profile
-from .project import find_root
+from .project import PROFILES, check_profile, find_root
 
 #: Exit codes: something moved or did not come out; a mistake or a missing thing that the user can mend; Ctrl-C.
 MOVED, MISTAKE, INTERRUPTED = 1, 2, 130
@@ -441,7 +440,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ[draw.SWITCH] = str(options.draw)
             draw.number()
         if getattr(options, "device", "auto") == "cuda":
-            from .training.backends import pick_device
+            from .training.ensemble import pick_device
 
             pick_device("cuda")  # refused before anything is started where there is none
         code = _COMMANDS[options.command][-1](options)

@@ -28,8 +28,7 @@ from .errors import UserError
 from .files import write_whole
 from .inputs import METADATA_KEY, executed_path, input_digests, source_path, write_copy
 from .machines import MEMORY, this_machine, usable_cores, versions
-from .profiles import check_profile
-from .project import find_root
+from .project import check_profile, find_root
 from .workers import die_with
 
 #: Seconds that one cell may take unless the caller or ICLBOOK_CELL_TIMEOUT says otherwise.

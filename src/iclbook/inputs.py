@@ -18,8 +18,7 @@ from .claims.yaml_lines import read_yaml
 from .draw import outputs
 from .errors import UserError
 from .files import write_whole
-from .profiles import check_profile
-from .project import find_root, ledger_paths
+from .project import check_profile, find_root, ledger_paths
 from .references import redrawn_paths, reference_path
 from .sources import reached, source_digest
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 #: Modules (paths in the package) that a study imports and that cannot change a number: messages, files, processes, comparisons.
 NEUTRAL = frozenset(
-    f"{name}.py"
-    for name in ("errors", "files", "machines", "profiles", "project", "sources", "workers", "training/replay")
+    f"{name}.py" for name in ("errors", "files", "machines", "project", "sources", "workers", "training/replay")
 )
 
 

@@ -1,4 +1,5 @@
-"""Committed results: small arrays with their provenance, refused when damaged or made from other source.
+"""Committed results: small arrays with their provenance, refused when damaged or made from other source; and descriptions of studies as plain values, which
+tell what results are of: equal ones mean equal numbers.
 
 ``results/<paper>/<profile>/<study>/<group>.<start of its checksum>.npz`` hold the arrays, ``results/<paper>/<profile>/<study>.json`` says where they
 come from and carries the checksum of every file. Names follow content, so new arrays never overwrite old ones: replacing the json is the one moment
@@ -7,13 +8,16 @@ at which results change, and then files that it does not name are removed.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import hashlib
 import io
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +27,12 @@ import torch
 from .draw import outputs
 from .errors import UserError
 from .files import reading, remove_unfinished, write_whole
-from .profiles import check_profile
-from .project import commit, find_root
+from .project import check_profile, commit, find_root
 
 #: In place of a group's name, of the file with states kept for verification.
 STATES = "states-for-verification"
+#: What the provenance says of each group that was added to results that were there.
+ADDED = ("seconds", "device", "torch", "commit")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,52 @@ class Results:
     def group(self, name: str) -> dict[str, np.ndarray]:
         """The arrays of one group, by their short names."""
         return {k.split("/", 1)[1]: v for k, v in self.arrays.items() if k.startswith(name + "/")}
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON can hold it.
+
+    A dataclass is a mapping from the names of its fields that are not at their default, and under ``is`` the name of its class; a class or function is its
+    name (which code it is, the digest of its source tells); an array is the digest of its content. Fields with ``compare=False`` decide no
+    number and are left out.
+
+    Raises:
+        UserError: a value of another kind, such as an object whose text would be its address.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain_fields(value)
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    if isinstance(value, functools.partial):
+        return [plain(value.func), plain(value.args), plain(value.keywords)]
+    if isinstance(value, np.ndarray | torch.Tensor):
+        array = np.ascontiguousarray(torch.as_tensor(value).cpu().numpy())
+        return f"{array.dtype}{list(array.shape)} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
+    if isinstance(value, type) or hasattr(value, "__qualname__"):
+        return value.__name__
+    raise UserError(
+        f"a {type(value).__name__} cannot be described", "Use plain values, dataclasses of them, or functions."
+    )
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    """A dataclass by its fields."""
+    found: dict[str, Any] = {"is": type(value).__name__}
+    for each in dataclasses.fields(value):
+        if not each.compare:
+            continue
+        own = getattr(value, each.name)
+        factory = each.default_factory
+        default = each.default if factory is dataclasses.MISSING else factory()
+        if default is dataclasses.MISSING or plain(own) != plain(default):
+            found[each.name] = plain(own)
+    return found
 
 
 def folder(paper: str, profile: str, root: Path | None = None) -> Path:
@@ -154,11 +205,7 @@ def _name(group: str, checksum: str) -> str:
 
 
 def check_finite(study: str, arrays: Mapping[str, np.ndarray], may_diverge: Iterable[str] = ()) -> None:
-    """Refuse numbers that are not finite; the loss before the first step is none and does not count.
-
-    Raises:
-        UserError: naming study, group and array, and (of arrays over steps) run and step.
-    """
+    """Refuse numbers that are not finite, naming study, group and array, and of arrays over steps also run and step; no loss is there before the first step."""
     for key, array in arrays.items():
         group, name = key.split("/", 1)
         if group in may_diverge or not np.issubdtype(array.dtype, np.floating):
@@ -168,8 +215,7 @@ def check_finite(study: str, arrays: Mapping[str, np.ndarray], may_diverge: Iter
         if name == "loss" and steps is not None and len(steps) == len(bad) and steps[0] == 0:
             bad[0] = False
         if bad.any():
-            first = np.argwhere(bad)[0]
-            at = ""
+            first, at = np.argwhere(bad)[0], ""
             if steps is not None and array.ndim > 1 and len(steps) == len(array):
                 at = f", run {first[1]}, step {steps[first[0]]}"
             raise UserError(
@@ -199,13 +245,7 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
 
 
 def load(
-    paper: str,
-    profile: str,
-    study: str,
-    config: Any = None,
-    source: str | None = None,
-    root: Path | None = None,
-    may_diverge: Iterable[str] | None = None,
+    paper: str, profile: str, study: str, config: Any = None, source: str | None = None, root: Path | None = None
 ) -> Results:
     """Read a study's results.
 
@@ -214,10 +254,9 @@ def load(
         config: the configuration that the caller stands for; results of another one are refused, but they may hold more groups.
         source: digest of the code as it is now; results of other code are refused.
         root: the book's root folder, found when ``None``.
-        may_diverge: groups whose numbers need not be finite; ``None`` for what the results say of themselves.
 
     Raises:
-        UserError: a number that is not finite, a missing, truncated or damaged file, pickled content, another configuration, other source.
+        UserError: a missing, truncated or damaged file, pickled content, another configuration, other source.
     """
     command = _command(paper, profile, study)
     if config is not None and (missing := missing_groups(paper, profile, study, config, root)):
@@ -230,8 +269,6 @@ def load(
         )
     base = folder(paper, profile, root) / study
     arrays = _arrays(base, _described(about, config), f"{command} --fresh")
-    if may_diverge is not None or "may_diverge" in about:
-        check_finite(f"{paper}/{study}", arrays, {*(may_diverge or ()), *about.get("may_diverge", ())})
     return Results(arrays, about if config is None else about | {"config": config})
 
 
@@ -304,3 +341,33 @@ def _arrays(base: Path, sums: Mapping[str, str], command: str) -> dict[str, np.n
 
 def _command(paper: str, profile: str, study: str) -> str:
     return f"iclbook train {paper} --only {study} --profile {profile}"
+
+
+def others(study: Any, profile: str, missing: Sequence[str]) -> Results | None:
+    """The stored results of the groups of a study or computation that are not ``missing``; ``None`` where none is missing."""
+    if not missing:
+        return None
+    there = study.of_groups([name for name in study.group_names if name not in missing])
+    return load(study.paper, profile, study.name, there.describe(), there.source())
+
+
+def keep(
+    study: Any,
+    profile: str,
+    arrays: dict[str, np.ndarray],
+    about: dict[str, Any],
+    beside: Results | None = None,
+    states: dict[str, np.ndarray] | None = None,
+) -> Results:
+    """Store the arrays of a study or computation, or of some of its groups beside those that are there."""
+    where = study.paper, profile, study.name
+    every, sums = arrays, {}
+    if beside is not None:
+        every = {**beside.arrays, **arrays}
+        states = load_states(*where) | (states or {})
+        sums = {group: beside.provenance["files"][group] for group in {k.split("/")[0] for k in beside.arrays}}
+        new = {name: {k: about[k] for k in ADDED} for name in sorted({key.split("/")[0] for key in arrays})}
+        added = beside.provenance.get("added", {}) | new
+        about = beside.provenance | {k: about[k] for k in ("config", "source")} | {"added": added}
+    save(*where, arrays, about, may_diverge=study.may_diverge, states=states, beside=sums)
+    return Results(every, about)

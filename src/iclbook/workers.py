@@ -386,7 +386,7 @@ def _lost(problem: BaseException) -> UserError | None:
 def open_executor(scheduler: str | None, workers: int | None, device: str) -> Iterator[Processes | None]:
     """Where the parts of studies are trained: on the cluster of ``scheduler``, or in so many processes here (one a core by default, one on a GPU,
     which runs share by themselves); ``None`` for this process alone. Its attribute ``parts`` says in how many parts."""
-    from .training.backends import pick_device
+    from .training.ensemble import pick_device
 
     if scheduler is not None:
         with Cluster(scheduler, workers) as cluster:

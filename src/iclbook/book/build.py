@@ -16,8 +16,7 @@ from ..errors import UserError
 from ..files import write_whole
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, write_copy
 from ..numbers import number as number_of
-from ..profiles import check_profile
-from ..project import SLIDERS, find_root, ledger_paths
+from ..project import SLIDERS, check_profile, find_root, ledger_paths
 from . import page_models, pages
 
 

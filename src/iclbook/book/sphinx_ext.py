@@ -24,8 +24,7 @@ from sphinx.util import logging
 from ..claims.scoreboard import boards
 from ..inputs import chapters, executed_path, is_stale, stale_line
 from ..machines import usable_cores
-from ..profiles import check_profile
-from ..project import ledger_paths
+from ..project import check_profile, ledger_paths
 from ..workers import die_with
 from . import about_figures, addresses, captions, glance, page_models, pages, scoreboard_page, ties
 from .glance import with_folds

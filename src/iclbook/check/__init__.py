@@ -12,8 +12,7 @@ from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_recor
 from ..errors import UserError
 from ..machines import environment
 from ..numbers import number
-from ..profiles import check_profile
-from ..project import find_root
+from ..project import check_profile, find_root
 from ..references import (
     Reference,
     agrees,

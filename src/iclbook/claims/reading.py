@@ -16,8 +16,7 @@ from pathlib import Path
 
 from .. import formulas
 from ..errors import UserError
-from ..profiles import PROFILES
-from ..project import find_root, ledger_path, ledger_paths
+from ..project import PROFILES, find_root, ledger_path, ledger_paths
 from .ledger import Claim, Ledger, Part
 from .rules import GRAMMAR, Term, parse_rule
 from .yaml_lines import Located, read_yaml

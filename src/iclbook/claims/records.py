@@ -17,8 +17,7 @@ from typing import Any
 
 from ..errors import UserError, one_line
 from ..numbers import numbers
-from ..profiles import check_profile
-from ..project import find_root
+from ..project import check_profile, find_root
 from ..references import Value, load_reference, yardstick
 from ..statistics import Estimate
 from .ledger import Ledger

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..draw import outputs
-from ..profiles import check_profile
-from ..project import find_root
+from ..project import check_profile, find_root
 from ..references import load_reference, reference_path
 from . import render
 from .ledger import Ledger

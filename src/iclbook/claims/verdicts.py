@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import UserError
 from ..numbers import number
-from ..profiles import at_least
+from ..project import at_least
 from ..references import Reference, Value, Yardstick, yardstick
 from .ledger import Claim, Ledger, Part
 from .rules import RuleMismatch

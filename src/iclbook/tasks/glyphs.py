@@ -28,7 +28,7 @@ from ..draw import numpy_rng, torch_rng
 from ..errors import UserError
 from ..files import write_whole
 from ..project import find_root
-from ..rounding import CHOOSING, current, jittered, twin
+from ..random import CHOOSING, jittered, twin, twin_errors
 from ..sources import source_digest
 
 #: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
@@ -111,13 +111,13 @@ class GlyphSet:
         assert self.noise >= 0, self
 
     def load(self) -> Glyphs:
-        """The set, drawn once and then kept in the project's cache. For a twin (:mod:`iclbook.rounding`) drawn with rounding errors, which tip
+        """The set, drawn once and then kept in the project's cache. For a twin (:mod:`iclbook.random`) drawn with rounding errors, which tip
         some pixels to the next whole number.
 
         Raises:
             UserError: a damaged cache file, or fewer look-alike-free characters than classes.
         """
-        return _load(self) if current() is None else _moved(self)
+        return _load(self) if twin_errors() is None else _moved(self)
 
     def draw(self) -> Glyphs:
         """The set, drawn now (seconds); a pure function of these numbers and matplotlib's fonts."""
@@ -165,7 +165,7 @@ class GlyphSet:
 
     def _jitter(self, plain: np.ndarray) -> np.ndarray:
         """Jittered copies ``(C, T, copies, size, size)`` of plain drawings ``(C, T, CANVAS, CANVAS)``."""
-        generator, errors = torch_rng(self.seed), current()
+        generator, errors = torch_rng(self.seed), twin_errors()
         out = np.empty((*plain.shape[:2], self.copies, self.size, self.size), np.uint8)
         for i, drawings in enumerate(plain):  # class by class, so that memory stays small
             n = len(drawings) * self.copies

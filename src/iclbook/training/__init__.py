@@ -1,11 +1,10 @@
 """Many independent runs at once: stacked parameters, one data stream per seed, one optimiser step for all."""
 
-from .backends import pick_device
 from .data import FixedSet, FullBatch, Stream
+from .ensemble import pick_device
 from .flow import Flow, first_crossings, gradient_flow
-from .groups import Group, Run
+from .groups import Adam, Group, Momentum, Run, Sgd
 from .history import History, log_and_linear_steps
-from .optimisers import Adam, Momentum, Sgd
 from .trainer import Trainer
 
 __all__ = [

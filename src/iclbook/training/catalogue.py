@@ -17,7 +17,7 @@ import torch
 
 from .. import store
 from ..errors import UserError
-from ..profiles import check_profile
+from ..project import check_profile
 from ..workers import on_interrupt
 from .computation import Computation, compute, verify_computation
 from .replay import verify_study
@@ -124,8 +124,7 @@ class Catalogue:
         return "; ".join(parts)
 
     def _load(self, study: Study | Computation, profile: str) -> store.Results:
-        about = self.paper, profile, study.name, study.describe(), study.source()
-        return store.load(*about, may_diverge=study.may_diverge)
+        return store.load(self.paper, profile, study.name, study.describe(), study.source())
 
     def _named(self, name: str, profile: str) -> Study | Computation:
         known = _all(self.studies, check_profile(profile))

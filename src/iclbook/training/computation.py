@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import rounding, store
+from .. import random, store
 from ..draw import outputs
 from ..errors import UserError
 from ..files import file_lock
@@ -21,7 +21,6 @@ from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
 from ..workers import progress_bar
-from .description import keep, others, plain
 from .replay import FACTOR
 
 Arrays = dict[str, np.ndarray]
@@ -37,7 +36,7 @@ class Computation:
         groups: names.
         first, count: members are ``first, ..., first + count - 1``.
         within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what twins show; 0 for not at all.
-        twins: how many twins (:mod:`iclbook.rounding`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
+        twins: how many twins (:mod:`iclbook.random`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
         may_diverge: groups whose numbers need not be finite.
     """
 
@@ -67,7 +66,7 @@ class Computation:
 
     def describe(self) -> dict[str, Any]:
         """The configuration as JSON holds it; equal ones mean equal numbers."""
-        return plain(self)
+        return store.plain(self)
 
     def source(self) -> str:
         """Digest of the code that can change these numbers."""
@@ -100,7 +99,7 @@ def compute(
     parts = 1 if executor is None else min(parts, computation.count)
     pieces = [computation.members[i::parts] for i in range(parts)]
     with file_lock(lock, what, wait=profile == "smoke"):
-        beside = others(computation, profile, missing)
+        beside = store.others(computation, profile, missing)
         source, start = computation.source(), time.perf_counter()
         if executor is None:
             shares = [_share(todo, piece, progress) for piece in pieces]
@@ -112,7 +111,7 @@ def compute(
         seconds = time.perf_counter() - start
         extra = {"threads": torch.get_num_threads(), "pinned": is_pinned(), "parts": parts}
         about = store.provenance(computation.describe(), source, seconds, "cpu", **extra)
-        return keep(computation, profile, arrays, about, beside)
+        return store.keep(computation, profile, arrays, about, beside)
 
 
 def _share(computation: Computation, members: Sequence[int], progress: bool) -> Arrays:
@@ -136,7 +135,7 @@ def verify_computation(computation: Computation, profile: str, every: bool = Fal
         UserError: something deviates.
     """
     about = computation.paper, profile, computation.name
-    results = store.load(*about, computation.describe(), may_diverge=computation.may_diverge)
+    results = store.load(*about, computation.describe())
     share = deviation(computation, results, every)
     if not share <= 1:
         raise UserError(
@@ -168,7 +167,7 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
             unsure = np.flatnonzero(shares > 1)
             if not len(unsure):
                 break
-            with rounding.twin(which):
+            with random.twin(which):
                 other = _made(computation, group, places[unsure])
             for name, array in other.items():
                 moved[name][unsure] = np.fmax(moved[name][unsure], np.abs(array - again[name][unsure]))

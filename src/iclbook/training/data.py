@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .. import random
 from ..errors import UserError
-from ..rounding import number
+from ..random import twin_number
 from ..tasks import Batch
 
 Tensors = tuple[Tensor, ...]
@@ -103,7 +103,7 @@ class FixedSet:
 
     def fixed(self, seeds: Sequence[int]) -> Tensors:
         """The prompts, ``(n, ...)`` each, so that choosing one reads contiguous memory."""
-        return _rows(self.prompts, self.n, self.seed, number())
+        return _rows(self.prompts, self.n, self.seed, twin_number())
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
         """Which prompts ``(S, K, B)``, and what they take anew, as :func:`iclbook.random.numbers` says."""
@@ -126,7 +126,7 @@ class FixedSet:
 
 @lru_cache(maxsize=2)
 def _rows(prompts: Any, n: int, seed: int, twin: int | None) -> Tensors:
-    """The set with the prompts as first axis; each ``twin`` (:mod:`iclbook.rounding`) has its own."""
+    """The set with the prompts as first axis; each ``twin`` (:mod:`iclbook.random`) has its own."""
     return tuple(part.movedim(-1, 0).contiguous() for part in prompts.draw(n, seed))
 
 

@@ -3,7 +3,7 @@
 A replay trains the first steps of stored runs again, and some segments in the middle of each training from the states that were kept there.
 
 Allowed is :data:`FACTOR` times (measured sensitivity + one rounding unit of the stored array). Sensitivity is the largest distance between the replay and
-:data:`TWINS` twins of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.rounding`), for each array,
+:data:`TWINS` twins of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.random`), for each array,
 run and step, and never less than at an earlier step. A loss is the mean over a batch, and twins leave the order of its sum as it is: one term
 after another errs by the square root of their number, in units of the sum (Higham 2002, section 4), so a loss has that many units instead of one.
 Initial parameters, which no twin moves, are normal numbers ``r cos(2 pi u)`` and have :data:`DRAWN` units.
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from .. import rounding, store
+from .. import random, store
 from ..errors import UserError
-from ..rounding import UNIT
+from ..random import UNIT
 from .history import KEPT, SEGMENT, History, pack
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _worst(study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, 
         unsure = tuple(g for g in study.groups if shares[g.name] > 1)
         if not unsure:
             break
-        with rounding.twin(twin):
+        with random.twin(twin):
             other = train(dataclasses.replace(study, groups=unsure))
         for g in unsure:
             moved[g.name] = sensitivity(g.name, again, other, moved.get(g.name, {}))
@@ -168,8 +168,8 @@ def measured_again(study: Study, results: store.Results) -> float | None:
     again = study.measure(study, stored)
     moved = []
     for twin in range(2):
-        with rounding.twin(twin):
-            jitter = rounding.current()
+        with random.twin(twin):
+            jitter = random.twin_errors()
             moved.append(study.measure(study, {k: _moved(history, jitter) for k, history in stored.items()}))
     worst = 0.0
     for key, array in again.items():
@@ -189,7 +189,7 @@ def _history(group: Arrays) -> History:
 
 
 def _moved(history: History, jitter: torch.Generator) -> History:
-    circuits = {k: rounding.jittered(torch.from_numpy(v), jitter).numpy() for k, v in history.circuits.items()}
+    circuits = {k: random.jittered(torch.from_numpy(v), jitter).numpy() for k, v in history.circuits.items()}
     return dataclasses.replace(history, circuits=circuits)
 
 
@@ -218,7 +218,7 @@ def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = 
     Raises:
         UserError: something deviates.
     """
-    results = store.load(study.paper, profile, study.name, study.describe(), may_diverge=study.may_diverge)
+    results = store.load(study.paper, profile, study.name, study.describe())
     made_on = results.provenance["device"]
     chosen = (study, results) if every else thinned(study, results)
     shares = {"replay": replay(*chosen, device)}

@@ -21,7 +21,6 @@ from ..files import file_lock
 from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
-from .description import keep, others, plain
 from .groups import Group
 from .history import History, joined, pack, pack_kept
 from .trainer import COMPILE_FROM_STEPS, Trainer
@@ -57,7 +56,7 @@ class Study:
 
     def describe(self) -> dict[str, Any]:
         """The configuration as JSON holds it; equal ones mean equal numbers."""
-        return plain(self)
+        return store.plain(self)
 
     def source(self) -> str:
         """Digest of the code that can change these numbers."""
@@ -161,7 +160,7 @@ def train_study(
     paths = [folder / name for name in names]
     what = f"the training of {study.paper}/{study.name} at {profile}"
     with file_lock(folder / f"{stem}.lock", what, wait=profile == "smoke"):
-        beside = others(study, profile, missing)
+        beside = store.others(study, profile, missing)
         source = study.source()  # of the code that runs, whatever is edited meanwhile
         start = time.perf_counter()
         pairs = list(zip([dataclasses.replace(study, groups=share) for share in shares], paths, strict=True))
@@ -181,7 +180,7 @@ def train_study(
             arrays |= study.measure(todo, histories)
         seconds, extra = time.perf_counter() - start, trained[0].about | {"parts": len(shares)}
         about = store.provenance(study.describe(), source, seconds, trained[0].device, **extra)
-        results = keep(study, profile, arrays, about, beside, states)
+        results = store.keep(study, profile, arrays, about, beside, states)
         for path in paths:
             path.unlink(missing_ok=True)
         return results

@@ -12,16 +12,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import native, random
+from .. import native, random, store
 from ..errors import UserError
 from ..files import reading
-from ..rounding import current, jittered, moved_batch
+from ..random import jittered, moved_batch, twin_errors
 from ..tasks import Batch
 from ..workers import deferred_interrupt, progress_bar
-from .backends import CSteps, can_compile, compile_method, pick_device
 from .data import as_data
-from .description import plain
-from .ensemble import Ensemble, RunSlice, leaves, placed, run_slice, slices
+from .ensemble import (
+    CSteps,
+    Ensemble,
+    RunSlice,
+    can_compile,
+    compile_method,
+    leaves,
+    pick_device,
+    placed,
+    run_slice,
+    slices,
+)
 from .groups import Group, Observation
 from .history import (
     HINT,
@@ -52,7 +61,7 @@ class Trainer:
         record: steps at which losses and observations are kept; 0 and the last are always kept.
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "where it pays and a compiler is there": steps in C for groups that have them
-            (:class:`iclbook.training.backends.CSteps`), whatever their number, and otherwise torch's compiler.
+            (:class:`iclbook.training.ensemble.CSteps`), whatever their number, and otherwise torch's compiler.
         compile_from: number of steps from which torch's compiler pays, on a GPU no fewer than :data:`COMPILE_ON_GPU_FROM_STEPS`; ``None`` for never.
         dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
@@ -93,7 +102,7 @@ class Trainer:
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
         self._ahead = torch.arange(1, self._block + 1, device=self.device)
         self._t = torch.zeros((), device=self.device, dtype=dtype)
-        self._jitter = current(self.device)
+        self._jitter = twin_errors(self.device)
         self._choose(compile, compile_from)
         self.done = 0
         #: States kept on the way, from which segments can be trained again (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
@@ -258,9 +267,9 @@ class Trainer:
 
     def _describe(self) -> str:
         """What a checkpoint must have been made from, as JSON."""
-        groups = [plain(e.group) for e in self.ensembles]
+        groups = [store.plain(e.group) for e in self.ensembles]
         sizes = [self.batch_size, self.steps, self.record, str(self.dtype), self.device.type]
-        return json.dumps([plain(self.data), groups, sizes, self._about])
+        return json.dumps([store.plain(self.data), groups, sizes, self._about])
 
     def _tensors(self) -> list[Tensor]:
         each = [[e.params for e in self.ensembles], [e.state for e in self.ensembles]]

@@ -16,14 +16,14 @@ from ...models.prefix_mlp import PrefixMlp
 from ...models.selective_ssm import SelectiveSsm
 from ...models.sequence import SequenceModel, rms_norm
 from ...models.single_head import SingleHead
-from ...profiles import check_profile
+from ...project import check_profile
 from ...tasks import Batch
 from ...tasks.bijection_elimination import BijectionElimination
 from ...tasks.hmm_filtering import HmmFiltering
 from ...tasks.sticky_chain import StickyChain
 from ...training import Adam, FullBatch, Group, Run, Sgd
 from ...training.computation import Computation
-from ...training.optimisers import Optimiser
+from ...training.groups import Optimiser
 from ...training.study import Study
 from . import toy_runs
 from .chain_runs import (

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ... import random, rounding
-from ...profiles import check_profile
+from ... import random
+from ...project import check_profile
 from ...random import INIT, generator
 from ...tasks.random_targets import RandomTargets
 from ...training.computation import Computation
@@ -98,10 +98,10 @@ def _trained(
 ) -> Ensemble:
     """Runs from these weights; their positions at every ``every``-th step."""
     weights, loss, positions = [w], [], []
-    jitter = rounding.current()
+    jitter = random.twin_errors()
     for step in range(steps + 1):
         if jitter is not None:
-            w = Weights(*[rounding.jittered(p, jitter, DOUBLE) for p in w])
+            w = Weights(*[random.jittered(p, jitter, DOUBLE) for p in w])
         f = forward(x, w)
         per_position, d = every_gradient(x, y, w, known=f)
         loss.append(per_position.sum(-1).numpy())

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from ...models import Attention, ReducedAttention, attend
-from ...profiles import check_profile
+from ...project import check_profile
 from ...random import generator
 from ...tasks import LinearRegression, MultiTaskRegression
 from ...training import Adam, History, Momentum, Run
 from ...training.computation import Computation
-from ...training.optimisers import AdamW, Cosine
+from ...training.groups import AdamW, Cosine
 from ...training.study import Group, Study
 from . import dynamics
 

@@ -17,7 +17,7 @@ from ...models.language_model import LanguageModel
 from ...tasks import Batch
 from ...tasks.mixed_corpus import VOCABULARY, MixedCorpus
 from ...training import Adam, Group, Run
-from ...training.optimisers import Cosine
+from ...training.groups import Cosine
 from ...training.study import Study
 from . import prompts, readout
 from .prompts import CORPUS

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 
 from ...models.deep_attention import DeepAttention
 from ...models.spectral_attention import SpectralAttention
-from ...profiles import check_profile
+from ...project import check_profile
 from ...random import generator
 from ...tasks import Batch
 from ...tasks.spectral_regression import SpectralRegression
 from ...tasks.stored_prompts import StoredPrompts
 from ...training import Adam, FixedSet, Group, Run, Sgd
-from ...training.groups import squared_error
-from ...training.optimisers import Optimiser
+from ...training.groups import Optimiser, squared_error
 from ...training.study import Study
 
 #: Seed and purpose of the prompts on which models are measured; purposes 0 and 1 belong to training.

@@ -19,7 +19,7 @@ from ...drawing import style
 from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, relate
 from ...models.trained_tf import TrainedStep
-from ...rounding import number
+from ...random import twin_number
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import TEST, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
@@ -173,7 +173,7 @@ def maps(get: Get, profile: str, kernel: str, pick: int) -> Maps:
     """Figure 9 for the ``pick``-th test context whose quadrants have three different most probable categories or more."""
     task = Quadrants(N=SIZES[profile].quad_N)
     w = task.embedding.double()
-    context, chosen = _test_contexts(task, number())
+    context, chosen = _test_contexts(task, twin_number())
     tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
     b = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3][pick]
     shown = list(dict.fromkeys(tops[:, b].tolist()))[:3]

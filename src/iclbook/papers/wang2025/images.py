@@ -13,7 +13,7 @@ from torch.func import functional_call
 
 from ...draw import torch_rng
 from ...models.functional_gd import FunctionalGD
-from ...profiles import check_profile
+from ...project import check_profile
 from ...tasks import Batch
 from ...tasks.few_shot import FewShot
 from ...tasks.glyphs import GlyphSet

@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from ...models.gd_language import GDLanguage
 from ...models.transformer_language import TransformerLanguage
-from ...profiles import check_profile
+from ...project import check_profile
 from ...tasks.text import Text, chosen
 from ...training import FixedSet, Group, Run
-from ...training.groups import next_token
-from ...training.optimisers import AdamW, Cosine
+from ...training.groups import AdamW, Cosine, next_token
 from ...training.study import Study
 
 #: Windows that are scored at a time.

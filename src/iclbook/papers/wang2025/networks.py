@@ -19,14 +19,13 @@ from ...errors import UserError
 from ...files import write_whole
 from ...models.convnet import ConvFeatures
 from ...project import find_root
-from ...rounding import current, jittered, signs, twin
+from ...random import jittered, signs, twin, twin_errors
 from ...sources import source_digest
 from ...tasks import Batch
 from ...tasks.glyphs import GlyphSet, drawn_with
 from ...training import FixedSet, Group, Run
-from ...training.groups import cross_entropy
+from ...training.groups import OneCycle, cross_entropy
 from ...training.history import KEPT
-from ...training.optimisers import OneCycle
 from ...training.study import Study
 
 #: Begins the names of the studies of networks.
@@ -172,10 +171,10 @@ def _kept(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def features(network: Network) -> Tensor:
     """Features of all glyphs, seen in training or not, ``(classes, typefaces, copies, d)``.
 
-    All are divided by one number, so that the mean square length over the training classes is 1. To a perturbed replica (:mod:`iclbook.rounding`) they
+    All are divided by one number, so that the mean square length over the training classes is 1. To a perturbed replica (:mod:`iclbook.random`) they
     come with errors as large as another processor makes in the network.
     """
-    found, jitter = _features(network, False), current()
+    found, jitter = _features(network, False), twin_errors()
     if jitter is None:
         return found
     moved = _features(network, True)
@@ -192,7 +191,7 @@ def _features(network: Network, moved: bool) -> Tensor:
         raise UserError("the kept network has other layers than asked for", "Delete .cache/networks.")
     model = model.to(memory_format=torch.channels_last)
     with twin(0 if moved else None), torch.no_grad():
-        images, jitter = torch.from_numpy(network.glyphs.load().images), current()
+        images, jitter = torch.from_numpy(network.glyphs.load().images), twin_errors()
         if jitter is not None:
             for part in model.parameters():
                 part.copy_(jittered(part, jitter))

@@ -19,10 +19,10 @@ from ...models.functional_gd import FunctionalGD
 from ...models.inexact_gd import HardErasureGD
 from ...models.kernels import KERNELS
 from ...models.trained_tf import TrainedBlocks, TrainedStep
-from ...profiles import check_profile
+from ...project import check_profile
 from ...tasks.categorical import Anchors, Quadrants
 from ...training import FixedSet, Group, Run
-from ...training.optimisers import Cosine
+from ...training.groups import Cosine
 from ...training.study import Study
 from .contexts import (
     FIRST,

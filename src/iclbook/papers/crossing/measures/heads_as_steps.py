@@ -18,7 +18,7 @@ from ....models import Attention
 from ....models.attention import ACTIVATIONS
 from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.spectral_attention import SpectralAttention
-from ....profiles import check_profile
+from ....project import check_profile
 from ....statistics import Estimate, standard_error, widened_error
 from ....store import Results
 from ....tasks import Batch, LinearRegression

@@ -17,7 +17,7 @@ from ....models import Attention
 from ....models.deep_attention import DeepAttention
 from ....models.single_head import SingleHead
 from ....models.trained_tf import TrainedStep
-from ....profiles import check_profile
+from ....project import check_profile
 from ....statistics import Estimate, widened_error
 from ....store import Results
 from ....tasks import Batch

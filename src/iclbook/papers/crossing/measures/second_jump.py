@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....models.trained_tf import TrainedStep
-from ....profiles import check_profile
+from ....project import check_profile
 from ....statistics import Estimate
 from ....store import Results
 from ....training.computation import Computation

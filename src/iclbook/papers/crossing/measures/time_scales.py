@@ -14,7 +14,7 @@ import torch
 from ....draw import torch_rng
 from ....models import Attention
 from ....models.attention import ACTIVATIONS
-from ....profiles import check_profile
+from ....project import check_profile
 from ....statistics import Estimate
 from ....store import Results
 from ....training.computation import Computation

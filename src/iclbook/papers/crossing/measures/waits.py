@@ -14,7 +14,7 @@ import numpy as np
 
 from ....draw import numpy_rng
 from ....errors import UserError
-from ....profiles import check_profile
+from ....project import check_profile
 from ....statistics import Estimate
 from ....store import Results
 from ....training.computation import Computation

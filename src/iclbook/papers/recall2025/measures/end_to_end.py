@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from .... import random
 from ....models import RecallTransformer
-from ....profiles import check_profile
+from ....project import check_profile
 from ....statistics import Estimate
 from ....store import Results
 from ....tasks import AssociativeRecall, Batch
 from ....training import Run, gradient_flow
+from ....training.groups import Momentum
 from ....training.history import KEPT
-from ....training.optimisers import Momentum
 from ....training.study import Group, Study
 from ..theory.population import Population
 from .construction import Values

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from ....draw import numpy_rng
-from ....profiles import check_profile
+from ....project import check_profile
 from ....statistics import Estimate, bootstrap_error, clustered_share_error
 from ....training.computation import Computation
 from ..theory.closed_forms import jump_limit
