@@ -1,6 +1,6 @@
 import pytest
 
-from iclbook.claims.rules import MissingRecord, RuleMismatch, parse_rule
+from iclbook.claims import parse_rule
 
 
 @pytest.mark.parametrize(
@@ -66,16 +66,15 @@ def test_an_unquoted_truth_value_of_yaml_is_a_rule():
     [("> 0", "a text"), ("> 0", True), ("true", 1), ("true", "yes"), ("> 0", []), ("> key:three", [1, 2])],
 )
 def test_a_value_of_the_wrong_kind_is_an_error_and_no_verdict(rule, value):
-    with pytest.raises(RuleMismatch):
+    with pytest.raises(TypeError):
         parse_rule(rule).check(value, {"three": [1, 2, 3]})
 
 
 def test_a_reference_to_an_absent_key_names_it():
     rule = parse_rule("within 0.1 of key:gd/error")
     assert rule.references() == ("gd/error",)
-    with pytest.raises(MissingRecord) as absent:
+    with pytest.raises(KeyError, match="gd/error"):
         rule.check(1.0, {})
-    assert absent.value.key == "gd/error"
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,7 @@ def compare(
         same = agrees if is_regression_value(expected, spread) else is_small
         if key not in records:
             differences.append(Difference("missing", key, expected, None))
-        elif ledger.compares(key) and not same(records[key].value, expected, spread):
+        elif key not in ledger.uncompared and not same(records[key].value, expected, spread):
             bound = _bound(expected, spread)
             differences.append(Difference("moved", key, expected, records[key].value, bound))
     for key, record in records.items():

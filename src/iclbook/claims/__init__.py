@@ -1,9 +1,8 @@
 """Claims: what a paper says, the rule that decides it, what was measured, and the verdict that follows."""
 
-from .ledger import Claim, Ledger, Part
+from .ledger import Claim, Ledger, Part, Rule, parse_rule
 from .reading import all_ledgers, ledger_keys, load_ledger, printed, read_ledger
 from .records import Record, Recorder, read_records
-from .rules import Rule, parse_rule
 from .verdicts import WORDS, PartResult, Verdict, judge, verdict
 
 __all__ = [

@@ -1,17 +1,246 @@
-"""The claim ledger: what a paper says, and the rule that decides each of its claims."""
+"""The claim ledger: what a paper says, and the rule that decides each part of a claim, written beside it before the run.
+
+Grammar of rules (no expressions, nothing is evaluated):
+
+    true | false                 a truth value
+    > A   >= A   < A   <= A      an ordering
+    == A                         equality; A may also be a text in quotes
+    within T of A                abs(value - A) <= T; T may be a percentage of abs(A), as in ``within 5% of 0.13``
+    in [A, B]                    A <= value <= B
+
+``A``, ``B`` and ``T`` are numbers, or ``key:NAME`` for the value recorded under another key; the ledger's reader has put the number in the place of
+``printed:NAME``. A recorded list satisfies a rule only if every one of its elements does; against another recorded list of the same length the comparison is
+element by element.
+"""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Container, Mapping
+import math
+import operator
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import UserError
+from ..numbers import number
 from ..project import shown
-from .rules import Rule, Term
+from ..references import ROUNDING, Value
+
+GRAMMAR = (
+    'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
+    "where A, B and T are numbers, key:NAME or printed:NAME."
+)
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_TERM = rf"({_NUMBER}|key:[^\s,\[\]]+)"
+_TEXT = re.compile(r"==\s*(?:\"([^\"]*)\"|'([^']*)')")
+#: Kind of rule -> its form, with a group a term.
+_FORMS = {
+    "order": re.compile(rf"(?:>=|<=|==|>|<)\s*{_TERM}"),
+    "within": re.compile(rf"within\s+{_TERM}(?:\s*%)?\s+of\s+{_TERM}"),
+    "in": re.compile(rf"in\s*\[\s*{_TERM}\s*,\s*{_TERM}\s*\]"),
+}
+_ORDERS: dict[str, tuple[Callable[[float, float], bool], str]] = {
+    ">": (operator.gt, "above"),
+    ">=": (operator.ge, "at least"),
+    "<": (operator.lt, "below"),
+    "<=": (operator.le, "at most"),
+    "==": (operator.eq, "equal to"),
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number, or the key of another record."""
+
+    number: float | None = None
+    key: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Term:
+        """Read a number or ``key:NAME``.
+
+        Raises:
+            ValueError: neither.
+        """
+        if text.startswith("key:"):
+            return cls(key=text[4:])
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError(f"{text} is not a finite number")
+        return cls(number=number)
+
+    def value(self, records: Mapping[str, Value]) -> Value:
+        return self.number if self.key is None else records[self.key]
+
+    def named(self, records: Mapping[str, Value]) -> str:
+        """The number, or the recorded value with its key."""
+        if self.key is None:
+            return number(self.number, 12)
+        value = records.get(self.key)
+        if value is None or isinstance(value, list):
+            return self.key
+        return f"{value if isinstance(value, str) else number(value, 4)} ({self.key})"
+
+
+class Distance(NamedTuple):
+    """One condition of a rule: whether it holds, and how far the value is from where that changes, in units of what the sides may be off together: below 1 the
+    condition may as well come out the other way; infinite where nothing that may be off can change it."""
+
+    holds: bool
+    margin: float
+
+    @classmethod
+    def make(cls, holds: bool, gap: float, values: Sequence[float], doubts: Sequence[float]) -> Distance:
+        """From the gap between sides ``values`` that may be off by ``doubts``. A value at its bound decides if all sides are the same on every machine, as
+        a count is."""
+        steady = all(off <= ROUNDING * abs(value) for value, off in zip(values, doubts, strict=True))
+        doubt = sum(doubts)
+        return cls(holds, math.inf if doubt == 0 or (gap == 0 and steady) else abs(gap) / doubt)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One parsed rule.
+
+    Attributes:
+        text: the rule as written in the ledger.
+        kind: ``order``, ``text``, ``within``, ``in`` or ``truth``.
+        word: the text or truth value that is wanted, or the ordering's symbol.
+    """
+
+    text: str
+    kind: str
+    word: str = ""
+    terms: tuple[Term, ...] = ()
+    percent: bool = False
+
+    def references(self) -> tuple[str, ...]:
+        """The other records that the rule compares with."""
+        return tuple(term.key for term in self.terms if term.key is not None)
+
+    def describe(self, records: Mapping[str, Value] | None = None) -> str:
+        """The rule in words; with ``records``, references are shown with their measured value."""
+        names = [term.named(records or {}) for term in self.terms]
+        match self.kind:
+            case "truth":
+                return "yes" if self.word == "true" else "no"
+            case "text":
+                return f"equal to '{self.word}'"
+            case "within":
+                return f"within {names[0]}{'%' if self.percent else ''} of {names[1]}"
+            case "in":
+                return f"from {names[0]} to {names[1]}"
+        return f"{_ORDERS[self.word][1]} {names[0]}"
+
+    def check(self, value: Value, records: Mapping[str, Value]) -> bool:
+        """Whether ``value``, or every element of a list, satisfies the rule.
+
+        Args:
+            records: key to value, for rules that compare with another key.
+
+        Raises:
+            KeyError: the rule names a key that is not in ``records``.
+            TypeError: an ordering of a text or truth value, lists of different length, an empty list.
+        """
+        return all(item.holds for item in self.distances(value, records, None, {}))
+
+    def distances(
+        self, value: Value, records: Mapping[str, Value], doubt: Value | None, doubts: Mapping[str, Value]
+    ) -> list[Distance]:
+        """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold.
+
+        An interval makes two conditions of each element of a list, the other rules one.
+
+        Args:
+            doubt: how far the value may be off, a number or a list like the value; for texts and truth values 0 if it cannot change.
+            doubts: the same for the records that the rule names.
+
+        Raises:
+            KeyError, TypeError: as ``check``.
+        """
+        if self.kind in ("truth", "text"):
+            items = _items(value)
+            if self.kind == "truth" and not all(isinstance(item, bool) for item in items):
+                raise TypeError(f"a truth value is needed, not {value!r}")
+            wanted = self.word == "true" if self.kind == "truth" else self.word
+            off = _items(0.0 if doubt is None else doubt)
+            off = off * len(items) if len(off) == 1 else off
+            return [Distance(i == wanted, 0.0 if o else math.inf) for i, o in zip(items, off, strict=True)]
+        rows = _rows(value, [term.value(records) for term in self.terms])
+        terms = [0.0 if term.key is None else doubts.get(term.key, 0.0) for term in self.terms]
+        off = _rows(0.0 if doubt is None else doubt, terms, len(rows))
+        return [distance for pair in zip(rows, off, strict=True) for distance in self._distances(*pair)]
+
+    def _distances(self, row: tuple[float, ...], off: tuple[float, ...]) -> list[Distance]:
+        value, *terms = row
+        if self.kind == "order":
+            return [Distance.make(_ORDERS[self.word][0](value, terms[0]), value - terms[0], row, off)]
+        if self.kind == "in":
+            low, high = terms
+            return [
+                Distance.make(low <= value, value - low, (value, low), off[:2]),
+                Distance.make(value <= high, high - value, (value, high), (off[0], off[2])),
+            ]
+        width, centre = terms
+        widths = off[1]
+        if self.percent:
+            width, widths = width * abs(centre) / 100, (off[1] * abs(centre) + abs(width) * off[2]) / 100
+        holds = abs(value - centre) <= width
+        return [Distance.make(holds, width - abs(value - centre), row, (off[0], widths, off[2]))]
+
+
+def parse_rule(text: str | bool) -> Rule:
+    """Read a rule; YAML's unquoted ``true`` and ``false`` arrive as truth values and are accepted.
+
+    Raises:
+        ValueError: not in the grammar.
+    """
+    text = str(text).lower() if isinstance(text, bool) else text
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a rule")
+    text = text.strip()
+    if text in ("true", "false"):
+        return Rule(text, "truth", text)
+    if match := _TEXT.fullmatch(text):
+        return Rule(text, "text", match[1] if match[1] is not None else match[2])
+    for kind, form in _FORMS.items():
+        if match := form.fullmatch(text):
+            terms = tuple(map(Term.parse, match.groups()))
+            first, last = terms[0].number, terms[-1].number
+            if kind == "within" and first is not None and first < 0:
+                raise ValueError(f"{text!r} has a negative width")
+            if kind == "in" and None not in (first, last) and first > last:
+                raise ValueError(f"{text!r} is an empty interval")
+            return Rule(text, kind, re.match("[<>=]*", text)[0], terms, "%" in text)
+    raise ValueError(f"{text!r} is not a rule")
+
+
+def _items(value: Value) -> list:
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise TypeError("an empty list satisfies nothing")
+    return items
+
+
+def _rows(value: Value, operands: list[Value], least: int = 1) -> list[tuple[float, ...]]:
+    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element."""
+    columns = [_items(column) for column in (value, *operands)]
+    length = max(least, *(len(column) for column in columns))
+    for column in columns:
+        if len(column) not in (1, length):
+            raise TypeError(f"lists of {len(column)} and {length} numbers cannot be compared")
+        for item in column:
+            if isinstance(item, bool) or not isinstance(item, int | float):
+                raise TypeError(f"a number is needed, not {item!r}")
+    return [tuple(column[i if len(column) > 1 else 0] for column in columns) for i in range(length)]
+
+
+# -- claims and their parts -------------------------------------------------------------------------------------------
 
 #: Keys of values that only a reader can measure, with weights that are not part of the book.
 PROBES = "probes/"
@@ -145,12 +374,11 @@ class Ledger:
         Raises:
             UserError: no such claim.
         """
-        for claim in self.claims:
-            if claim.id == claim_id:
-                return claim
-        raise UserError(
-            f"{shown(self.path)} has no claim {claim_id!r}", _nearest(claim_id, [c.id for c in self.claims], "claims")
-        )
+        found = {claim.id: claim for claim in self.claims}
+        if claim_id in found:
+            return found[claim_id]
+        hint = nearest(claim_id, found) or f"`iclbook claims {self.paper}` lists all claims."
+        raise UserError(f"{shown(self.path)} has no claim {claim_id!r}", hint)
 
     def require_key(self, key: str) -> None:
         """Refuse a key that the ledger does not know.
@@ -159,21 +387,13 @@ class Ledger:
             UserError: the key belongs to no part and is not listed under ``values``.
         """
         if key not in self.keys:
-            hint = difflib.get_close_matches(key, self.keys, 1)
             raise UserError(
                 f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it",
-                (f"Did you mean {hint[0]!r}? " if hint else "") + "Name it in a part, or list it under values:.",
+                f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip(),
             )
 
-    def compares(self, key: str) -> bool:
-        """Whether the regression check compares this value; seconds, say, are only recorded."""
-        return key not in self.uncompared
 
-
-def _nearest(name: str, known: list[str], what: str) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known one that is most like ``name``; empty where none is."""
     close = difflib.get_close_matches(name, known, 1)
-    if close:
-        return f"Did you mean {close[0]!r}?"
-    if len(known) > 12:
-        return f"`iclbook claims` lists all {len(known)} {what}."
-    return f"Known {what}: {', '.join(known) or 'none'}."
+    return f"Did you mean {close[0]!r}?" if close else ""

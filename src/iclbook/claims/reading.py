@@ -6,7 +6,6 @@ hint, so that a typing slip cannot turn into a verdict.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
@@ -17,8 +16,7 @@ from pathlib import Path
 from .. import formulas
 from ..errors import UserError
 from ..project import PROFILES, find_root, ledger_path, ledger_paths
-from .ledger import Claim, Ledger, Part
-from .rules import GRAMMAR, Term, parse_rule
+from .ledger import GRAMMAR, Claim, Ledger, Part, Term, nearest, parse_rule
 from .yaml_lines import Located, read_yaml
 
 FAILS_AS = ("not reproduced", "inconsistent")
@@ -288,8 +286,7 @@ def _check_premises(ledgers: Sequence[Ledger], whole: bool = True) -> None:
     for claim in claims.values():
         for premise in claim.requires:
             if premise not in claims and (whole or premise.partition("/")[0] in papers):
-                near = difflib.get_close_matches(premise, claims, 1)
-                hint = f"Did you mean {near[0]!r}?" if near else "`iclbook claims` lists all claims."
+                hint = nearest(premise, claims) or "`iclbook claims` lists all claims."
                 raise _at_requires(ledgers, claim.id, f"{claim.id} requires {premise!r}, which is no claim", hint)
     try:
         TopologicalSorter({claim.id: claim.requires for claim in claims.values()}).prepare()

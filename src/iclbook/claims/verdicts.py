@@ -15,7 +15,6 @@ from ..numbers import number
 from ..project import at_least
 from ..references import Reference, Value, Yardstick, yardstick
 from .ledger import Claim, Ledger, Part
-from .rules import RuleMismatch
 
 if TYPE_CHECKING:
     from .records import Record
@@ -273,7 +272,7 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tupl
             _require_finite(claim, part, key, values[key])
         try:
             results.append(_result(part, records[part.key], values, by))
-        except (RuleMismatch, ValueError) as problem:
+        except (TypeError, ValueError) as problem:
             named = f"{part.key!r} with error {part.error!r}" if part.error else repr(part.key)
             raise UserError(
                 f"{claim.id}, part {part.name!r}: rule {part.rule.text!r} does not fit what {named} recorded ({problem})",
