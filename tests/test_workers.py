@@ -101,7 +101,7 @@ def test_processes_give_the_same_numbers_and_one_that_is_killed_changes_nothing(
 @pytest.mark.full
 def test_an_interrupt_reaches_the_processes_which_keep_where_they_are(empty_root):
     endless = dataclasses.replace(STUDY, steps=10**7, record=(0,), compile_from=None)
-    timer = threading.Timer(10, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(15, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt), workers.Processes(2, progress=False) as processes:
         trained(processes, endless, parts=2)

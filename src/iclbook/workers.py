@@ -14,10 +14,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -27,7 +29,7 @@ from .machines import environment, usable_cores
 
 #: How often a call is begun whose process was killed.
 TRIES = 3
-#: Seconds between two messages of a process.
+#: Seconds between two messages of a process, and between two questions whether it is wanted.
 PULSE = 0.5
 #: Seconds in which a scheduler must answer.
 PATIENCE = 10
@@ -103,35 +105,25 @@ def die_with(parent: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def answer(parent: int) -> None:
-    """Do the packed call that comes on standard input; send how far it is, and what came out, on standard output."""
+def answer(parent: int, channel: int) -> None:
+    """Do the packed call that comes through the pipe ``channel``; send how far it is, and what came out."""
     die_with(parent)
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the call prints must not mix with messages
-    lock, over, at = threading.Lock(), threading.Event(), [(0, 0, 0)]
+    pipe, sent = Connection(channel), [0.0]
 
-    def send(kind: str, content: Any) -> None:
-        with lock:
-            pickle.dump((kind, content), out)
-            out.flush()
+    def tell(*at: int) -> None:
+        if at[1] == at[2] or time.monotonic() - sent[-1] > PULSE:
+            pipe.send(("at", at))
+            sent[-1] = time.monotonic()
 
-    def pulse() -> None:
-        while not over.wait(PULSE):
-            send("at", at[-1])
-
-    beating = threading.Thread(target=pulse, daemon=True)
-    beating.start()
     try:
-        with progress_callback(lambda *now: at.append(now) or at.pop(0)):
-            kind, content = "done", _call(sys.stdin.buffer.read())
+        with progress_callback(tell):
+            pipe.send(("done", _call(pipe.recv_bytes())))
     except KeyboardInterrupt:
-        kind, content = "stopped", None
+        pipe.send(("stopped", None))
+    except UserError as problem:
+        pipe.send(("failed", problem))
     except Exception as problem:
-        kind, content = "failed", _portable(problem)
-    over.set()
-    beating.join()
-    send("at", at[-1])
-    send(kind, content)
+        pipe.send(("failed", RuntimeError(f"{type(problem).__name__}: {problem}")))
 
 
 def packed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
@@ -162,19 +154,7 @@ def versions(arguments: Any) -> Mapping[str, str]:
     return {"torch": torch.__version__, "numpy": np.__version__, "the digest of the training code": code}
 
 
-def _portable(problem: Exception) -> Exception:
-    try:
-        pickle.loads(pickle.dumps(problem))
-        return problem
-    except Exception:
-        return RuntimeError(f"{type(problem).__name__}: {problem}")
-
-
 # -- in the process that asks ------------------------------------------------------------------------------------------
-
-
-class Stopped(Exception):
-    """A call was not wanted any more; its checkpoint is written."""
 
 
 def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> Any:
@@ -183,10 +163,10 @@ def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]
     Args:
         request: of :func:`packed`.
         callback: hears how far the call is.
-        is_wanted: asked at every message; once it says no, the process is told to stop.
+        is_wanted: asked every half a second; once it says no, the process is told to stop.
 
     Raises:
-        Stopped: it was not wanted any more.
+        InterruptedError: it was not wanted any more; its checkpoint is written.
         UserError: the process was killed again and again.
         Exception: what the call raised.
     """
@@ -197,7 +177,7 @@ def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]
         if kind == "failed":
             raise content
         if not is_wanted():
-            raise Stopped
+            raise InterruptedError
     raise UserError(
         f"a training process was killed {TRIES} times (last exit code {content})",
         "Free memory or take fewer --workers; the same command goes on from its checkpoint.",
@@ -206,29 +186,33 @@ def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]
 
 def _once(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> tuple[str, Any]:
     """``("done", result)``, ``("failed", exception)``, or ``"stopped"`` and ``"killed"`` with the exit code."""
-    start = f"from iclbook.workers import answer; answer({os.getpid()})"
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", start],  # -P: the working directory must not shadow a package
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment("training"),
-        start_new_session=True,  # Ctrl-C reaches it through us alone
-    ) as process:
+    pipe, theirs = Pipe()
+    start = f"from iclbook.workers import answer; answer({os.getpid()}, {theirs.fileno()})"
+    with (
+        pipe,
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", start],  # -P: the working directory must not shadow a package
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            env=environment("training"),
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # Ctrl-C reaches it through us alone
+        ) as process,
+    ):
+        theirs.close()
         told = False
         try:
-            process.stdin.write(request)
-            process.stdin.close()
+            pipe.send_bytes(request)
             while True:
-                kind, content = pickle.load(process.stdout)
-                if kind in ("done", "failed"):
-                    return kind, content
-                if kind == "stopped":
-                    return kind, process.wait()
-                callback(*content)
                 if not told and not is_wanted():
                     process.send_signal(signal.SIGINT)
                     told = True
-        except (EOFError, pickle.UnpicklingError, BrokenPipeError):
+                if pipe.poll(PULSE):
+                    kind, content = pipe.recv()
+                    if kind != "at":
+                        return kind, content
+                    callback(*content)
+        except (EOFError, OSError):
             return "killed", process.wait()
 
 
@@ -238,12 +222,8 @@ class Bar:
     def __init__(self, show: bool) -> None:
         self._show, self._lock = show, threading.Lock()
         self._bar: tqdm | None = None
+        #: Steps at which each part began and is.
         self.parts: dict[int, tuple[int, int]] = {}
-
-    def expect(self, part: int) -> None:
-        """One more part."""
-        with self._lock:
-            self.parts[part] = (0, 0)
 
     def tell(self, part: int, start: int, done: int, total: int) -> None:
         """A part that began at step ``start`` is at step ``done`` of ``total``."""
@@ -281,13 +261,14 @@ class Processes(Executor):
         if all(future.done() for future in self._futures):  # another study
             self.bar.close()
         number = len(self._futures)
-        self.bar.expect(number)
+        self.bar.parts[number] = (0, 0)
         self._futures.append(self._begin(packed(function, arguments), number))
         return self._futures[-1]
 
     def _begin(self, request: bytes, number: int) -> Future:
-        is_wanted = lambda: not self._stop.is_set()  # noqa: E731
-        return self._threads.submit(in_process, request, partial(self.bar.tell, number), is_wanted)
+        return self._threads.submit(
+            in_process, request, partial(self.bar.tell, number), lambda: not self._stop.is_set()
+        )
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
