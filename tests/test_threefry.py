@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from iclbook import threefry
-from iclbook.errors import UserError
 
 PI = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344)
 
@@ -38,9 +37,3 @@ def test_normals_are_those_printed_in_tutorials_of_jax():
     for printed in (0.735927939414978, 1.810187578201294, 0.11553369462490082):
         key, used = threefry.split(key)
         np.testing.assert_allclose(threefry.normals(used, ()), printed, rtol=2e-7)
-
-
-@pytest.mark.parametrize("seed", [-1, 2**64])
-def test_a_seed_that_is_none_is_refused(seed):
-    with pytest.raises(UserError):
-        threefry.key_of(seed)

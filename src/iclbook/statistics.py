@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 from scipy import stats
 
 from .draw import numpy_rng
-from .errors import UserError
 
 Array = np.ndarray
 #: Samples of the replicates that a bootstrap draws.
@@ -87,17 +86,12 @@ def _parts(item: Estimate | float) -> tuple[float | Array, float | Array]:
 
 def _replicates(values: Array, least: int = 2, dtype: DTypeLike = float) -> Array:
     values = np.asarray(values, dtype=dtype)
-    if values.shape[-1] < least:
-        raise UserError(f"{values.shape[-1]} replicates have no spread", f"Give {least} or more along the last axis.")
+    assert values.shape[-1] >= least, values.shape
     return values
 
 
 def standard_error(values: Array) -> Array:
-    """Standard error of the mean over the last axis ``(..., n) -> (...)``: ``sd / sqrt(n)`` with ``n - 1`` degrees of freedom.
-
-    Raises:
-        UserError: fewer than two replicates.
-    """
+    """Standard error of the mean over the last axis ``(..., n) -> (...)``: ``sd / sqrt(n)`` with ``n - 1`` degrees of freedom."""
     values = _replicates(values)
     return values.std(-1, ddof=1) / np.sqrt(values.shape[-1])
 
@@ -105,12 +99,9 @@ def standard_error(values: Array) -> Array:
 def share_error(hits: int, trials: int) -> float:
     """Standard error of a share of independent trials, never 0: that of ``(hits + 2) / (trials + 4)`` (Agresti and Coull 1998), so that a share
     of 0 or 1 among few trials is not taken for certain.
-
-    Raises:
-        UserError: no trial, or hits that are not among them.
     """
-    if trials < 1 or not 0 <= hits <= trials:
-        raise UserError(f"{hits} hits of {trials} trials", "Count hits among one trial or more.")
+    assert trials >= 1, trials
+    assert 0 <= hits <= trials, (hits, trials)
     n, share = trials + 4, (hits + 2) / (trials + 4)
     return float(np.sqrt(share * (1 - share) / n))
 
@@ -119,31 +110,20 @@ def ratio_terms(above: Array, below: Array) -> Array:
     """What each of the paired replicates ``(n,)`` adds to the deviation of ``mean(above) / mean(below)``, to first order: ``(n,)`` of mean 0.
 
     The standard error of their mean is that of the ratio, and of their difference that of the difference of two ratios of the same replicates.
-
-    Raises:
-        UserError: fewer than two pairs, or a mean of 0 below.
     """
     above, below = _replicates(above), _replicates(below)
-    if below.mean() == 0:
-        raise UserError("a ratio to a mean of 0", "Compare by a difference.")
+    assert below.mean() != 0, "a ratio to a mean of 0"
     return (above - above.mean() / below.mean() * below) / abs(below.mean())
 
 
 def ratio_error(above: Array, below: Array) -> float:
-    """Standard error of ``mean(above) / mean(below)`` of paired replicates ``(n,)``, by the delta method (first order in the spread over the means).
-
-    Raises:
-        UserError: fewer than two pairs, or a mean of 0 below.
-    """
+    """Standard error of ``mean(above) / mean(below)`` of paired replicates ``(n,)``, by the delta method (first order in the spread over the means)."""
     return float(standard_error(ratio_terms(above, below)))
 
 
 def clustered_share_error(hits: Array, trials: Array) -> float:
     """Standard error of ``sum(hits) / sum(trials)`` where the trials of one replicate, an entry of each ``(n,)``, need not be independent: the larger
     of the error over replicates and of that of independent trials, which is never 0.
-
-    Raises:
-        UserError: fewer than two replicates, or no trial.
     """
     independent = share_error(int(np.sum(hits)), int(np.sum(trials)))
     return max(independent, ratio_error(hits, trials))
@@ -152,14 +132,10 @@ def clustered_share_error(hits: Array, trials: Array) -> float:
 def bootstrap_error(statistic: Callable[[Array], float], values: Array) -> float:
     """Standard error of a statistic of replicates ``(n, ...)``, such as a median or an extreme: its standard deviation over :data:`RESAMPLES` samples
     of the replicates with replacement (fixed random numbers). A single replicate has an error of 0, for want of a better one.
-
-    Raises:
-        UserError: no replicate.
     """
     values = np.asarray(values)
     n = len(values)
-    if n < 1:
-        raise UserError("0 replicates have no spread", "Give one or more along the first axis.")
+    assert n >= 1, n
     rng = numpy_rng(0)
     drawn = np.array([statistic(values[rng.integers(n, size=n)]) for _ in range(RESAMPLES)])
     return float((drawn - drawn[0]).std(ddof=1))  # exactly 0 where all are equal
@@ -174,9 +150,6 @@ def interval(
         level: chance that it covers.
         half_width: in standard errors, instead of Student's quantile: 1.96 where replicates are many.
         dtype: precision of the sums.
-
-    Raises:
-        UserError: fewer than two replicates.
     """
     values = _replicates(differences, dtype=dtype)
     if half_width is None:
@@ -195,13 +168,9 @@ def prediction(values: Array, of: int, level: float = 0.95) -> Interval:
     Args:
         of: how many replicates the printed mean has.
         level: chance that it holds the new mean, if all come from one normal distribution.
-
-    Raises:
-        UserError: fewer than two replicates, or a mean of none.
     """
     values = _replicates(values)
-    if of < 1:
-        raise UserError(f"a mean of {of} replicates was asked for", "Give how many the printed mean has.")
+    assert of >= 1, of
     n = len(values)
     half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) * np.sqrt(1 / n + 1 / of))
     mean = float(values.mean())
@@ -211,9 +180,6 @@ def prediction(values: Array, of: int, level: float = 0.95) -> Interval:
 def widened_error(differences: Array) -> float:
     """Standard error of the mean of replicates ``(n,)``, widened to Student's t: half the half-width of its 95 % interval, so that two of them are the interval
     however few replicates there are.
-
-    Raises:
-        UserError: fewer than two replicates.
     """
     mean, _, high = interval(differences)
     return (high - mean) / 2
@@ -224,22 +190,14 @@ def nested_interval(values: Array, level: float = 0.95) -> Interval:
 
     The means of the outer draws vary by both, so Student's t over these ``outer`` means covers whatever the inner spread is; inner replicates narrow it
     only as far as they vary themselves.
-
-    Raises:
-        UserError: fewer than two outer draws, or no inner replicate.
     """
     values = np.asarray(values, dtype=float)
-    if values.ndim != 2 or not values.shape[1]:
-        raise UserError(f"replicates of shape {values.shape} are not nested", "Give them as (outer, inner).")
+    assert values.ndim == 2 and values.shape[1], values.shape  # noqa: PT018
     return interval(values.mean(1), level)
 
 
 def t_of_mean(differences: Array) -> Array:
-    """Student's t of the mean over the last axis against 0, ``(..., n) -> (...)``: a paired test, given paired differences.
-
-    Raises:
-        UserError: fewer than two replicates.
-    """
+    """Student's t of the mean over the last axis against 0, ``(..., n) -> (...)``: a paired test, given paired differences."""
     values = _replicates(differences)
     with np.errstate(divide="ignore", invalid="ignore"):
         return values.mean(-1) / standard_error(values)

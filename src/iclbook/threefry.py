@@ -11,8 +11,6 @@ import math
 
 import numpy as np
 
-from .errors import UserError
-
 Words = np.ndarray  # uint32
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -44,13 +42,8 @@ def threefry(key: Words, first: Words, second: Words, rounds: int = 20) -> tuple
 
 
 def key_of(seed: int) -> Words:
-    """``jax.random.PRNGKey(seed)``: the high and the low word of the seed.
-
-    Raises:
-        UserError: a seed that is no 64-bit whole number.
-    """
-    if not 0 <= seed < 1 << 64:
-        raise UserError(f"seed {seed}", "Take a whole number from 0 to 2**64 - 1.")
+    """``jax.random.PRNGKey(seed)``: the high and the low word of the seed."""
+    assert 0 <= seed < 1 << 64, seed
     return np.array([seed >> 32, seed & 0xFFFFFFFF], dtype=np.uint32)
 
 

@@ -24,6 +24,7 @@ _TOP = {"paper", "title", "chapter", "printed", "values", "claims"}
 _CLAIM = {"id", "where", "says", "paper", "decides", "reduced", "fails_as", "conjunction", "parts", "out_of_reach"}
 _CLAIM |= {"inventory", "requires"}
 _PART = {"name", "key", "rule", "because", "reading", "readings", "error", "refuses", "format", "late", "printed"}
+Printed = Mapping[str, float | list[float]]
 _ID, _KEY = re.compile(r"[A-Za-z0-9._-]+"), re.compile(r"[A-Za-z0-9._+/-]+")
 
 
@@ -46,7 +47,7 @@ def load_ledger(key: str, root: Path | None = None) -> Ledger:
 
 
 @cache
-def printed(paper: str) -> Mapping[str, float | list[float]]:
+def printed(paper: str) -> Printed:
     """The numbers that a paper prints, from its ledger."""
     return load_ledger(paper).printed
 
@@ -86,17 +87,25 @@ def _read(path: Path, content: bytes) -> Ledger:
         raise top["paper"].error(f"paper is {paper!r}", hint)
     if not re.fullmatch(r"notebooks/\w+\.py", top.text("chapter")):
         raise top["chapter"].error(f"chapter is {top.text('chapter')!r}", "Write it as notebooks/NAME.py.")
-    values, uncompared = _values(top)
-    printed = _printed(top)
-    formats = _formats(top)
+    printed, formats = _printed(top), {}
+    values, uncompared = _values(top, formats)
     claims: list[Claim] = []
-    for entry in top["claims"].items_of_list():
-        claim = _claim(entry, paper, printed)
+    for entry in top.items_of_list("claims"):
+        claim = _claim(entry, paper, printed, formats)
         if any(claim.id == other.id for other in claims):
             raise entry["id"].error(f"claim {claim.id!r} is listed twice", "Give each claim its own id.")
         claims.append(claim)
-    title, chapter = top.text("title"), top.text("chapter")
-    ledger = Ledger(paper, title, chapter, tuple(claims), printed, values, formats, frozenset(uncompared), path)
+    ledger = Ledger(
+        paper,
+        top.text("title"),
+        top.text("chapter"),
+        tuple(claims),
+        printed,
+        values,
+        formats,
+        frozenset(uncompared),
+        path,
+    )
     for key in sorted(uncompared & ledger.decisive):
         hint = "Delete the tolerance: what decides is always compared."
         raise top["values"][key]["tolerance"].error(f"{key!r} decides a claim and is not compared", hint)
@@ -104,18 +113,15 @@ def _read(path: Path, content: bytes) -> Ledger:
     return ledger
 
 
-def _listed(top: Located, name: str) -> list[tuple[str, Located]]:
-    return top[name].items() if name in top and top[name].value is not None else []
-
-
-def _values(top: Located) -> tuple[dict[str, str], set[str]]:
+def _values(top: Located, formats: dict[str, str]) -> tuple[dict[str, str], set[str]]:
     """What each value of the ledger says, and which are not compared."""
     values: dict[str, str] = {}
     uncompared: set[str] = set()
-    for key, entry in _listed(top, "values"):
+    for key, entry in top.items("values"):
         _require_key(entry, key)
         entry.fields({"says", "tolerance", "format"}, required={"says"})
         values[key] = entry.text("says")
+        _note_format(entry, key, formats)
         if "tolerance" in entry:
             if entry["tolerance"].value != "none":
                 hint = "Delete it: tolerances are measured (references/). Only `none` may be written, for a value that is not compared."
@@ -126,21 +132,19 @@ def _values(top: Located) -> tuple[dict[str, str], set[str]]:
 
 def _parts(entry: Located) -> list[Located]:
     """The parts of a claim; one with ``readings: {READING: PIECE, ...}`` stands for a part a reading, with PIECE for each ``{}`` in its fields."""
-    if "parts" not in entry or entry["parts"].value is None:
-        return []
     found = []
-    for part in entry["parts"].items_of_list():
+    for part in entry.items_of_list("parts"):
         if "readings" not in part:
             found.append(part)
         elif "reading" in part:
             raise part["reading"].error("a part has reading and readings", "Keep one of the two.")
         else:
-            for name, piece in part["readings"].items():
+            for name, piece in part.items("readings"):
                 found.append(part.filled(str(piece.value), {"reading": name}, without="readings"))
     return found
 
 
-def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]]) -> Claim:
+def _claim(entry: Located, paper: str, printed: Printed, formats: dict[str, str]) -> Claim:
     entry.fields(_CLAIM, required={"id", "where", "says"})
     claim_id = entry.text("id")
     prefix, _, item = claim_id.partition("/")
@@ -150,6 +154,7 @@ def _claim(entry: Located, paper: str, printed: Mapping[str, float | list[float]
     parts: list[Part] = []
     for located in _parts(entry):
         part = _part(located, printed)
+        _note_format(located, part.key, formats)
         if any((part.name, part.reading) == (other.name, other.reading) for other in parts):
             raise located["name"].error(f"{claim_id} has two parts named {part.name!r}", "Give each its own name.")
         parts.append(part)
@@ -183,7 +188,7 @@ def _words(entry: Located, field: str) -> str | None:
 
 
 def _requires(entry: Located) -> tuple[str, ...]:
-    named = entry["requires"].items_of_list() if "requires" in entry else []
+    named = entry.items_of_list("requires")
     ids = [item.value for item in named]
     for item in named:
         if not isinstance(item.value, str) or "/" not in item.value or ids.count(item.value) > 1:
@@ -192,7 +197,7 @@ def _requires(entry: Located) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def _part(entry: Located, printed: Mapping[str, float | list[float]]) -> Part:
+def _part(entry: Located, printed: Printed) -> Part:
     entry.fields(_PART, required={"name", "key", "rule", "because"})
     try:
         rule = parse_rule(_with_printed(entry["rule"].value, printed))
@@ -228,27 +233,22 @@ def _require_key(entry: Located, key: str) -> None:
         raise entry.error(f"key {key!r} has other characters", hint)
 
 
-def _formats(top: Located) -> dict[str, str]:
-    """The formats of all values and parts that name one."""
-    parts = [part for claim in top["claims"].items_of_list() for part in _parts(claim) if "key" in part]
-    found: dict[str, str] = {}
-    for key, entry in [*_listed(top, "values"), *((part.text("key"), part) for part in parts)]:
-        if "format" not in entry:
-            continue
+def _note_format(entry: Located, key: str, formats: dict[str, str]) -> None:
+    """Enter the format that a value or part names for its key."""
+    if "format" in entry:
         wanted = entry.text("format")
         try:
             format(0.5, wanted)
         except ValueError as problem:
             raise entry["format"].error(f"bad format {wanted!r} ({problem})", "Use one such as '.2f'.") from None
-        if found.setdefault(key, wanted) != wanted:
+        if formats.setdefault(key, wanted) != wanted:
             raise entry["format"].error(f"{key!r} has two formats", "Give it one, at one of its parts.")
-    return found
 
 
-def _printed(top: Located) -> dict[str, float | list[float]]:
+def _printed(top: Located) -> Printed:
     """The numbers that the paper prints."""
     found = {}
-    for name, entry in _listed(top, "printed"):
+    for name, entry in top.items("printed"):
         numbers = entry.value if isinstance(entry.value, list) else [entry.value]
         if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
             raise entry.error(f"{name} is {entry.value!r}", "Write a number or a list of numbers.")
@@ -256,7 +256,7 @@ def _printed(top: Located) -> dict[str, float | list[float]]:
     return found
 
 
-def _with_printed(rule: object, printed: Mapping[str, float | list[float]]) -> object:
+def _with_printed(rule: object, printed: Printed) -> object:
     """A rule with the number for each ``printed:NAME``.
 
     Raises:
@@ -300,5 +300,5 @@ def _check_premises(ledgers: Sequence[Ledger], whole: bool = True) -> None:
 def _at_requires(ledgers: Sequence[Ledger], claim_id: str, problem: str, hint: str) -> UserError:
     """An error at the claim's ``requires:``; the ledger is read again for its line."""
     path = next(ledger.path for ledger in ledgers if ledger.paper == claim_id.partition("/")[0])
-    entry = next(e for e in read_yaml(path)["claims"].items_of_list() if e.text("id") == claim_id)
+    entry = next(e for e in read_yaml(path).items_of_list("claims") if e.text("id") == claim_id)
     return entry["requires"].error(problem, hint)

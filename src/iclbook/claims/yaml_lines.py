@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,11 @@ import yaml
 
 from ..errors import UserError, one_line
 from ..project import shown
+from .ledger import nearest
 
 _REQUIRED = object()
-#: Levels of nesting; a ledger needs six.
-DEEPEST = 40
+#: PyYAML's safe loader, in C where it has that.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Located:
@@ -23,15 +23,11 @@ class Located:
     def __init__(self, value: Any, line: int, path: Path, name: str = "the file", scalar: str = "") -> None:
         self.value, self.line, self.path, self.name, self.scalar = value, line, path, name, scalar
         self.members: dict[str, Located] = {}
-        self.listed: list[Located] = []
+        self.entries: list[Located] = []
 
     @classmethod
     def of(cls, node: yaml.Node, path: Path, name: str = "the file") -> Located:
-        """From a composed node.
-
-        Raises:
-            UserError: a key that is written twice, or a value that YAML's safe loader refuses.
-        """
+        """From a composed node; a key that is written twice, or a value that YAML's safe loader refuses, is an error."""
         scalar = node.value if isinstance(node, yaml.ScalarNode) else ""
         found = cls(_construct(node, path), node.start_mark.line + 1, path, name, scalar)
         if isinstance(node, yaml.MappingNode):
@@ -42,7 +38,7 @@ class Located:
                     raise member.error(f"{member.name!r} is written twice", "Keep one of the two.")
                 found.members[member.name] = member
         elif isinstance(node, yaml.SequenceNode):
-            found.listed = [cls.of(item, path, f"an entry of {name}") for item in node.value]
+            found.entries = [cls.of(item, path, f"an entry of {name}") for item in node.value]
         return found
 
     def filled(self, piece: str, more: Mapping[str, str], without: str) -> Located:
@@ -66,18 +62,13 @@ class Located:
         return self.members[name]
 
     def fields(self, known: Collection[str], required: Collection[str]) -> None:
-        """Insist on a mapping with no unknown and no missing field.
-
-        Raises:
-            UserError: names the field.
-        """
+        """Insist on a mapping with no unknown and no missing field."""
         if not isinstance(self.value, dict):
             fields = ", ".join(sorted(required))
             raise self.error(f"{self.name} is not a mapping", f"Write it as fields: {fields}, ...")
         for name, member in self.members.items():
             if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"Did you mean {close[0]!r}?" if close else f"Known fields: {', '.join(sorted(known))}."
+                hint = nearest(name, known) or f"Known fields: {', '.join(sorted(known))}."
                 raise member.error(f"unknown field {name!r}", hint)
         for name in sorted(required):
             if name not in self.members:
@@ -109,54 +100,43 @@ class Located:
             raise self[name].error(f"{name} is {value!r}", f"Choose one of: {', '.join(choices)}.")
         return value
 
-    def items(self) -> list[tuple[str, Located]]:
-        """Members of a mapping."""
-        if not isinstance(self.value, dict):
-            raise self.error(f"{self.name} is not a mapping", "Write it as KEY: {says: ...} lines.")
-        return list(self.members.items())
+    def items(self, name: str) -> list[tuple[str, Located]]:
+        """Members of a field that is a mapping; none where it is not there."""
+        if name not in self or self[name].value is None:
+            return []
+        if not isinstance(self[name].value, dict):
+            raise self[name].error(f"{name} is not a mapping", "Write it as KEY: {says: ...} lines.")
+        return list(self[name].members.items())
 
-    def items_of_list(self) -> list[Located]:
-        """Members of a list."""
-        if not isinstance(self.value, list):
-            raise self.error(f"{self.name} is not a list", "Begin each entry with a dash.")
-        return self.listed
+    def items_of_list(self, name: str) -> list[Located]:
+        """Members of a field that is a list; none where it is not there."""
+        if name not in self or self[name].value is None:
+            return []
+        if not isinstance(self[name].value, list):
+            raise self[name].error(f"{name} is not a list", "Begin each entry with a dash.")
+        return self[name].entries
 
 
 def read_yaml(path: Path) -> Located:
-    """Parse a YAML file with the safe loader's rules; aliases and deep nesting, which can grow without bound, are refused.
+    """Parse a YAML file with the safe loader's rules.
 
     Raises:
         UserError: unreadable, not UTF-8, empty or not YAML; names file and line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        _require_bounded(text)
-        node = yaml.compose(text, Loader=_LOADER)
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        if node is None:
+            raise UserError(f"{shown(path)}, line 1: the file is empty", "Restore it.")
+        return Located.of(node, path)
     except yaml.MarkedYAMLError as problem:
         raise _syntax(problem, path) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise UserError(f"{shown(path)} is not readable as YAML: {_flat(problem)}", "Save it as UTF-8 text.") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as problem:
+        raise UserError(
+            f"{shown(path)} is not readable as YAML: {one_line(problem)[:200]}", "Save it as UTF-8 text."
+        ) from None
     except OSError as problem:
         hint = "Check that the file is there and readable."
         raise UserError(f"{shown(path)} cannot be read: {problem.strerror}", hint) from None
-    if node is None:
-        raise UserError(f"{shown(path)}, line 1: the file is empty", "Restore it.")
-    return Located.of(node, path)
-
-
-#: PyYAML's safe loader, in C where it has that.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _require_bounded(text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader if "\t" in text else _LOADER):
-        if isinstance(event, yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(problem="an alias, which is not used here", problem_mark=event.start_mark)
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            problem = f"nested more than {DEEPEST} deep"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def _construct(node: yaml.Node, path: Path) -> Any:
@@ -172,17 +152,13 @@ def _construct(node: yaml.Node, path: Path) -> Any:
         # PyYAML's constructors pass on whatever Python says of "!!int x" or a number of a million digits
         line = f"{shown(path)}, line {node.start_mark.line + 1}"
         hint = "Correct it, or put it in quotes if it is a text."
-        raise UserError(f"{line}: a value that cannot be read ({_flat(problem)})", hint) from None
+        raise UserError(f"{line}: a value that cannot be read ({one_line(problem)[:200]})", hint) from None
     finally:
         loader.dispose()
 
 
 def _syntax(problem: yaml.MarkedYAMLError, path: Path) -> UserError:
     mark = problem.problem_mark or problem.context_mark
-    what = f"not valid YAML ({_flat(problem.problem or problem)})"
+    what = f"not valid YAML ({one_line(problem.problem or problem)[:200]})"
     hint = 'Check the indentation, and put texts that begin with ">" or contain ": " in quotes.'
     return UserError(f"{shown(path)}, line {mark.line + 1 if mark else 1}: {what}", hint)
-
-
-def _flat(problem: object) -> str:
-    return one_line(problem)[:200]

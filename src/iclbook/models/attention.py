@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..native import FLOAT, LONG, POINTER, library
-from ..tasks.batch import Layout
+from ..tasks.linear_regression import Layout
 
 #: Prompts that the C code takes side by side; a batch is a multiple.
 LANES = 16

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..errors import UserError
 from ..random import twin_number
 from ..tasks import Batch
 
@@ -87,9 +86,6 @@ class FixedSet:
         seed: of the set.
         epochs: walk through the set in an order shuffled anew each time, leaving what does not fill a batch for the next; otherwise every batch draws
             from it with replacement.
-
-    Raises:
-        UserError: no prompt.
     """
 
     prompts: Any
@@ -98,8 +94,7 @@ class FixedSet:
     epochs: bool = False
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise UserError(f"n={self.n}: a training set needs prompts", "Set n to 1 or more.")
+        assert self.n >= 1, self
 
     def fixed(self, seeds: Sequence[int]) -> Tensors:
         """The prompts, ``(n, ...)`` each, so that choosing one reads contiguous memory."""
@@ -111,8 +106,7 @@ class FixedSet:
         if not self.epochs:
             return random.below(self.n, random.words(keys, steps, random.CHOICE, (batch_size,))), *anew
         a_walk = self.n // batch_size
-        if not a_walk:
-            raise UserError(f"{self.n} prompts in batches of {batch_size}", "Take batches no larger than the set.")
+        assert a_walk, f"{self.n} prompts in batches of {batch_size}"
         before = steps - 1  # the first step is 1
         orders = random.order(random.words(keys, before // a_walk, random.CHOICE, (self.n,)), -1)  # (S, K, n)
         place = (before % a_walk)[:, None] * batch_size + torch.arange(batch_size, device=steps.device)
