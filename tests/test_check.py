@@ -152,7 +152,7 @@ def test_a_chapter_that_fails_is_reported_and_keeps_its_reference(book):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"records": 1, "verdicts": {}}', '{"records": {}}'])
 def test_a_damaged_reference_is_an_error(book, text):
     (book.root / "references" / "smoke" / "demo.json").write_text(text)
-    with pytest.raises(UserError, match=r"demo\.json cannot be read.*--update"):
+    with pytest.raises(UserError, match=r"demo\.json is damaged.*--update"):
         book.check()
     assert not book.runs
     assert book.check(update=True)[0].ok, "the mend that the message names works"

@@ -80,7 +80,7 @@ def test_check_exits_1_when_something_moved_and_writes_its_reports(root, capsys,
 def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     seen = {}
 
-    def train(only, profile, device, fresh, verify, executor, parts):
+    def train(only, profile, device, fresh, verify, executor=None, parts=1):
         seen.update(only=only, profile=profile, device=device, fresh=fresh, verify=verify, parts=parts)
 
     module = types.ModuleType("iclbook.papers.demo")

@@ -42,8 +42,18 @@ An unforeseen error is one line too; with ICLBOOK_TRACEBACK=1 in the environment
 """
 
 Options = argparse.Namespace
-#: Name -> (what it does in a phrase, more help, options as (names, settings), the function).
-_COMMANDS: dict[str, tuple[str, str, list[tuple[tuple[str, ...], dict]], Callable[[Options], int]]] = {}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a mistake on the command line in the same one-line form as every other mistake."""
+
+    def error(self, message: str) -> None:
+        self.exit(MISTAKE, f"error: {one_line(message)}. `{self.prog} --help` shows what can be given.\n")
+
+
+_RAW = argparse.RawDescriptionHelpFormatter
+_PARSER = _Parser(prog="iclbook", description=_ABOUT, epilog=_EXAMPLES, formatter_class=_RAW)
+_PARSERS = _PARSER.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
 
 
 def _positive(text: str) -> int:
@@ -101,10 +111,16 @@ def _use_text(folder: Path | None) -> None:
 
 
 def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> Callable:
-    """Enter a function as the command of its own name."""
+    """Enter a function as the command of its own name: what it does in a phrase, more help, its options as (names, settings)."""
 
     def enter(function: Callable[[Options], int]) -> Callable[[Options], int]:
-        _COMMANDS[function.__name__.strip("_")] = about, more, list(options), function
+        described = f"{about[0].upper()}{about[1:]}."
+        parser = _PARSERS.add_parser(
+            function.__name__, help=about, description=described, epilog=more, formatter_class=_RAW
+        )
+        for names, settings in options:
+            parser.add_argument(*names, **settings)
+        parser.set_defaults(function=function)
         return function
 
     return enter
@@ -235,15 +251,12 @@ def train(options: Options) -> int:
     if options.draw and options.scheduler is not None:
         raise UserError("a cluster's workers know nothing of another draw", "Leave out --scheduler.")
     train = _trainer_of(options.key)
-    chosen = {"only": options.only, "profile": options.profile, "device": options.device}
-    chosen |= {"fresh": options.fresh, "verify": options.verify}
-    if options.verify:
-        train(**chosen)
-        return 0
     from .workers import open_executor
 
-    with open_executor(options.scheduler, options.workers, options.device) as executor:
-        train(**chosen, executor=executor, parts=executor.parts if executor else 1)
+    workers = 1 if options.verify else options.workers
+    with open_executor(options.scheduler, workers, options.device) as executor:
+        where = {"executor": executor, "parts": executor.parts} if executor else {}
+        train(options.only, options.profile, options.device, options.fresh, options.verify, **where)
     return 0
 
 
@@ -260,10 +273,7 @@ def _trainer_of(key: str) -> Callable[..., object]:
 
     load_ledger(key)  # an unknown paper is refused with the known ones
     name = f"iclbook.papers.{key}"
-    if find_spec(name) is None:
-        hint = "Its chapter is not written; choose another paper."
-        raise UserError(f"{key} has no studies to train yet", hint)
-    train = getattr(importlib.import_module(name), "train", None)
+    train = getattr(importlib.import_module(name) if find_spec(name) else None, "train", None)
     if train is None:
         hint = "Its chapter computes all it shows when it runs: `iclbook run`."
         raise UserError(f"{key} has no studies to train", hint)
@@ -395,26 +405,6 @@ def new(options: Options) -> int:
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
-    """Reports a mistake on the command line in the same one-line form as every other mistake."""
-
-    def error(self, message: str) -> None:
-        self.exit(MISTAKE, f"error: {one_line(message)}. `{self.prog} --help` shows what can be given.\n")
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line's grammar; ``command`` of what it parses is the command's name."""
-    raw = argparse.RawDescriptionHelpFormatter
-    top = _Parser(prog="iclbook", description=_ABOUT, epilog=_EXAMPLES, formatter_class=raw)
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for name, (about, more, options, _) in _COMMANDS.items():
-        described = f"{about[0].upper()}{about[1:]}."
-        sub = commands.add_parser(name, help=about, description=described, epilog=more, formatter_class=raw)
-        for names, settings in options:
-            sub.add_argument(*names, **settings)
-    return top
-
-
 def _open_closed_streams() -> None:
     """Output that is closed, as under some daemons, leads nowhere; otherwise the next file opened becomes a kernel's output."""
     for descriptor in (0, 1, 2):
@@ -434,7 +424,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
             stream.reconfigure(errors="backslashreplace")
     try:
-        options = parser().parse_args(arguments)
+        options = _PARSER.parse_args(arguments)
         check_profile(getattr(options, "profile", "paper"))
         if getattr(options, "draw", 0):  # also of child processes
             os.environ[draw.SWITCH] = str(options.draw)
@@ -443,7 +433,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from .training.ensemble import pick_device
 
             pick_device("cuda")  # refused before anything is started where there is none
-        code = _COMMANDS[options.command][-1](options)
+        code = options.function(options)
         sys.stdout.flush()  # a full disk shows here, where it can still be said
         return code
     except UserError as mistake:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from .draw import number as draw_of_this_process
 from .errors import UserError
-from .files import write_whole
+from .files import reading, write_whole
 
 if TYPE_CHECKING:
     from .claims.records import Record
@@ -186,43 +186,15 @@ def read_reference(path: Path, root: Path) -> Reference:
     Raises:
         UserError: not there, or not a reference.
     """
-    shown = path.relative_to(root)
     mend = f"Make it with `iclbook check {path.stem} --profile {path.parent.name} --update` and review the change."
-    try:
+    if not path.is_file():
+        raise UserError(f"{path.relative_to(root)} is not there", mend)
+    with reading(path, mend):
         body = json.loads(path.read_text(encoding="utf-8"))
-        if not all(isinstance(of, dict) for of in (body["records"], body["verdicts"], body.get("rules", {}))):
-            raise TypeError("records and verdicts are needed")
-        for key, value in body["records"].items():
-            if not _is_value(value):
-                raise TypeError(f"{key} is {value!r:.40}")
-        spread = body.get("spread", {})
-        for key, size in spread.items():
-            if not _fits(size, body["records"][key]):
-                raise TypeError(f"the spread of {key} does not fit its value")
-        machines, figures = tuple(body.get("machines", ())), body.get("figures", {})
-        found = Reference(body["records"], spread, body["verdicts"], machines, figures, body.get("rules", {}))
-    except FileNotFoundError:
-        raise UserError(f"{shown} is not there", mend) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
-        raise UserError(f"{shown} cannot be read as a reference ({problem})", mend) from None
-    return found
-
-
-def _is_value(value: object) -> bool:
-    """Whether this can have been recorded: a truth value, a text, a finite number, or a list of them."""
-    if isinstance(value, list):
-        return all(not isinstance(item, list) and _is_value(item) for item in value)
-    try:
-        return isinstance(value, str) or (isinstance(value, bool | int | float) and math.isfinite(value))
-    except OverflowError:
-        return False
-
-
-def _fits(spread: object, value: object) -> bool:
-    if isinstance(value, list):
-        return isinstance(spread, list) and len(spread) == len(value) and all(map(_fits, spread, value))
-    number = isinstance(spread, int | float) and not isinstance(spread, bool)
-    return number and math.isfinite(spread) and spread >= 0
+        parts = [dict(body[name]) for name in ("records", "verdicts")]
+        parts += [dict(body.get(name, {})) for name in ("spread", "figures", "rules")]
+        records, verdicts, spread, figures, rules = parts
+        return Reference(records, spread, verdicts, tuple(body.get("machines", ())), figures, rules)
 
 
 def write_reference(path: Path, paper: str, reference: Reference) -> None:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError, one_line
+from ..errors import UserError
+from ..files import reading
 from ..numbers import numbers
 from ..project import check_profile, find_root
 from ..references import Value, load_reference, yardstick
@@ -80,32 +81,17 @@ def read_records(path: Path | str) -> dict[str, Record]:
         UserError: the notebook is missing, truncated or holds a damaged record.
     """
     path = Path(path)
-    mend = f"Run `iclbook run {path.stem}` again."
-    try:
+    if not path.is_file():
+        raise UserError(f"{path} is not there", f"Run `iclbook run {path.stem}` first.")
+    with reading(path, f"Run `iclbook run {path.stem}` again."):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         outputs = [output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", [])]
-        carried = [data for data in outputs if VALUE_MIME in data]
-    except FileNotFoundError:
-        raise UserError(f"{path} is not there", f"Run `iclbook run {path.stem}` first.") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise UserError(f"{path} is not a readable notebook ({_short(problem)})", mend) from None
-    records: dict[str, Record] = {}
-    for data in carried:
-        try:
-            record = _carried(data)
-        except (ValueError, SyntaxError, LookupError, TypeError, AttributeError, RecursionError, MemoryError,
-                OverflowError, UserError) as problem:  # fmt: skip
-            raise UserError(f"{path} holds a damaged record ({_short(problem)})", mend) from None
-        records[record.key] = record
-    return records
+        records = [_carried(data) for data in outputs if VALUE_MIME in data]
+    return {record.key: record for record in records}
 
 
 def _carried(data: Mapping) -> Record:
-    """The record in an output's data.
-
-    Raises:
-        Exception: what is damaged, in whatever words Python has for it.
-    """
+    """The record in an output's data."""
     body = json.loads(_joined(data[VALUE_MIME]))
     key, value = body["key"], body["value"]
     text = ast.literal_eval(_joined(data[TEXT_MIME]))
@@ -116,10 +102,6 @@ def _carried(data: Mapping) -> Record:
         if isinstance(number, int):
             float(number)  # overflows where no rule could judge it
     return Record(key, value, text)
-
-
-def _short(problem: Exception) -> str:
-    return one_line(problem)[:200] or type(problem).__name__
 
 
 def _joined(text: str | list[str] | Mapping) -> str:

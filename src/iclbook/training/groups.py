@@ -21,18 +21,6 @@ Tensors = dict[str, Tensor]
 State = dict[str, Tensors]
 
 
-class Optimiser(Protocol):
-    """What the trainer needs of an optimiser."""
-
-    def init(self, params: Tensors) -> State:
-        """Fresh state."""
-        ...
-
-    def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
-        """New parameters and state; nothing is changed in place."""
-        ...
-
-
 @dataclass(frozen=True)
 class Sgd:
     """Plain gradient descent."""
@@ -111,12 +99,7 @@ def clipped(grads: Tensors, largest: float) -> Tensors:
     return {k: g * factor.reshape(-1, *[1] * (g.dim() - 1)) for k, g in grads.items()}
 
 
-class Schedule(Protocol):
-    """What the trainer needs of a schedule."""
-
-    def factor(self, t: Tensor, steps: int) -> Tensor:
-        """Factor on the rates at step ``t`` (1 is the first, 0-dim tensor) of ``steps``."""
-        ...
+Optimiser = Sgd | Momentum | Adam
 
 
 @dataclass(frozen=True)
@@ -133,7 +116,7 @@ class OneCycle:
         assert 0 < self.rise < 1, self
 
     def factor(self, t: Tensor, steps: int) -> Tensor:
-        """As in :class:`Schedule`."""
+        """Factor on the rates at step ``t`` (1 is the first, 0-dim tensor) of ``steps``."""
         top = self.rise * steps - 1  # torch counts the first step as 0
         up, down = (t - 1) / top, (t - 1 - top) / (steps - 1 - top)
         rising = t - 1 <= top
@@ -154,10 +137,13 @@ class Cosine:
         assert 0 <= self.rise < 1, self
 
     def factor(self, t: Tensor, steps: int) -> Tensor:
-        """As in :class:`Schedule`."""
+        """Factor on the rates at step ``t`` (1 is the first, 0-dim tensor) of ``steps``."""
         top = max(1.0, self.rise * steps)
         down = torch.clamp((t - top) / max(1.0, steps - top), 0, 1)
         return torch.minimum(t / top, self.end + (1 - self.end) * (1 + torch.cos(math.pi * down)) / 2)
+
+
+Schedule = OneCycle | Cosine
 
 
 def squared_error(model: nn.Module, batch: Batch) -> Tensor:
