@@ -10,6 +10,7 @@ import ast
 import json
 import math
 import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,36 +112,20 @@ def _joined(text: str | list[str] | Mapping) -> str:
 
 
 def _plain(key: str, value: Any) -> Value:
+    """A value as JSON holds it."""
     if hasattr(value, "tolist"):  # numpy scalars and arrays, torch tensors
         value = value.tolist()
-    if isinstance(value, tuple):
-        value = list(value)
-    if isinstance(value, list):
-        if not 1 <= len(value) <= LONGEST_LIST:
-            raise UserError(
-                f"{key}: a list of {len(value)}", f"Record 1 to {LONGEST_LIST} numbers, or a summary of them."
-            )
-        items = [item.tolist() if hasattr(item, "tolist") else item for item in value]
-        for item in items:
-            if isinstance(item, str) or not isinstance(item, bool | int | float):
-                raise UserError(f"{key}: {item!r} in a list", "A recorded list is flat and holds numbers.")
-            _finite(key, item)
-        return items
     if isinstance(value, str):
         return value
-    if not isinstance(value, bool | int | float):
-        raise UserError(
-            f"{key}: cannot record a {type(value).__name__}", "Record a number, truth value, text or flat list."
-        )
-    _finite(key, value)
-    return value
-
-
-def _finite(key: str, value: float) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(
-            f"{key}: {value} is not a finite number", "Find out where it comes from; it cannot be recorded."
-        )
+    several = isinstance(value, list | tuple)
+    items = [item.tolist() if hasattr(item, "tolist") else item for item in (value if several else [value])]
+    if not 1 <= len(items) <= LONGEST_LIST or not all(isinstance(item, bool | int | float) for item in items):
+        hint = f"Record a number, truth value, text or flat list of 1 to {LONGEST_LIST} numbers."
+        raise UserError(f"{key}: cannot record {reprlib.repr(value)}", hint)
+    if wrong := [item for item in items if isinstance(item, float) and not math.isfinite(item)]:
+        hint = "Find out where it comes from; it cannot be recorded."
+        raise UserError(f"{key}: {wrong[0]} is not a finite number", hint)
+    return items if several else items[0]
 
 
 def _text(value: Value, fmt: str | None) -> str:

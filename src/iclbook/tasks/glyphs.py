@@ -25,8 +25,7 @@ from scipy.ndimage import gaussian_filter
 from torch.nn.functional import affine_grid, grid_sample
 
 from ..draw import numpy_rng, torch_rng
-from ..errors import UserError
-from ..files import write_whole
+from ..files import reading, write_whole
 from ..project import find_root
 from ..random import CHOOSING, jittered, twin, twin_errors
 from ..sources import source_digest
@@ -238,10 +237,11 @@ def cache_path(chosen: GlyphSet) -> Path:
 def _load(chosen: GlyphSet) -> Glyphs:
     path = cache_path(chosen)
     if path.exists():
-        return _read(path, chosen)
-    glyphs = chosen.draw()
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, checksum=np.array(_checksum(glyphs)), **glyphs._asdict())
+        hint = "Delete that file; it is drawn again in seconds."
+        with reading(path, hint), np.load(path, allow_pickle=False) as data:
+            return Glyphs(*(data[name] for name in Glyphs._fields))
+    glyphs, buffer = chosen.draw(), io.BytesIO()
+    np.savez_compressed(buffer, **glyphs._asdict())
     write_whole(path, buffer.getvalue())
     return glyphs
 
@@ -251,22 +251,3 @@ def _moved(chosen: GlyphSet) -> Glyphs:
     """The set with rounding errors, the same for every twin."""
     with twin(0):
         return chosen.draw()
-
-
-def _read(path: Path, chosen: GlyphSet) -> Glyphs:
-    shape = (chosen.n_classes, chosen.typefaces, chosen.copies, chosen.size, chosen.size)
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
-            glyphs = Glyphs(*(data[name] for name in Glyphs._fields))
-            whole = glyphs.images.shape == shape and str(data["checksum"]) == _checksum(glyphs)
-    except Exception:  # a cut zip, a foreign file, a missing member: all are one mistake to the reader
-        whole = False
-    if not whole:
-        raise UserError(
-            f"the cached glyph images {path} are damaged", "Delete that file; it is drawn again in seconds."
-        )
-    return glyphs
-
-
-def _checksum(glyphs: Glyphs) -> str:
-    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in glyphs)).hexdigest()

@@ -21,22 +21,6 @@ from ..tasks import Batch
 Tensors = tuple[Tensor, ...]
 
 
-class Data(Protocol):
-    """What the trainer needs of data."""
-
-    def fixed(self, seeds: Sequence[int]) -> Tensors:
-        """What stays the same at all steps."""
-        ...
-
-    def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
-        """Random numbers of steps ``(K,)`` for data seeds with these keys ``(S, 2)``: tensors ``(S, K, ...)``."""
-        ...
-
-    def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
-        """The batch of one step, ``(S, ...)``, from its numbers ``(S, ...)``; pure."""
-        ...
-
-
 @dataclass(frozen=True)
 class Stream:
     """A fresh batch at each step.
@@ -49,15 +33,16 @@ class Stream:
     task: Any
 
     def fixed(self, seeds: Sequence[int]) -> Tensors:
-        """Nothing."""
+        """What stays the same at all steps: nothing."""
         return ()
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
-        """Standard normals ``(S, K, normals, B)`` and perhaps words ``(S, K, words, B)``."""
+        """Random numbers of steps ``(K,)`` for data seeds with these keys ``(S, 2)``: standard normals ``(S, K, normals, B)`` and perhaps words
+        ``(S, K, words, B)``."""
         return random.numbers(self.task, keys, steps, random.DATA, (batch_size,), dtype)
 
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
-        """The task's batch."""
+        """The batch of one step, ``(S, ...)``, from its numbers ``(S, ...)``; pure."""
         return self.task.batch(*numbers)
 
 
@@ -146,6 +131,9 @@ class FullBatch:
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
         """All of it."""
         return Batch(*fixed)
+
+
+Data = Stream | FixedSet | FullBatch
 
 
 def as_data(data: Any) -> Data:
