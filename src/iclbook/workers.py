@@ -347,20 +347,12 @@ def _on_worker(request: bytes, number: int) -> Any:
 def _lost(problem: BaseException) -> UserError | None:
     """One line for what went wrong with the cluster rather than in the training; ``None`` for anything else."""
     name, room = type(problem).__name__, type(problem).__module__.split(".")[0]
-    if isinstance(problem, ImportError):
-        lacking = f"a worker of the cluster lacks this code ({one_line(problem)})"
-        return UserError(lacking, "Install iclbook there, too.")
-    if name == "KilledWorker":
-        return UserError(
-            "a part of the study was lost with each of the workers that took it",
-            "Give workers more memory or time; the same command goes on from the checkpoints.",
-        )
-    if room == "distributed" or isinstance(problem, OSError) or name in ("CancelledError", "FutureCancelledError"):
-        return UserError(
-            f"the cluster was lost ({name}: {one_line(problem)[:200]})",
-            "The same command goes on from the checkpoints.",
-        )
-    return None
+    if room != "distributed" and not isinstance(problem, OSError | ImportError) and "CancelledError" not in name:
+        return None
+    return UserError(
+        f"the cluster was lost ({name}: {one_line(problem)[:200]})",
+        "Give its workers this code, memory and time; the same command goes on from the checkpoints.",
+    )
 
 
 @contextmanager

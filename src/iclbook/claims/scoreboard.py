@@ -37,31 +37,22 @@ def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> B
     Raises:
         UserError: unknown profile, damaged executed copy or reference.
     """
-    check_profile(profile)
     root = root or find_root()
     name = ledger.chapter_name
-    path = outputs(root) / "executed" / profile / f"{name}.ipynb"
-    files = tuple(_stamp(file) for file in (path, reference_path(name, profile, root, draw=0)))
-    made = _boards.get(path)
-    if made is None or made[0] != files or made[1].ledger is not ledger:
+    path = outputs(root) / "executed" / check_profile(profile) / f"{name}.ipynb"
+    # of a file that is written anew these change; every page that is built asks for all boards
+    files = [file.stat() for file in (path, reference_path(name, profile, root, draw=0)) if file.is_file()]
+    key = id(ledger), path, *((file.st_ino, file.st_size, file.st_mtime_ns) for file in files)
+    if key not in _boards:
         records = read_records(path) if path.is_file() else {}
         verdicts = judge(ledger, records, profile, load_reference(name, profile, root))
         rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
-        made = _boards[path] = files, Board(ledger, rows, path.is_file(), records)
-    return made[1]
+        _boards[key] = Board(ledger, rows, path.is_file(), records)
+    return _boards[key]
 
 
-#: Executed copy -> what it and its reference were when they were judged, and the board: every page that is built asks for all of them.
-_boards: dict[Path, tuple[tuple, Board]] = {}
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is written anew; ``None`` where there is none."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_size, about.st_mtime_ns
+#: Boards by what they were made from. They hold their ledgers, so that no other ledger has the same id.
+_boards: dict[tuple, Board] = {}
 
 
 def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:

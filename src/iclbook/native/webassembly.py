@@ -24,6 +24,7 @@ EXPORTS = ("describe", "start", "train", "parameters")
 #: Rows of a token, and responses: d = 5 covariates and one response.
 SIZES = ("-DD=6", "-DN=1")
 FLAGS = ("--target=wasm32", "-O3", "-msimd128", "-mbulk-memory", "-ffp-contract=off", "-fno-math-errno", "-nostdlib")
+LINKED = ("-z", "stack-size=262144", "--strip-all", "-O2")
 #: vectors.h refuses processors without fused multiply-adds, where torch is faster; a page has no torch.
 SLOW = "-DALLOW_SLOW"
 
@@ -35,12 +36,11 @@ def missing() -> list[str]:
 
 def compiler() -> str:
     """Versions of compiler and linker: the bytes depend on them."""
-    texts = [
-        subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in ("clang", "wasm-ld")
-    ]
-    return ", ".join(
-        f"{name} {re.search(r'[0-9.]+', text)[0]}" for name, text in zip(("clang", "lld"), texts, strict=True)
-    )
+    found = []
+    for name, command in (("clang", "clang"), ("lld", "wasm-ld")):
+        text = subprocess.run([command, "--version"], capture_output=True, text=True).stdout
+        found.append(f"{name} {re.search(r'[0-9.]+', text)[0]}")
+    return ", ".join(found)
 
 
 def compiled() -> bytes:
@@ -61,18 +61,7 @@ def compiled() -> bytes:
         objects += [_object(Path(folder), source) for source in ("counter.c", "adam.c", "page/page.c")]
         made = Path(folder) / "attention.wasm"
         exports = [f"--export={name}" for name in EXPORTS]
-        _run(
-            "wasm-ld",
-            "--no-entry",
-            *exports,
-            "-z",
-            "stack-size=262144",
-            "--strip-all",
-            "-O2",
-            *objects,
-            "-o",
-            str(made),
-        )
+        _run("wasm-ld", "--no-entry", *exports, *LINKED, *objects, "-o", str(made))
         return made.read_bytes()
 
 

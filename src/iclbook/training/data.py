@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,27 +46,14 @@ class Stream:
         return self.task.batch(*numbers)
 
 
-class Prompts(Protocol):
-    """Where a fixed set comes from; a frozen dataclass, for it is part of the description.
-
-    It may count ``normals`` and ``words`` that a prompt takes anew each time that it is seen.
-    """
-
-    def draw(self, n: int, seed: int) -> Tensors:
-        """``n`` prompts as tensors ``(..., n)``, on the CPU; the first of a larger set."""
-        ...
-
-    def batch(self, parts: Tensors, normals: Tensor, *words: Tensor) -> Batch:
-        """A batch from chosen prompts ``(..., B)``, standard normals ``(..., normals, B)`` and words, if it counts any; pure."""
-        ...
-
-
 @dataclass(frozen=True)
 class FixedSet:
     """``n`` prompts drawn once, which training meets again and again; all runs have the same set.
 
     Args:
-        prompts: where they come from.
+        prompts: where they come from, a frozen dataclass, for it is part of the description. ``draw(n, seed)`` gives ``n`` prompts as tensors ``(..., n)``, on
+            the CPU, the first of a larger set; ``batch(parts, normals, *words)`` makes a batch from chosen prompts ``(..., B)``, standard normals
+            ``(..., normals, B)`` and words, if it counts any that a prompt takes anew each time that it is seen; pure.
         n: how many.
         seed: of the set.
         epochs: walk through the set in an order shuffled anew each time, leaving what does not fill a batch for the next; otherwise every batch draws
