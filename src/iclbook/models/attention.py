@@ -149,14 +149,10 @@ class AttentionStep:
         n_heads: H.
         activation: ``softmax``, ``affine``, ``square``, ``tanh`` or ``linear``.
         scale: factor on the scores.
-
-    Raises:
-        ValueError: sizes that :meth:`fits` refuses.
     """
 
     def __init__(self, layout: Layout, batch_size: int, n_heads: int, activation: str, scale: float) -> None:
-        if not self.fits(layout, batch_size, n_heads, activation):
-            raise ValueError(f"batch of {batch_size}, {n_heads} heads")
+        assert self.fits(layout, batch_size, n_heads, activation), (batch_size, n_heads)
         width = layout.d + layout.n_tasks
         self._function = library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()).gradients
         self._function.argtypes = [POINTER] * 3 + [LONG] * 2 + [FLOAT] + [POINTER] * 4

@@ -114,7 +114,7 @@ class GlyphSet:
         some pixels to the next whole number.
 
         Raises:
-            UserError: a damaged cache file, or fewer look-alike-free characters than classes.
+            UserError: a damaged cache file.
         """
         return _load(self) if twin_errors() is None else _moved(self)
 
