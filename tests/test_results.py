@@ -81,8 +81,12 @@ def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, 
     assert deviation(made, store.load(paper, "paper", name, made.describe())) > 1
 
 
-#: Studies whose replay takes half a minute and more: the first of each kind is replayed by `make test`, all by `make test-full`.
-LONG = {"ladder_large", "ladder_small", *(f"images_{n}" for n in ("unseen1", "short0", "short1", "seen0", "seen1"))}
+#: Studies whose replay takes ten seconds of a core and more, beside another one of their kind: that is replayed by `make test`, all are by `make test-full`.
+LONG = {
+    *("ladder_large", "ladder_small", "ladder_twin", "masks", "language_gd", "language_gd_ff", "glyph_networks_unseen"),
+    *(f"images_{n}" for n in ("unseen1", "linear_unseen1", "short0", "short1", "seen0", "seen1", "last")),
+    *(f"published_{n}_L32768" for n in ("tf", "two_tf", "two_gd", "inner", "squared")),
+}
 
 
 @pytest.mark.slow
