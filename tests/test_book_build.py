@@ -14,6 +14,7 @@ from iclbook.book import pages
 from iclbook.book.build import build
 from iclbook.errors import UserError
 from iclbook.inputs import executed_path
+from iclbook.project import SLIDERS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("minibook")]
@@ -185,9 +186,7 @@ def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, r
 
 
 def test_a_build_refuses_a_page_without_its_sliders(built: Path) -> None:
-    copy, key = executed_path("tiny", "smoke"), "iclbook_slider"
-    chapters = {"notebooks/tiny": copy}
-    html = built / "_build" / "html"
+    copy, html = executed_path("tiny", "smoke"), built / "_build" / "html"
     view = {"application/vnd.jupyter.widget-view+json": {"model_id": "of-no-widget"}}
     shown = json.loads(copy.read_text())
     (widget,) = [
@@ -196,16 +195,14 @@ def test_a_build_refuses_a_page_without_its_sliders(built: Path) -> None:
         for output in cell.get("outputs", [])
         if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
     ]
-    widget["metadata"] = {key: {"title": "Waves"}}
+    widget["metadata"] = {SLIDERS: {"title": "Waves"}}
     there, lost = built / "there.json", built / "lost.json"
     there.write_text(json.dumps(shown))
-    assert pages.missing_sliders(html, {"notebooks/tiny": there}, key) == []
+    assert pages.missing(html, {"notebooks/tiny": there}) == []
     widget["data"] = view
     lost.write_text(json.dumps(shown))
-    assert pages.missing_sliders(html, {"notebooks/tiny": lost}, key) == [
-        "notebooks/tiny.html lacks the slider 'Waves'"
-    ]
-    assert pages.missing_sliders(html, chapters, key) == []
+    assert pages.missing(html, {"notebooks/tiny": lost}) == ["notebooks/tiny.html lacks the slider 'Waves'"]
+    assert pages.missing(html, {"notebooks/tiny": copy}) == []
 
 
 @pytest.mark.parametrize("folder", ["book/assets", "tests/vendor"])

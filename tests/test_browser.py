@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from browser import harness, tiny_book
 
-from iclbook.book import page_models
+from iclbook.book import page_models, pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,8 +126,8 @@ def test_every_page_is_whole_quiet_and_alone(site, browser, width, themes):
 
 def test_every_model_of_an_executed_chapter_is_on_its_page(book):
     copies = {f"notebooks/{path.stem}": path for path in sorted((ROOT / "executed" / "paper").glob("*.ipynb"))}
-    assert any(page_models.in_copy(path) for path in copies.values())
-    assert page_models.missing(book, copies) == []
+    assert any(page_models.models(path) for path in copies.values())
+    assert pages.missing(book, copies) == []
 
 
 @pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])

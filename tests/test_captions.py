@@ -6,9 +6,8 @@ from types import SimpleNamespace
 from docutils import nodes
 from docutils.utils import new_document
 
-from iclbook.book.captions import NumberedFigures
-from iclbook.book.lazy import VIEW
-from iclbook.project import MODEL_FIGURE, SLIDERS
+from iclbook.book.figures import NumberedFigures
+from iclbook.project import MODEL_FIGURE, SLIDERS, VIEW
 
 
 def cell(*outputs: nodes.Node) -> nodes.container:

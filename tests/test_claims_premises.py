@@ -41,7 +41,7 @@ def book(tmp_path: Path, demo: dict[str, str], other: dict[str, str] | None = No
 
 
 def ties_of(root: Path) -> Ties:
-    return Ties.of(boards("paper", root), root)
+    return Ties(boards("paper", root), root)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_doubt_passes_along_and_only_from_what_fails(tmp_path):
         ["demo/bad"],
     ]
     assert ties.doubts("other/next") == ["demo/bad"]
-    assert ties.words["demo/last"] == "reproduced", "a verdict is that of the claim by itself"
+    assert ties.word("demo/last") == "reproduced", "a verdict is that of the claim by itself"
 
 
 def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_premise_does_not(tmp_path):

@@ -13,6 +13,7 @@ from browser import models_page
 from matplotlib.figure import Figure
 
 from iclbook.book import page_models
+from iclbook.book.pages import HTML, missing
 from iclbook.errors import UserError
 from iclbook.papers.he2025 import loss, predictors
 from iclbook.papers.he2025.page_models import answers, on_line, trained_heads
@@ -100,39 +101,40 @@ def executed(path: Path, name: str) -> Path:
     return path
 
 
+def copy_in(root: Path) -> Path:
+    """Where the executed copy of a chapter ``waves`` belongs."""
+    (root / "executed" / "paper").mkdir(parents=True)
+    return root / "executed" / "paper" / "waves.ipynb"
+
+
 def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
-    copy = executed(tmp_path / "waves.ipynb", "prompt")
-    text = page_models.embed("before\n\n<!-- model prompt of waves -->\n\nafter", lambda chapter: copy, None)
+    executed(copy_in(tmp_path), "prompt")
+    text = page_models.filled("before\n\n<!-- model prompt of waves -->\n\nafter", "book/a", "paper", tmp_path)
     assert text == 'before\n\n```{raw} html\n<figure data-model="prompt">x</figure>\n```\n\nafter'
-    assert page_models.embed("in a `<!-- model a of b -->` line", None, None) == "in a `<!-- model a of b -->` line"
+    inside = "in a `<!-- model a of b -->` line"
+    assert page_models.filled(inside, "book/a", "paper", tmp_path) == inside
 
 
 def test_a_page_shows_a_chapters_picture_by_its_description(tmp_path):
     cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", {"image/png": "UE5H"})])
     cell.metadata["mystnb"] = {"image": {"alt": 'A "line" that rises.'}}
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "waves.ipynb")
-    kept = {}
-
-    def keep(name, picture):
-        kept[name] = picture
-        return f"../{name}"
-
-    text = page_models.embed('<!-- picture A "line" of waves -->', lambda chapter: tmp_path / "waves.ipynb", keep)
-    ((name, picture),) = kept.items()
-    assert picture == b"PNG"
-    assert f'src="../{name}" alt="A &quot;line&quot; that rises."' in text
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copy_in(tmp_path))
+    text = page_models.filled('<!-- picture A "line" of waves -->', "book/a", "paper", tmp_path)
+    (picture,) = (tmp_path / HTML / "_figures").iterdir()
+    assert picture.read_bytes() == b"PNG"
+    assert f'src="../_figures/{picture.name}" alt="A &quot;line&quot; that rises."' in text
     with pytest.raises(UserError, match="shows no pictures 'B'"):
-        page_models.embed("<!-- picture B of waves -->", lambda chapter: tmp_path / "waves.ipynb", keep)
+        page_models.filled("<!-- picture B of waves -->", "book/a", "paper", tmp_path)
 
 
 def test_a_lost_model_and_a_lost_script_are_found(tmp_path):
     copy = executed(tmp_path / "waves.ipynb", "prompt")
     page, script = tmp_path / "waves.html", tmp_path / "_static" / "models" / "prompt.js"
     script.parent.mkdir(parents=True)
-    assert len(page_models.missing(tmp_path, {"waves": copy})) == 2
+    assert len(missing(tmp_path, {"waves": copy})) == 2
     page.write_text('<figure data-model="prompt">')
-    assert page_models.missing(tmp_path, {"waves": copy}) == [
+    assert missing(tmp_path, {"waves": copy}) == [
         "waves.html shows the model 'prompt', whose script is not in the book"
     ]
     script.write_text("")
-    assert page_models.missing(tmp_path, {"waves": copy}) == []
+    assert missing(tmp_path, {"waves": copy}) == []

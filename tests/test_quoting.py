@@ -6,7 +6,7 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook.book import sphinx_ext
-from iclbook.book.scoreboard_page import quote
+from iclbook.book.scoreboard_page import filled
 from iclbook.errors import UserError
 
 
@@ -18,14 +18,14 @@ def root(tmp_path):
 
 
 def test_a_verdict_is_a_badge_that_leads_to_its_claim(root):
-    text = quote("Heads {{ verdict demo/both: partly }} differ.", "..", "paper", root)
+    text = filled("Heads {{ verdict demo/both: partly }} differ.", "book/found", "paper", root)
     assert text.startswith('Heads <a class="iclbook-quoted" href="../notebooks/demo.html#claim-demo-both"')
     assert "iclbook-badge-partly" in text
     assert text.endswith("</a> differ.")
 
 
 def test_a_value_is_what_the_chapter_recorded(root):
-    assert quote("{{ value demo seeds }} seeds, {{ value demo omega }}", "..", "paper", root) == "8 seeds, 0.2"
+    assert filled("{{ value demo seeds }} seeds, {{ value demo omega }}", "book/found", "paper", root) == "8 seeds, 0.2"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_value_is_what_the_chapter_recorded(root):
 )
 def test_what_cannot_be_quoted_is_one_line(root, marker, says):
     with pytest.raises(UserError, match=says):
-        quote(marker, "..", "paper", root)
+        filled(marker, "book/found", "paper", root)
 
 
 @pytest.mark.parametrize("problem", [RuntimeError, UserError("x", "y")])
@@ -49,5 +49,4 @@ def test_what_is_wrong_with_a_ledger_is_said_by_the_page_that_needs_it(problem, 
 
     monkeypatch.setattr(sphinx_ext, "boards", boards)
     app = SimpleNamespace(srcdir=minibook, config=SimpleNamespace(iclbook_profile="smoke"))
-    sphinx_ext.note_sources(app, None, [])
-    assert app.iclbook_sources == {}
+    sphinx_ext.remember(app, None, [])

@@ -145,13 +145,10 @@ def run(options: Options) -> int:
 
         read(options.probes)  # a mistake is refused before minutes of running
         os.environ[SWITCH] = str(options.probes.resolve())
-    from .check import known_chapters, require_chapter
+    from .inputs import chosen
 
     root = find_root()
-    known = known_chapters(root)
-    names = known if options.chapter == "all" else [options.chapter]
-    for name in names:
-        require_chapter(name, known)
+    names = chosen([] if options.chapter == "all" else [options.chapter], root)
     from .execution import run_notebook
 
     for name in names:

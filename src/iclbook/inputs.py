@@ -8,7 +8,7 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -45,6 +45,19 @@ def chapters(root: Path | None = None) -> list[str]:
     for name in names:
         source_path(name, root)
     return names
+
+
+def chosen(names: Sequence[str], root: Path) -> list[str]:
+    """These chapters of the book, or all of them where none is named.
+
+    Raises:
+        UserError: one that the book does not list.
+    """
+    known = chapters(root)
+    for name in names:
+        if name not in known:
+            raise UserError(f"unknown chapter {name!r}", f"Choose one of: {', '.join(known) or '(none yet)'}.")
+    return list(names) or known
 
 
 def listed_pages(root: Path) -> list[str]:
@@ -106,7 +119,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
-    imported, checkout = _imported(source), _digest(LIBRARY.rglob("*.py"), LIBRARY)
+    imported, checkout = _imported(source), digest(LIBRARY.rglob("*.py"), LIBRARY)
     papers = {ledger.parent.name for ledger in ledgers} | _papers(imported, checkout)
     stored = outputs(root) / "results"
     folders = [stored / paper / profile for paper in sorted(papers)] if profile == "paper" else []
@@ -114,10 +127,10 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     return {
         **_halves(source),
         "library": _library(imported, checkout),
-        "ledger": _digest(ledgers, root),
-        "results": _digest(results, root),
+        "ledger": digest(ledgers, root),
+        "results": digest(results, root),
         "reference": _reference(name, profile, root),
-        "pins": _digest([root / "requirements.txt", root / "constraints.txt"], root),
+        "pins": digest([root / "requirements.txt", root / "constraints.txt"], root),
     }
 
 
@@ -203,8 +216,8 @@ def _ledgers_of(name: str, root: Path) -> list[Path]:
     return [p for p in ledgers if line.search(_read(p).decode(errors="surrogateescape"))] or ledgers
 
 
-def _digest(paths: Iterable[Path], base: Path) -> str:
-    """One sha256 over relative names and contents; a file that is not there counts as absent."""
+def digest(paths: Iterable[Path], base: Path) -> str:
+    """One sha256 over relative names and contents of files; a file that is not there counts as absent."""
     total = hashlib.sha256()
     for path in sorted(paths):
         if path.is_file():

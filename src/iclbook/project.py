@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from .errors import UserError
 
@@ -90,8 +92,15 @@ def shown(path: Path) -> str:
 
 #: Type of the output that carries a figure's numbers, its origin and its picture for phones.
 FIGURE = "application/vnd.iclbook.figure+json"
+#: Types under which ipywidgets keeps what is shown, and the state of all widgets.
+VIEW, STATE = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
 #: In the metadata of the output that shows a panel of precomputed frames.
 SLIDERS = "iclbook_slider"
 #: In the metadata of the output that shows a model of the page, and how the markup of that begins.
 MODEL = "iclbook_model"
 MODEL_FIGURE = '<figure class="iclbook-model"'
+
+
+def cell_outputs(notebook: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Every output of a notebook's cells, in order."""
+    return (output for cell in notebook["cells"] for output in cell.get("outputs", []))

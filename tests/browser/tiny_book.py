@@ -11,7 +11,7 @@ import nbformat
 import yaml
 from nbclient import NotebookClient
 
-from iclbook.book import about_figures
+from iclbook.book import figures
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,7 +96,7 @@ def _notebook(path: Path) -> None:
     environment = {**os.environ, "ICLBOOK_HEADLESS": "1", "ICLBOOK_ROOT": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     NotebookClient(notebook, kernel_name="python3", timeout=120).execute(env=environment)
-    nbformat.write(about_figures.without(notebook), path)  # the real book's extension does so
+    nbformat.write(figures.without(notebook), path)  # the real book's extension does so
 
 
 def _config() -> dict:

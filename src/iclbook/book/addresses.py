@@ -7,10 +7,11 @@ The first two hang on two settings of ``_config.yml``: ``repository: url`` and `
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from html import escape
 from html.parser import HTMLParser
-from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -73,28 +74,19 @@ def shortened(words: str, longest: int = LONGEST) -> str:
 
 
 def write_preview(app: Sphinx, exception: Exception | None) -> None:
-    """On ``build-finished``: draw the book's verdicts, a square each, as the picture of the preview."""
-    if exception is not None or app.builder.name != "html":
-        return
-    from ..claims.scoreboard import boards
+    """On ``build-finished``: draw the book's verdicts, a square each, as the picture of the preview, where the book has an address."""
+    if exception is None and app.config.html_baseurl:
+        from ..claims.scoreboard import boards
 
-    root = Path(app.srcdir)
-    sheet = (root / "book" / "assets" / "verdicts.css").read_text(encoding="utf-8")
-    path = Path(app.outdir) / PREVIEW
-    drawn = picture(app.config.html_title, boards(app.config.iclbook_profile, root), colours(sheet))
-    path.parent.mkdir(exist_ok=True)
-    if not path.is_file() or path.read_bytes() != drawn:
-        path.write_bytes(drawn)
+        root = Path(app.srcdir)
+        light = (root / "book" / "assets" / "verdicts.css").read_text(encoding="utf-8").partition("html[data-theme=")[0]
+        colours = dict(re.findall(r"--iclbook-([\w-]+): (#[0-9a-f]{6});", light))
+        figure = picture(app.config.html_title, boards(app.config.iclbook_profile, root), colours)
+        figure.savefig(Path(app.outdir) / PREVIEW, metadata={"Software": None})
 
 
-def colours(sheet: str) -> dict[str, str]:
-    """The colours of verdicts on the light page: ``reproduced`` -> ``#00573f``."""
-    light = sheet.partition('html[data-theme="dark"]')[0]
-    return dict(re.findall(r"--iclbook-([\w-]+): (#[0-9a-f]{6});", light))
-
-
-def picture(title: str, found: list, colour: dict[str, str]) -> bytes:
-    """1200 x 630 PNG: the title, and a square for each claim, two rows for each paper."""
+def picture(title: str, found: list, colours: Mapping[str, str]) -> Any:
+    """1200 x 630 pixels: the title, and a square for each claim, two rows for each paper; ``colours`` of verdicts by their names in the style sheet."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
@@ -104,25 +96,21 @@ def picture(title: str, found: list, colour: dict[str, str]) -> bytes:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, 120), ylim=(63, 0))
     axes.axis("off")
-    axes.text(6, 10, title, fontsize=40, weight="bold", va="center", color="#222222")
-    axes.text(6, 57, render.counts_line(row for board in found for row in board.rows).split(";")[0],
-              fontsize=15, va="center", color="#444444", wrap=True)  # fmt: skip
-    height = 34 / max(1, len(found))
-    longest = max((sum(not claim.is_question for claim, _ in board.rows) for board in found), default=1)
-    side = min(height / 2.6, 108 / -(-max(longest, 1) // 2))
-    for line, board in enumerate(found):
-        order = list(render.SYMBOLS)
-        rows = [row for row in board.rows if not row[0].is_question]
-        rows.sort(key=lambda row: order.index(row[1].word))
-        for number, (_, verdict) in enumerate(rows):
-            name = render.SYMBOLS[verdict.word][1]
+    look = {"va": "center", "color": "#333333"}
+    counts = render.counts_line(row for board in found for row in board.rows).split(";")[0]
+    axes.text(6, 10, title, fontsize=40, weight="bold", **look)
+    axes.text(6, 57, counts, fontsize=15, wrap=True, **look)
+    order = list(render.SYMBOLS)
+    papers = [sorted((v.word for c, v in board.rows if not c.is_question), key=order.index) for board in found]
+    height = 34 / max(1, len(papers))
+    side = min(height / 2.6, 108 / max(1, *(-(-len(words) // 2) for words in papers), 1))
+    for line, words in enumerate(papers):
+        for number, word in enumerate(words):
+            name = render.SYMBOLS[word][1]
             place = (6 + side * (number // 2), 17 + line * height + side * (number % 2))
-            square = Rectangle(place, side * 0.84, side * 0.84, color=colour.get(name, "#55595e"),
-                               alpha=0.25 if name == "untested" else 1)  # fmt: skip
-            axes.add_patch(square)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+            colour, alpha = colours.get(name, "#55595e"), 0.25 if name == "untested" else 1
+            axes.add_patch(Rectangle(place, side * 0.84, side * 0.84, color=colour, alpha=alpha))
+    return figure
 
 
 # -- search ------------------------------------------------------------------------------------------------------------
@@ -145,9 +133,9 @@ var splitQuery = (query) => (query.match(/\d*\.\d+|[\p{L}\p{N}_]+/gu) ?? []).fil
 
 def add_numbers(app: Sphinx, exception: Exception | None) -> None:
     """On ``build-finished``: list every number with its section or claim in the search index, as the objects that a library's manual has."""
-    file = Path(app.outdir) / "searchindex.js"
-    if exception is not None or app.builder.name != "html":
+    if exception is not None:
         return
+    file = Path(app.outdir) / "searchindex.js"
     index = js_index.loads(file.read_text(encoding="utf-8"))
     titles = {tuple(place): title for title, places in index["alltitles"].items() for place in places}
     numbers = {}

@@ -12,12 +12,22 @@ from pathlib import Path
 
 import nbformat
 
+from ..claims import scoreboard
 from ..errors import UserError
 from ..files import write_whole
-from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, write_copy
+from ..inputs import (
+    METADATA_KEY,
+    PROSE_ONLY,
+    chapters,
+    executed_path,
+    input_digests,
+    is_stale,
+    listed_pages,
+    write_copy,
+)
 from ..numbers import number as number_of
-from ..project import SLIDERS, check_profile, find_root, ledger_paths
-from . import page_models, pages
+from ..project import cell_outputs, check_profile, find_root
+from . import pages
 
 
 def build(
@@ -49,12 +59,12 @@ def build(
     else:
         say("building the pages")
         _jupyter_book(root, profile)
-        _complete_first_page(root / pages.HTML)
+        write_whole(root / pages.HTML / "index.html", _FIRST_PAGE.format(target=f"{listed_pages(root)[0]}.html"))
         _require_sound_pages(root, names, profile)
         pages.seal(root, profile)
     page = root / pages.HTML / "index.html"
-    say(f"\nThe book is at {_shown(page)}")
-    _say_counts(root, profile)
+    say(f"\nThe book is at {os.path.relpath(page)}")
+    say(scoreboard.counts_line(profile, root))
     return page
 
 
@@ -97,9 +107,7 @@ def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
     """Refuse what Sphinx does not look at: addresses in raw HTML, and slider figures and models that got lost."""
     html = root / pages.HTML
     executed = {f"notebooks/{name}": executed_path(name, profile, root) for name in names}
-    found = [*pages.problems(html), *pages.missing_sliders(html, executed, SLIDERS)]
-    found += page_models.missing(html, executed)
-    if found:
+    if found := [*pages.problems(html), *pages.missing(html, executed)]:
         for line in found[1:]:
             say(f"error: {line}")
         raise UserError(
@@ -109,63 +117,36 @@ def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
 
 
 def _jupyter_book(root: Path, profile: str) -> None:
-    """Run Jupyter Book in its own process (it changes global state) and let its progress through."""
-    rarely = "from iclbook.machines import collect_rarely; collect_rarely()"
-    command = _child(f"from jupyter_book.cli.main import main; {rarely}; main()")
-    arguments = ["build", str(root), "-W", "-n", "--keep-going"]
+    """Run Jupyter Book in its own process (it changes global state), which dies with this one, and let its progress through."""
+    start = (
+        f"from iclbook.workers import die_with; die_with({os.getpid()}); from jupyter_book.cli.main import main; "
+        "from iclbook.machines import collect_rarely; collect_rarely(); main()"
+    )
+    # -P: the child's working directory must not shadow a package.
+    command = [sys.executable, "-P", "-c", start, "build", str(root), "--all", "-W", "-n", "--keep-going"]
     env = os.environ | {
         "ICLBOOK_BOOK_PROFILE": profile,
         "ICLBOOK_ROOT": str(root),
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": f"{getattr(sys.stdout, 'encoding', None) or 'utf-8'}:backslashreplace",
     }
-    if subprocess.run([*command, *arguments], env=env, cwd=root, check=False).returncode:
+    if subprocess.run(command, env=env, cwd=root, check=False).returncode:
         raise UserError(
             "the book was not built: Jupyter Book warned (see above)", "Mend what it names; warnings are errors."
         )
 
 
-def _complete_first_page(html: Path) -> None:
-    """Jupyter Book's first page is one line that leads on: give it a language, a title, a link to click and the icon, which browsers ask for."""
-    page, icon = html / "index.html", "_static/favicon.svg"
-    target = re.search(r'url=([^"]+)"', page.read_text(encoding="utf-8"))
-    if target is None:  # a page of its own, not one that leads on
-        return
-    link = f'<link rel="icon" href="{icon}">' if (html / icon).is_file() else ""
-    write_whole(page, _FIRST_PAGE.format(target=target[1], icon=link).encode())
-
-
-#: The page that leads to the introduction.
+#: The page that leads to the first one. Jupyter Book's own is one line without language, title, link and icon.
 _FIRST_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>To the book</title>{icon}
+<html lang="en"><head><meta charset="utf-8"><title>To the book</title><link rel="icon" href="_static/favicon.svg">
 <meta http-equiv="Refresh" content="0; url={target}"></head>
 <body><main><h1>The book</h1><p><a href="{target}">Begin reading</a></p></main></body></html>
 """
 
 
-def _say_counts(root: Path, profile: str) -> None:
-    """One line of verdict counts, from the ledgers and the executed copies."""
-    from ..claims import scoreboard
-
-    if ledger_paths(root):
-        say(scoreboard.counts_line(profile, root))
-
-
-def _shown(path: Path) -> Path:
-    """A path relative to the working directory when it is below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
 def say(line: str) -> None:
     """Print now, even into a pipe: builds are long and are watched."""
     print(line, flush=True)
-
-
-def _child(statement: str) -> list[str]:
-    """Arguments for the Python interpreter that runs us: die with this process, and run ``statement``."""
-    # -P: the child's working directory must not shadow a package.
-    first = f"from iclbook.workers import die_with; die_with({os.getpid()}); "
-    return [sys.executable, "-P", "-c", first + statement]
 
 
 # -- new words for a chapter that ran --------------------------------------------------------------------------------
@@ -184,50 +165,33 @@ def renew_prose(name: str, profile: str, root: Path) -> bool:
     """
     from ..execution import read_source
 
-    path = executed_path(name, profile, root)
-    inputs = input_digests(name, profile, root)
+    path, inputs = executed_path(name, profile, root), input_digests(name, profile, root)
     copy, source = nbformat.read(path, as_version=4), read_source(name, root)
-    ran = [cell for cell in copy.cells if cell.cell_type != "markdown" and not _is_injected(cell)]
+    injected = [cell for cell in copy.cells if "injected-parameters" in cell.metadata.get("tags", [])]
+    ran = [cell for cell in copy.cells if cell.cell_type != "markdown" and cell not in injected]
     if [cell.source for cell in ran] != [cell.source for cell in source.cells if cell.cell_type != "markdown"]:
         return False
-    _require_values(name, source, recorded_keys(copy))
-    injected = [cell for cell in copy.cells if _is_injected(cell)]
-    copy.cells = list(_woven(source, iter(ran), injected))
+    recorded = [o.metadata["scrapbook"]["name"] for o in cell_outputs(copy) if "scrapbook" in o.get("metadata", {})]
+    copy.cells, done = [], iter(ran)
+    for cell in source.cells:
+        if cell.cell_type == "markdown":
+            _require_values(name, cell.source, recorded)
+            copy.cells.append(cell)
+        else:
+            copy.cells.append(next(done))
+            if "parameters" in copy.cells[-1].metadata.get("tags", []):
+                copy.cells += injected
     copy.metadata[METADATA_KEY]["inputs"] = inputs
     write_copy(path, copy)
     return True
 
 
-def recorded_keys(copy: nbformat.NotebookNode) -> list[str]:
-    """The keys of an executed copy's records, which ``{glue:text}`` injects."""
-    outputs = [output for cell in copy.cells for output in cell.get("outputs", [])]
-    return [o.metadata["scrapbook"]["name"] for o in outputs if "scrapbook" in o.get("metadata", {})]
-
-
-def _woven(source, ran, injected):
-    """Text cells of the source and code cells that ran, in the source's order; what papermill put in stays behind the parameters."""
-    for cell in source.cells:
-        if cell.cell_type == "markdown":
-            yield cell
-            continue
-        done = next(ran)
-        yield done
-        if "parameters" in done.metadata.get("tags", []):
-            yield from injected
-
-
-def _is_injected(cell: nbformat.NotebookNode) -> bool:
-    return "injected-parameters" in cell.metadata.get("tags", [])
-
-
-def _require_values(name: str, source: nbformat.NotebookNode, keys: list[str]) -> None:
-    known = set(keys)
-    for cell in source.cells:
-        for key in GLUE.findall(cell.source) if cell.cell_type == "markdown" else ():
-            if key not in known:
-                near = difflib.get_close_matches(key, keys, 1)
-                mend = f"Did you mean {near[0]!r}? " if near else ""
-                raise UserError(
-                    f"the prose of notebooks/{name}.py injects {key!r}, which no cell of it records",
-                    f"{mend}Name a recorded value, or record it in a code cell.",
-                )
+def _require_values(name: str, text: str, recorded: list[str]) -> None:
+    for key in GLUE.findall(text):
+        if key not in recorded:
+            near = difflib.get_close_matches(key, recorded, 1)
+            mend = f"Did you mean {near[0]!r}? " if near else ""
+            raise UserError(
+                f"the prose of notebooks/{name}.py injects {key!r}, which no cell of it records",
+                f"{mend}Name a recorded value, or record it in a code cell.",
+            )

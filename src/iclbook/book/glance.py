@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -55,6 +56,12 @@ def entries(root: Path) -> dict[str, Entry]:
     return dict(parse_file(str(path)).entries) if path.is_file() else {}
 
 
+def authors(entry: Entry) -> str:
+    """``He et al.``, ``Elhage and Nanda``; the empty string where none is known."""
+    names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", ())]
+    return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+
+
 def fields_of(entry: Entry) -> dict[str, str]:
     """Fields of an entry, with the address that a DOI stands for."""
     fields = dict(entry.fields)
@@ -74,19 +81,19 @@ def minutes(notebook: nbformat.NotebookNode) -> int:
 def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
     """The line in MyST Markdown."""
     fields = fields_of(entry) if entry is not None else {}
-    links = [
+    told = [f"{minutes} minutes"]
+    told += [
         f"[{text}]({fields[name]})" for name, text in (("url", "The paper"), ("code", "its code")) if name in fields
     ]
-    told = [f"{minutes} minutes", *links]
     for questions, what in ((False, "Claims"), (True, "Our questions")):
-        words: dict[
-            str, tuple[str, int]
-        ] = {}  # word in sight -> the verdict whose colours it has, and how many have that word
+        colours: dict[str, str] = {}  # word in sight -> the first verdict that it stands for, whose colours it has
+        totals: Counter[str] = Counter()
         for word, number in render.counts(found.rows, questions).items():
             if number:
-                first, before = words.get(render.IN_SIGHT[word], (word, 0))
-                words[render.IN_SIGHT[word]] = first, before + number
-        told += [f"{what}: " + " ".join(f"{render.mark(word)}&nbsp;{n}" for word, n in words.values())] if words else []
+                colours.setdefault(render.IN_SIGHT[word], word)
+                totals[render.IN_SIGHT[word]] += number
+        marks = " ".join(f"{render.mark(word)}&nbsp;{totals[seen]}" for seen, word in colours.items())
+        told += [f"{what}: {marks}"] if marks else []
     return "{.iclbook-glance}\n" + " · ".join(told)
 
 
@@ -96,7 +103,6 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
 #: as the page. Such a section has no headings below it, and the next one begins a cell.
 MARK = "jp-MarkdownHeadingCollapsed"
 _HEADING = re.compile(r"(#+) .+")
-_PROSE = re.compile(r"[A-Z]")
 
 
 def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -111,7 +117,7 @@ def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         if heading and cell.metadata.get(MARK):
             level = len(heading[1])
             lead, _, rest = cell.source[heading.end() :].lstrip("\n").partition("\n\n")
-            if not _PROSE.match(lead):
+            if not re.match("[A-Z]", lead):
                 lead, rest = "", f"{lead}\n\n{rest}"
             opened = f'{heading[0]}\n\n{lead}\n\n<details class="iclbook-fold"><summary>Read on</summary>\n\n{rest}'
             cell = nbformat.from_dict(cell | {"source": opened})

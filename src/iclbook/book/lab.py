@@ -12,15 +12,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pybtex.database import Entry
-
 from ..claims import read_records
 from ..errors import UserError
 from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..machines import MEMORY
 from ..project import find_root
 from ..references import write_text
-from .glance import entries, fields_of
+from .glance import authors, entries, fields_of
 
 #: Open .py chapters as notebooks and the start page as it reads, keep what widgets show, fetch no news.
 SETTINGS = {
@@ -63,21 +61,18 @@ def values(chapter: str, root: Path) -> dict[str, str]:
 
 def citations(root: Path) -> dict[str, dict[str, str]]:
     """Every paper of the bibliography: key -> authors, year, title and address."""
-    return {key: _citation(entry) for key, entry in entries(root).items()}
-
-
-def _citation(entry: Entry) -> dict[str, str]:
-    names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", ())]
-    authors = names[0] + " et al." if len(names) > 2 else " and ".join(names)
-    fields = {name: text.replace("{", "").replace("}", "") for name, text in fields_of(entry).items()}
-    return {"authors": authors} | {name: fields[name] for name in ("year", "title", "url") if name in fields}
+    found = {}
+    for key, entry in entries(root).items():
+        fields = {name: text.replace("{", "").replace("}", "") for name, text in fields_of(entry).items()}
+        found[key] = {"authors": authors(entry)} | {n: fields[n] for n in ("year", "title", "url") if n in fields}
+    return found
 
 
 def command(root: Path, folder: Path, more: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
     """The command line and the environment that start JupyterLab in the book."""
     argv = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
     argv += [f"--LabApp.app_settings_dir={folder / 'settings'}", "--LabApp.default_url=/lab/tree/notebooks/START.md"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container there is often no other user
+    if os.geteuid() == 0:  # in a container there is often no other user
         argv.append("--allow-root")
     paths = [str(folder), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     return [*argv, *more], os.environ | MEMORY | {"JUPYTER_PATH": os.pathsep.join(paths)}

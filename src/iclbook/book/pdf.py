@@ -7,24 +7,23 @@ folded code is left out, and the parts of a verdict and a figure's data and orig
 from __future__ import annotations
 
 import base64
-import json
 import os
 import shutil
 import sys
 import tempfile
 from html import escape
 from pathlib import Path
-from posixpath import normpath
+from posixpath import dirname, join, normpath
 from urllib.parse import quote, unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
 from ..claims.yaml_lines import read_yaml
 from ..errors import UserError
+from ..files import write_whole
 from ..inputs import listed_pages
 from ..project import find_root
-from ..references import write_text
-from . import lazy, pages
+from .pages import HTML
 
 PDF = Path("_build") / "pdf" / "book.pdf"
 #: What paper has no use for.
@@ -71,23 +70,26 @@ def book_html(root: Path) -> str:
     Raises:
         UserError: a page is not built.
     """
-    html = root / pages.HTML
     names = _in_order(listed_pages(root))
+    soups = {}
     for name in names:
-        if not (html / f"{name}.html").is_file():
+        path = root / HTML / f"{name}.html"
+        if not path.is_file():
             raise UserError(f"the page {name} is not built", "Run `iclbook build` first.")
-    soups = {name: BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser") for name in names}
-    articles = {name: _article(soup, name, names, html) for name, soup in soups.items()}
+        soups[name] = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    articles = {name: _article(soup, name, names) for name, soup in soups.items()}
     config = read_yaml(root / "_config.yml").value
-    title = escape(str(config.get("title", "")))
-    head = _head(next(soup for soup in reversed(soups.values()) if soup.find("script", src=_is_mathjax)))
-    cover = (
-        f'<section class="book-cover"><p role="heading" aria-level="1" style="font-size:2.4em">{title}</p>'
-        f"<p>{escape(str(config.get('author', '')))}</p></section>"
+    title, author = (escape(str(config.get(key, ""))) for key in ("title", "author"))
+    lines = "".join(
+        f'<li><a href="#{_id(name)}">{escape(article.find("h1").get_text(" ", strip=True))}</a></li>'
+        for name, article in articles.items()
     )
+    with_formulas = next(page for page in reversed(soups.values()) if page.find("script", src=_is_mathjax))
     return (
-        f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>{title}</title>{head}'
-        f"<style>{STYLE}</style></head><body>{cover}{_contents(articles)}{''.join(map(str, articles.values()))}</body></html>"
+        f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>{title}</title>'
+        f'{_head(with_formulas)}<style>{STYLE}</style></head><body><section class="book-cover">'
+        f'<p role="heading" aria-level="1" style="font-size:2.4em">{title}</p><p>{author}</p></section>'
+        f'<nav class="book-contents"><h1>Contents</h1><ul>{lines}</ul></nav>{"".join(map(str, articles.values()))}</body></html>'
     )
 
 
@@ -99,38 +101,29 @@ def _in_order(names: list[str]) -> list[str]:
 
 
 def _head(page: BeautifulSoup) -> str:
-    """Style sheets and formulas of a page whose address is two folders up from ``_static``."""
+    """Style sheets and formulas of a page."""
     kept = []
     for tag in page.head.find_all(["link", "script"]):
-        address = tag.get("href") or tag.get("src") or ""
         if tag.name == "link" and "stylesheet" in (tag.get("rel") or ()):
-            kept.append(f'<link rel="stylesheet" href="../html/{_in_html(address, "x/y")}">')
-        elif _is_mathjax(address):
-            kept.append(f'<script defer src="../html/{_in_html(address, "x/y")}"></script>')
+            kept.append(f'<link rel="stylesheet" href="../html/{_in_html(tag["href"], "folder/page")}">')
+        elif _is_mathjax(tag.get("src")):
+            kept.append(f'<script defer src="../html/{_in_html(tag["src"], "folder/page")}"></script>')
         elif (tag.string or "").startswith("window.MathJax"):
             kept.append(str(tag))
     return "".join(dict.fromkeys(kept))
 
 
 def _is_mathjax(address: str | None) -> bool:
-    return bool(address) and "/tex-mml-chtml.js" in address
+    return "/tex-mml-chtml.js" in (address or "")
 
 
-def _contents(articles: dict[str, Tag]) -> str:
-    lines = []
-    for name, article in articles.items():
-        heading = article.find("h1")
-        title = heading.get_text(" ", strip=True) if heading else name
-        lines.append(f'<li><a href="#{_id(name)}">{escape(title)}</a></li>')
-    return f'<nav class="book-contents"><h1>Contents</h1><ul>{"".join(lines)}</ul></nav>'
-
-
-def _article(page: BeautifulSoup, name: str, names: list[str], html: Path) -> Tag:
+def _article(page: BeautifulSoup, name: str, names: list[str]) -> Tag:
     """The text of a page, made for paper."""
     article = page.find("article", class_="bd-article")
-    if article is None:
-        raise UserError(f"the page {name} has no text", "Build the book again: remove _build, `iclbook build`.")
-    _replace_sliders(page, article, name, html)
+    for still in article.select(".iclbook-slider-still"):
+        words = "".join(f"<p>{escape(still[key])}</p>" for key in ("data-title", "data-start") if still[key])
+        still.wrap(page.new_tag("figure", attrs={"class": "iclbook-sliders"}))
+        still.insert_before(BeautifulSoup(words, "html.parser"))
     for tag in article.select(DROPPED):
         tag.decompose()
     for tag in article.find_all("details"):
@@ -152,46 +145,6 @@ def _article(page: BeautifulSoup, name: str, names: list[str], html: Path) -> Ta
     return article
 
 
-def _replace_sliders(page: BeautifulSoup, article: Tag, name: str, html: Path) -> None:
-    """Put the picture at which each slider figure begins, with its words, in the figure's place.
-
-    Raises:
-        UserError: a slider figure without a picture.
-    """
-    stored = page.find("script", attrs={"data-state": True})  # what lazy.js would load, beside the page
-    inside = page.find("script", type=lazy.STATE)
-    if stored:
-        state = lazy.read_state(html / lazy.FILES / Path(stored["data-state"]).name)
-    else:
-        state = json.loads(inside.string)["state"] if inside else {}
-    for still in article.select(".iclbook-slider-still"):
-        still.decompose()
-    for view in article.find_all("script", type=lazy.VIEW):
-        captioned = view.find_parent("figure", class_="iclbook-slider-figure") is not None
-        parts = list(_shown(state, json.loads(view.string)["model_id"], captioned))
-        if not any("<img" in part for part in parts):
-            raise UserError(f"a slider figure of {name} has no picture", "Run its chapter again and build the book.")
-        figure = BeautifulSoup(f'<figure class="iclbook-sliders">{"".join(parts)}</figure>', "html.parser")
-        view.replace_with(figure)
-
-
-def _shown(state: dict, model: str, captioned: bool):
-    """The HTML that a widget shows at the start, in order; and where its sliders stand, in words. Without the description that its caption says."""
-    widget = state.get(model.removeprefix("IPY_MODEL_"), {}).get("state", {})
-    kind, children = widget.get("_model_name", ""), widget.get("children", [])
-    if captioned and "iclbook-description" in widget.get("_dom_classes", []):
-        return
-    if kind == "HTMLModel":
-        yield f"<div>{widget['value']}</div>"
-    elif kind in ("SelectionSliderModel", "ToggleButtonsModel"):
-        label = widget["_options_labels"][widget["index"]]
-        yield f"<p>{escape(widget.get('description', ''))}: {escape(str(label))}</p>"
-    elif kind == "StackModel":
-        children = children[widget["selected_index"] or 0 :][:1]
-    for child in children:
-        yield from _shown(state, child, captioned)
-
-
 def _relink(tag: Tag, name: str, names: list[str]) -> None:
     """Turn a link to a page of the book into one within the document; what is in neither stays as words."""
     parts = urlsplit(tag["href"])
@@ -206,30 +159,11 @@ def _relink(tag: Tag, name: str, names: list[str]) -> None:
 
 def _in_html(address: str, name: str) -> str:
     """An address of a page, from the folder of all pages."""
-    path = urlsplit(address).path
-    return quote(normpath(unquote(path if "/" not in name else f"{name.rpartition('/')[0]}/{path}")))
+    return quote(normpath(join(dirname(name), unquote(urlsplit(address).path))))
 
 
 def _id(page: str, fragment: str = "") -> str:
     return page.replace("/", "-") + (f"--{fragment}" if fragment else "")
-
-
-def print_book(root: Path) -> Path:
-    """Print the built pages; returns the PDF.
-
-    Raises:
-        UserError: a page that is not built, no Chromium, a picture or formula that cannot be shown.
-    """
-    for command in ("chromium", "chromedriver"):
-        if shutil.which(command) is None:
-            raise UserError(f"{command} is not installed", "Install chromium and chromium-driver, then repeat.")
-    page = root / PDF.with_suffix(".html")
-    write_text(page, book_html(root))
-    data = _printed(page)
-    partial = (root / PDF).with_suffix(".part")
-    partial.write_bytes(data)
-    os.replace(partial, root / PDF)
-    return root / PDF
 
 
 #: Waits for every picture and formula; makes tables that are wider than the page smaller, or much wider ones to lists of labelled cells, and formulas smaller;
@@ -255,22 +189,37 @@ Promise.all([window.MathJax?.startup?.promise, document.fonts.ready, ...pictures
 """
 #: Pixels between the margins of a page: what is laid out wider makes Chromium print everything smaller.
 WIDTH = 680
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking")  # fmt: skip
 
 
-def _printed(page: Path) -> bytes:
+def print_book(root: Path) -> Path:
+    """Print the built pages; returns the PDF.
+
+    Raises:
+        UserError: a page that is not built, no Chromium, a picture or formula that cannot be shown.
+    """
+    page = root / PDF.with_suffix(".html")
+    write_whole(page, book_html(root))
+    write_whole(root / PDF, printed(page))
+    return root / PDF
+
+
+def printed(page: Path) -> bytes:
+    """An HTML document as Chromium prints it; errors as for :func:`print_book`."""
     from selenium import webdriver
     from selenium.common.exceptions import WebDriverException
 
     options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
     with tempfile.TemporaryDirectory(prefix="iclbook-print-", ignore_cleanup_errors=True) as profile:
-        for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                     "--disable-background-networking", f"--user-data-dir={profile}"):  # fmt: skip
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         try:
-            driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+            options.binary_location = shutil.which("chromium") or ""
+            driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver") or "chromedriver"))
         except WebDriverException as problem:
-            raise UserError(f"Chromium does not start ({problem.msg})", "Install it anew.") from None
+            raise UserError(
+                f"Chromium does not start ({problem.msg})", "Install chromium and chromium-driver, then repeat."
+            ) from None
         try:
             driver.set_script_timeout(300)
             driver.command_executor.client_config.timeout = 600
@@ -278,18 +227,12 @@ def _printed(page: Path) -> bytes:
             driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
             driver.get(page.as_uri())
-            lacking = driver.execute_async_script(READY)
-            if lacking:
+            if lacking := driver.execute_async_script(READY):
                 raise UserError(
                     f"the book cannot be printed: {lacking[0]}", "Build the book again and look at its pages."
                 )
-            settings = {
-                "preferCSSPageSize": True,
-                "printBackground": True,
-                "generateDocumentOutline": True,
-                "generateTaggedPDF": True,
-            }
-            return base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", settings)["data"])
+            wanted = ("preferCSSPageSize", "printBackground", "generateDocumentOutline", "generateTaggedPDF")
+            return base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", dict.fromkeys(wanted, True))["data"])
         finally:
             driver.quit()
 
@@ -301,7 +244,7 @@ def main() -> int:
     except UserError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2
-    print(f"The book is printed: {path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+    print(f"The book is printed: {os.path.relpath(path)}")
     return 0
 
 

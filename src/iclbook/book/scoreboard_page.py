@@ -8,6 +8,7 @@ written: where the claim came out otherwise, the build warns, so that prose cann
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -19,43 +20,39 @@ from ..claims import Claim, Verdict, render
 from ..claims.scoreboard import Board, boards
 from ..errors import UserError
 from ..inputs import chapters
-from ..project import find_root
-from .ties import Ties
+from .ties import Ties, paper_of
 
 #: The chapters, from the scoreboard.
 CHAPTERS = "../notebooks/"
 
-__all__ = ["markdown", "quote"]
 
-
-def markdown(profile: str = "paper", root: Path | None = None) -> str:
+def markdown(profile: str, root: Path) -> str:
     """The scoreboard's body in MyST Markdown: counts, the picture, filters, then one section for each paper with a line for each claim."""
-    root = root or find_root()
-    places = {name: place for place, name in enumerate(chapters(root))}
+    listed = chapters(root)
+    places = {name: place for place, name in enumerate(listed)}
     found = sorted(boards(profile, root), key=lambda board: places.get(board.ledger.chapter_name, len(places)))
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
-    lines += [picture(found, root), "", _filters(found), ""]
+    lines += [_picture(found, listed), "", _filters(found), ""]
     for board in found:
-        lines += [f"## {render.plain_markdown(board.ledger.title)}", "", _chapter_line(board, profile, root), ""]
-        lines += ["````{container} iclbook-scroll iclbook-list", *_table(board, root), "````", ""]
-    return "\n".join([*lines, *_premises(Ties.of(found, root))])
+        lines += [f"## {render.plain_markdown(board.ledger.title)}", "", _chapter_line(board, profile, listed), ""]
+        lines += ["````{container} iclbook-scroll iclbook-list", *_table(board, _page(board, listed)), "````", ""]
+    return "\n".join([*lines, *_premises(Ties(found, root))])
 
 
 def _premises(ties: Ties) -> list[str]:
     """The claims that stand on claims, folded; nothing where no claim names a premise."""
-    edges = ties.graph.edges
-    if not edges:
+    if not ties.rests:
         return []
-    doubted = sum(bool(ties.doubts(claim)) for claim in ties.graph.rests)
+    doubted = sum(bool(ties.doubts(claim)) for claim in ties.rests)
     items = []
-    for claim, named in ties.graph.rests.items():
-        links = ", ".join(ties.link(premise, ties.paper(claim), CHAPTERS) for premise in named)
+    for claim, named in ties.rests.items():
+        links = ", ".join(ties.link(premise, paper_of(claim), CHAPTERS) for premise in named)
         items.append(f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>")
     told = (
-        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(edges)} such ties join "
-        f"{len({claim for edge in edges for claim in edge})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
+        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(ties.edges)} such ties join "
+        f"{len({*ties.rests, *ties.carries})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
         "does not hold or is undecided, and their badges say so."
     )
     folded = f"<summary>What rests on what</summary><p>{told}</p><ul>{''.join(items)}</ul>"
@@ -64,10 +61,9 @@ def _premises(ties: Ties) -> list[str]:
 
 def _filters(found: list[Board]) -> str:
     """A form by which ``scoreboard.js`` shows the lines that are asked for; without scripts and in print it is hidden, and all lines are there."""
-    words = list(dict.fromkeys(verdict.word for board in found for _, verdict in board.rows))
-    words.sort(key=[*render.SYMBOLS].index)
+    words = {verdict.word for board in found for _, verdict in board.rows}
     choices = {
-        "verdict": {word: f"{render.SYMBOLS[word][0]} {word}" for word in words},
+        "verdict": {word: f"{symbol} {word}" for word, (symbol, _) in render.SYMBOLS.items() if word in words},
         "chapter": {"every": "every chapter"} | {board.ledger.paper: board.ledger.title for board in found},
         "kind": {"claim": "claims of the papers", "question": "questions of our own"},
     }
@@ -80,33 +76,30 @@ def _filters(found: list[Board]) -> str:
     return f'<form class="iclbook-filters" aria-label="Which claims to show" hidden>{"".join(boxes)}{count}</form>'
 
 
-def _table(board: Board, root: Path) -> list[str]:
+def _table(board: Board, page: str) -> list[str]:
     """One line a claim: verdict, sentence, and where, a link to its badge in the chapter. In MyST, so that the book's search finds the sentences."""
-    page = _page(board, root)
     lines = ["| Verdict | What it says | Where |", "|---|---|---|"]
     for claim, verdict in board.rows:
         kind = "question" if claim.is_question else "claim"
         key = f'<span data-verdict="{verdict.word}" data-chapter="{board.ledger.paper}" data-kind="{kind}"></span>'
+        says = formulas.markdown(claim.says, render.plain_markdown)
         where = formulas.markdown(claim.where, render.plain_markdown).replace("|", "&#124;")
         if page:
             where = f'<a href="{page}#{claim.anchor}">{where}</a>'
-        lines.append(
-            f"| {key}{render.badge(verdict.word, verdict.label)} | {formulas.markdown(claim.says, render.plain_markdown)} | {where} |"
-        )
+        lines.append(f"| {key}{render.badge(verdict.word, verdict.label)} | {says} | {where} |")
     return lines
 
 
-def _page(board: Board, root: Path) -> str:
+def _page(board: Board, listed: list[str]) -> str:
     """Where the paper's chapter stands, from the scoreboard; empty if the book does not list it."""
-    listed = board.ledger.chapter_name in chapters(root)
-    return f"../{board.ledger.chapter.removesuffix('.py')}.html" if listed else ""
+    return f"{CHAPTERS}{board.ledger.chapter_name}.html" if board.ledger.chapter_name in listed else ""
 
 
-def picture(found: list[Board], root: Path | None = None) -> str:
+def _picture(found: list[Board], listed: list[str]) -> str:
     """All claims and questions as an HTML table, one row a paper, one cell each by verdict: a link to its place in the chapter, with its sentence on hover and focus."""
     body = []
     for board in found:
-        page = _page(board, root or find_root())
+        page = _page(board, listed)
         title = f'<a href="#{make_id(board.ledger.title)}">{escape(board.ledger.title)}</a>'
         claims, questions = (_cells(board.rows, asked, page) for asked in (False, True))
         asked = f'<span class="iclbook-questions">Questions of our own: {questions}</span>' if questions else ""
@@ -114,7 +107,7 @@ def picture(found: list[Board], root: Path | None = None) -> str:
     return f'<table class="iclbook-picture"><tbody>{"".join(body)}</tbody></table>'
 
 
-def _cells(rows: tuple[render.Row, ...], questions: bool, page: str) -> str:
+def _cells(rows: Sequence[render.Row], questions: bool, page: str) -> str:
     order = list(render.counts(rows, questions))
     chosen = [row for row in rows if row[0].is_question == questions]
     chosen.sort(key=lambda row: order.index(row[1].word))
@@ -134,12 +127,12 @@ def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
     return f"{sum(numbers.values())} {what}: {per_word}"
 
 
-def _chapter_line(board: Board, profile: str, root: Path) -> str:
+def _chapter_line(board: Board, profile: str, listed: list[str]) -> str:
     line = f"{render.counts_line(board.rows)}. {render.rules_line(board.rows)}"
-    if board.ledger.chapter_name in chapters(root):
-        link = f"{{doc}}`The chapter </{board.ledger.chapter.removesuffix('.py')}>` tells the story."
-        return f"{link} {line}" if board.executed else f"{link} It has not been run at profile `{profile}`. {line}"
-    return f"The chapter is not written yet. {line}"
+    if board.ledger.chapter_name not in listed:
+        return f"The chapter is not written yet. {line}"
+    unread = "" if board.executed else f"It has not been run at profile `{profile}`. "
+    return f"{{doc}}`The chapter </notebooks/{board.ledger.chapter_name}>` tells the story. {unread}{line}"
 
 
 # -- quotations -------------------------------------------------------------------------------------------------------
@@ -150,28 +143,28 @@ MARKER = re.compile(
 )
 
 
-def quote(text: str, folder: str, profile: str, root: Path) -> str:
+def filled(text: str, page: str, profile: str, root: Path) -> str:
     """A page's text with its quotations filled in.
-
-    Args:
-        folder: from the page to the book's folder, such as ``..``.
 
     Raises:
         UserError: no such claim or value; a claim that came out otherwise than the text says.
     """
     found = {board.ledger.paper: board for board in boards(profile, root)}
-    return MARKER.sub(partial(_filled, found=found, folder=folder), text)
+    return MARKER.sub(partial(_quotation, found=found, folder="../" * page.count("/") or "./"), text)
 
 
-def _filled(match: re.Match, found: dict[str, Board], folder: str) -> str:
-    if match["paper"] is not None:
-        return _value(found, match["paper"], match["key"])
+def _quotation(match: re.Match, found: dict[str, Board], folder: str) -> str:
     named = match["claim"] or match["whole"]
-    board = _board(found, named.partition("/")[0])
-    rows = {claim.id: (claim, verdict) for claim, verdict in board.rows}
-    if named not in rows:
-        board.ledger.claim(named)  # names the nearest
-    claim, verdict = rows[named]
+    paper = match["paper"] or paper_of(named)
+    if paper not in found:
+        raise UserError(f"there is no paper {paper!r}", f"Choose one of: {', '.join(found)}.")
+    board = found[paper]
+    if match["paper"]:
+        if match["key"] not in board.records:
+            raise UserError(f"{paper} recorded no {match['key']!r}", "Name a key that its chapter records.")
+        return render.plain_markdown(board.records[match["key"]].text)
+    claim = board.ledger.claim(named)
+    verdict = next(verdict for other, verdict in board.rows if other is claim)
     if match["whole"]:
         unfolded = render.verdict_html(claim, verdict, anchor=False).replace("<details ", "<details open ", 1)
         return f"```{{raw}} html\n{unfolded}\n```"
@@ -180,19 +173,6 @@ def _filled(match: re.Match, found: dict[str, Board], folder: str) -> str:
             f"{claim.id} is {verdict.label!r}, and the text was written for {match['word']!r}",
             "Read the text again and write it for what came out.",
         )
-    page = f"{folder}/{board.ledger.chapter.removesuffix('.py')}.html#{claim.anchor}"
+    place = f"{folder}notebooks/{board.ledger.chapter_name}.html#{claim.anchor}"
     title = escape(formulas.plain(" ".join(f"{verdict.label}: {claim.says}".split())))
-    return f'<a class="iclbook-quoted" href="{page}" title="{title}">{render.mark(verdict.word)}</a>'
-
-
-def _value(found: dict[str, Board], paper: str, key: str) -> str:
-    records = _board(found, paper).records
-    if key not in records:
-        raise UserError(f"{paper} recorded no {key!r}", "Name a key that its chapter records.")
-    return render.plain_markdown(records[key].text)
-
-
-def _board(found: dict[str, Board], paper: str) -> Board:
-    if paper not in found:
-        raise UserError(f"there is no paper {paper!r}", f"Choose one of: {', '.join(found)}.")
-    return found[paper]
+    return f'<a class="iclbook-quoted" href="{place}" title="{title}">{render.mark(verdict.word)}</a>'

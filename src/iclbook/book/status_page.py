@@ -11,6 +11,7 @@ from ..claims import Ledger, all_ledgers, render
 from ..errors import UserError, one_line
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
+from ..project import cell_outputs
 from ..store import read_provenance
 
 UNKNOWN = "not noted"
@@ -57,9 +58,9 @@ def _run(name: str, profile: str, root: Path) -> list[str]:
 
 def _stderr(path: Path) -> str:
     """The first line that an executed chapter wrote to stderr; empty, if none."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.is_file() else []
-    outputs = [output for cell in cells for output in cell.get("outputs", []) if output.get("name") == "stderr"]
-    return one_line("".join(outputs[0]["text"]).strip().partition("\n")[0])[:200] if outputs else ""
+    outputs = cell_outputs(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else ()
+    first = next(("".join(output["text"]) for output in outputs if output.get("name") == "stderr"), "")
+    return one_line(first.strip().partition("\n")[0])[:200]
 
 
 def _checked(name: str, profile: str, root: Path) -> str:

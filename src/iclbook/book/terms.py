@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from docutils import nodes
 from sphinx import addnodes
@@ -36,8 +36,7 @@ NO_PROSE = (
 )
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a word is explained: the place in the notation page, and a sentence to show; the sentence may be empty."""
 
     anchor: str
@@ -53,23 +52,21 @@ class FirstUses(SphinxPostTransform):
     def run(self, **kwargs: object) -> None:
         """Change the page in place."""
         page = self.env.docname
-        if not page.startswith("notebooks/") or NOTATION not in self.env.found_docs:
-            return
-        notation = self.env.get_doctree(NOTATION)
-        address = self.app.builder.get_relative_uri(page, NOTATION)
-        link_first_uses(self.document, words(notation), letters(notation), address)
+        if page.startswith("notebooks/") and NOTATION in self.env.found_docs:
+            notation = self.env.get_doctree(NOTATION)
+            address = self.app.builder.get_relative_uri(page, NOTATION)
+            link_first_uses(self.document, words(notation), letters(notation), address)
 
 
 def words(notation: nodes.document) -> dict[str, Place]:
     """Words of the glossaries, without the :data:`ORDINARY` ones."""
-    found = {}
-    for glossary in notation.findall(addnodes.glossary):
-        for item in glossary.findall(nodes.definition_list_item):
-            meaning = _first_sentence(item)
-            for term in item.findall(nodes.term):
-                if term.astext() not in ORDINARY and term["ids"]:
-                    found[term.astext()] = Place(term["ids"][0], meaning)
-    return found
+    return {
+        term.astext(): Place(term["ids"][0], _first_sentence(item))
+        for glossary in notation.findall(addnodes.glossary)
+        for item in glossary.findall(nodes.definition_list_item)
+        for term in item.findall(nodes.term)
+        if term.astext() not in ORDINARY and term["ids"]
+    }
 
 
 def letters(notation: nodes.document) -> dict[str, Place]:
@@ -87,10 +84,9 @@ def _first_sentence(item: nodes.definition_list_item) -> str:
     text = ""
     for child in next(iter(item.findall(nodes.paragraph)), nodes.paragraph()).children:
         if isinstance(child, nodes.math):
-            return ""
+            break
         text += child.astext()
-        sentence = re.match(r"(.+?\.)(\s|$)", text, re.DOTALL)
-        if sentence:
+        if sentence := re.match(r"(.+?\.)(\s|$)", text, re.DOTALL):
             return " ".join(sentence[1].split())
     return ""
 
@@ -109,15 +105,11 @@ def link_first_uses(
     left = {word: place for word, place in words.items() if place.anchor not in there}
     signs = dict(letters)
     for node in list(_prose(document)):
-        if isinstance(node, nodes.math):
-            place = signs.get(node.astext())
-            if place is not None:
-                signs = {sign: other for sign, other in signs.items() if other != place}
-                node.replace_self(_link(node.deepcopy(), place, address))
-        else:
-            pieces = list(_pieces(node, left, address))
-            if any(isinstance(piece, nodes.reference) for piece in pieces):
-                node.parent.replace(node, pieces)
+        if isinstance(node, nodes.Text):
+            node.parent.replace(node, list(_pieces(str(node), left, address)))
+        elif place := signs.get(node.astext()):
+            signs = {sign: other for sign, other in signs.items() if other != place}
+            node.replace_self(_link(node.deepcopy(), place, address))
 
 
 def _prose(node: nodes.Node) -> Iterator[nodes.Text | nodes.math]:
@@ -133,34 +125,28 @@ def _prose(node: nodes.Node) -> Iterator[nodes.Text | nodes.math]:
             yield from _prose(child)
 
 
-def _pieces(text: nodes.Text, left: dict[str, Place], address: str) -> Iterator[nodes.Node]:
-    """The text, cut at the words that are linked; those leave ``left``."""
-    rest = str(text)
-    while left and (match := _pattern(left).search(rest)):
-        word = next(name for name in left if _alternative(name).fullmatch(match[0]))
-        if match.start():
-            yield nodes.Text(rest[: match.start()])
-        yield _link(nodes.Text(match[0]), left.pop(word), address)
-        rest = rest[match.end() :]
-    if rest:
-        yield nodes.Text(rest)
+def _pieces(text: str, left: dict[str, Place], address: str) -> Iterator[nodes.Node]:
+    """The text, cut at the words that are linked, the longest first, none as a part of another; those leave ``left``."""
+    while left:
+        longest = sorted(left, key=len, reverse=True)
+        choices = "|".join(f"({_pattern(word)})" for word in longest)
+        match = re.search(rf"(?<![\w-])(?:{choices})(?![\w-])", text)
+        if match is None:
+            break
+        yield nodes.Text(text[: match.start()])
+        yield _link(nodes.Text(match[0]), left.pop(longest[match.lastindex - 1]), address)
+        text = text[match.end() :]
+    yield nodes.Text(text)
 
 
-def _alternative(word: str) -> re.Pattern[str]:
+def _pattern(word: str) -> str:
     """A word, also in the plural; capitals count in abbreviations and names only."""
     exact = re.escape(word).replace(r"\ ", r"\s+").replace("'", "['\u2019]")
-    return re.compile(exact if word[:1].isupper() else f"(?i:{exact}(?:e?s)?)")
-
-
-def _pattern(words: Mapping[str, Place]) -> re.Pattern[str]:
-    """Any of the words, the longest first, not as a part of another."""
-    patterns = (_alternative(word).pattern for word in sorted(words, key=len, reverse=True))
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(patterns)})(?![\w-])")
+    return exact if word[:1].isupper() else f"(?i:{exact}(?:e?s)?)"
 
 
 def _link(shown: nodes.Node, place: Place, address: str) -> nodes.reference:
-    link = nodes.reference("", "", shown, internal=True, refuri=f"{address}#{place.anchor}")
-    link["classes"].append("iclbook-term")
+    link = nodes.reference("", "", shown, internal=True, refuri=f"{address}#{place.anchor}", classes=["iclbook-term"])
     if place.meaning:
         link["reftitle"] = place.meaning
     return link

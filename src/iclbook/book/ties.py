@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from pathlib import Path
 
 import nbformat
 
-from ..claims import Claim, Ledger, Verdict
+from ..claims import Ledger
 from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
 from ..inputs import chapters
+from ..project import cell_outputs
 from ..replication import fold_lines
-from .glance import entries
+from .glance import authors, entries
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
 PLACES = re.compile(r"<!--(doubt|ties) ([^\s>]+)-->")
 #: A sentence of doubt names so many premises, the nearest ones.
 NAMED = 3
-
-
 #: How a premise is described that leaves in doubt what rests on it, by the word of its verdict, for one and for several.
 DOUBTS = {
     "not reproduced": ("did not reproduce", "did not reproduce"),
@@ -36,35 +33,37 @@ DOUBTS = {
 }
 
 
-@dataclass(frozen=True)
-class Premises:
-    """The graph, both ways.
+class Ties:
+    """All claims with their verdicts, and which rests on which.
 
     Attributes:
+        rows: claim and verdict by id.
         rests: claim -> the claims that it names as its premises, in the ledger's order.
         carries: claim -> the claims that name it.
+        names: how each paper is called in a line.
     """
 
-    rests: Mapping[str, tuple[str, ...]]
-    carries: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def of(cls, claims: Sequence[Claim]) -> Premises:
-        """The graph of these claims."""
-        rests = {claim.id: claim.requires for claim in claims if claim.requires}
-        carries: dict[str, tuple[str, ...]] = {}
-        for claim_id, named in rests.items():
-            for premise in named:
-                carries[premise] = (*carries.get(premise, ()), claim_id)
-        return cls(rests, carries)
+    def __init__(self, found: Sequence[Board], root: Path) -> None:
+        self.rows = {claim.id: (claim, verdict) for board in found for claim, verdict in board.rows}
+        self.rests = {claim.id: claim.requires for claim, _ in self.rows.values() if claim.requires}
+        self.carries: dict[str, list[str]] = {}
+        for premise, claim_id in self.edges:
+            self.carries.setdefault(premise, []).append(claim_id)
+        self.names = {board.ledger.paper: _name(board.ledger, root) for board in found}
+        listed, names = chapters(root), {board.ledger.paper: board.ledger.chapter_name for board in found}
+        self._pages = {paper: f"{name}.html" if name in listed else "" for paper, name in names.items()}
 
     @property
     def edges(self) -> list[tuple[str, str]]:
         """Every (premise, what rests on it) once."""
         return [(premise, claim) for claim, named in self.rests.items() for premise in named]
 
-    def below(self, claim_id: str) -> list[str]:
-        """All that a claim rests on, directly or not, the nearest first."""
+    def word(self, claim_id: str) -> str:
+        """The word of a claim's verdict."""
+        return self.rows[claim_id][1].word
+
+    def doubts(self, claim_id: str) -> list[str]:
+        """Of all that a claim rests on, directly or not, what does not hold or is undecided, the nearest first."""
         found: list[str] = []
         todo = [*self.rests.get(claim_id, ())]
         while todo:
@@ -72,91 +71,40 @@ class Premises:
             if name not in found:
                 found.append(name)
                 todo += self.rests.get(name, ())
-        return found
-
-    def doubts(self, claim_id: str, words: Mapping[str, str]) -> list[str]:
-        """Those of them that do not hold or are undecided, by the words of their verdicts."""
-        return [name for name in self.below(claim_id) if words[name] in DOUBTS]
-
-
-@dataclass(frozen=True)
-class Ties:
-    """The graph of premises with all verdicts.
-
-    Attributes:
-        rows: claim and verdict by id.
-        ledgers: by paper, in the book's order.
-        listed: chapters that the book shows; claims of others are named without a link.
-        names: how each paper is called in a line.
-    """
-
-    rows: Mapping[str, tuple[Claim, Verdict]]
-    ledgers: Mapping[str, Ledger]
-    listed: frozenset[str]
-    names: Mapping[str, str]
-
-    @classmethod
-    def of(cls, found: Sequence[Board], root: Path) -> Ties:
-        """From the boards of all papers."""
-        rows = {claim.id: (claim, verdict) for board in found for claim, verdict in board.rows}
-        ledgers = {board.ledger.paper: board.ledger for board in found}
-        names = {paper: name_of(ledger, root) for paper, ledger in ledgers.items()}
-        return cls(rows, ledgers, frozenset(chapters(root)), names)
-
-    @cached_property
-    def graph(self) -> Premises:
-        """Who rests on whom."""
-        return Premises.of([claim for claim, _ in self.rows.values()])
-
-    @cached_property
-    def words(self) -> dict[str, str]:
-        """The word of each verdict."""
-        return {claim_id: verdict.word for claim_id, (_, verdict) in self.rows.items()}
-
-    def doubts(self, claim_id: str) -> list[str]:
-        """The premises that leave a claim in doubt, the nearest first."""
-        return self.graph.doubts(claim_id, self.words)
-
-    def paper(self, claim_id: str) -> str:
-        """The key of a claim's paper."""
-        return claim_id.partition("/")[0]
-
-    def address(self, claim_id: str, folder: str) -> str:
-        """Where the claim stands, from a page whose way to the chapters is ``folder``; empty if its chapter is in no book."""
-        name = self.ledgers[self.paper(claim_id)].chapter_name
-        return f"{folder}{name}.html#{self.rows[claim_id][0].anchor}" if name in self.listed else ""
+        return [name for name in found if self.word(name) in DOUBTS]
 
     def link(self, claim_id: str, home: str, folder: str = "") -> str:
-        """A claim's place in its paper as a link, with its sentence as the title; with the paper's name where that is not ``home``."""
-        claim, _ = self.rows[claim_id]
-        text = html(claim.where)
-        if self.paper(claim_id) != home:
-            text = f"{escape(self.names[self.paper(claim_id)])}, {text}"
-        address = self.address(claim_id, folder)
-        return f'<a href="{address}" title="{self.sentence(claim_id)}">{text}</a>' if address else text
+        """A claim's place in its paper as a link, with its sentence as the title; with the paper's name where that is not ``home``.
 
-    def sentence(self, claim_id: str) -> str:
-        """What a claim says, for an attribute."""
-        return escape(" ".join(plain(self.rows[claim_id][0].says).split()))
+        Args:
+            folder: from the page to the chapters. A claim whose chapter is in no book is named without a link.
+        """
+        claim, paper = self.rows[claim_id][0], paper_of(claim_id)
+        text = html(claim.where) if paper == home else f"{escape(self.names[paper])}, {html(claim.where)}"
+        if not self._pages[paper]:
+            return text
+        says = escape(" ".join(plain(claim.says).split()))
+        return f'<a href="{folder}{self._pages[paper]}#{claim.anchor}" title="{says}">{text}</a>'
 
 
-def name_of(ledger: Ledger, root: Path) -> str:
+def paper_of(claim_id: str) -> str:
+    """The key of a claim's paper."""
+    return claim_id.partition("/")[0]
+
+
+def _name(ledger: Ledger, root: Path) -> str:
     """``He et al. (2025)``; the title of the chapter where no author is known."""
-    found = entries(root).get(ledger.paper)
-    people = found.persons.get("author", []) if found is not None else []
-    last = [" ".join(person.last_names).strip("{}") for person in people]
-    if last in ([], ["Anonymous"]):
-        return ledger.title
-    return f"{last[0]}{' et al.' if len(last) > 2 else ''.join(f' and {n}' for n in last[1:])} ({found.fields['year']})"
+    entry = entries(root).get(ledger.paper)
+    names = authors(entry) if entry is not None else ""
+    return f"{names} ({entry.fields['year']})" if names not in ("", "Anonymous") else ledger.title
 
 
 def doubt_sentence(ties: Ties, claim_id: str) -> str:
     """``Rests on X, which did not reproduce.``; empty where nothing that the claim rests on is in doubt."""
     doubts = ties.doubts(claim_id)
-    home = ties.paper(claim_id)
     by_word: dict[str, list[str]] = {}
     for name in doubts[:NAMED]:
-        by_word.setdefault(ties.words[name], []).append(ties.link(name, home))
+        by_word.setdefault(ties.word(name), []).append(ties.link(name, paper_of(claim_id)))
     told = [f"on {_and(links)}, which {DOUBTS[word][len(links) > 1]}" for word, links in by_word.items()]
     if len(doubts) > NAMED:
         told.append(f"on {len(doubts) - NAMED} more such")
@@ -169,12 +117,12 @@ def _and(texts: list[str], last: str = " and ") -> str:
 
 def both_directions(ties: Ties, claim_id: str) -> str:
     """What the claim rests on and what it carries, a line each for every paper; empty where there is neither."""
-    home = ties.paper(claim_id)
+    home = paper_of(claim_id)
     lines = []
-    for name, found in (("Rests on", ties.graph.rests), ("Carries", ties.graph.carries)):
+    for name, found in (("Rests on", ties.rests), ("Carries", ties.carries)):
         by_paper: dict[str, list[str]] = {}
-        for other in sorted(found.get(claim_id, ()), key=lambda other: ties.paper(other) != home):
-            by_paper.setdefault(ties.paper(other), []).append(ties.link(other, ties.paper(other)))
+        for other in sorted(found.get(claim_id, ()), key=lambda other: paper_of(other) != home):
+            by_paper.setdefault(paper_of(other), []).append(ties.link(other, paper_of(other)))
         for paper, links in by_paper.items():
             where = "" if paper == home else f", in {escape(ties.names[paper])}"
             lines.append(f'<div class="iclbook-ties">{name}{where}: {"; ".join(links)}</div>')
@@ -188,10 +136,10 @@ def filled(text: str, ties: Ties, redrawn: Mapping[str, str]) -> str:
         kind, claim_id = match.groups()
         if claim_id not in ties.rows:
             return ""
-        if kind == "doubt":
-            sentence = doubt_sentence(ties, claim_id)
-            return f' <span class="iclbook-doubt">{sentence}</span>' if sentence else ""
-        return both_directions(ties, claim_id) + redrawn.get(claim_id, "")
+        if kind == "ties":
+            return both_directions(ties, claim_id) + redrawn.get(claim_id, "")
+        sentence = doubt_sentence(ties, claim_id)
+        return f' <span class="iclbook-doubt">{sentence}</span>' if sentence else ""
 
     return PLACES.sub(told, text)
 
@@ -202,15 +150,10 @@ def with_ties(notebook: nbformat.NotebookNode, profile: str, root: Path) -> nbfo
     Raises:
         UserError: a malformed ledger or a damaged copy.
     """
-    shown = [
-        output["data"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if PLACES.search("".join(output.get("data", {}).get("text/html", "")))
-    ]
-    if shown:
-        ties = Ties.of(boards(profile, root), root)
-        redrawn = fold_lines(root) if profile == "paper" else {}
-        for data in shown:
-            data["text/html"] = filled("".join(data["text/html"]), ties, redrawn)
+    ties = Ties(boards(profile, root), root)
+    redrawn = fold_lines(root) if profile == "paper" else {}
+    for output in cell_outputs(notebook):
+        data = output.get("data", {})
+        if PLACES.search(text := "".join(data.get("text/html", ""))):
+            data["text/html"] = filled(text, ties, redrawn)
     return notebook

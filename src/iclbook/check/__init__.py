@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 from .. import draw, replication
 from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
 from ..errors import UserError
+from ..inputs import chosen, executed_path
 from ..machines import environment
 from ..numbers import number
 from ..project import check_profile, find_root
@@ -27,21 +28,7 @@ from ..references import (
 from .figures import Digest, moved, read_figures
 from .reports import ChapterCheck, Difference, table, write_json
 
-__all__ = [
-    "ChapterCheck",
-    "Difference",
-    "check",
-    "check_executed",
-    "compare",
-    "known_chapters",
-    "ledger_of",
-    "require_chapter",
-    "table",
-    "write_json",
-]
-
-#: ``runner(name, profile, device)`` runs a chapter and returns its executed copy.
-Runner = Callable[[str, str, str], Path]
+__all__ = ["ChapterCheck", "Difference", "check", "check_executed", "compare", "ledger_of", "table", "write_json"]
 
 
 def check(
@@ -50,7 +37,6 @@ def check(
     device: str = "auto",
     update: bool = False,
     root: Path | None = None,
-    runner: Runner | None = None,
     jobs: int | None = None,
     spread: bool = False,
     machine: str = "pinned",
@@ -62,7 +48,6 @@ def check(
     Args:
         names: chapter names; all chapters of the book when empty.
         update: write the references instead of comparing; the differences to the old ones are still reported.
-        runner: how to run a chapter; papermill unless a test says otherwise.
         jobs: chapters to run at once; default: one for each core.
         spread: write the references with the spread of every value, measured anew over the emulated machines.
         machine: ``pinned``, or an emulated one, which runs in a copy of the book and leaves nothing here.
@@ -70,102 +55,41 @@ def check(
     Raises:
         UserError: unknown chapter or profile, missing or damaged reference, malformed ledger.
     """
+    from .spreads import elsewhere, measure_spreads
+
     check_profile(profile)
     root = root or find_root()
-    ledgers = _ledgers_of(names, root)
+    known = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
+    ledgers: dict[str, Ledger] = {}
+    for name in chosen(names, root):
+        if name not in known:
+            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
+        ledgers[name] = known[name]
     if draw.number():
         replication.require_frozen(ledgers.values(), root)
-    chosen = list(ledgers)
-    for name in [] if update or spread else chosen:  # before minutes of running
+    for name in [] if update or spread else ledgers:  # before minutes of running
         read_reference(reference_path(name, profile, root), root)
-    if machine != "pinned":
-        return _check_elsewhere(ledgers, profile, device, root, jobs, machine)
-    if runner:
-        runs = _run_in_turn(runner, chosen, profile, device)
-    else:
-        runs = run_chapters(chosen, profile, device, root, jobs, machine)
-    found = _judged(ledgers, profile, update or spread, root, runs)
-    if spread:
-        from .spreads import measure_spreads
-
-        measure_spreads([ledgers[result.chapter] for result in found if result.updated], profile, root, jobs)
-    return found
-
-
-def _check_elsewhere(
-    ledgers: Mapping[str, Ledger], profile: str, device: str, root: Path, jobs: int | None, machine: str
-) -> list[ChapterCheck]:
-    """:func:`check` on an emulated machine, in a copy of the book."""
-    from .spreads import elsewhere
-
-    with elsewhere(root) as copy:
-        runs = list(run_chapters(list(ledgers), profile, device, copy, jobs, machine))
-        return _judged(ledgers, profile, False, root, runs, figures=False)
-
-
-def _ledgers_of(chapters: Sequence[str], root: Path) -> dict[str, Ledger]:
-    """Chapter -> its ledger, of these chapters or of all of the book.
-
-    Raises:
-        UserError: unknown chapter, or one that no ledger names.
-    """
-    known = known_chapters(root)
-    for name in chapters:
-        require_chapter(name, known)
-    ledgers = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
-    for name in chapters or known:
-        if name not in ledgers:
-            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
-    return {name: ledgers[name] for name in chapters or known}
-
-
-def _judged(
-    ledgers: Mapping[str, Ledger],
-    profile: str,
-    update: bool,
-    root: Path,
-    runs: Iterable[tuple[str, Path | UserError, float]],
-    figures: bool = True,
-) -> list[ChapterCheck]:
-    found = {
-        name: _check_one(ledgers[name], profile, update, root, result, seconds, figures)
-        for name, result, seconds in runs
-    }
+    pinned = machine == "pinned"
+    with nullcontext(root) if pinned else elsewhere(root) as book:
+        found = {
+            name: _check_one(ledgers[name], profile, (update or spread) and pinned, root, result, seconds, pinned)
+            for name, result, seconds in run_chapters(list(ledgers), profile, device, book, jobs, machine)
+        }
+    if spread and pinned:
+        measure_spreads([ledgers[name] for name, result in found.items() if result.updated], profile, root, jobs)
     return [found[name] for name in ledgers]
 
 
-def check_executed(name: str, profile: str, root: Path | None = None, figures: bool = True) -> ChapterCheck:
+def check_executed(name: str, profile: str, root: Path, figures: bool = True) -> ChapterCheck:
     """Compare an executed copy that is there already with its reference.
 
     Args:
         figures: compare the figures too, whose numbers agree under pinned code paths only.
 
     Raises:
-        UserError: unknown chapter or profile, malformed ledger.
+        UserError: unknown profile, malformed ledger.
     """
-    from ..inputs import executed_path
-
-    root = root or find_root()
-    require_chapter(name, known_chapters(root))
-    ledger, path = ledger_of(name, root), executed_path(name, profile, root)
-    return _check_one(ledger, profile, False, root, path, 0.0, figures)
-
-
-def known_chapters(root: Path) -> list[str]:
-    """Chapters that the book lists, in reading order."""
-    from ..inputs import chapters
-
-    return chapters(root)
-
-
-def require_chapter(name: str, known: Sequence[str]) -> None:
-    """Refuse an unknown chapter, naming the known ones.
-
-    Raises:
-        UserError: not a chapter of the book.
-    """
-    if name not in known:
-        raise UserError(f"unknown chapter {name!r}", f"Choose one of: {', '.join(known) or '(none yet)'}.")
+    return _check_one(ledger_of(name, root), profile, False, root, executed_path(name, profile, root), 0.0, figures)
 
 
 def run_chapters(
@@ -178,21 +102,10 @@ def run_chapters(
     return run_notebooks(names, profile, device, root.resolve(), jobs, environment(machine))
 
 
-def _run_in_turn(
-    runner: Runner, names: Sequence[str], profile: str, device: str
-) -> Iterable[tuple[str, Path | UserError, float]]:
-    for name in names:
-        began = perf_counter()
-        try:
-            result: Path | UserError = runner(name, profile, device)
-        except UserError as problem:
-            result = problem
-        yield name, result, perf_counter() - began
-
-
 def _check_one(
     ledger: Ledger, profile: str, update: bool, root: Path, executed: Path | UserError, seconds: float, figures: bool
 ) -> ChapterCheck:
+    """Compare what a chapter recorded with its reference, or replace that."""
     name = ledger.chapter_name
     result = ChapterCheck(name, ledger.paper, profile, seconds)
     path = reference_path(name, profile, root)
@@ -208,10 +121,11 @@ def _check_one(
         return result
     result.compared = len(records)
     if update:
-        spreads_of = load_reference(name, profile, root) if draw.number() else reference
+        old = load_reference(name, profile, root) if draw.number() else reference
         rules = {claim.id: claim.rules_digest for claim in ledger.claims} if draw.number() else {}
-        new = replace(renewed(ledger, records, spreads_of, profile), figures=drawn, rules=rules)
-        write_reference(path, ledger.paper, new)
+        write_reference(
+            path, ledger.paper, replace(_renewed(ledger, records, old, profile), figures=drawn, rules=rules)
+        )
         if draw.number():
             replication.keep_provenance(ledger.paper, profile, root)
         result.updated = True
@@ -226,11 +140,11 @@ def _old_reference(path: Path, root: Path) -> Reference | None:
         return None
 
 
-def renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | None, profile: str) -> Reference:
+def _renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | None, profile: str) -> Reference:
     """A reference with new values; spreads are kept where the value is of the same shape, and are as old as they were."""
     values = {key: record.value for key, record in records.items()}
     old = old or Reference({})
-    spread = {k: s for k, s in old.spread.items() if k in values and _shape(values[k]) == _shape(s)}
+    spread = {key: size for key, size in old.spread.items() if key in values and _shape(values[key]) == _shape(size)}
     new = Reference(values, spread, {}, old.machines)
     return replace(new, verdicts=words(ledger, records, profile, new))
 
@@ -254,7 +168,7 @@ def compare(
     """
     differences = []
     for key, expected in reference.records.items():
-        spread = reference.spread.get(key, _none(expected))
+        spread = reference.spread.get(key, [0.0] * len(expected) if isinstance(expected, list) else 0.0)
         same = agrees if is_regression_value(expected, spread) else is_small
         if key not in records:
             differences.append(Difference("missing", key, expected, None))
@@ -273,11 +187,6 @@ def compare(
     return differences
 
 
-def _none(value: object) -> float | list:
-    """No spread, in the shape of the value."""
-    return [0.0] * len(value) if isinstance(value, list) else 0.0
-
-
 def _bound(value: object, spread: float | list) -> str:
     """The tolerance in words; of a list the largest."""
     if isinstance(value, bool | str):
@@ -286,13 +195,12 @@ def _bound(value: object, spread: float | list) -> str:
     return number(max(sizes) if isinstance(sizes, list) else sizes, 2)
 
 
-def ledger_of(name: str, root: Path | None = None) -> Ledger:
+def ledger_of(name: str, root: Path) -> Ledger:
     """A ledger by its paper key or by its chapter's name.
 
     Raises:
         UserError: neither.
     """
-    root = root or find_root()
     for ledger in all_ledgers(root):
         if name in (ledger.paper, ledger.chapter_name):
             return ledger
