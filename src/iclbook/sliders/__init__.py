@@ -11,7 +11,7 @@ Example:
     ...     return fig
     >>> show(frame, [Slider("gamma", "scale γ", [0.05, 0.1, 0.2], live=(0.01, 0.5, 0.01))], title="...")
 
-Environment: ``ICLBOOK_HEADLESS=1`` makes "auto" mean static (``iclbook run`` sets it). ``ICLBOOK_EXERCISE_SLIDERS=1`` makes every
+Environment: ``ICLBOOK_HEADLESS=1`` means static (``iclbook run`` sets it). ``ICLBOOK_EXERCISE_SLIDERS=1`` makes every
 ``show`` also move all the sliders of both modes through their whole range, so that running a notebook tests them; ``=ends`` leaves out
 what a live slider shows between its ends and its start.
 """
@@ -26,77 +26,59 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from ..drawing.shown import Stored
-from ..errors import UserError
 from ..project import SLIDERS
 from . import live, static
-from .definition import MAX_BYTES, MAX_FRAMES, Slider, check
+from .definition import Slider
 from .page_model import PageModel, show_model
 from .panel import Panel, exercise
 
-__all__ = ["MAX_BYTES", "MAX_FRAMES", "PageModel", "Panel", "Slider", "build", "exercise", "show", "show_model"]
+__all__ = ["PageModel", "Panel", "Slider", "build", "exercise", "show", "show_model"]
+MODES = {"static": static.build, "live": live.build}
 
 
 def build(
     frame: Callable[..., Figure],
     sliders: Sequence[Slider],
-    mode: str = "auto",
+    mode: str,
     start: dict[str, Any] | None = None,
     title: str | None = None,
     description: str | None = None,
     alt: Callable[..., str] | None = None,
     play: str | None = None,
 ) -> Panel:
-    """Make the widget without showing it; arguments and errors as for ``show``."""
-    check(frame, sliders, start, mode)
-    if play is not None and play not in [slider.name for slider in sliders]:
-        raise UserError(f"play names no slider: {play!r}", f"The sliders are: {', '.join(s.name for s in sliders)}.")
-    make = static.build if resolve(mode) == "static" else live.build
-    return make(frame, sliders, start, title, description, alt, play)
-
-
-def show(
-    frame: Callable[..., Figure],
-    sliders: Sequence[Slider],
-    mode: str = "auto",
-    start: dict[str, Any] | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    alt: Callable[..., str] | None = None,
-    play: str | None = None,
-    of: Iterable[Stored] = (),
-) -> None:
-    """Show a figure under one or two sliders.
+    """Make the widget of a figure under one or two sliders.
 
     Args:
         frame: takes the sliders' values by name and returns a matplotlib Figure, always of the same size.
         sliders: one or two.
-        mode: "static", "live", or "auto": static when the notebook runs headless, live otherwise.
+        mode: "static" or "live".
         start: slider name -> value at which it begins; by default its first value.
         title: plain text over the controls.
         description: plain text under the figure.
         alt: takes what ``frame`` takes and returns the picture's text for readers who do not see it; by default title and values.
         play: name of the slider that also gets a play button.
-        of: the stored results that the frames draw, as in ``style.show``.
 
     Raises:
-        UserError: a definition that cannot work, or more frames or bytes than a page may hold.
+        UserError: more frames or bytes than a page may hold.
         Exception: whatever ``frame`` raises.
     """
-    arguments = (start, title, description, alt, play)
-    panel = build(frame, sliders, mode, *arguments)
+    names = [slider.name for slider in sliders]
+    assert 1 <= len(set(names)) == len(names) <= 2, f"one or two sliders, each with a name of its own: {names}"
+    assert {*(start or {}), play or names[0]} <= {*names}, f"start and play name sliders: {names}"
+    return MODES[mode](frame, sliders, start, title, description, alt, play)
+
+
+def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[Stored] = (), **options: Any) -> None:
+    """Show a figure under one or two sliders: static when the notebook runs headless, live otherwise.
+
+    Args:
+        frame, sliders, options: as for :func:`build`.
+        of: the stored results that the frames draw, as in ``style.show``.
+    """
+    mode, other = ("static", "live") if os.environ.get("ICLBOOK_HEADLESS") == "1" else ("live", "static")
+    panel = build(frame, sliders, mode, **options)
     how = os.environ.get("ICLBOOK_EXERCISE_SLIDERS")
     if how in ("1", "ends"):
-        other = live if isinstance(panel, static.StaticPanel) else static
-        for each in (panel, other.build(frame, sliders, *arguments)):
+        for each in (panel, build(frame, sliders, other, **options)):
             exercise(each, ends=how == "ends" and isinstance(each, live.LivePanel))
-    if isinstance(panel, static.StaticPanel):
-        display(panel, metadata={SLIDERS: static.metadata(panel, sliders, of)})
-    else:
-        display(panel)
-
-
-def resolve(mode: str) -> str:
-    """What ``mode`` means here: "static" or "live"."""
-    if mode != "auto":
-        return mode
-    return "static" if os.environ.get("ICLBOOK_HEADLESS") == "1" else "live"
+    display(panel, metadata={SLIDERS: static.metadata(panel, sliders, of)} if mode == "static" else None)

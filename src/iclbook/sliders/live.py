@@ -14,10 +14,9 @@ import ipywidgets as w
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..errors import UserError
 from ..numbers import number
-from .definition import Slider, start_indices
-from .panel import Panel, control_look, describe, draw, lay_out, picture, picture_html, png_of, selection, with_play
+from .definition import Slider
+from .panel import Panel, control_look, describe, draw, fill, picture, picture_html, png_of, selection
 
 POINTS = 11  # where a test stops on a continuous slider, both ends included
 
@@ -36,32 +35,17 @@ class LivePanel(Panel):
     def visible(self) -> bytes:
         return png_of(self.picture)
 
-    def redraw(self, drawn: Callable[[], str]) -> None:
-        """Put a new figure's HTML in the place of the old one, or show why there is none and raise."""
-        try:
-            self.picture.value = drawn()
-        except Exception:
-            # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
-            self.output.outputs = ({"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},)
-            raise
-        self.output.outputs = ()
-
 
 def build(
     frame: Callable[..., Figure],
     sliders: Sequence[Slider],
-    start: dict[str, Any] | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    alt: Callable[..., str] | None = None,
-    play: str | None = None,
+    start: dict[str, Any] | None,
+    title: str | None,
+    description: str | None,
+    alt: Callable[..., str] | None,
+    play: str | None,
 ) -> LivePanel:
-    """Draw the start frame and observe the sliders. Arguments as in ``iclbook.sliders.show``.
-
-    Raises:
-        UserError: a start outside a slider's range.
-        Exception: whatever ``frame`` raises at the start values.
-    """
+    """Draw the start frame and observe the sliders. Arguments and errors as for :func:`iclbook.sliders.build`."""
     controls = [_control(slider, start) for slider in sliders]
 
     def values() -> dict[str, Any]:
@@ -73,43 +57,41 @@ def build(
         shown = [c.label if hasattr(c, "options") else number(c.value) for c in controls]
         return describe(sliders, shown, title)
 
-    first = draw(frame, values(), small=False)
     panel = LivePanel()
-    panel.title = title
-    panel.picture = picture(first, words())
+    panel.picture = picture(draw(frame, values(), small=False), words())
     panel.output = w.Output()
 
+    def redraw(_: object) -> None:
+        try:
+            panel.picture.value = picture_html(draw(frame, values(), small=False), words())
+        except Exception:
+            # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
+            panel.output.outputs = ({"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},)
+            raise
+        panel.output.outputs = ()
+
     for control in controls:
-        control.observe(
-            lambda _: panel.redraw(lambda: picture_html(draw(frame, values(), small=False), words())), names="value"
-        )
-    panel.moves = [(control, *_positions(control)) for control in controls]
-    shown = [
-        with_play(control, 900) if slider.name == play and isinstance(control, w.SelectionSlider) else control
-        for control, slider in zip(controls, sliders, strict=True)
-    ]
-    panel.children = lay_out(shown, [panel.picture, panel.output], title, description)
-    panel.add_class("iclbook-sliders")
+        control.observe(redraw, names="value")
+    moves = [(control, *_positions(control)) for control in controls]
+    played = [slider.name == play and slider.live is None for slider in sliders]
+    fill(panel, moves, played, 900, [panel.picture, panel.output], title, description)
     return panel
 
 
 def _control(slider: Slider, start: dict[str, Any] | None) -> w.Widget:
+    # One redraw when the reader lets go: a kernel that redraws at every pixel falls behind.
     if slider.live is None:
-        (index,) = start_indices([slider], {slider.name: start[slider.name]} if slider.name in (start or {}) else None)
-        return selection(slider, index, continuous_update=False)
+        return selection(slider, start, continuous_update=False)
     low, high, step = slider.live
     value = (start or {}).get(slider.name, slider.values[0])
-    if not isinstance(value, int | float) or not low <= value <= high:
-        raise UserError(f"slider {slider.name!r} cannot start at {value!r}", f"Choose a value from {low} to {high}.")
-    # One redraw when the reader lets go: a kernel that redraws at every pixel falls behind.
-    options = {**control_look(slider), "continuous_update": False}
-    if slider.log:
-        return w.FloatLogSlider(
-            value, base=10, min=math.log10(low), max=math.log10(high), step=step, readout_format=",.3r", **options
-        )
+    assert low <= value <= high, f"slider {slider.name!r} cannot start at {value!r}, outside of {slider.live}"
+    options = {**control_look(slider), "value": value, "step": step, "continuous_update": False}
     if all(isinstance(number, int) for number in slider.live):
-        return w.IntSlider(value, min=low, max=high, step=step, **options)
-    return w.FloatSlider(value, min=low, max=high, step=step, readout_format=",.3r", **options)
+        return w.IntSlider(min=low, max=high, **options)
+    options["readout_format"] = ",.3r"
+    if slider.log:
+        return w.FloatLogSlider(min=math.log10(low), max=math.log10(high), **options)
+    return w.FloatSlider(min=low, max=high, **options)
 
 
 def _positions(control: w.Widget) -> tuple[str, list]:

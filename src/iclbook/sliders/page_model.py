@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from ..drawing.shown import Stored, origin
-from ..errors import UserError
-from ..numbers import number
 from ..project import MODEL, MODEL_FIGURE, find_root
 from .panel import draw
 
@@ -54,19 +51,6 @@ class PageModel:
     description: str = ""
 
 
-class _Shown:
-    """What IPython displays: HTML for a page, words for a terminal."""
-
-    def __init__(self, markup: str, words: str) -> None:
-        self.markup, self.words = markup, words
-
-    def _repr_html_(self) -> str:
-        return self.markup
-
-    def __repr__(self) -> str:
-        return self.words
-
-
 def show_model(model: PageModel, title: str = "", description: str = "", of: Iterable[Stored] = ()) -> None:
     """Show a model that runs in the page.
 
@@ -74,34 +58,26 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
         model: what runs.
         title, description: instead of the model's own.
         of: the stored results that the model computes with, as in ``style.show``.
-
-    Raises:
-        UserError: no title or description; no such script, or numbers that are not finite, of another kind, or too many.
     """
     title, description = title or model.title, description or model.description
-    if not (title and description):
-        raise UserError(
-            f"the model {model.name!r} is shown without a title or a description", "Give its PageModel both."
-        )
+    assert title, f"the model {model.name!r} is shown without a title"
+    assert description, f"the model {model.name!r} is shown without a description"
     text = markup(model, title, description)
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
-    shown = _Shown(text, f"[model in the page: {title}]")
-    display(shown, metadata={MODEL: {"name": model.name, "title": title, "origin": origin(of)}})
+    about = {"name": model.name, "title": title, "origin": origin(of)}
+    display({"text/html": text, "text/plain": f"[model in the page: {title}]"}, metadata={MODEL: about}, raw=True)
 
 
 def markup(model: PageModel, title: str, description: str) -> str:
-    """The figure's HTML; arguments and errors as for :func:`show_model`."""
-    folder = find_root() / "book" / "assets" / "models"
-    if model.name in SHARED or not (folder / f"{model.name}.js").is_file():
-        there = sorted(path.stem for path in folder.glob("*.js") if path.stem not in SHARED)
-        raise UserError(f"there is no script of the model {model.name!r}", f"Choose one of: {', '.join(there)}.")
-    text = json.dumps(_plain(model.data, model.name), separators=(",", ":"), allow_nan=False)
-    if len(text) > MAX_CHARACTERS:
-        raise UserError(
-            f"the model {model.name!r} has {number(len(text))} characters of numbers, where {number(MAX_CHARACTERS)} are allowed",
-            "Give it fewer or shorter numbers.",
-        )
+    """The figure's HTML.
+
+    Raises:
+        ValueError: numbers that are not finite.
+        TypeError: data of another kind.
+    """
+    text = json.dumps(model.data, separators=(",", ":"), allow_nan=False, default=_listed)
+    assert len(text) <= MAX_CHARACTERS, f"the numbers of the model {model.name!r} have {len(text)} characters"
     frame = draw(lambda: model.still(), {})
     picture = base64.b64encode(frame.png).decode()
     safe = text.replace("<", "\\u003c")  # nothing in the numbers may end the script element
@@ -128,18 +104,8 @@ def inline(name: str) -> str:
     return f"<style>{style}</style>" + "".join(f"<script>{script}</script>" for script in scripts)
 
 
-def _plain(value: Any, name: str) -> Any:
-    """Lists, dicts, texts and finite numbers; arrays become lists.
-
-    Raises:
-        UserError: anything else.
-    """
-    if isinstance(value, dict):
-        return {str(key): _plain(part, name) for key, part in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist(), name)
-    if isinstance(value, list | tuple):
-        return [_plain(part, name) for part in value]
-    if isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise UserError(f"the model {name!r} cannot take {value!r:.60}", "Give it finite numbers, texts, lists and arrays.")
+def _listed(array: np.ndarray | np.generic) -> Any:
+    """Arrays as lists, what they hold as Python's numbers."""
+    if not isinstance(array, np.ndarray | np.generic):
+        raise TypeError(f"a model cannot take {array!r:.60}")
+    return array.tolist()

@@ -7,6 +7,7 @@ import hashlib
 import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import ipywidgets as w
@@ -16,9 +17,9 @@ from matplotlib.figure import Figure
 from ..drawing.figure_data import Row, rows
 from ..drawing.shown import pixels, png
 from ..drawing.style import DPI
-from ..errors import UserError
-from .definition import MAX_FRAMES, Slider
+from .definition import Slider
 
+MOST = 60  # combinations through which a test moves two sliders
 FRAME_DPI = 1.5 * DPI  # sharp enough beside the figures at twice the resolution, at half their bytes
 
 
@@ -48,17 +49,12 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = 
         numbers: keep what the figure shows, for a CSV.
 
     Raises:
-        UserError: the function returned something else than a Figure.
         Exception: whatever the function raises, with a note that names the values.
     """
     before = set(plt.get_fignums())
     try:
         figure = frame(**values)
-        if not isinstance(figure, Figure):
-            raise UserError(
-                f"the frame function returned {type(figure).__name__} for {values}",
-                "Return the matplotlib figure it draws.",
-            )
+        assert isinstance(figure, Figure), f"the frame function returned {type(figure).__name__}, no figure"
         width, height = (round(inches * DPI) for inches in figure.get_size_inches())
         drawn = pixels(figure, FRAME_DPI)
         shown = rows(figure) if numbers else []
@@ -94,6 +90,22 @@ class Panel(w.VBox):
     def __repr__(self) -> str:
         # text/plain of the executed notebook, read where widgets are not shown
         return f"[slider figure: {self.title or 'untitled'}]"
+
+
+def fill(
+    panel: Panel,
+    moves: list[tuple[w.Widget, str, list]],
+    played: Sequence[bool],
+    interval: int,
+    figure: Sequence[w.Widget],
+    title: str | None,
+    description: str | None,
+) -> None:
+    """Put controls, figure and texts into a panel; those ``played`` get a button that moves them along, ``interval`` milliseconds a step."""
+    shown = [_with_play(move[0], interval) if plays else move[0] for move, plays in zip(moves, played, strict=True)]
+    panel.title, panel.moves = title, moves
+    panel.children = lay_out(shown, figure, title, description)
+    panel.add_class("iclbook-sliders")
 
 
 def lay_out(
@@ -142,9 +154,10 @@ def png_of(holder: w.HTML) -> bytes:
     return base64.b64decode(holder.value.rpartition("base64,")[2].rstrip('">'))
 
 
-def selection(slider: Slider, index: int, **options) -> w.SelectionSlider | w.ToggleButtons:
+def selection(slider: Slider, start: dict[str, Any] | None, **options) -> w.SelectionSlider | w.ToggleButtons:
     """A slider through ``slider.values`` that shows their labels; names, which have no order, are buttons."""
-    look = control_look(slider) | {"options": list(zip(slider.labels, slider.values, strict=True)), "index": index}
+    named = list(zip(slider.labels, slider.values, strict=True))
+    look = control_look(slider) | {"options": named, "index": slider.index(start)}
     if all(isinstance(value, str) for value in slider.values):
         buttons = w.ToggleButtons(**look | {"style": {"description_width": "initial", "button_width": "auto"}})
         buttons.add_class("iclbook-choice")
@@ -167,8 +180,7 @@ def describe(sliders: Sequence[Slider], shown: Sequence[str], title: str | None)
     return f"{title}: {values}" if title else values
 
 
-def with_play(control: w.SelectionSlider, interval: int) -> w.HBox:
-    """The control with a button that moves it along, ``interval`` milliseconds a step."""
+def _with_play(control: w.SelectionSlider, interval: int) -> w.HBox:
     play = w.Play(min=0, max=len(control.options) - 1, value=control.index, interval=interval, show_repeat=False)
     w.jslink((play, "value"), (control, "index"))
     row = w.HBox([play, control])
@@ -180,7 +192,7 @@ def with_play(control: w.SelectionSlider, interval: int) -> w.HBox:
 
 
 def exercise(panel: Panel, ends: bool = False) -> int:
-    """Move the sliders of ``panel`` through all combinations; beyond 60 of them, through those of their first, start
+    """Move the sliders of ``panel`` through all combinations; beyond :data:`MOST` of them, through those of their first, start
     and last positions, and each slider through its range while the other stands at its start. The sliders end where they began.
 
     Args:
@@ -195,12 +207,16 @@ def exercise(panel: Panel, ends: bool = False) -> int:
         RuntimeError: a static slider shows another frame than the one drawn for its position.
     """
     began = [getattr(control, trait) for control, trait, _ in panel.moves]
+    ranges = [positions for _, _, positions in panel.moves]
+    rests = [list(dict.fromkeys([r[0], at, r[-1]])) for r, at in zip(ranges, began, strict=True)]
+    places = list(product(*(rests if ends else ranges)))
+    if len(places) > MOST:
+        places = list(product(*rests))
+        for moved, positions in enumerate(ranges):
+            places += product(*(positions if i == moved else [at] for i, at in enumerate(began)))
     seen = set()
     try:
-        ranges = [positions for _, _, positions in panel.moves]
-        if ends:
-            ranges = _ends(ranges, began)
-        for place in _places(ranges, began):
+        for place in dict.fromkeys(places):
             _move(panel, place)
             sha = hashlib.sha256(panel.visible()).hexdigest()
             if not panel.is_right(sha):
@@ -211,32 +227,7 @@ def exercise(panel: Panel, ends: bool = False) -> int:
     return len(seen)
 
 
-def _move(panel: Panel, place: tuple | list) -> None:
+def _move(panel: Panel, place: Sequence) -> None:
     for (control, trait, _), position in zip(panel.moves, place, strict=True):
         setattr(control, trait, position)
     panel.follow()
-
-
-def _places(ranges: list[list], began: list) -> list[tuple]:
-    """Where to move, in an order in which one slider moves at a time: a live panel draws anew for each that does."""
-    every = _back_and_forth(ranges)
-    if len(every) <= MAX_FRAMES:
-        return every
-    places = _back_and_forth(_ends(ranges, began))
-    for moved, positions in enumerate(ranges):
-        places += _back_and_forth([positions if i == moved else [at] for i, at in enumerate(began)])
-    return list(dict.fromkeys(places))
-
-
-def _ends(ranges: list[list], began: list) -> list[list]:
-    """First, start and last position of every slider."""
-    return [list(dict.fromkeys([r[0], at, r[-1]])) for r, at in zip(ranges, began, strict=True)]
-
-
-def _back_and_forth(ranges: list[list]) -> list[tuple]:
-    """All combinations; of two neighbours one entry differs."""
-    places: list[tuple] = [()]
-    for positions in ranges:
-        there, back = list(positions), list(reversed(positions))
-        places = [(*place, p) for i, place in enumerate(places) for p in (back if i % 2 else there)]
-    return places

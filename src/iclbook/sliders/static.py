@@ -7,6 +7,7 @@ outer Stack holds one inner Stack for each value of the first slider, and the se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from typing import Any
 
 import ipywidgets as w
@@ -16,8 +17,15 @@ from ..drawing.figure_data import text
 from ..drawing.shown import Stored, origin
 from ..errors import UserError
 from ..numbers import number
-from .definition import MAX_BYTES, MAX_FRAMES, Slider, combinations, start_indices, values_at
-from .panel import Frame, Panel, describe, draw, lay_out, picture, picture_html, png_of, selection, with_play
+from .definition import Slider
+from .panel import Frame, Panel, describe, draw, fill, picture, picture_html, png_of, selection
+
+MAX_FRAMES = 60  # precomputed frames a page
+MAX_BYTES = 3_000_000  # their size in the page, where they stand in base64
+#: Most characters of the numbers of all frames; beyond, only those of the first one are kept.
+MAX_NUMBERS = 1_000_000
+#: Where each slider stands, by index.
+Place = tuple[int, ...]
 
 
 class StaticPanel(Panel):
@@ -32,7 +40,7 @@ class StaticPanel(Panel):
 
     stack: w.Stack
     links: list[w.Widget]
-    expected: dict[tuple[int, ...], str]
+    expected: dict[Place, str]
     size: int
     about: dict[str, Any]
 
@@ -51,7 +59,7 @@ class StaticPanel(Panel):
     def is_right(self, sha: str) -> bool:
         return sha == self.expected[self.indices()]
 
-    def indices(self) -> tuple[int, ...]:
+    def indices(self) -> Place:
         """Where the sliders stand."""
         return tuple(control.index for control, _, _ in self.moves)
 
@@ -64,53 +72,47 @@ _page: dict[tuple, tuple[int, int]] = {}
 def build(
     frame: Callable[..., Figure],
     sliders: Sequence[Slider],
-    start: dict[str, Any] | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    alt: Callable[..., str] | None = None,
-    play: str | None = None,
+    start: dict[str, Any] | None,
+    title: str | None,
+    description: str | None,
+    alt: Callable[..., str] | None,
+    play: str | None,
 ) -> StaticPanel:
-    """Draw every frame and link the sliders to them. Arguments as in ``iclbook.sliders.show``.
-
-    Raises:
-        UserError: too many frames or bytes for one page; frames of different sizes; a bad start.
-    """
-    began = start_indices(sliders, start)
-    key = (getattr(frame, "__qualname__", repr(frame)), title, tuple(slider.name for slider in sliders))
-    _require_frames(key, sliders)
-    drawn = {place: draw(frame, values_at(sliders, place), numbers=True) for place in combinations(sliders)}
-    _check_size(drawn, sliders)
-    contents = {place: (image, _alt(sliders, place, title, alt)) for place, image in drawn.items()}
+    """Draw every frame and link the sliders to them. Arguments and errors as for :func:`iclbook.sliders.build`."""
+    controls = [selection(slider, start) for slider in sliders]
+    began = tuple(control.index for control in controls)
+    drawn, contents = {}, {}
+    for place in product(*(range(len(slider.values)) for slider in sliders)):
+        drawn[place] = draw(frame, _values_at(sliders, place), numbers=True)
+        shown = [slider.labels[index] for slider, index in zip(sliders, place, strict=True)]
+        words = alt(**_values_at(sliders, place)) if alt else describe(sliders, shown, title)
+        contents[place] = (drawn[place], words)
+    sizes = {(image.width, image.height) for image in drawn.values()}
+    assert len(sizes) == 1, f"slider frames of different sizes: {sizes}"
 
     panel = StaticPanel()
-    panel.title = title
-    panel.size = _enter(key, contents)
+    panel.size = _enter((getattr(frame, "__qualname__", repr(frame)), title), contents)
     panel.about = _numbers(drawn, sliders, began) | {"description": description or ""}
     panel.expected = {place: image.sha256 for place, image in drawn.items()}
-    controls = [selection(slider, index) for slider, index in zip(sliders, began, strict=True)]
     panel.links = []
     # equal frames share a widget
     pictures = {content: picture(*content) for content in dict.fromkeys(contents.values())}
     panel.stack = _stack(lambda place: pictures[contents[place]], controls, began, (), panel.links)
-    panel.moves = [(control, "index", list(range(len(s.values)))) for control, s in zip(controls, sliders, strict=True)]
-    shown = [
-        with_play(control, 600) if slider.name == play else control
-        for control, slider in zip(controls, sliders, strict=True)
-    ]
-    panel.children = lay_out(shown, [panel.stack], title, description)
-    panel.add_class("iclbook-sliders")
+    moves = [(control, "index", list(range(len(s.values)))) for control, s in zip(controls, sliders, strict=True)]
+    fill(panel, moves, [slider.name == play for slider in sliders], 600, [panel.stack], title, description)
     return panel
 
 
-#: Most characters of the numbers of all frames; beyond, only those of the first one are kept.
-MAX_NUMBERS = 1_000_000
+def _values_at(sliders: Sequence[Slider], place: Place) -> dict[str, Any]:
+    """The frame function's arguments."""
+    return {slider.name: slider.values[index] for slider, index in zip(sliders, place, strict=True)}
 
 
-def _numbers(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider], began: tuple[int, ...]) -> dict[str, str]:
+def _numbers(drawn: dict[Place, Frame], sliders: Sequence[Slider], began: Place) -> dict[str, str]:
     """The frames' numbers as one CSV with a column a slider, or those of the frame at the start where all are too many; and which they are."""
     names = [f"slider: {slider.label}" for slider in sliders]
     found = [
-        dict(zip(names, values_at(sliders, place).values(), strict=True)) | row
+        dict(zip(names, _values_at(sliders, place).values(), strict=True)) | row
         for place, image in drawn.items()
         for row in image.numbers
     ]
@@ -120,31 +122,20 @@ def _numbers(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider], beg
     return {"csv": text(drawn[began].numbers), "numbers": "Numbers of the frame at the start"}
 
 
-def _require_frames(key: tuple, sliders: Sequence[Slider]) -> None:
-    """Refuse more frames than a page may hold."""
-    count = len(combinations(sliders))
-    before = sum(frames for name, (frames, _) in _page.items() if name != key)
-    if before + count > MAX_FRAMES:
-        raise UserError(
-            f"{count} slider frames{f' after {before} others' if before else ''} on one page, where {MAX_FRAMES} are allowed",
-            f"Give slider {max(sliders, key=lambda s: len(s.values)).name!r} fewer values.",
-        )
-
-
-def _enter(key: tuple, contents: dict[tuple[int, ...], tuple[Frame, str]]) -> int:
+def _enter(key: tuple, contents: dict[Place, tuple[Frame, str]]) -> int:
     """Note that the page holds these frames with their words; their bytes as they stand in it, equal ones once.
 
     Raises:
-        UserError: more bytes than a page may hold.
+        UserError: more frames or bytes than a page may hold.
     """
     size = sum(len(picture_html(image, words)) for image, words in set(contents.values()))
-    total = size + sum(held for name, (_, held) in _page.items() if name != key)
-    if total > MAX_BYTES:
+    _page[key] = (len(contents), size)
+    frames, total = map(sum, zip(*_page.values(), strict=True))
+    if frames > MAX_FRAMES or total > MAX_BYTES:
         raise UserError(
-            f"slider frames of {number(total / 1e6, form='.1f')} MB on one page, where {number(MAX_BYTES / 1e6)} MB are allowed",
+            f"{frames} slider frames of {number(total / 1e6, form='.1f')} MB on one page, where {MAX_FRAMES} of {number(MAX_BYTES / 1e6)} MB are allowed",
             "Give the sliders fewer values, or draw a smaller or plainer figure.",
         )
-    _page[key] = (len(contents), size)
     return size
 
 
@@ -171,19 +162,3 @@ def _stack(show: Callable, controls: list, began: tuple[int, ...], place: tuple[
     stack = w.Stack(children, selected_index=began[level])
     links.append(w.jslink((control, "index"), (stack, "selected_index")))
     return stack
-
-
-def _alt(sliders: Sequence[Slider], place: tuple[int, ...], title: str | None, alt: Callable[..., str] | None) -> str:
-    if alt:
-        return alt(**values_at(sliders, place))
-    return describe(sliders, [slider.labels[index] for slider, index in zip(sliders, place, strict=True)], title)
-
-
-def _check_size(drawn: dict[tuple[int, ...], Frame], sliders: Sequence[Slider]) -> None:
-    sizes = {(image.width, image.height): values_at(sliders, place) for place, image in drawn.items()}
-    if len(sizes) > 1:
-        (first, at), (second, then) = list(sizes.items())[:2]
-        raise UserError(
-            f"slider frames of different sizes: {first} px at {at}, {second} px at {then}",
-            "Draw every frame with iclbook.drawing.style.figure at one size.",
-        )
