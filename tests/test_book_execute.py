@@ -64,17 +64,18 @@ def test_failing_cell(minibook_that_ran: Path) -> None:
     assert "notebook" in is_stale("tiny", "smoke")
 
 
-def test_timed_out_cell(minibook: Path) -> None:
+def test_timed_out_cell(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICLBOOK_CELL_TIMEOUT", "1")
     rewrite(minibook, "import time\ntime.sleep(60)")
     with pytest.raises(NotebookError, match=r"'import time'.*: timed out after 1 s"):
-        run_notebook("tiny", "smoke", timeout_s=1)
+        run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
 
 
 def test_killed_kernel(minibook: Path) -> None:
     rewrite(minibook, "print('it ' + 'ran')", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
     with pytest.raises(NotebookError, match=r"'import os, signal'.*: the kernel died"):
-        run_notebook("tiny", "smoke", timeout_s=30)
+        run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
     kept = executed_path("tiny", "smoke").with_name("tiny.failed.ipynb").read_text(encoding="utf-8")
     assert "it ran" in kept, "what came before is kept"
@@ -153,5 +154,5 @@ def test_bad_input(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_notebook_that_exits_early_has_not_run(minibook: Path, cell: str, last: bool) -> None:
     rewrite(minibook, cell, *([] if last else ["x = 2"]))
     with pytest.raises(NotebookError, match=r"notebooks/tiny\.py stopped"):
-        run_notebook("tiny", "smoke", timeout_s=30)
+        run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]

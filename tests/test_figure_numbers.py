@@ -68,7 +68,7 @@ def test_bars_and_error_bars_keep_the_words_on_the_axis():
 
 def test_heat_maps_keep_every_entry_and_no_colour_bar():
     fig, ax = style.figure()
-    style.heatmap(ax, np.array([[1.0, -2.0], [0.5, 3.0]]), row_labels=["a", "b"], bar=True)
+    fig.colorbar(style.heatmap(ax, np.array([[1.0, -2.0], [0.5, 3.0]]), row_labels=["a", "b"]))
     rows = rows_of(fig)
     assert {(r["y name"], r["x"], r["value"]) for r in rows} == {
         ("a", "0", "1"),

@@ -11,28 +11,25 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import jupytext
 import nbformat
 import papermill
-import yaml
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-from .errors import UserError
+from .errors import UserError, one_line
 from .files import write_whole
-from .inputs import METADATA_KEY, executed_path, input_digests, source_path, write_copy
+from .inputs import METADATA_KEY, executed_path, input_digests, read_source, write_copy
 from .machines import MEMORY, this_machine, usable_cores, versions
-from .project import check_profile, find_root
+from .project import STATE, check_profile, find_root
 from .workers import die_with
 
-#: Seconds that one cell may take unless the caller or ICLBOOK_CELL_TIMEOUT says otherwise.
-CELL_TIMEOUT = 1800
 #: Characters of a folder's name below which the sockets of a kernel have short enough names for the system.
 LONGEST_FOLDER = 60
 
@@ -40,16 +37,19 @@ LONGEST_FOLDER = 60
 class NotebookError(UserError):
     """A chapter did not run to its end.
 
-    Attributes:
+    Args:
         notebook: chapter name.
         cell: first line of the cell that stopped, or the empty string.
         cause: what stopped it, in one line.
     """
 
     def __init__(self, notebook: str, cell: str, cause: str, mend: str) -> None:
-        self.notebook, self.cell, self.cause = notebook, cell, cause
         where = f" at the cell starting {cell!r}" if cell else ""
         super().__init__(f"notebooks/{notebook}.py stopped{where}: {cause}", mend)
+
+
+class _Stopped(RuntimeError):
+    """A notebook that ended or failed without papermill's notice: the cell, if known, and the cause."""
 
 
 # -- one chapter ------------------------------------------------------------------------------------------------------------
@@ -59,20 +59,18 @@ def run_notebook(
     name: str,
     profile: str = "paper",
     device: str = "auto",
-    timeout_s: float | None = None,
     root: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Path:
     """Run ``notebooks/NAME.py`` and write ``executed/PROFILE/NAME.ipynb``.
 
     The copy appears only when every cell has run; where a cell fails the cells so far stand in ``NAME.failed.ipynb`` and an
-    older good copy is left as it was. An interrupt leaves neither.
+    older good copy is left as it was. An interrupt leaves neither. A cell may take ICLBOOK_CELL_TIMEOUT seconds (default: 1800).
 
     Args:
         name: chapter name, without folder and suffix.
         profile: ``smoke`` or ``paper``.
         device: ``auto``, ``cpu`` or ``cuda``; handed to the notebook.
-        timeout_s: seconds that one cell may take; default ICLBOOK_CELL_TIMEOUT or 1800.
         root: the book's folder; default: found from the working directory.
         environment: the kernel's environment variables, such as :func:`iclbook.machines.environment` gives; default: this process's, and one thread.
 
@@ -86,23 +84,24 @@ def run_notebook(
     root = (root or find_root()).resolve()
     check_profile(profile)
     inputs = input_digests(name, profile, root)  # before the run: what changes meanwhile makes the copy stale
-    notebook, limit = _to_run(name, root), _timeout(timeout_s)
+    notebook, limit = read_source(name, root), _timeout()
+    if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
+        raise UserError(f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device.")
     target = executed_path(name, profile, root)
     failed = target.with_name(f"{name}.failed.ipynb")
     current: dict[str, Any] = {"cell": ""}
     write_whole(failed, b"")  # a folder that cannot be written is refused before minutes of running
     try:
-        executed = _execute(notebook, failed, root, {"profile": profile, "device": device}, limit, current, environment)  # fmt: skip
-        _raise_for_silent_errors(executed, name)
+        executed = _execute(notebook, failed, root, {"profile": profile, "device": device}, limit, current, environment)
         _finish(executed, inputs, profile, device)
         write_copy(target, executed)
-    except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError, NotebookError) as error:  # fmt: skip
-        ran = "notebook" in current
-        if ran:
-            current["notebook"].cells = [c for c in current["notebook"].cells if c.source != _LAST_CELL]
-            write_whole(failed, nbformat.writes(current["notebook"]).encode())
-        mend = f"The cells that ran are in {failed.relative_to(root)}." if ran else "Run it again."
-        raise _explain(error, name, current["cell"], mend, limit) from error
+    except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
+        mend = "Run it again."
+        if ran := current.get("notebook"):
+            ran.cells = [cell for cell in ran.cells if cell.source != _LAST_CELL]
+            write_whole(failed, nbformat.writes(ran).encode())
+            mend = f"The cells that ran are in {failed.relative_to(root)}."
+        raise NotebookError(name, *_explained(error, current["cell"], limit), mend) from error
     except OSError as error:
         raise UserError(
             f"cannot write to {target.parent} ({error.strerror})", "Free space or change its rights."
@@ -114,30 +113,6 @@ def run_notebook(
             if not failed.stat().st_size:
                 failed.unlink()
     return target
-
-
-def read_source(name: str, root: Path) -> nbformat.NotebookNode:
-    """The chapter as a notebook.
-
-    Raises:
-        UserError: no such chapter, not a notebook.
-    """
-    try:
-        notebook = jupytext.read(source_path(name, root))
-    except (OSError, ValueError, RecursionError, nbformat.ValidationError, yaml.YAMLError) as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter.") from error
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return notebook
-
-
-def _to_run(name: str, root: Path) -> nbformat.NotebookNode:
-    """The chapter with a last cell that tells whether everything before it ran."""
-    notebook = read_source(name, root)
-    if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
-        raise UserError(f"notebooks/{name}.py has no cell tagged `parameters`", "Add one that sets profile and device.")
-    notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
-    return notebook
 
 
 #: exit() and quit() only ask the kernel to stop once it is idle, and the cells after them may run or not.
@@ -158,11 +133,13 @@ def _execute(
     """Run every cell in a kernel of its own; ``current`` names the cell that runs, and holds the notebook as far as it has run.
 
     Raises:
-        NotebookError: the notebook ended before its last cell.
+        _Stopped: the notebook ended before its last cell, or a widget's callback failed.
         Exception: whatever stops papermill.
     """
-    name = failed.name.removesuffix(".failed.ipynb")
-    with _sockets_folder() as sockets:
+    notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
+    # the system wants short names of sockets
+    short = "/tmp" if len(tempfile.gettempdir()) > LONGEST_FOLDER and os.access("/tmp", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="iclbook-", dir=short, ignore_cleanup_errors=True) as sockets:
         executed = papermill.execute_notebook(
             notebook,
             str(failed),
@@ -175,7 +152,7 @@ def _execute(
             on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
             execution_timeout=limit,
             progress_bar={
-                "desc": f"{name} ({parameters['profile']})",
+                "desc": f"{failed.name.removesuffix('.failed.ipynb')} ({parameters['profile']})",
                 "mininterval": 0.1 if sys.stderr.isatty() else 5,
             },
         )
@@ -183,8 +160,12 @@ def _execute(
     # papermill takes `raise SystemExit` for a success and leaves the other cells out
     if last.execution_count is None or last.outputs:
         cell = "" if last.outputs else current["cell"]
-        cause = "it ended early: SystemExit, exit() or quit() leaves the rest undone"
-        raise NotebookError(name, cell, cause, "")
+        raise _Stopped(cell, "it ended early: SystemExit, exit() or quit() leaves the rest undone")
+    # an exception inside a widget's callback is shown in an Output widget and stops nothing
+    for widget in executed.metadata.get("widgets", {}).get(STATE, {}).get("state", {}).values():
+        for output in widget.get("state", {}).get("outputs", []):
+            if output.get("output_type") == "error":
+                raise _Stopped("", f"{output.get('ename')}: {output.get('evalue')} (inside a widget)")
     return executed
 
 
@@ -195,25 +176,15 @@ def first_line(source: str) -> str:
     return (code or lines or [""])[0]
 
 
-def _timeout(timeout_s: float | None) -> int:
-    """Whole seconds, at least one."""
-    text = os.environ.get("ICLBOOK_CELL_TIMEOUT", str(CELL_TIMEOUT)) if timeout_s is None else str(timeout_s)
+def _timeout() -> int:
+    """Whole seconds, at least one, that a cell may take."""
+    text = os.environ.get("ICLBOOK_CELL_TIMEOUT", "1800")
     try:
         return max(1, round(float(text)))
     except (ValueError, OverflowError):
         raise UserError(
             f"ICLBOOK_CELL_TIMEOUT={text} is not a number of seconds", "Set it to one, or unset it."
         ) from None
-
-
-def _raise_for_silent_errors(notebook: nbformat.NotebookNode, name: str) -> None:
-    """An exception inside a widget's callback is shown in an Output widget and stops nothing; find it there."""
-    state = notebook.metadata.get("widgets", {}).get("application/vnd.jupyter.widget-state+json", {})
-    for widget in state.get("state", {}).values():
-        for output in widget.get("state", {}).get("outputs", []):
-            if output.get("output_type") == "error":
-                cause = f"{output.get('ename')}: {output.get('evalue')} (inside a widget)"
-                raise NotebookError(name, "", cause, "")
 
 
 def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: str, device: str) -> None:
@@ -229,19 +200,18 @@ def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: st
         notebook.metadata.get("papermill", {}).pop(key, None)
 
 
-def _explain(error: Exception, name: str, cell: str, mend: str, timeout: int) -> NotebookError:
-    """One line for each way in which a notebook can stop."""
-    if isinstance(error, NotebookError):
-        return NotebookError(name, error.cell, error.cause, mend)
+def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:
+    """Where a notebook stopped, and why, in one line."""
+    if isinstance(error, _Stopped):
+        return error.args
     if isinstance(error, papermill.PapermillExecutionError):
         value = error.evalue.splitlines()[0] if error.evalue else ""
-        return NotebookError(name, first_line(error.source), f"{error.ename}: {value}".rstrip(": "), mend)
+        return first_line(error.source), f"{error.ename}: {value}".rstrip(": ")
     if isinstance(error, CellTimeoutError):
-        return NotebookError(name, cell, f"timed out after {timeout} s", f"{mend} ICLBOOK_CELL_TIMEOUT sets the limit.")
+        return cell, f"timed out after {timeout} s, the limit that ICLBOOK_CELL_TIMEOUT sets"
     if isinstance(error, DeadKernelError):
-        return NotebookError(name, cell, "the kernel died (killed, or out of memory)", mend)
-    why = (str(error).splitlines() or [type(error).__name__])[0]
-    return NotebookError(name, cell, f"the kernel did not start or answer ({why})", mend)
+        return cell, "the kernel died (killed, or out of memory)"
+    return cell, f"the kernel did not start or answer ({one_line(error) or type(error).__name__})"
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------------
@@ -274,7 +244,7 @@ def kernel_environment(root: Path, environment: Mapping[str, str] | None = None)
     }
 
 
-def _headless_kernel(around: Mapping[str, str], sockets: Path) -> type[AsyncKernelManager]:
+def _headless_kernel(around: Mapping[str, str], sockets: str) -> type[AsyncKernelManager]:
     """A kernel of the interpreter that runs us, with these environment variables and its sockets in this folder.
 
     The specification is made here rather than looked up: a user's own ``python3`` kernel may belong to another environment.
@@ -291,7 +261,7 @@ def _headless_kernel(around: Mapping[str, str], sockets: Path) -> type[AsyncKern
         def __init__(self, **kwargs: object) -> None:
             super().__init__(**kwargs)
             # Local sockets need no port and are nobody else's to read.
-            self.transport, self.connection_file = "ipc", str(sockets / "kernel.json")
+            self.transport, self.connection_file = "ipc", f"{sockets}/kernel.json"
 
         async def start_kernel(self, **kwargs: object) -> None:
             await super().start_kernel(**{**kwargs, "env": dict(around)})
@@ -301,14 +271,6 @@ def _headless_kernel(around: Mapping[str, str], sockets: Path) -> type[AsyncKern
             return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
     return HeadlessKernel
-
-
-@contextmanager
-def _sockets_folder() -> Iterator[Path]:
-    """A folder for a kernel's sockets, whose names the system wants short."""
-    short = "/tmp" if len(tempfile.gettempdir()) > LONGEST_FOLDER and os.access("/tmp", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="iclbook-", dir=short, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 # -- several chapters -------------------------------------------------------------------------------------------------------
@@ -334,24 +296,21 @@ def run_notebooks(
     Yields:
         Name, executed copy or what went wrong, and seconds.
     """
-
     ordered, several = longest_first(names, profile, root), min(jobs or usable_cores(), len(names))
+    run = partial(_timed, profile=profile, device=device, root=root, environment=environment)
     if several < 2:
-        yield from (_timed(name, profile, device, root, environment) for name in ordered)
+        yield from map(run, ordered)
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(several, spawn, initializer=die_with, initargs=(os.getpid(),)) as pool:
-        futures = {pool.submit(_timed, name, profile, device, root, environment): name for name in ordered}
+        futures = {pool.submit(run, name): name for name in ordered}
         try:
             for future in as_completed(futures):
                 try:
                     yield future.result()
                 except BrokenProcessPool:
-                    yield (
-                        futures[future],
-                        NotebookError(futures[future], "", "its process was killed", "Run it again."),
-                        0.0,
-                    )
+                    name = futures[future]
+                    yield name, NotebookError(name, "", "its process was killed", "Run it again."), 0.0
         except BaseException:  # an interrupt, or a reader who stops early: the chapters must not go on alone
             for process in multiprocessing.active_children():
                 process.kill()
@@ -360,13 +319,11 @@ def run_notebooks(
             raise
 
 
-def _timed(
-    name: str, profile: str, device: str, root: Path, environment: Mapping[str, str] | None
-) -> tuple[str, Path | UserError, float]:
+def _timed(name: str, **how: Any) -> tuple[str, Path | UserError, float]:
     """One chapter, and how long it took."""
     began = perf_counter()
     try:
-        result: Path | UserError = run_notebook(name, profile, device, root=root, environment=environment)
+        result: Path | UserError = run_notebook(name, **how)
     except UserError as problem:
         result = problem
     return name, result, perf_counter() - began

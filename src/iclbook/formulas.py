@@ -49,22 +49,8 @@ SIGNS = {
 }
 #: Words of a formula that are prose.
 PROSE = {
-    "exactly",
-    "when",
-    "and",
-    "or",
-    "not",
-    "for",
-    "all",
-    "some",
-    "implies",
-    "iff",
-    "where",
-    "if",
-    "then",
-    "there",
-    "are",
-    "with",
+    *("exactly", "when", "and", "or", "not", "for", "all", "some"),
+    *("implies", "iff", "where", "if", "then", "there", "are", "with"),
 }
 FUNCTIONS = {"exp", "log", "ln", "sinh", "cosh", "tanh", "min", "max"}
 _SUPERSCRIPTS = str.maketrans("0123456789-+T", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ᵀ")

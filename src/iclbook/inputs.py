@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import io
 import json
 import re
-import tokenize
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+import jupytext
 import nbformat
+import yaml
 
 from .claims.yaml_lines import read_yaml
 from .draw import outputs
@@ -125,7 +125,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     folders = [stored / paper / profile for paper in sorted(papers)] if profile == "paper" else []
     results = [p for folder in folders for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
     return {
-        **_halves(source),
+        **_halves(name, root),
         "library": _library(imported, checkout),
         "ledger": digest(ledgers, root),
         "results": digest(results, root),
@@ -134,33 +134,31 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     }
 
 
-def _halves(source: Path) -> dict[str, str]:
-    """Digests of a percent notebook's code and of its prose; each sees where the other's cells stand, and nothing else of them.
+def read_source(name: str, root: Path) -> nbformat.NotebookNode:
+    """The chapter as a notebook.
 
-    Where the file is no Python, all of it counts as code.
+    Raises:
+        UserError: no such chapter, not a notebook.
     """
-    raw = _read(source)
-    halves = {"notebook": [], "prose": []}
-    for cell in cells(raw.decode(errors="surrogateescape")):
-        is_text = cell.partition("\n")[0].partition("%%")[2].lstrip().startswith(("[markdown]", "[md]"))
-        halves["prose" if is_text else "notebook"].append(cell.strip())
-        if not is_text:
-            halves["prose"].append("")  # a paragraph that moved across a code cell is new prose
-    return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}
-
-
-def cells(text: str) -> list[str]:
-    """A percent notebook's header and cells, each with its ``# %%`` line; one piece where the file is no Python."""
-    lines = text.splitlines(keepends=True)
-    starts = [0]
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            # a token, not a line: a string may hold one
-            if token.type == tokenize.COMMENT and token.start[1] == 0 and token.string.startswith("# %%"):
-                starts.append(token.start[0] - 1)
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        return [text]
-    return ["".join(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+        notebook = jupytext.reads(_read(source_path(name, root)).decode(), fmt="py:percent")
+    except (ValueError, RecursionError, nbformat.ValidationError, yaml.YAMLError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"notebooks/{name}.py is no notebook ({why})", "Copy the head of another chapter.") from error
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return notebook
+
+
+def _halves(name: str, root: Path) -> dict[str, str]:
+    """Digests of a chapter's code cells and of its text cells; each sees where the other's cells stand, and nothing else of them."""
+    halves: dict[str, list] = {"notebook": [], "prose": []}
+    for cell in read_source(name, root).cells:
+        is_text = cell.cell_type == "markdown"
+        told = {key: value for key, value in cell.metadata.items() if not key.startswith("lines_to")}  # blank lines
+        halves["prose" if is_text else "notebook"].append([cell.cell_type, told, cell.source.strip()])
+        if not is_text:
+            halves["prose"].append([])  # a paragraph that moved across a code cell is new prose
+    return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}
 
 
 def _is_leftover(path: Path) -> bool:

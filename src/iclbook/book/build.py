@@ -23,6 +23,7 @@ from ..inputs import (
     input_digests,
     is_stale,
     listed_pages,
+    read_source,
     write_copy,
 )
 from ..numbers import number as number_of
@@ -163,8 +164,6 @@ def renew_prose(name: str, profile: str, root: Path) -> bool:
     Raises:
         UserError: the new prose injects a value that no cell has recorded.
     """
-    from ..execution import read_source
-
     path, inputs = executed_path(name, profile, root), input_digests(name, profile, root)
     copy, source = nbformat.read(path, as_version=4), read_source(name, root)
     injected = [cell for cell in copy.cells if "injected-parameters" in cell.metadata.get("tags", [])]

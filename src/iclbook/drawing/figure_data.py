@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection, QuadMesh
+from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
-from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.patches import Polygon
 from matplotlib.quiver import Quiver
 from matplotlib.text import Annotation
 
@@ -115,7 +113,7 @@ def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
             yield from _bars(container, legend)
         elif isinstance(container, ErrorbarContainer):
             yield from _error_bars(container, legend)
-    for artist in (*ax.lines, *ax.collections, *ax.images, *ax.patches, *ax.texts):
+    for artist in (*ax.lines, *ax.collections, *ax.images, *ax.texts):
         if id(artist) in inside or not artist.get_visible():
             continue
         if isinstance(artist, Line2D):
@@ -124,9 +122,6 @@ def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
             yield from _collection(artist, ax, legend)
         elif isinstance(artist, AxesImage):
             yield from _image(artist, legend)
-        elif isinstance(artist, Polygon) and artist.get_transform().contains_branch(ax.transData):
-            series = legend.of(artist, artist.get_facecolor())
-            yield from ({"series": series, "kind": "outline", "x": x, "y": y} for x, y in artist.get_xy())
         elif isinstance(artist, Annotation) and artist.arrow_patch is not None and artist.anncoords == "data":
             yield _arrow(artist.get_text(), artist.xyann, artist.xy)
 
@@ -226,16 +221,6 @@ def _collection(artist: Collection, ax: Axes, legend: _Series) -> Iterator[Row]:
     if isinstance(artist, Quiver):
         for (x, y), u, v in zip(artist.XY, np.ravel(artist.U), np.ravel(artist.V), strict=True):
             yield {"series": legend.of(artist), "kind": "arrow", "x": x, "y": y, "to x": x + u, "to y": y + v}
-    elif isinstance(artist, ContourSet):
-        for level, path in zip(artist.levels, artist.get_paths(), strict=False):
-            yield from ({"kind": "contour", "value": float(level), "x": x, "y": y} for x, y in path.vertices)
-    elif isinstance(artist, QuadMesh):
-        corners = artist.get_coordinates()
-        middle = (corners[:-1, :-1] + corners[1:, 1:]) / 2
-        values = np.ma.filled(artist.get_array().astype(float), np.nan).reshape(middle.shape[:2])
-        for place in np.ndindex(values.shape):
-            x, y = middle[place]
-            yield {"kind": "heat map", "x": x, "y": y, "value": values[place]}
     elif isinstance(artist, PathCollection):
         series, values = legend.of(artist), artist.get_array()
         for i, (x, y) in enumerate(np.asarray(artist.get_offsets(), dtype=float)):

@@ -189,13 +189,7 @@ def figure(
 
 
 def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str = "y") -> Line2D:
-    """Draw the paper's own number as a dashed line across ``ax`` (at y, or at x with ``axis="x"``).
-
-    Raises:
-        ValueError: ``axis`` is neither "x" nor "y".
-    """
-    if axis not in ("x", "y"):
-        raise ValueError(f"axis is 'x' or 'y', not {axis!r}")
+    """Draw the paper's own number as a dashed line across ``ax`` (at y, or at x with ``axis="x"``)."""
     draw = ax.axhline if axis == "y" else ax.axvline
     return draw(value, color=COLOURS["paper"], linestyle=(0, (5, 3)), linewidth=1.2, label=label, zorder=1.5)
 
@@ -217,8 +211,6 @@ def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
 
 def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:
     """A logarithmic axis with these ticks only, written as plain numbers (for less than about two decades)."""
-    if axis not in ("x", "y"):
-        raise ValueError(f"axis is 'x' or 'y', not {axis!r}")
     line = ax.xaxis if axis == "x" else ax.yaxis
     (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
     line.set_major_locator(FixedLocator(ticks))
@@ -234,7 +226,6 @@ def heatmap(
     row_labels: Sequence[str] | None = None,
     col_labels: Sequence[str] | None = None,
     title: str | None = None,
-    bar: bool = False,
     annotate: str | None = None,
 ) -> AxesImage:
     """Draw a signed matrix with zero at the light middle of the scale.
@@ -243,7 +234,6 @@ def heatmap(
         matrix: (rows, cols), finite.
         vmax: the value of the darkest colour on both sides; by default the largest magnitude.
         row_labels, col_labels: tick labels; none are drawn by default.
-        bar: draw a colour bar beside this panel.
         annotate: a format such as ``".2f"`` to print every entry; for small matrices only.
 
     Returns:
@@ -267,90 +257,42 @@ def heatmap(
         ax.set_title(title)
     if annotate:
         _annotate(ax, matrix, limit, annotate)
-    if bar:
-        _bar(ax.figure, image, [ax])
     return image
 
 
-def heatmap_row(
-    matrices: Sequence[np.ndarray],
-    titles: Sequence[str],
-    vmax: float | None = None,
-    *,
-    axes: Sequence[Axes] | None = None,
-    label: str | None = None,
-    bar_axes: Sequence[Axes] | None = None,
-) -> tuple[Figure, np.ndarray]:
-    """Draw matrices side by side on one colour scale, with one colour bar at the end of the row.
-
-    Args:
-        matrices: each (rows, cols).
-        titles: one for each matrix.
-        vmax: as in ``heatmap``; by default the largest magnitude of them all.
-        axes: draw into these instead of a new figure.
-        label: named at the left of the row, such as ``"KQ"``.
-        bar_axes: the axes that the colour bar stands beside, if not ``axes``.
-
-    Returns:
-        The figure and its axes, shape (len(matrices),).
-
-    Raises:
-        ValueError: not as many titles (or axes) as matrices.
-    """
-    count = len(matrices)
-    if axes is None:
-        panel = min(2.1, (WIDTH - 0.7) / count)  # square; the bar takes about 0.7 in
-        _, axes = figure(count, height=panel + 0.35, squeeze=False)
-    panels = np.ravel(axes)
-    if not len(titles) == len(panels) == count:
-        raise ValueError(f"{count} matrices, {len(titles)} titles and {len(panels)} axes")
-    limit = _limit(matrices) if vmax is None else vmax
-    for ax, matrix, title in zip(panels, matrices, titles, strict=True):
-        image = heatmap(ax, matrix, limit, title=title)
-    if label:
-        panels[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=11)
-    beside = list(panels if bar_axes is None else bar_axes)
-    _bar(panels[0].figure, image, beside, ticks=2 if matrices[0].shape[0] < 3 else 5)
-    return panels[0].figure, panels
-
-
 def heatmap_grid(
-    rows: Mapping[str, Sequence[np.ndarray]],
-    titles: Sequence[str],
-    vmax: Mapping[str, float] | None = None,
-    *,
-    columns: int | None = None,
-    width: float = WIDTH,
+    rows: Mapping[str, Sequence[np.ndarray]], titles: Sequence[str], *, columns: int | None = None
 ) -> tuple[Figure, np.ndarray]:
     """Draw rows of matrices, each row on its own colour scale: the KQ and the OV circuits of all heads in one figure.
 
     Args:
         rows: label -> matrices, as many in each row as there are titles.
         titles: of the columns.
-        vmax: label -> end of that row's scale; a row not named uses its largest magnitude.
         columns: leave room for this many columns (frames of one slider that show different head counts keep their size).
 
     Returns:
         The figure and its axes, shape (len(rows), columns); the axes of unused columns are hidden.
     """
     columns = len(titles) if columns is None else columns
-    panel = min(2.1, (width - 0.9) / columns)
+    panel = min(2.1, (WIDTH - 0.9) / columns)
     # rows as tall as their matrices are at this panel width, but never so flat that the colour bar cannot be read
     tall = [max(panel * m[0].shape[0] / m[0].shape[1], 0.45) for m in rows.values()]
-    fig, axes = figure(
-        columns,
-        len(rows),
-        width=width,
-        height=round(sum(tall) + 0.2 * len(rows) + 0.2, 2),
-        squeeze=False,
-        height_ratios=tall,
-    )
-    for row, (label, matrices) in enumerate(rows.items()):
-        limit = (vmax or {}).get(label)
-        names = titles if row == 0 else [""] * len(matrices)
-        heatmap_row(matrices, names, limit, axes=axes[row, : len(matrices)], label=label, bar_axes=axes[row])
-        for ax in axes[row, len(matrices) :]:
+    height = round(sum(tall) + 0.2 * len(rows) + 0.2, 2)
+    fig, axes = figure(columns, len(rows), height=height, squeeze=False, height_ratios=tall)
+    for row, (label, matrices) in zip(axes, rows.items(), strict=True):
+        for ax, matrix in zip(row, matrices, strict=False):
+            image = heatmap(ax, matrix, _limit(matrices))
+        row[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=11)
+        flat = matrices[0].shape[0] < 3
+        bar = fig.colorbar(image, ax=list(row), shrink=1.0 if flat else 0.82, aspect=5 if flat else 16, pad=0.02)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=8, length=2)
+        bar.locator = plt.MaxNLocator(nbins=2 if flat else 5, symmetric=True)
+        bar.update_ticks()
+        for ax in row[len(matrices) :]:
             ax.set_axis_off()
+    for ax, title in zip(axes[0], titles, strict=False):
+        ax.set_title(title)
     return fig, axes
 
 
@@ -366,11 +308,3 @@ def _annotate(ax: Axes, matrix: np.ndarray, limit: float, spec: str) -> None:
 def _limit(matrices: Sequence[np.ndarray]) -> float:
     """The largest magnitude in ``matrices``; 1 if all are zero, so that the scale is never empty."""
     return max(float(np.max(np.abs(matrix))) for matrix in matrices) or 1.0
-
-
-def _bar(fig: Figure, image: AxesImage, axes: list[Axes], ticks: int = 5) -> None:
-    bar = fig.colorbar(image, ax=axes, shrink=0.82 if ticks > 2 else 1.0, aspect=16 if ticks > 2 else 5, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, length=2)
-    bar.locator = plt.MaxNLocator(nbins=ticks, symmetric=True)
-    bar.update_ticks()
