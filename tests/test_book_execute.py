@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from iclbook.errors import UserError
-from iclbook.execution import NotebookError, run_notebook
+from iclbook.execution import run_notebook
 from iclbook.inputs import chapters, executed_path, input_digests, is_stale, write_copy
 
 HEADER = '# %% tags=["parameters"]\nprofile = "paper"\ndevice = "auto"\n'
@@ -56,7 +56,7 @@ def test_failing_cell(minibook_that_ran: Path) -> None:
     before = executed_path("tiny", "smoke").read_bytes()
     rewrite(minibook, "x = 1", "# why\n1 / 0", "x = 2")
     with pytest.raises(
-        NotebookError, match=r"notebooks/tiny\.py stopped at .*'1 / 0'.* ZeroDivisionError: division by zero"
+        UserError, match=r"notebooks/tiny\.py stopped at .*'1 / 0'.* ZeroDivisionError: division by zero"
     ):
         run_notebook("tiny", "smoke")
     assert executed_path("tiny", "smoke").read_bytes() == before, "a failure must leave the older copy as it was"
@@ -67,14 +67,14 @@ def test_failing_cell(minibook_that_ran: Path) -> None:
 def test_timed_out_cell(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ICLBOOK_CELL_TIMEOUT", "1")
     rewrite(minibook, "import time\ntime.sleep(60)")
-    with pytest.raises(NotebookError, match=r"'import time'.*: timed out after 1 s"):
+    with pytest.raises(UserError, match=r"'import time'.*: timed out after 1 s"):
         run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
 
 
 def test_killed_kernel(minibook: Path) -> None:
     rewrite(minibook, "print('it ' + 'ran')", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
-    with pytest.raises(NotebookError, match=r"'import os, signal'.*: the kernel died"):
+    with pytest.raises(UserError, match=r"'import os, signal'.*: the kernel died"):
         run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
     kept = executed_path("tiny", "smoke").with_name("tiny.failed.ipynb").read_text(encoding="utf-8")
@@ -91,7 +91,7 @@ def test_killed_kernel(minibook: Path) -> None:
 )
 def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
     rewrite(minibook, cell)
-    with pytest.raises(NotebookError, match="ValueError: hidden"):
+    with pytest.raises(UserError, match="ValueError: hidden"):
         run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
 
@@ -153,6 +153,6 @@ def test_bad_input(minibook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("last", [True, False], ids=["in the last cell", "in the middle"])
 def test_a_notebook_that_exits_early_has_not_run(minibook: Path, cell: str, last: bool) -> None:
     rewrite(minibook, cell, *([] if last else ["x = 2"]))
-    with pytest.raises(NotebookError, match=r"notebooks/tiny\.py stopped"):
+    with pytest.raises(UserError, match=r"notebooks/tiny\.py stopped"):
         run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]

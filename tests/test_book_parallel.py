@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from iclbook.errors import UserError
-from iclbook.execution import NotebookError, longest_first, run_notebooks
+from iclbook.execution import longest_first, run_notebooks
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def test_all_run_at_once_and_a_failure_stops_no_other(minibook: Path) -> None:
     found = {name: result for name, result, _ in run_notebooks(["one", "two"], "smoke", "cpu", minibook, 2)}
     assert found["one"] == minibook / "executed" / "smoke" / "one.ipynb"
     assert found["one"].is_file()
-    assert isinstance(found["two"], NotebookError)
+    assert isinstance(found["two"], UserError)
     assert "ValueError: spoilt" in str(found["two"])
     assert "two.failed.ipynb" in found["two"].mend
     assert not (minibook / "executed" / "smoke" / "two.ipynb").exists()
@@ -88,7 +88,7 @@ def test_an_interrupt_ends_every_kernel_and_leaves_nothing(minibook: Path, jobs:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("error", [UserError("a", "b"), NotebookError("demo", "x = 1", "it broke", "Mend it.")])
+@pytest.mark.parametrize("error", [UserError("a", "b")])
 def test_errors_travel_between_processes(error: UserError) -> None:
     back = pickle.loads(pickle.dumps(error))
     assert type(back) is type(error)

@@ -22,7 +22,7 @@ def _no_figure_left():
 
 def rows_of(figure) -> list[dict[str, str]]:
     figure.canvas.draw()
-    return list(csv.DictReader(io.StringIO(figure_data.table(figure))))
+    return list(csv.DictReader(io.StringIO(figure_data.text(figure_data.rows(figure)))))
 
 
 def of_kind(rows, kind, *columns):
@@ -114,7 +114,7 @@ def test_a_figure_names_the_results_that_its_show_names(monkeypatch):
     style.show(of=[stored("one"), stored("two"), stored("one")])
     assert shown_now == [first, second]
     for figure in shown_now:
-        about = shown.origin(shown._drawn_from[figure])
+        about = shown.origin(shown.drawn_from[figure])
         assert [s["study"] for s in about["studies"]] == ["one", "two"]
     study = about["studies"][0]
     assert (study["runs"], study["seeds"], study["steps"], study["seconds"]) == (2, "0-1", 10, 60.0)

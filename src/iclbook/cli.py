@@ -385,7 +385,6 @@ def probe(options: Options) -> int:
 def new(options: Options) -> int:
     from . import check as regression
     from .book.new import new_paper
-    from .check.spreads import measure_spreads
     from .claims import load_ledger
     from .execution import run_notebook
 
@@ -396,7 +395,7 @@ def new(options: Options) -> int:
     for profile in PROFILES:
         print(regression.table(regression.check([chapter], profile, "cpu", update=True)), flush=True)
         # two machines as unlike as can be: what a skeleton records is exact
-        measure_spreads([load_ledger(options.key)], profile, root, machines=("sse-1", "native-2"))
+        regression.measure_spreads([load_ledger(options.key)], profile, root, machines=("sse-1", "native-2"))
         run_notebook(chapter, profile, "cpu")  # once more, judged with the margins that are known now
     print(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
     return 0

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -32,20 +31,6 @@ from .workers import die_with
 
 #: Characters of a folder's name below which the sockets of a kernel have short enough names for the system.
 LONGEST_FOLDER = 60
-
-
-class NotebookError(UserError):
-    """A chapter did not run to its end.
-
-    Args:
-        notebook: chapter name.
-        cell: first line of the cell that stopped, or the empty string.
-        cause: what stopped it, in one line.
-    """
-
-    def __init__(self, notebook: str, cell: str, cause: str, mend: str) -> None:
-        where = f" at the cell starting {cell!r}" if cell else ""
-        super().__init__(f"notebooks/{notebook}.py stopped{where}: {cause}", mend)
 
 
 class _Stopped(RuntimeError):
@@ -78,8 +63,7 @@ def run_notebook(
         Path of the executed copy.
 
     Raises:
-        NotebookError: a cell failed or timed out, or the kernel died.
-        UserError: unknown chapter or profile, no `parameters` cell, folder not writable.
+        UserError: a cell failed or timed out, or the kernel died; unknown chapter or profile, no `parameters` cell, folder not writable.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
@@ -91,6 +75,7 @@ def run_notebook(
     failed = target.with_name(f"{name}.failed.ipynb")
     current: dict[str, Any] = {"cell": ""}
     write_whole(failed, b"")  # a folder that cannot be written is refused before minutes of running
+    failed.unlink()
     try:
         executed = _execute(notebook, failed, root, {"profile": profile, "device": device}, limit, current, environment)
         _finish(executed, inputs, profile, device)
@@ -101,17 +86,14 @@ def run_notebook(
             ran.cells = [cell for cell in ran.cells if cell.source != _LAST_CELL]
             write_whole(failed, nbformat.writes(ran).encode())
             mend = f"The cells that ran are in {failed.relative_to(root)}."
-        raise NotebookError(name, *_explained(error, current["cell"], limit), mend) from error
+        cell, why = _explained(error, current["cell"], limit)
+        where = f" at the cell starting {cell!r}" if cell else ""
+        raise UserError(f"notebooks/{name}.py stopped{where}: {why}", mend) from error
     except OSError as error:
         raise UserError(
             f"cannot write to {target.parent} ({error.strerror})", "Free space or change its rights."
         ) from error
-    else:
-        failed.unlink(missing_ok=True)
-    finally:
-        with suppress(OSError):
-            if not failed.stat().st_size:
-                failed.unlink()
+    failed.unlink(missing_ok=True)
     return target
 
 
@@ -310,7 +292,7 @@ def run_notebooks(
                     yield future.result()
                 except BrokenProcessPool:
                     name = futures[future]
-                    yield name, NotebookError(name, "", "its process was killed", "Run it again."), 0.0
+                    yield name, UserError(f"notebooks/{name}.py stopped: its process was killed", "Run it again."), 0.0
         except BaseException:  # an interrupt, or a reader who stops early: the chapters must not go on alone
             for process in multiprocessing.active_children():
                 process.kill()

@@ -21,6 +21,7 @@ GREEK = {
 #: Words of a formula: as TeX, and as letters.
 WORDS = {name: (rf"\{'epsilon' if name == 'eps' else name} ", letter) for name, letter in GREEK.items()} | {
     "lam": (r"\lambda ", "λ"),
+    "O~": (r"\tilde{O}", "Õ"),
     "s2": (r"\sigma^2", "σ²"),
     "yhat": (r"\hat{y}", "ŷ"),
     "xbar": (r"\bar{x}", "x̄"),
@@ -57,8 +58,8 @@ _SUPERSCRIPTS = str.maketrans("0123456789-+T", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻�
 _RAISED = {letter: digit for digit, letter in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
 _LOWERED = {letter: digit for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
 _TOKEN = re.compile(
-    r"(?P<number>(?:\d[\d,]*\d|\d)?(?:\.\d+|\d)(?:e-?\d+)?)|(?P<sqrt>sqrt\()|(?P<abs>abs\()|(?P<soft>O~)"
-    r"|(?P<raised>\^)|(?P<below>_)|(?P<star>(?<=[\w)}])\*)|(?P<side>(?<=\w)[+-](?=[,;:|)]|$))|(?P<word>[A-Za-z]+\d?)|(?P<sign>" + "|".join(map(re.escape, SIGNS)) + r")|(?P<other>.)",
+    r"(?P<number>(?:\d[\d,]*\d|\d)?(?:\.\d+|\d)(?:e-?\d+)?)|(?P<sqrt>sqrt\()|(?P<abs>abs\()"
+    r"|(?P<raised>\^)|(?P<below>_)|(?P<star>(?<=[\w)}])\*)|(?P<side>(?<=\w)[+-](?=[,;:|)]|$))|(?P<word>O~|[A-Za-z]+\d?)|(?P<sign>" + "|".join(map(re.escape, SIGNS)) + r")|(?P<other>.)",
     re.DOTALL,
 )  # fmt: skip
 
@@ -90,23 +91,17 @@ def html(text: str) -> str:
 
 
 def markdown(text: str, escaped: Callable[[str], str]) -> str:
-    """A text as MyST Markdown.
-
-    Args:
-        escaped: makes Markdown show a text as it is; spaces at its ends are kept here.
-    """
+    """A text as MyST Markdown; ``escaped`` makes Markdown show a text as it is, without spaces at its ends, which are kept here."""
 
     def words(part: str) -> str:
-        core = part.strip()
-        before, _, after = part.partition(core) if core else (part, "", "")
-        return f"{before}{escaped(tidied(core)) if core else ''}{after}"
+        return re.sub(r"\S(?:.*\S)?", lambda core: escaped(tidied(core[0])), part)
 
     return _mapped(" ".join(text.split()), lambda formula: f"${tex(formula)}$", words, lambda code: f"`{code}`")
 
 
 def plain(text: str) -> str:
     """A text in letters alone: for terminals, names that are spoken and tooltips."""
-    return _mapped(text, _letters, tidied, str)
+    return _mapped(text, lambda formula: _Reader(formula, 1).read(), tidied, str)
 
 
 def _mapped(text: str, formula: Callable[[str], str], words: Callable[[str], str], code: Callable[[str], str]) -> str:
@@ -124,10 +119,6 @@ def _mapped(text: str, formula: Callable[[str], str], words: Callable[[str], str
 def tex(formula: str) -> str:
     """A formula as TeX; a prime and a power share one exponent, as MathJax refuses two."""
     return re.sub(r"'(_\{[^{}]*\})?\^\{([^{}]*)\}", r"\1^{\\prime \2}", _Reader(formula, 0).read().strip())
-
-
-def _letters(formula: str) -> str:
-    return _Reader(formula, 1).read()
 
 
 class _Reader:
@@ -164,8 +155,6 @@ class _Reader:
             return self._word(token)
         if kind in ("star", "side"):
             return (f"^{{{token}}}", SIGNS.get(token, (0, token))[1] if kind == "side" else token)[self.form]
-        if kind == "soft":
-            return (r"\tilde{O}", "Õ")[self.form]
         if kind == "sign":
             return SIGNS[token][self.form]
         if token in "({":

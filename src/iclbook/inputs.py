@@ -88,14 +88,10 @@ def source_path(name: str, root: Path | None = None) -> Path:
     Raises:
         UserError: no such chapter.
     """
-    root = root or find_root()
-    path = root / "notebooks" / f"{name}.py"
-    try:
-        found = path.is_file()
-    except OSError:  # a name too long for the disk
-        found = False
-    if not found:
-        there = sorted(p.stem for p in (root / "notebooks").glob("*.py"))
+    folder = (root or find_root()) / "notebooks"
+    path = folder / f"{name}.py"
+    if not path.is_file():
+        there = sorted(p.stem for p in folder.glob("*.py"))
         raise UserError(f"there is no chapter {name[:80]!r}", f"Choose one of: {', '.join(there) or '(none yet)'}.")
     return path
 

@@ -7,11 +7,9 @@ The first two hang on two settings of ``_config.yml``: ``repository: url`` and `
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -19,8 +17,6 @@ from sphinx.config import Config
 from sphinx.search import js_index
 from sphinx.search.en import SearchEnglish
 
-#: The picture, beside the book's style sheets.
-PREVIEW = Path("_static") / "preview.png"
 BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
 LONGEST = 200
 
@@ -35,7 +31,7 @@ def switch_buttons(app: Sphinx, config: Config) -> None:
 
 
 def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """On ``html-page-context``: the page's first paragraph is its description; its preview has an address where the book has one."""
+    """On ``html-page-context``: the page's first paragraph is its description; the preview that a message shows is its first picture, where the book has an address."""
     if doctree is None:
         return
     title = app.env.titles[pagename].astext()
@@ -44,11 +40,11 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, 
     tags = [f'<meta name="description" content="{escape(text)}">'] if text else []
     if text:
         about["og:description"] = text
-    base = app.config.html_baseurl.rstrip("/")
-    if base:
+    if base := app.config.html_baseurl.rstrip("/"):
         about["og:url"] = f"{base}/{pagename}.html"
-        about["og:image"] = f"{base}/{PREVIEW.as_posix()}"
-        tags.append('<meta name="twitter:card" content="summary_large_image">')
+        if picture := next(doctree.findall(nodes.image), None):
+            about["og:image"] = f"{base}/{app.builder.imagedir}/{app.builder.images[picture['uri']]}"
+            tags.append('<meta name="twitter:card" content="summary_large_image">')
     tags += [f'<meta property="{name}" content="{escape(value)}">' for name, value in about.items()]
     context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
 
@@ -64,53 +60,13 @@ def first_paragraph(document: nodes.document) -> str:
     return ""
 
 
-def shortened(words: str, longest: int = LONGEST) -> str:
-    """At most so many characters, whole sentences if one fits."""
-    if len(words) <= longest:
+def shortened(words: str) -> str:
+    """At most :data:`LONGEST` characters, whole sentences if one fits."""
+    if len(words) <= LONGEST:
         return words
     ends = words.replace("et al. ", "et al.+")  # no end of a sentence
-    end = max(ends.rfind(mark, 0, longest) for mark in (". ", "? ", "! "))
-    return words[: end + 1] if end > 40 else words[: words.rfind(" ", 0, longest - 1)] + "\u2026"
-
-
-def write_preview(app: Sphinx, exception: Exception | None) -> None:
-    """On ``build-finished``: draw the book's verdicts, a square each, as the picture of the preview, where the book has an address."""
-    if exception is None and app.config.html_baseurl:
-        from ..claims.scoreboard import boards
-
-        root = Path(app.srcdir)
-        light = (root / "book" / "assets" / "verdicts.css").read_text(encoding="utf-8").partition("html[data-theme=")[0]
-        colours = dict(re.findall(r"--iclbook-([\w-]+): (#[0-9a-f]{6});", light))
-        figure = picture(app.config.html_title, boards(app.config.iclbook_profile, root), colours)
-        figure.savefig(Path(app.outdir) / PREVIEW, metadata={"Software": None})
-
-
-def picture(title: str, found: list, colours: Mapping[str, str]) -> Any:
-    """1200 x 630 pixels: the title, and a square for each claim, two rows for each paper; ``colours`` of verdicts by their names in the style sheet."""
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
-
-    from ..claims import render
-
-    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="#fbfbf9")
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, 120), ylim=(63, 0))
-    axes.axis("off")
-    look = {"va": "center", "color": "#333333"}
-    counts = render.counts_line(row for board in found for row in board.rows).split(";")[0]
-    axes.text(6, 10, title, fontsize=40, weight="bold", **look)
-    axes.text(6, 57, counts, fontsize=15, wrap=True, **look)
-    order = list(render.SYMBOLS)
-    papers = [sorted((v.word for c, v in board.rows if not c.is_question), key=order.index) for board in found]
-    height = 34 / max(1, len(papers))
-    side = min(height / 2.6, 108 / max(1, *(-(-len(words) // 2) for words in papers), 1))
-    for line, words in enumerate(papers):
-        for number, word in enumerate(words):
-            name = render.SYMBOLS[word][1]
-            place = (6 + side * (number // 2), 17 + line * height + side * (number % 2))
-            colour, alpha = colours.get(name, "#55595e"), 0.25 if name == "untested" else 1
-            axes.add_patch(Rectangle(place, side * 0.84, side * 0.84, color=colour, alpha=alpha))
-    return figure
+    end = max(ends.rfind(mark, 0, LONGEST) for mark in (". ", "? ", "! "))
+    return words[: end + 1] if end > 40 else words[: words.rfind(" ", 0, LONGEST - 1)] + "\u2026"
 
 
 # -- search ------------------------------------------------------------------------------------------------------------

@@ -47,8 +47,7 @@ def build(
         Path of the first page.
 
     Raises:
-        NotebookError: a chapter did not run to its end.
-        UserError: Jupyter Book reported an error or a warning.
+        UserError: a chapter did not run to its end; Jupyter Book reported an error or a warning.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)

@@ -18,11 +18,7 @@ WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
 
 
 def with_glance(notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path) -> nbformat.NotebookNode:
-    """The notebook with the line after its first cell; as it is where no ledger is that chapter's.
-
-    Raises:
-        UserError: a malformed ledger or a damaged copy.
-    """
+    """The notebook with the line after its first cell; as it is where no ledger is that chapter's."""
     for ledger in all_ledgers(root):
         if ledger.chapter_name == chapter and notebook.cells:
             text = markdown(board(ledger, profile, root), minutes(notebook), entries(root).get(ledger.paper))

@@ -78,17 +78,11 @@ def command(root: Path, folder: Path, more: Sequence[str] = ()) -> tuple[list[st
     return [*argv, *more], os.environ | MEMORY | {"JUPYTER_PATH": os.pathsep.join(paths)}
 
 
-def main() -> int:
-    """Start JupyterLab in place of this process."""
-    try:
-        root = find_root()
-        argv, env = command(root, prepare(root), sys.argv[1:])
-    except UserError as problem:
-        print(f"error: {problem}", file=sys.stderr)
-        return 2
-    os.chdir(root)
-    os.execve(argv[0], argv, env)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        book = find_root()
+        argv, env = command(book, prepare(book), sys.argv[1:])
+    except UserError as problem:
+        sys.exit(f"error: {problem}")
+    os.chdir(book)
+    os.execve(argv[0], argv, env)  # in place of this process

@@ -1,4 +1,4 @@
-"""A new paper: a room, a ledger, a chapter, tests and a place in the book, all small and all working."""
+"""A new paper: a package, a ledger, a chapter, tests and a place in the book, all small and all working."""
 
 from __future__ import annotations
 
@@ -45,13 +45,21 @@ def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
     if not title.strip() or "\n" in title or '"""' in title:
         raise UserError(f"{title!r} cannot be a title", "Give one line of text.")
     filled = {"@KEY@": key, "@CHAPTER@": chapter, "@TITLE_YAML@": json.dumps(title), "@TITLE@": title}
-    written = {root / _filled(path, filled): _skeleton(name, filled) for name, path in FILES.items()}
-    for path in written:
+    written = {}
+    for name, target in FILES.items():
+        path = root / _filled(target, filled)
         if path.exists():
             raise UserError(f"{path.relative_to(root)} is there already", "Choose another key or --chapter.")
-    written |= _entries(key, title, chapter, root)
+        skeleton = Path(__file__).parent / "skeleton" / name
+        written[path] = _filled(skeleton.read_text(encoding="utf-8"), filled)
+    toc, intro, bibliography = root / "_toc.yml", root / "book" / "intro.md", root / "book" / "references.bib"
+    line = f"| [{title}](../notebooks/{chapter}.py) | {{cite:t}}`{key}` | What does it ask? |\n"
+    entry = f"\n\n@misc{{{key},\n  title = {{{title}}}\n}}\n"
+    written[toc] = _after_last(toc, "- file: notebooks/", f"      - file: notebooks/{chapter}\n")
+    written[bibliography] = bibliography.read_text(encoding="utf-8").rstrip("\n") + entry
+    written[intro] = _after_last(intro, "](../notebooks/", line)
     for path, text in written.items():
-        write_whole(path, text.encode())
+        write_whole(path, text)
     return list(written)
 
 
@@ -59,25 +67,6 @@ def _filled(text: str, values: dict[str, str]) -> str:
     for mark, value in values.items():
         text = text.replace(mark, value)
     return text
-
-
-def _skeleton(name: str, values: dict[str, str]) -> str:
-    return _filled((Path(__file__).parent / "skeleton" / name).read_text(encoding="utf-8"), values)
-
-
-def _entries(key: str, title: str, chapter: str, root: Path) -> dict[Path, str]:
-    """Contents, bibliography and introduction with the new chapter, last among the chapters."""
-    bibliography = root / "book" / "references.bib"
-    entry = f"\n@misc{{{key},\n  title = {{{title}}}\n}}\n"
-    return {
-        root / "_toc.yml": _after_last(root / "_toc.yml", "- file: notebooks/", f"      - file: notebooks/{chapter}\n"),
-        bibliography: bibliography.read_text(encoding="utf-8").rstrip("\n") + "\n" + entry,
-        root / "book" / "intro.md": _after_last(
-            root / "book" / "intro.md",
-            "](../notebooks/",
-            f"| [{title}](../notebooks/{chapter}.py) | {{cite:t}}`{key}` | What does it ask? |\n",
-        ),
-    }
 
 
 def _after_last(path: Path, mark: str, line: str) -> str:

@@ -136,25 +136,20 @@ def _article(page: BeautifulSoup, name: str, names: list[str]) -> Tag:
             tag["id"] = _id(name, tag["id"])
     article["id"] = _id(name)
     for tag in article.find_all("a", href=True):
-        _relink(tag, name, names)
+        parts = urlsplit(tag["href"])
+        if parts.scheme or parts.netloc:
+            continue
+        target = _in_html(parts.path, name).removesuffix(".html") if parts.path else name
+        if target in names:
+            tag["href"] = "#" + _id(target, unquote(parts.fragment))
+        else:
+            del tag["href"]  # leads to no page of the document
     for tag in article.find_all(["img", "source"]):
         del tag["loading"]
         for part in ("src", "srcset"):
             if tag.get(part) and not tag[part].startswith("data:"):
                 tag[part] = f"../html/{_in_html(tag[part], name)}"
     return article
-
-
-def _relink(tag: Tag, name: str, names: list[str]) -> None:
-    """Turn a link to a page of the book into one within the document; what is in neither stays as words."""
-    parts = urlsplit(tag["href"])
-    if parts.scheme or parts.netloc:
-        return
-    page = _in_html(parts.path, name).removesuffix(".html") if parts.path else name
-    if page in names:
-        tag["href"] = "#" + _id(page, unquote(parts.fragment))
-    else:
-        del tag["href"]
 
 
 def _in_html(address: str, name: str) -> str:
@@ -237,16 +232,8 @@ def printed(page: Path) -> bytes:
             driver.quit()
 
 
-def main() -> int:
-    """Print the book and say where it is."""
-    try:
-        path = print_book(find_root())
-    except UserError as problem:
-        print(f"error: {problem}", file=sys.stderr)
-        return 2
-    print(f"The book is printed: {os.path.relpath(path)}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        print(f"The book is printed: {os.path.relpath(print_book(find_root()))}")
+    except UserError as problem:
+        sys.exit(f"error: {problem}")

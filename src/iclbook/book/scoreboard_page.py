@@ -16,7 +16,7 @@ from pathlib import Path
 from docutils.nodes import make_id
 
 from .. import formulas
-from ..claims import Claim, Verdict, render
+from ..claims import render
 from ..claims.scoreboard import Board, boards
 from ..errors import UserError
 from ..inputs import chapters
@@ -110,15 +110,15 @@ def _picture(found: list[Board], listed: list[str]) -> str:
 def _cells(rows: Sequence[render.Row], questions: bool, page: str) -> str:
     order = list(render.counts(rows, questions))
     chosen = [row for row in rows if row[0].is_question == questions]
-    chosen.sort(key=lambda row: order.index(row[1].word))
-    return "".join(_cell(*row, page) for row in chosen)
-
-
-def _cell(claim: Claim, verdict: Verdict, page: str) -> str:
-    symbol, name = render.SYMBOLS[verdict.word]
-    says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
-    where = f' href="{page}#{claim.anchor}"' if page else ' tabindex="0"'
-    return f'<a class="iclbook-cell iclbook-badge-{name}"{where} aria-label="{says}" data-says="{says}">{symbol}</a>'
+    cells = ""
+    for claim, verdict in sorted(chosen, key=lambda row: order.index(row[1].word)):
+        symbol, name = render.SYMBOLS[verdict.word]
+        says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
+        where = f' href="{page}#{claim.anchor}"' if page else ' tabindex="0"'
+        cells += (
+            f'<a class="iclbook-cell iclbook-badge-{name}"{where} aria-label="{says}" data-says="{says}">{symbol}</a>'
+        )
+    return cells
 
 
 def _badges(rows: list[render.Row], questions: bool, what: str) -> str:

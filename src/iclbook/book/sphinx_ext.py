@@ -50,7 +50,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", use_all_cores)
     app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
     app.connect("html-page-context", addresses.describe_page)
-    app.connect("build-finished", addresses.write_preview)
     app.connect("source-read", replace_source)
     app.connect("env-before-read-docs", remember)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,8 +14,6 @@ from ..numbers import duration
 from ..project import cell_outputs
 from ..store import read_provenance
 
-UNKNOWN = "not noted"
-
 
 def markdown(profile: str, root: Path) -> str:
     """The page's body in MyST Markdown; nothing on it is typed."""
@@ -46,14 +44,11 @@ def _run(name: str, profile: str, root: Path) -> list[str]:
     if not path.is_file():
         return ["not yet", "", "", "", ""]
     about = json.loads(path.read_text(encoding="utf-8"))["metadata"]
-    timing, made = about.get("papermill", {}), about.get(METADATA_KEY, {})
-    ended = timing.get("end_time")
-    when = datetime.fromisoformat(ended).strftime("%Y-%m-%d %H:%M %Z") if ended else UNKNOWN
-    took = duration(timing["duration"]) if timing.get("duration") else UNKNOWN
-    device = made.get("device", "")
-    where = made.get("machine", UNKNOWN) + (f" (device {device})" if device else "")
-    versions = ", ".join(f"{what} {version}" for what, version in made.get("versions", {}).items())
-    return [when, took, where, versions or UNKNOWN, _checked(name, profile, root)]
+    timing, made = about["papermill"], about[METADATA_KEY]
+    when = datetime.fromisoformat(timing["end_time"]).strftime("%Y-%m-%d %H:%M %Z")
+    where = f"{made['machine']} (device {made['device']})"
+    versions = ", ".join(f"{what} {version}" for what, version in made["versions"].items())
+    return [when, duration(timing["duration"]), where, versions, _checked(name, profile, root)]
 
 
 def _stderr(path: Path) -> str:

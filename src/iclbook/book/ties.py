@@ -145,11 +145,7 @@ def filled(text: str, ties: Ties, redrawn: Mapping[str, str]) -> str:
 
 
 def with_ties(notebook: nbformat.NotebookNode, profile: str, root: Path) -> nbformat.NotebookNode:
-    """The notebook with what its badges' claims rest on.
-
-    Raises:
-        UserError: a malformed ledger or a damaged copy.
-    """
+    """The notebook with what its badges' claims rest on."""
     ties = Ties(boards(profile, root), root)
     redrawn = fold_lines(root) if profile == "paper" else {}
     for output in cell_outputs(notebook):

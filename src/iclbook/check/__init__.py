@@ -2,33 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from .. import draw, replication
 from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
 from ..errors import UserError
 from ..inputs import chosen, executed_path
-from ..machines import environment
+from ..machines import emulated, environment
 from ..numbers import number
 from ..project import check_profile, find_root
 from ..references import (
     Reference,
+    Spread,
+    Value,
     agrees,
     is_regression_value,
     is_small,
     load_reference,
     read_reference,
     reference_path,
+    spread_of,
     tolerance,
     write_reference,
+    write_text,
 )
 from .figures import Digest, moved, read_figures
-from .reports import ChapterCheck, Difference, table, write_json
 
-__all__ = ["ChapterCheck", "Difference", "check", "check_executed", "compare", "ledger_of", "table", "write_json"]
+__all__ = [
+    "ChapterCheck",
+    "Difference",
+    "check",
+    "check_executed",
+    "compare",
+    "ledger_of",
+    "measure_spreads",
+    "table",
+    "write_json",
+]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not as the reference has it.
+
+    Attributes:
+        kind: ``moved``, ``missing`` (in the reference, no longer recorded), ``new`` (recorded, not in the reference), ``verdict``,
+            ``figure`` (the numbers of a figure, slider or model of the page).
+        name: the record's key, the claim's id, or the figure and its series.
+        tolerance: the bound that was exceeded, in words.
+    """
+
+    kind: str
+    name: str
+    reference: Value | None
+    measured: Value | None
+    tolerance: str = ""
+
+
+@dataclass
+class ChapterCheck:
+    """What the check found in one chapter."""
+
+    chapter: str
+    paper: str
+    profile: str
+    seconds: float
+    compared: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    error: str = ""
+    updated: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Nothing moved and the chapter ran."""
+        return self.updated or not (self.differences or self.error)
 
 
 def check(
@@ -55,8 +108,6 @@ def check(
     Raises:
         UserError: unknown chapter or profile, missing or damaged reference, malformed ledger.
     """
-    from .spreads import elsewhere, measure_spreads
-
     check_profile(profile)
     root = root or find_root()
     known = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
@@ -70,7 +121,7 @@ def check(
     for name in [] if update or spread else ledgers:  # before minutes of running
         read_reference(reference_path(name, profile, root), root)
     pinned = machine == "pinned"
-    with nullcontext(root) if pinned else elsewhere(root) as book:
+    with nullcontext(root) if pinned else _elsewhere(root) as book:
         found = {
             name: _check_one(ledgers[name], profile, (update or spread) and pinned, root, result, seconds, pinned)
             for name, result, seconds in run_chapters(list(ledgers), profile, device, book, jobs, machine)
@@ -205,3 +256,109 @@ def ledger_of(name: str, root: Path) -> Ledger:
         if name in (ledger.paper, ledger.chapter_name):
             return ledger
     return load_ledger(name, root)
+
+
+# -- how far rounding alone carries each recorded value: chapters run again on emulated machines, in a copy of the book ------
+
+#: Not part of the copy: what a run makes anew (caches hide differences between machines), and what it does not read.
+LEFT_OUT = (".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache")
+
+
+@contextmanager
+def _elsewhere(root: Path) -> Iterator[Path]:
+    """A copy of the book's folder without caches and outputs, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="iclbook-") as folder:
+        copy = Path(folder) / "book"
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=False)
+        yield copy
+
+
+def measure_spreads(
+    ledgers: Sequence[Ledger], profile: str, root: Path, jobs: int | None = None, machines: Sequence[str] | None = None
+) -> None:
+    """Run chapters on emulated machines and write the spread of each value into their references.
+
+    They are written after every machine, and name those that the spread was measured on: an interrupt loses one machine's runs.
+
+    Args:
+        machines: all of :func:`iclbook.machines.emulated` by default.
+
+    Raises:
+        UserError: a chapter that fails on a machine, or records other keys there.
+    """
+    seen: dict[str, list[Mapping[str, Value]]] = {ledger.chapter_name: [] for ledger in ledgers}
+    machines = tuple(machines or emulated())
+    for done, machine in enumerate(machines, start=1):
+        with _elsewhere(root) as copy:
+            for name, result, _ in run_chapters(list(seen), profile, "cpu", copy, jobs, machine):
+                if isinstance(result, UserError):
+                    raise UserError(f"{name} on {machine}: {result.problem}", result.mend)
+                seen[name].append({key: record.value for key, record in read_records(result).items()})
+        for ledger in ledgers:
+            path = reference_path(ledger.chapter_name, profile, root)
+            reference = _with_spread(read_reference(path, root), seen[ledger.chapter_name], machines[:done])
+            records = {key: Record.make(key, value) for key, value in reference.records.items()}
+            write_reference(path, ledger.paper, replace(reference, verdicts=words(ledger, records, profile, reference)))
+        print(f"{machine}: {', '.join(seen)}", flush=True)
+
+
+def _with_spread(reference: Reference, others: Sequence[Mapping[str, Value]], machines: tuple[str, ...]) -> Reference:
+    """The reference with the largest deviation of each value over ``others``, those of ``machines``.
+
+    Raises:
+        UserError: a key that is not recorded on every machine, or a list whose length differs between machines.
+    """
+    spread: dict[str, Spread] = {}
+    for key, value in reference.records.items():
+        try:
+            spread[key] = spread_of(value, [values[key] for values in others])
+        except (KeyError, ValueError):
+            raise UserError(
+                f"{key} is not of one shape on all machines", "Record something that does not depend on rounding."
+            ) from None
+    return replace(reference, spread=spread, machines=machines)
+
+
+# -- what was found, for a terminal and as JSON ---------------------------------------------------------------------------
+
+
+def table(results: Sequence[ChapterCheck]) -> str:
+    """What moved, for a terminal; one closing line for each chapter."""
+    lines = []
+    for result in results:
+        shown = [("what", "name", "reference", "measured", "tolerance")]
+        shown += [(d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences]
+        if len(shown) > 1:
+            widths = [max(len(row[i]) for row in shown) for i in range(5)]
+            lines += [
+                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown
+            ]
+        lines.append(_closing(result))
+    return "\n".join(lines)
+
+
+def _closing(result: ChapterCheck) -> str:
+    head = f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s)"
+    if result.error:
+        return f"{head}: FAILED. {result.error}"
+    count = len(result.differences)
+    if result.updated:
+        return f"{head}: reference written, {result.compared} values, {count} differences to the old one"
+    if not count:
+        return f"{head}: ok, {result.compared} values agree"
+    return f"{head}: MOVED, {count} difference{'' if count == 1 else 's'}, {result.compared} values recorded"
+
+
+def _short(value: Value | None) -> str:
+    if value is None:
+        return "-"
+    text = (
+        number(value, 10) if isinstance(value, float) else json.dumps(value) if isinstance(value, list) else str(value)
+    )
+    return text if len(text) <= 40 else text[:39] + "\u2026"
+
+
+def write_json(path: Path, results: Sequence[ChapterCheck]) -> None:
+    """The results as JSON."""
+    body = {"ok": all(r.ok for r in results), "chapters": [asdict(r) | {"ok": r.ok} for r in results]}
+    write_text(path, json.dumps(body, indent=1) + "\n")

@@ -64,7 +64,7 @@ def _artefacts(notebook: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, lis
         for output in cell.get("outputs", []):
             data, about = output.get("data", {}), output.get("metadata", {})
             if FIGURE in data:
-                yield _slug(alt or "figure"), _columns(_value(data[FIGURE])["csv"])
+                yield _slug(alt or "figure"), _columns(data[FIGURE]["csv"])
             if SLIDERS in about:
                 yield _slug(f"slider {about[SLIDERS]['title']}"), _columns(about[SLIDERS]["csv"])
             if MODEL in about:
@@ -74,10 +74,6 @@ def _artefacts(notebook: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, lis
                     _slug(f"model {about[MODEL]['name']}"),
                     {str(key): list(_numbers(value)) for key, value in body.items()},
                 )
-
-
-def _value(content: Any) -> Any:
-    return json.loads("".join(content)) if isinstance(content, str | list) else content
 
 
 def _slug(text: str) -> str:

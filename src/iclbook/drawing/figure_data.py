@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cbook import flatten
 from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
@@ -20,7 +21,6 @@ from matplotlib.lines import Line2D
 from matplotlib.quiver import Quiver
 from matplotlib.text import Annotation
 
-from ..errors import UserError
 from ..formulas import html, plain
 from ..numbers import number
 
@@ -33,11 +33,6 @@ COLUMNS = (
 )
 #: A longer line is thinned to about so many points, one for each pixel of a panel; its kind says so.
 POINTS = 300
-
-
-def table(figure: Figure) -> str:
-    """The CSV of a figure that has been drawn; the empty string where it shows no data."""
-    return text(rows(figure))
 
 
 def rows(figure: Figure) -> list[Row]:
@@ -108,7 +103,7 @@ def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
     legend = _Series(ax, figure)
     inside: set[int] = set()
     for container in ax.containers:
-        inside |= {id(part) for part in _parts(container)}
+        inside |= {id(part) for part in flatten(container)}
         if isinstance(container, BarContainer):
             yield from _bars(container, legend)
         elif isinstance(container, ErrorbarContainer):
@@ -124,15 +119,6 @@ def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
             yield from _image(artist, legend)
         elif isinstance(artist, Annotation) and artist.arrow_patch is not None and artist.anncoords == "data":
             yield _arrow(artist.get_text(), artist.xyann, artist.xy)
-
-
-def _parts(container: Any) -> Iterator[Any]:
-    """The artists of a container, those of its own containers included."""
-    for part in container:
-        if isinstance(part, tuple):
-            yield from _parts(part)
-        elif part is not None:
-            yield part
 
 
 class _Series:
@@ -280,21 +266,13 @@ class Table:
         columns: key of each column and its heading; both may hold formulas, as in a ledger (:mod:`iclbook.formulas`).
         label: what the table holds, for screen readers and as the line to click on when it is folded.
         folded: show the label alone until it is clicked on.
-
-    Raises:
-        UserError: no rows, or a column that no row has.
     """
 
     def __init__(
         self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], label: str, folded: bool = False
     ) -> None:
-        if not rows:
-            raise UserError(f"the table {label!r} has no rows", "Pass at least one.")
-        unknown = [key for key in columns if not any(key in row for row in rows)]
-        if unknown:
-            raise UserError(
-                f"no row of the table {label!r} has {', '.join(unknown)}", f"Choose among: {', '.join(rows[0])}."
-            )
+        unknown = {*columns}.difference(*rows)
+        assert not unknown, f"no row of the table {label!r} has {', '.join(unknown)}"
         self.rows, self.columns, self.label, self.folded = list(rows), dict(columns), label, folded
 
     def _repr_html_(self) -> str:

@@ -50,15 +50,14 @@ def narrow(figure: Figure, dpi: float) -> Figure | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            _lay_out(copy)
+            copy.get_layout_engine().execute(copy)
         except UserWarning:  # and still has none
             return None
-    box = [ax.get_window_extent() for ax in panels]
-    images = [bool(ax.images) for ax in panels]
-    if min(b.width if not i else 9e9 for b, i in zip(box, images, strict=True)) < LEAST * copy.dpi:
+    if any(ax.get_window_extent().width < LEAST * copy.dpi for ax in panels if not ax.images):
         return None
     copy.set_layout_engine("none")
-    return None if _sticks_out(copy) else copy
+    words = copy.get_tightbbox()
+    return copy if words.x0 >= -0.03 and words.x1 <= WIDTH + 0.03 else None  # none leave the page
 
 
 def _restack(figure: Figure, panels: list[Axes]) -> bool:
@@ -131,26 +130,22 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
         legend.remove()
         figure.legend(legend.legend_handles, words, loc="outside upper center", ncols=1)
     legends = [ax.get_legend() for ax in panels if ax.get_legend() is not None]
+    # the engine alone: to walk through all artists as if they were drawn would take as long again
     for legend in legends:
         legend.set_in_layout(False)  # until it has its place: a wide one would leave the panel no width
-    _lay_out(figure)
+    figure.get_layout_engine().execute(figure)
     titles = [text for ax in panels for text in (ax.title, ax._left_title, ax.xaxis.label)]
     titles += filter(None, (figure._suptitle, getattr(figure, "_supxlabel", None)))
     broken = [_wrap(text, figure) for text in titles]
     broken += [_wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1) for ax in panels]
     if any(broken):
-        _lay_out(figure)
+        figure.get_layout_engine().execute(figure)
     slanted = [_thin_ticks(ax) for ax in panels]
     if any(slanted):
-        _lay_out(figure)
+        figure.get_layout_engine().execute(figure)
     for legend in legends:
         _put_below(legend.axes, legend, figure)
         legend.set_in_layout(True)
-
-
-def _lay_out(figure: Figure) -> None:
-    """Give everything its place; walking through all artists as if they were drawn would take as long again."""
-    figure.get_layout_engine().execute(figure)
 
 
 def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:
@@ -197,9 +192,3 @@ def _thin_ticks(ax: Axes) -> bool:
         label.set_horizontalalignment("right")
         label.set_rotation_mode("anchor")
     return True
-
-
-def _sticks_out(figure: Figure) -> bool:
-    """Whether words leave the page."""
-    box = figure.get_tightbbox()
-    return box.x0 < -0.03 or box.x1 > WIDTH + 0.03

@@ -16,10 +16,9 @@ from functools import cache
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
-import matplotlib as mpl
 import numpy as np
 from IPython.core.formatters import JSONFormatter
 from matplotlib.axes import Axes
@@ -33,7 +32,8 @@ from PIL import Image
 from traitlets import Unicode
 
 from ..project import FIGURE
-from .figure_data import table
+from ..store import Results
+from . import figure_data
 from .narrow import narrow
 
 #: zlib's level for PNGs: one more halves the speed for two or three bytes in a hundred.
@@ -62,7 +62,10 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
         return _text(png(pixels(figure, css_dpi * scale))), {"width": width, "height": height}
 
     def about(figure: Figure) -> dict[str, Any]:
-        found: dict[str, Any] = {"csv": table(figure), "origin": origin(_drawn_from.get(figure, ()))}
+        found: dict[str, Any] = {
+            "csv": figure_data.text(figure_data.rows(figure)),
+            "origin": origin(drawn_from.get(figure, ())),
+        }
         broken = faults(figure, css_dpi * scale) if measure else []
         small = narrow(figure, css_dpi * scale)
         if small is not None:
@@ -87,21 +90,12 @@ def _text(content: bytes) -> str:
 def pixels(figure: Figure, dpi: float) -> np.ndarray:
     """Draw a figure at a resolution; RGB bytes, shape (rows, columns, 3).
 
-    The pixels of ``figure.savefig``, which walks through all artists once more to lay them out, and goes by way of a PNG.
+    The pixels of ``figure.savefig``, which walks through all artists once more, and goes by way of a PNG.
     """
-    canvas, layout, before = FigureCanvasAgg(figure), figure.get_layout_engine(), figure.dpi
+    canvas, before = FigureCanvasAgg(figure), figure.dpi
     figure.dpi = dpi
-    ground = mpl.rcParams["savefig.facecolor"]
-    if ground != "auto":
-        figure.set_facecolor(ground)
-    if layout is not None:
-        layout.execute(figure)
-        figure.set_layout_engine("none")
     canvas.draw()
-    # A function may give the same figure again, changed.
-    figure.dpi = before
-    if layout is not None:
-        figure.set_layout_engine(layout)
+    figure.dpi = before  # a function may give the same figure again, changed
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
@@ -120,27 +114,17 @@ def png(pixels: np.ndarray, colours: int | None = 256) -> bytes:
 # -- origin ---------------------------------------------------------------------------------------------------------------
 
 
-class Stored(Protocol):
-    """What can be named as an origin: anything with the provenance that :mod:`iclbook.store` keeps, such as ``store.Results``."""
-
-    provenance: Mapping[str, Any]
-
-
 #: The stored results that a figure draws, as ``style.show`` was told.
-_drawn_from: WeakKeyDictionary[Figure, tuple[Stored, ...]] = WeakKeyDictionary()
+drawn_from: WeakKeyDictionary[Figure, tuple[Results, ...]] = WeakKeyDictionary()
 
 
-def draws(figure: Figure, of: Iterable[Stored]) -> None:
-    """Note that a figure draws these stored results."""
-    _drawn_from[figure] = tuple(of)
-
-
-def origin(of: Iterable[Stored]) -> dict[str, Any] | None:
+def origin(of: Iterable[Results]) -> dict[str, Any] | None:
     """What a page says below a figure drawn from stored results: papers, studies, seeds, dates and versions; ``None`` of no results.
 
     A study that is named twice, or of which a copy is named, stands once.
     """
-    studies = {_key(each.provenance): each.provenance for each in of}
+    every = (each.provenance for each in of)
+    studies = {(about["config"]["paper"], about["config"]["name"]): about for about in every}
     if not studies:
         return None
     return {
@@ -150,10 +134,6 @@ def origin(of: Iterable[Stored]) -> dict[str, Any] | None:
             **{name: version(name) for name in ("torch", "numpy", "matplotlib")},
         },
     }
-
-
-def _key(about: Mapping[str, Any]) -> tuple[str, str]:
-    return about["config"]["paper"], about["config"]["name"]
 
 
 def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 from ..numbers import number
-from .shown import Stored, draws, keep
+from ..store import Results
+from .shown import drawn_from, keep
 
 WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
 DPI = 100  # CSS pixels an inch
@@ -41,21 +42,8 @@ GRID = "#DDDDD8"
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
 
 
-class _ByHeads(dict):
-    """Looks of head counts by number; one that has no entry gets a look by rule, so that a figure of six heads draws."""
-
-    def __init__(self, entries: Mapping[str | int, str], others: Sequence[str]) -> None:
-        super().__init__(entries)
-        self._others = others
-
-    def __missing__(self, heads: str | int) -> str:
-        if not isinstance(heads, int):
-            raise KeyError(heads)
-        return self._others[heads % len(self._others)]
-
-
 #: What a colour means, the same in every chapter. Integers are head counts.
-_MEANINGS: dict[str | int, str] = {
+COLOURS = {heads: PALETTE[heads % len(PALETTE)] for heads in range(100)} | {
     "paper": "#A03070",  # the paper's own number, always dashed
     "theory": "#1F2328",  # a closed form
     "measured": "#0072B2",
@@ -71,10 +59,8 @@ _MEANINGS: dict[str | int, str] = {
     4: "#D55E00",
     8: "#CC79A7",
 }
-COLOURS = _ByHeads(_MEANINGS, PALETTE)
-
 #: A second cue beside colour, for prints in grey and for colour-blind readers.
-MARKERS = _ByHeads({1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}, ("h", "p", "P", "X", "*", "<", ">"))
+MARKERS = {heads: "hpPX*<>"[heads % 7] for heads in range(100)} | {1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}
 
 #: Signed values: blue below zero, vermilion above, the ground's own light tone at zero. Lightness falls evenly on both sides.
 DIVERGING = LinearSegmentedColormap.from_list(
@@ -123,7 +109,7 @@ _RC = {
 }
 
 
-def show(*figures: Figure, of: Iterable[Stored] = ()) -> None:
+def show(*figures: Figure, of: Iterable[Results] = ()) -> None:
     """Show a cell's finished figures here, before the badge that follows them. A notebook shows, and closes, all that are open.
 
     Args:
@@ -132,7 +118,7 @@ def show(*figures: Figure, of: Iterable[Stored] = ()) -> None:
     """
     of = tuple(of)
     for each in map(plt.figure, plt.get_fignums()):
-        draws(each, of)
+        drawn_from[each] = of
     plt.show()
 
 
@@ -142,20 +128,15 @@ def use() -> None:
 
     plt.rcdefaults()  # a reader's own matplotlibrc moves nothing
     sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
-    _use_inline()
-
-
-def _use_inline() -> None:
-    """Inline figures: twice the pixels, and the figure's own size (the default crops each to its content); a headless run keeps what they show."""
     from IPython import get_ipython
 
-    if get_ipython() is None:
-        return
-    from matplotlib_inline.backend_inline import set_matplotlib_formats
+    if get_ipython() is not None:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-    set_matplotlib_formats("retina", bbox_inches=None)
-    if os.environ.get("ICLBOOK_HEADLESS") == "1":
-        keep(get_ipython(), DPI, SCALE)
+        # twice the pixels, and the figure's own size, which is cropped to its content otherwise
+        set_matplotlib_formats("retina", bbox_inches=None)
+        if os.environ.get("ICLBOOK_HEADLESS") == "1":
+            keep(get_ipython(), DPI, SCALE)
 
 
 def figure(
@@ -255,8 +236,11 @@ def heatmap(
     ax.tick_params(length=0, labelsize=8)
     if title:
         ax.set_title(title)
-    if annotate:
-        _annotate(ax, matrix, limit, annotate)
+    for (row, col), value in np.ndenumerate(matrix) if annotate else ():
+        text = format(value, annotate)
+        text = text.lstrip("-") if float(text) == 0 else text  # no "-0.00"
+        colour = "white" if abs(value) > 0.55 * limit else INK  # on a dark field
+        ax.text(col, row, text, ha="center", va="center", fontsize=7, color=colour)
     return image
 
 
@@ -294,15 +278,6 @@ def heatmap_grid(
     for ax, title in zip(axes[0], titles, strict=False):
         ax.set_title(title)
     return fig, axes
-
-
-def _annotate(ax: Axes, matrix: np.ndarray, limit: float, spec: str) -> None:
-    """Print every entry on its field, white where the field is dark."""
-    for (row, col), value in np.ndenumerate(matrix):
-        text = format(value, spec)
-        text = text.lstrip("-") if float(text) == 0 else text  # no "-0.00"
-        colour = "white" if abs(value) > 0.55 * limit else INK
-        ax.text(col, row, text, ha="center", va="center", fontsize=7, color=colour)
 
 
 def _limit(matrices: Sequence[np.ndarray]) -> float:

@@ -25,12 +25,11 @@ from typing import Any
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from ..drawing.shown import Stored
 from ..project import SLIDERS
+from ..store import Results
 from . import live, static
-from .definition import Slider
 from .page_model import PageModel, show_model
-from .panel import Panel, exercise
+from .panel import Panel, Slider, exercise
 
 __all__ = ["PageModel", "Panel", "Slider", "build", "exercise", "show", "show_model"]
 MODES = {"static": static.build, "live": live.build}
@@ -68,7 +67,7 @@ def build(
     return MODES[mode](frame, sliders, start, title, description, alt, play)
 
 
-def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[Stored] = (), **options: Any) -> None:
+def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[Results] = (), **options: Any) -> None:
     """Show a figure under one or two sliders: static when the notebook runs headless, live otherwise.
 
     Args:

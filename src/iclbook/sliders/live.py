@@ -15,8 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..numbers import number
-from .definition import Slider
-from .panel import Panel, control_look, describe, draw, fill, picture, picture_html, png_of, selection
+from .panel import Panel, Slider, control_look, describe, draw, fill, picture, picture_html, png_of, selection
 
 POINTS = 11  # where a test stops on a continuous slider, both ends included
 

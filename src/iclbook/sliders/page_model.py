@@ -19,8 +19,9 @@ import numpy as np
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from ..drawing.shown import Stored, origin
+from ..drawing.shown import origin
 from ..project import MODEL, MODEL_FIGURE, find_root
+from ..store import Results
 from .panel import draw
 
 #: Scripts that all models share, in the order in which they are loaded.
@@ -51,7 +52,7 @@ class PageModel:
     description: str = ""
 
 
-def show_model(model: PageModel, title: str = "", description: str = "", of: Iterable[Stored] = ()) -> None:
+def show_model(model: PageModel, title: str = "", description: str = "", of: Iterable[Results] = ()) -> None:
     """Show a model that runs in the page.
 
     Args:

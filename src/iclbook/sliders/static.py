@@ -14,11 +14,11 @@ import ipywidgets as w
 from matplotlib.figure import Figure
 
 from ..drawing.figure_data import text
-from ..drawing.shown import Stored, origin
+from ..drawing.shown import origin
 from ..errors import UserError
 from ..numbers import number
-from .definition import Slider
-from .panel import Frame, Panel, describe, draw, fill, picture, picture_html, png_of, selection
+from ..store import Results
+from .panel import Frame, Panel, Slider, describe, draw, fill, picture, picture_html, png_of, selection
 
 MAX_FRAMES = 60  # precomputed frames a page
 MAX_BYTES = 3_000_000  # their size in the page, where they stand in base64
@@ -139,7 +139,7 @@ def _enter(key: tuple, contents: dict[Place, tuple[Frame, str]]) -> int:
     return size
 
 
-def metadata(panel: StaticPanel, sliders: Sequence[Slider], of: Iterable[Stored] = ()) -> dict[str, Any]:
+def metadata(panel: StaticPanel, sliders: Sequence[Slider], of: Iterable[Results] = ()) -> dict[str, Any]:
     """What the browser test needs to know, for the output's metadata: which frame belongs to which slider indices."""
     return {
         "title": panel.title,
