@@ -107,9 +107,8 @@ class NumberedFigures(SphinxPostTransform):
             about = self._kept[_widget(shown)]
             words = about.get("description") or about.get("title")
             caption = [nodes.Text(words)] if words else []
-            figure += nodes.container(
-                "", shown, *self._still(shown, about)
-            )  # a caption must be a figure's second child
+            # in one element, as a caption must be a figure's second child
+            figure += nodes.container("", shown, *self._still(shown, about))
         else:
             shown["loading"] = "lazy"
             about = self._kept.get(Path(shown["uri"]).stem)

@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -164,7 +164,9 @@ def _check_one(
         if isinstance(executed, UserError):
             raise executed
         records, drawn = read_records(executed), {} if draw.number() else read_figures(executed)
-        reference = _old_reference(path, root) if update else read_reference(path, root)
+        reference = None
+        with suppress(UserError) if update else nullcontext():  # what is replaced may be missing or damaged
+            reference = read_reference(path, root)
         if reference is not None:
             result.differences = compare(ledger, records, reference, profile, drawn if figures else reference.figures)
     except UserError as problem:
@@ -181,14 +183,6 @@ def _check_one(
             replication.keep_provenance(ledger.paper, profile, root)
         result.updated = True
     return result
-
-
-def _old_reference(path: Path, root: Path) -> Reference | None:
-    """The reference that is about to be replaced; None where there is none to compare with, or a damaged one."""
-    try:
-        return read_reference(path, root)
-    except UserError:
-        return None
 
 
 def _renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | None, profile: str) -> Reference:
