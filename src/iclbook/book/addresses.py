@@ -10,6 +10,7 @@ import re
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -42,8 +43,8 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, 
         about["og:description"] = text
     if base := app.config.html_baseurl.rstrip("/"):
         about["og:url"] = f"{base}/{pagename}.html"
-        if picture := next(doctree.findall(nodes.image), None):
-            about["og:image"] = f"{base}/{app.builder.imagedir}/{app.builder.images[picture['uri']]}"
+        if picture := next(doctree.findall(nodes.image), None):  # its address is that from the page by now
+            about["og:image"] = f"{base}/{normpath(join(dirname(pagename), picture['uri']))}"
             tags.append('<meta name="twitter:card" content="summary_large_image">')
     tags += [f'<meta property="{name}" content="{escape(value)}">' for name, value in about.items()]
     context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
