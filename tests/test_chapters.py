@@ -1,6 +1,6 @@
 """Every chapter at every profile runs to its end, solutions of its exercises included, and records what its reference says: values, verdicts, and nothing else.
 
-It runs under pinned code paths, with every slider moved through its whole range (the live ones to their ends at the small profile). A copy in ``executed/`` that this test made is not made again while
+It runs under pinned code paths, with every static slider moved through its whole range and every live one to its ends. A copy in ``executed/`` that this test made is not made again while
 it is fresh; one that somebody else made, on other code paths or with its sliders at rest, is. The page tests show the same copies.
 """
 
@@ -26,8 +26,6 @@ CHAPTERS = chapters(ROOT)
 #: What the kernel sees beside the pins; nothing of a reader's own settings.
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("ICLBOOK_")}
 KERNEL = environment("pinned", PLAIN)
-#: The same frame functions draw at both profiles: between its ends a live slider is moved at the paper profile only.
-MOVED = {"smoke": "ends", "paper": "1"}
 #: Only the figures of the paper profile stand in the book.
 MEASURED = {"smoke": "0", "paper": "1"}
 
@@ -45,7 +43,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
     if is_stale(name, profile, ROOT) or not is_marked(copy, mark):
         from iclbook.execution import run_notebook
 
-        asked = {"ICLBOOK_EXERCISE_SLIDERS": MOVED[profile], "ICLBOOK_MEASURE_FIGURES": MEASURED[profile]}
+        asked = {"ICLBOOK_EXERCISE_SLIDERS": "1", "ICLBOOK_MEASURE_FIGURES": MEASURED[profile]}
         run_notebook(name, profile, root=ROOT, environment=KERNEL | asked)
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.write_text(fingerprint(copy))

@@ -180,4 +180,4 @@ def _headless(monkeypatch):
 @pytest.mark.usefixtures("_headless")
 def test_error_at_a_live_value_fails_the_notebook():
     with pytest.raises(Exception, match="cannot draw"):
-        run(CELL.format(bad=4))  # 4 is a live value only: no static frame shows it
+        run(CELL.format(bad=5))  # the end of the live range: no static frame shows it

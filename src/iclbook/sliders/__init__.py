@@ -12,8 +12,8 @@ Example:
     >>> show(frame, [Slider("gamma", "scale γ", [0.05, 0.1, 0.2], live=(0.01, 0.5, 0.01))], title="...")
 
 Environment: ``ICLBOOK_HEADLESS=1`` means static (``iclbook run`` sets it). ``ICLBOOK_EXERCISE_SLIDERS=1`` makes every
-``show`` also move all the sliders of both modes through their whole range, so that running a notebook tests them; ``=ends`` leaves out
-what a live slider shows between its ends and its start.
+``show`` also move all the sliders of both modes, so that running a notebook tests them: static ones through their whole range, live ones, which
+draw anew at every move, to their ends and back.
 """
 
 from __future__ import annotations
@@ -76,8 +76,7 @@ def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[R
     """
     mode, other = ("static", "live") if os.environ.get("ICLBOOK_HEADLESS") == "1" else ("live", "static")
     panel = build(frame, sliders, mode, **options)
-    how = os.environ.get("ICLBOOK_EXERCISE_SLIDERS")
-    if how in ("1", "ends"):
+    if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":
         for each in (panel, build(frame, sliders, other, **options)):
-            exercise(each, ends=how == "ends" and isinstance(each, live.LivePanel))
+            exercise(each, ends=isinstance(each, live.LivePanel))
     display(panel, metadata={SLIDERS: static.metadata(panel, sliders, of)} if mode == "static" else None)
